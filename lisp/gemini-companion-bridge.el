@@ -46,7 +46,7 @@
  (set-host-reachable companion prefix reachable)
  (host-ignored-p companion prefix root name))
 
-(defvar gemini-companion-clients-functions nil
+(defvar gemini-companion-bridge-clients-functions nil
   "Functions called with the number of sessions when it has changed.")
 
 ;;;; State
@@ -114,7 +114,7 @@ Discovery files that are missing or were changed are written again."
   (unwind-protect
       (gemini-companion-bridge--call #'gemini-companion--mod-stop)
     (setq gemini-companion-bridge--companion nil)
-    (gemini-companion-handle-event 'clients 0)
+    (gemini-companion-bridge-handle-event 'clients 0)
     (when gemini-companion-bridge--soon
       (cancel-timer gemini-companion-bridge--soon)
       (setq gemini-companion-bridge--soon nil))
@@ -307,7 +307,7 @@ string that says why if that cannot be known."
 ;;;; From the clients
 
 ;; Not generic functions: to dispatch these on symbols, Emacs would load its byte compiler.
-(defmacro gemini-companion-define-handler (type arguments docstring &rest body)
+(defmacro gemini-companion-bridge-define-handler (type arguments docstring &rest body)
   "Define a handler for events of TYPE, a symbol, that evaluates BODY.
 DOCSTRING is its documentation.  For the ARGUMENTS of each type see
 `gemini-companion--mod-next-event'."
@@ -317,23 +317,23 @@ DOCSTRING is its documentation.  For the ARGUMENTS of each type see
        (defun ,function ,arguments ,docstring ,@body)
        (put ',type 'gemini-companion-handler #',function))))
 
-(defun gemini-companion-handle-event (type &rest arguments)
+(defun gemini-companion-bridge-handle-event (type &rest arguments)
   "Handle an event of TYPE, a symbol, with ARGUMENTS."
   (apply (get type 'gemini-companion-handler) arguments))
 
-(gemini-companion-define-handler clients (count)
+(gemini-companion-bridge-define-handler clients (count)
   "Record COUNT, the number of sessions."
   (setq gemini-companion-bridge--clients count)
   (gemini-companion-bridge--adjust-polling)
-  (gemini-companion-log-run-hook 'gemini-companion-clients-functions count)
+  (gemini-companion-log-run-hook 'gemini-companion-bridge-clients-functions count)
   (force-mode-line-update t))
 
-(gemini-companion-define-handler trace (direction session text)
+(gemini-companion-bridge-define-handler trace (direction session text)
   "Log TEXT, a message of SESSION in DIRECTION."
   (gemini-companion-log-add "%s %s %s" (if (eq direction 'from-client) "<-" "->")
                             (if (string-empty-p session) "(no session)" session) text))
 
-(gemini-companion-define-handler warning (text)
+(gemini-companion-bridge-define-handler warning (text)
   "Log and show TEXT."
   (gemini-companion-log-add "%s" text)
   (gemini-companion-ui-message 'warning "gemini-companion: %s" text))
@@ -362,7 +362,7 @@ mostly called."
 A handler may ask a question that the user quits."
   (condition-case problem
       (save-match-data
-        (apply #'gemini-companion-handle-event (append event nil)))
+        (apply #'gemini-companion-bridge-handle-event (append event nil)))
     ((error quit)
      (gemini-companion-log-add "event %s: %s" (aref event 0) (error-message-string problem)))))
 

@@ -10,8 +10,8 @@
 ;; point and the selection there.  It is gathered and published after a short pause, and only while
 ;; a client is connected or a buffer shows it.
 ;;
-;; Private files are withheld, see `gemini-companion-private.el'.  Files on hosts are told to clients
-;; there, by the names that they have there; nothing is asked of a host for that.
+;; Private files are withheld, see `gemini-companion-private.el'.  Files on hosts are told to
+;; clients there, by the names that they have there; nothing is asked of a host for that.
 
 ;;; Code:
 
@@ -104,12 +104,12 @@ BUFFER is this buffer or an indirect buffer of it.")
 
 (defun gemini-companion-context-start ()
   "Publish the context while clients are connected."
-  (add-hook 'gemini-companion-clients-functions #'gemini-companion-context-update)
+  (add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-context-update)
   (gemini-companion-context-update))
 
 (defun gemini-companion-context-stop ()
   "Stop publishing the context."
-  (remove-hook 'gemini-companion-clients-functions #'gemini-companion-context-update)
+  (remove-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-context-update)
   (gemini-companion-context--disable))
 
 (defun gemini-companion-context-update (&rest _)
@@ -118,7 +118,7 @@ BUFFER is this buffer or an indirect buffer of it.")
                (> (gemini-companion-bridge-clients) 0)))
       (gemini-companion-context--disable)
     (unless gemini-companion-context--enabled (gemini-companion-context--enable))
-    (when (gemini-companion-hosts) ; one may have reported other ignore rules
+    (when (gemini-companion-host-all) ; one may have reported other ignore rules
       (gemini-companion-private-forget))
     (gemini-companion-context--publish)))
 
@@ -374,7 +374,7 @@ The context is that of clients that work in DIRECTORY; nil if unknown."
           ((not (if machine (gemini-companion-file-visited-time buffer) ; known without asking
                   (let ((file-name-handler-alist nil)) (file-exists-p file))))
            "not on disk")
-          (t (with-current-buffer buffer (gemini-companion-context-private-reason))))))
+          (t (with-current-buffer buffer (gemini-companion-private-reason))))))
 
 ;;;; Lines and columns
 

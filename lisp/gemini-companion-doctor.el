@@ -18,18 +18,20 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
-(require 'gemini-companion-check)
-(require 'gemini-companion-client)
+(require 'gemini-companion-doctor-check)
+(require 'gemini-companion-cli-search)
 (require 'gemini-companion-host)
 (require 'gemini-companion-native)
-(require 'gemini-companion-run)
+(require 'gemini-companion-cli-run)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-connection-command "gemini-companion-connection")
-(declare-function gemini-companion-connection-name "gemini-companion-connection" (connection) t)
-(declare-function gemini-companion-connection-state "gemini-companion-connection" (connection) t)
-(declare-function gemini-companion-ssh-environment "gemini-companion-ssh")
+(declare-function gemini-companion-host-connection-command "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-state "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-ssh-environment "gemini-companion-host-ssh")
 (declare-function gemini-companion-restart "gemini-companion")
 
 (defconst gemini-companion-doctor--probe-patience 10
@@ -67,7 +69,7 @@ machine that is.  With a prefix argument, prompt for another DIRECTORY."
                               ((or (gemini-companion-host-remote-p default-directory)
                                    (gemini-companion-doctor--terminal-process (current-buffer)))
                                default-directory)
-                              (t (gemini-companion-run-project)))))))
+                              (t (gemini-companion-cli-run-project)))))))
     (gemini-companion-ui-pop-to "*gemini doctor*")
     (unless (derived-mode-p 'gemini-companion-doctor-mode)
       (gemini-companion-doctor-mode))
@@ -101,7 +103,7 @@ with the options
     -f gemini-companion-doctor-batch
 
 Exit with status 1 if there is a problem.  The text holds no secrets."
-  (let ((case (make-gemini-companion-check-case
+  (let ((case (make-gemini-companion-doctor-check-case
                :agent gemini-companion-agent
                :directory default-directory :environment process-environment
                :process (emacs-pid) :where "the terminal in which this was called"))
@@ -131,15 +133,15 @@ Return the number of problems."
                     (_ (format "%d problems; start with the first" problems)))))
     (insert (propertize summary 'face 'bold) (if (> pending 0) ", still looking...\n" "\n"))
     (gemini-companion-doctor--line "for %s in %s, in %s"
-                                   (gemini-companion-check-title case)
-                                   (gemini-companion-check-case-directory case)
-                                   (gemini-companion-check-case-where case))
+                                   (gemini-companion-doctor-check-title case)
+                                   (gemini-companion-doctor-check-case-directory case)
+                                   (gemini-companion-doctor-check-case-where case))
     (pcase-dolist (`(,level . ,heading) '((problem . "Problems") (note . "Notes")
                                           (fine . "As it should be")))
       (when-let* ((findings (alist-get level groups)))
         (insert "\n" (propertize heading 'face 'bold) "\n")
         (mapc #'gemini-companion-doctor--insert-finding findings)))
-    (when (gemini-companion-check-case-search case)
+    (when (gemini-companion-doctor-check-case-search case)
       (insert "\n" (propertize "What the CLI sees" 'face 'bold) "\n")
       (gemini-companion-doctor--insert-facts case))
     problems))
@@ -164,8 +166,9 @@ Return the number of problems."
 
 (defun gemini-companion-doctor--insert-facts (case)
   "Insert what the CLI in CASE sees, and the versions of what runs here."
-  (pcase-let (((cl-struct gemini-companion-check-case agent environment search) case))
-    (pcase-let (((cl-struct gemini-companion-client-search directory wanted files chosen) search))
+  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent environment search) case))
+    (pcase-let (((cl-struct gemini-companion-cli-search-search directory wanted files
+                            chosen) search))
       (gemini-companion-doctor--line "looks in %s, for process %s" directory (or wanted "(any)"))
       (dolist (file files)
         (gemini-companion-doctor--line "%s %s" (if (eq file chosen) "takes" "finds")
@@ -182,16 +185,16 @@ Return the number of problems."
 
 (defun gemini-companion-doctor--describe-file (file)
   "Return a description of the discovery FILE."
-  (concat (file-name-nondirectory (gemini-companion-client-file-name file))
-          (if (gemini-companion-check-own-p file) ", this Emacs"
-            (when-let* ((ide (gemini-companion-client-ide file)))
+  (concat (file-name-nondirectory (gemini-companion-cli-search-file-name file))
+          (if (gemini-companion-doctor-check-own-p file) ", this Emacs"
+            (when-let* ((ide (gemini-companion-cli-search-ide file)))
               (concat ", " (cdr ide))))
-          (cond ((gemini-companion-client-elsewhere-p file)
+          (cond ((gemini-companion-cli-search-elsewhere-p file)
                  ", from another container or before a reboot")
-                ((not (gemini-companion-client-file-alive file)) ", its process is dead"))
+                ((not (gemini-companion-cli-search-file-alive file)) ", its process is dead"))
           ", "
-          (or (gemini-companion-client-file-fault file)
-              (concat "roots: " (gemini-companion-check-roots file)))))
+          (or (gemini-companion-cli-search-file-fault file)
+              (concat "roots: " (gemini-companion-doctor-check-roots file)))))
 
 (defun gemini-companion-doctor--line (format &rest arguments)
   "Insert a line, FORMAT with ARGUMENTS, in which the home directory is \"~\"."
@@ -210,14 +213,14 @@ Return the number of problems."
   "Return the case of a CLI in the terminal BUFFER, or else in DIRECTORY."
   (let* ((local (lambda (variable)
                   (and (buffer-live-p buffer) (buffer-local-value variable buffer))))
-         (root (or (funcall local 'gemini-companion-run-root) directory))
-         (agent (or (funcall local 'gemini-companion-run-agent) gemini-companion-agent))
+         (root (or (funcall local 'gemini-companion-cli-run-root) directory))
+         (agent (or (funcall local 'gemini-companion-cli-run-agent) gemini-companion-agent))
          (terminal (gemini-companion-doctor--terminal-process buffer)))
     (cond ((gemini-companion-host-remote-p root)
-           (make-gemini-companion-check-case
+           (make-gemini-companion-doctor-check-case
             :agent agent :directory root :where "a terminal on that machine" :remote t))
           (terminal (gemini-companion-doctor--case-in agent terminal buffer directory))
-          (t (make-gemini-companion-check-case
+          (t (make-gemini-companion-doctor-check-case
               :agent agent :directory directory
               :environment (default-toplevel-value 'process-environment)
               :where "a terminal that this Emacs starts")))))
@@ -227,8 +230,8 @@ Return the number of problems."
 It may run in DIRECTORY."
   (let* ((cli (gemini-companion-doctor--cli-below agent terminal))
          (process (or cli terminal))
-         (environment (gemini-companion-client-environment process)))
-    (make-gemini-companion-check-case
+         (environment (gemini-companion-cli-search-environment process)))
+    (make-gemini-companion-doctor-check-case
      :agent agent
      :directory (or (file-symlink-p (format "/proc/%d/cwd" process)) directory)
      :environment (or environment (default-toplevel-value 'process-environment))
@@ -246,10 +249,10 @@ It may run in DIRECTORY."
 
 (defun gemini-companion-doctor--cli-below (agent process)
   "Return the id of the CLI of AGENT that runs as or below PROCESS, or nil."
-  (let ((name (file-name-nondirectory (gemini-companion-run-program agent))))
+  (let ((name (file-name-nondirectory (gemini-companion-cli-run-program agent))))
     ;; The CLI starts itself a second time, and that process has the highest id.
     (seq-find (lambda (id)
-                (and (memq process (gemini-companion-run-ancestry id))
+                (and (memq process (gemini-companion-cli-run-ancestry id))
                      (gemini-companion-doctor--runs-p name id)))
               (sort (list-system-processes) #'>))))
 
@@ -272,7 +275,7 @@ It may run in DIRECTORY."
   "Examine CASE, and call CALLBACK now and for each later result.
 Its arguments are the findings so far, and how many results are still to
 come."
-  (let* ((steps (if (gemini-companion-check-case-remote case)
+  (let* ((steps (if (gemini-companion-doctor-check-case-remote case)
                     '(gemini-companion-doctor--check gemini-companion-doctor--probe-remote-program)
                   '(gemini-companion-doctor--check
                     gemini-companion-doctor--probe-server
@@ -291,7 +294,7 @@ come."
 
 (defun gemini-companion-doctor--check (case callback)
   "Call CALLBACK with the findings about CASE that take no time."
-  (funcall callback (gemini-companion-check-all case)))
+  (funcall callback (gemini-companion-doctor-check-all case)))
 
 ;;;; Probes
 
@@ -302,7 +305,7 @@ Call CALLBACK with the finding, or nil."
     ('nil (funcall callback nil))
     (`(,port ,token . ,name)
      (let ((start (float-time)))
-       (gemini-companion-client-probe
+       (gemini-companion-cli-search-probe
         port token
         (lambda (outcome text)
           (funcall callback (gemini-companion-doctor--describe-server
@@ -314,15 +317,15 @@ That is the server of this Emacs, or, if it does not run, the one that
 the CLI takes if that is an Emacs."
   (if (gemini-companion-bridge-running-p)
       (when-let* ((token (gemini-companion-bridge-token
-                          (gemini-companion-check-case-agent case))))
+                          (gemini-companion-doctor-check-case-agent case))))
         `(,(gemini-companion-bridge-port) ,token . "The server of this Emacs"))
-    (when-let* ((chosen (gemini-companion-client-search-chosen
-                         (gemini-companion-check-case-search case)))
-                (port (gemini-companion-client-port chosen))
-                (token (gemini-companion-client-token chosen)))
+    (when-let* ((chosen (gemini-companion-cli-search-search-chosen
+                         (gemini-companion-doctor-check-case-search case)))
+                (port (gemini-companion-cli-search-port chosen))
+                (token (gemini-companion-cli-search-token chosen)))
       (and (natnump port) (< 0 port 65536)
            (stringp token) (string-match-p "\\`[!-~]+\\'" token)
-           (equal (car (gemini-companion-client-ide chosen)) "emacs")
+           (equal (car (gemini-companion-cli-search-ide chosen)) "emacs")
            `(,port ,token . ,(format "The Emacs on port %d" port))))))
 
 (defun gemini-companion-doctor--describe-server (name outcome text seconds)
@@ -341,9 +344,9 @@ the CLI takes if that is an Emacs."
 (defun gemini-companion-doctor--probe-program (case callback)
   "Find out which version the CLI in CASE has.
 Call CALLBACK with the finding, or nil."
-  (pcase-let* (((cl-struct gemini-companion-check-case agent environment running) case)
-               (name (gemini-companion-run-program agent))
-               (program (gemini-companion-check-find-program case name)))
+  (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment running) case)
+               (name (gemini-companion-cli-run-program agent))
+               (program (gemini-companion-doctor-check-find-program case name)))
     (cond (program
            (gemini-companion-doctor--run
             (list program "--version") environment
@@ -360,18 +363,18 @@ Call CALLBACK with the finding, or nil."
 (defun gemini-companion-doctor--probe-remote-program (case callback)
   "Find out which version the CLI on the machine of CASE has.
 Call CALLBACK with the finding, or nil."
-  (let* ((connection (gemini-companion-check-connection case))
-         (agent (gemini-companion-check-case-agent case))
+  (let* ((connection (gemini-companion-doctor-check-connection case))
+         (agent (gemini-companion-doctor-check-case-agent case))
          (program (gemini-companion-agent-get agent :program)))
-    (if (not (and connection (eq (gemini-companion-connection-state connection) 'ready)))
+    (if (not (and connection (eq (gemini-companion-host-connection-state connection) 'ready)))
         (funcall callback nil)
       (gemini-companion-doctor--run
-       (gemini-companion-connection-command connection (concat program " --version"))
-       (gemini-companion-ssh-environment (default-toplevel-value 'process-environment))
+       (gemini-companion-host-connection-command connection (concat program " --version"))
+       (gemini-companion-host-ssh-environment (default-toplevel-value 'process-environment))
        (lambda (output)
          (funcall callback (gemini-companion-doctor--describe-program
                             agent (format "`%s' on %s" program
-                                          (gemini-companion-connection-name connection))
+                                          (gemini-companion-host-connection-name connection))
                             output 'remote)))))))
 
 (defun gemini-companion-doctor--run (command environment callback)

@@ -13,9 +13,9 @@
 ;;
 ;; Fontification has no limit either: M-> after 100 kB of "((((" lines takes CC mode 38 s, and the
 ;; like is found for most modes.  Nothing can interrupt it.  So a text is not fontified if it is
-;; large, or repeats a few lines, as programs and hostile models do.  Any other text is fontified from
-;; its start on, a few lines at a time, never by redisplay.  If that becomes slow, the buffer is given
-;; up to Fundamental mode.
+;; large, or repeats a few lines, as programs and hostile models do.  Any other text is fontified
+;; from its start on, a few lines at a time, never by redisplay.  If that becomes slow, the buffer
+;; is given up to Fundamental mode.
 ;;
 ;; The search for differences between two texts takes as long as one lets it.
 

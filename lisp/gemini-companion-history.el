@@ -80,7 +80,7 @@ the entry."
   (and (memq (gemini-companion-history-outcome entry) '(accepted accepted-there unwritten))
        (not (gemini-companion-history-written entry))))
 
-(defun gemini-companion-history-list ()
+(defun gemini-companion-history-all ()
   "Return the decided changes, the newest first."
   (copy-sequence gemini-companion-history--entries))
 

@@ -6,9 +6,10 @@
 
 ;;; Commentary:
 
-;; A host is another machine, or another login, on which clients of this Emacs run.  Emacs names its
-;; files with a prefix, as Tramp does: "/ssh:build:/src/a.c" is "/src/a.c" there.  This file knows
-;; which hosts are served, and translates names; `gemini-companion-connect.el' makes the connections.
+;; A host is another machine, or another login, on which clients of this Emacs run.  Emacs names
+;; its files with a prefix, as Tramp does: "/ssh:build:/src/a.c" is "/src/a.c" there.  This file
+;; knows which hosts are served, and translates names; `gemini-companion-host-connect.el' makes the
+;; connections.
 ;;
 ;; Nothing here asks a host for anything: names are compared as text.
 
@@ -33,7 +34,7 @@
 
 ;;;; Hosts
 
-(defun gemini-companion-hosts ()
+(defun gemini-companion-host-all ()
   "Return the hosts that are served; another list when they have changed."
   gemini-companion-host--all)
 

@@ -192,7 +192,8 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
   "Download the module, check it and install it; the user can quit."
   (let ((url (gemini-companion-install--url)))
     (gemini-companion-install--check-published)
-    (unless (string-match-p "\\`\\(?:https://\\|http://\\(?:127\\.0\\.0\\.1\\|localhost\\)[:/]\\)" url)
+    (unless (string-match-p "\\`\\(?:https://\\|http://\\(?:127\\.0\\.0\\.1\\|localhost\\)[:/]\\)"
+                            url)
       (gemini-companion-native-signal
        "%s is not an https address: correct `gemini-companion-module-url'" url))
     (gemini-companion-log-add "downloading %s" url)
@@ -214,7 +215,8 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
          (url-asynchronous nil)
          (answer nil)
          (buffer (condition-case error
-                     (url-retrieve url (lambda (status) (setq answer (list status (current-buffer))))
+                     (url-retrieve url
+                                   (lambda (status) (setq answer (list status (current-buffer))))
                                    nil nil 'inhibit-cookies)
                    (error (gemini-companion-native-signal "cannot reach the server (%s)"
                                                           (error-message-string error))))))

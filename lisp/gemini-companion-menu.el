@@ -12,17 +12,17 @@
 ;;; Code:
 
 (require 'transient)
-(require 'gemini-companion-compose)
+(require 'gemini-companion-cli-compose)
 (require 'gemini-companion-context)
 (require 'gemini-companion-review-commands)
 (require 'gemini-companion-doctor)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
-(require 'gemini-companion-review-history)
+(require 'gemini-companion-history-list)
 (require 'gemini-companion-review-list)
-(require 'gemini-companion-run)
-(require 'gemini-companion-send)
+(require 'gemini-companion-cli-run)
+(require 'gemini-companion-cli-send)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-status)
 
@@ -52,7 +52,7 @@ apply at the moment are grayed out."
     ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-cli-p)
     ("C" "connect a host" gemini-companion-connect)
     ("X" "disconnect one" gemini-companion-disconnect
-     :inapt-if-not gemini-companion-hosts)]
+     :inapt-if-not gemini-companion-host-all)]
    ["Send"
     ("p" "prompt" gemini-companion-send-prompt :inapt-if-not gemini-companion-cli-p)
     ("e" "compose" gemini-companion-compose :inapt-if-not gemini-companion-cli-p)
@@ -67,7 +67,7 @@ apply at the moment are grayed out."
     ("A" "accept all" gemini-companion-accept-all
      :inapt-if-not gemini-companion-review-waiting-p)
     ("l" "list" gemini-companion-review-list)
-    ("h" "history" gemini-companion-review-history)]
+    ("h" "history" gemini-companion-history-list)]
    ["Companion"
     ("c" "show context" gemini-companion-show-context)
     ("t" (lambda () (if gemini-companion-context-paused "resume" "pause"))

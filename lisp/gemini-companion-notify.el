@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; Notifies a user who does not look at Emacs that a change awaits a decision: by one notification of
-;; the desktop, which each further change replaces, and which is closed when all are decided; or by
-;; the bell.
+;; Notifies a user who does not look at Emacs that a change awaits a decision: by one notification
+;; of the desktop, which each further change replaces, and which is closed when all are decided; or
+;; by the bell.
 ;;
 ;; Emacs never waits for a desktop: a program that it starts shows the notification.  D-Bus in Emacs
 ;; waits without limit for a bus that is stopped.
@@ -22,7 +22,7 @@
 (require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 
-(declare-function gemini-companion-run-show "gemini-companion-run")
+(declare-function gemini-companion-cli-run-show "gemini-companion-cli-run")
 (declare-function w32-notification-close "ext:w32fns" (id) t)
 (declare-function w32-notification-notify "ext:w32fns" (&rest params) t)
 
@@ -70,7 +70,7 @@ Do so once, as the option `gemini-companion-notify' says."
   "Notify the user that the CLI in the buffer TERMINAL asks something.
 See `gemini-companion-notify-review'."
   (gemini-companion-notify--subject terminal))
-;;;###autoload (add-hook 'gemini-companion-terminal-asking-functions #'gemini-companion-notify-question)
+;;;###autoload (add-hook 'gemini-companion-cli-watch-asking-functions #'gemini-companion-notify-question)
 
 (defun gemini-companion-notify--subject (subject)
   "Notify the user of SUBJECT, unless that was done, or Emacs has the focus."
@@ -141,8 +141,9 @@ here, but hears the bell."
           ((> count 1) (format "%d changes wait for your decision" count))
           (t (gemini-companion-notify--plain
               (format "%s proposes %s"
-                      (gemini-companion-review-client-title subject)
-                      (if (gemini-companion-change-new (gemini-companion-review-effect-change subject))
+                      (gemini-companion-review-agent-title subject)
+                      (if (gemini-companion-change-new
+                           (gemini-companion-review-effect-change subject))
                           "a new file"
                         "a change")))))))
 
@@ -248,7 +249,7 @@ Before version 0.8, for which OLD is non-nil, it could not do that."
       ;; Do not interrupt a prompt.
       (when (and subject (not (active-minibuffer-window)))
         (if (bufferp subject)
-            (gemini-companion-run-show subject)
+            (gemini-companion-cli-run-show subject)
           (gemini-companion-review-visit subject))))))
 
 (provide 'gemini-companion-notify)

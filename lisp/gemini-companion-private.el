@@ -74,7 +74,7 @@ They were made from GLOBS, the value of `gemini-companion-private-files'.")
                      gemini-companion-private--ignore-files))
     (gemini-companion-private-forget)))
 
-(defun gemini-companion-context-private-reason ()
+(defun gemini-companion-private-reason ()
   "Return why the current buffer's file is private, as text for the user.
 Return nil if it is not.  The buffer must visit a local file, or one on a
 host that is served."
@@ -91,11 +91,11 @@ host that is served."
             gemini-companion-private--verdict `(,now ,buffer-file-name . ,reason))
       reason)))
 
-(defun gemini-companion-context-private-reason-of (file buffer)
+(defun gemini-companion-private-reason-of (file buffer)
   "Return why FILE, a local file, is private, or nil if it is not.
 BUFFER visits it, or is nil; then its name and directory-local variables
 tell."
-  (if buffer (with-current-buffer buffer (gemini-companion-context-private-reason))
+  (if buffer (with-current-buffer buffer (gemini-companion-private-reason))
     (with-temp-buffer
       ;; The name comes from a client: it must not make Emacs open a connection.
       (setq buffer-file-truename (let ((file-name-handler-alist nil)) (file-truename file))

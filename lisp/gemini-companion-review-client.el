@@ -54,7 +54,7 @@ you are away.  If nil, only you can accept."
 
 ;;;; Opened and closed
 
-(gemini-companion-define-handler open-review (id agent client path text name version process)
+(gemini-companion-bridge-define-handler open-review (id agent client path text name version process)
   "Open the review ID: CLIENT, of AGENT, proposes TEXT for the file PATH.
 NAME and VERSION are what the client reports; PROCESS is its id, or nil."
   (condition-case error
@@ -83,7 +83,7 @@ Signal an error if that host has not reported what the file contains."
       (error "The contents of %s are unknown" path))
     prefix))
 
-(gemini-companion-define-handler close-review (id call)
+(gemini-companion-bridge-define-handler close-review (id call)
   "Close the review ID; if CALL is non-nil, answer it with the text."
   (let ((review (gemini-companion-review-with-id id)))
     (cond ((not review)
@@ -93,7 +93,7 @@ Signal an error if that host has not reported what the file contains."
           (t
            (gemini-companion-review-end
             review 'withdrawn (gemini-companion-review-bytes review)
-            (format "withdrawn: %s went away" (gemini-companion-review-client-title review)))
+            (format "withdrawn: %s went away" (gemini-companion-review-agent-title review)))
            (gemini-companion-review-announce-ending review)))))
 
 (defun gemini-companion-review-client--close (review call)
@@ -113,7 +113,7 @@ Signal an error if that host has not reported what the file contains."
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-review-end
      review 'closed before
-     (concat "decided in " (gemini-companion-review-client-title review)))
+     (concat "decided in " (gemini-companion-review-agent-title review)))
     (gemini-companion-review-announce-ending review)
     (gemini-companion-write-await-decision
      review stamp (and (or may-omit (gemini-companion-review-host review)) text)
@@ -121,7 +121,7 @@ Signal an error if that host has not reported what the file contains."
 
 ;;;; Decided by a client of document 004
 
-(gemini-companion-define-handler decide-review (id accept call directory)
+(gemini-companion-bridge-define-handler decide-review (id accept call directory)
   "Accept the review ID if ACCEPT is non-nil, else reject it; answer CALL.
 DIRECTORY is where the client works, or nil if that is not known."
   ;; A file name from a client must not make Emacs connect to another machine.
@@ -215,7 +215,7 @@ For DIRECTORY and the value see `gemini-companion-review-client--check-client'."
   (let* ((path (gemini-companion-review-path review))
          (file (file-truename path))
          (root (gemini-companion-review-client--root file directory)))
-    (when-let* ((reason (gemini-companion-context-private-reason-of
+    (when-let* ((reason (gemini-companion-private-reason-of
                          path (gemini-companion-review-visiting review))))
       (error "Only the user can accept a change to this file: it is %s" reason))
     (when-let* ((reason (or (gemini-companion-review-client--guard-reason path root)

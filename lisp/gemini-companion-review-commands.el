@@ -22,7 +22,7 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-write)
 
-(declare-function gemini-companion-reject-with-reason "gemini-companion-compose")
+(declare-function gemini-companion-cli-compose-reject "gemini-companion-cli-compose")
 
 ;;;; Accepting and rejecting
 
@@ -46,7 +46,7 @@ prompt of the client if that runs in a terminal of Emacs."
   (interactive "P")
   (gemini-companion-review-commands-decide (gemini-companion-review-current)
                                            (if with-reason
-                                               #'gemini-companion-reject-with-reason
+                                               #'gemini-companion-cli-compose-reject
                                              #'gemini-companion-review-reject)))
 
 (defun gemini-companion-review-commands-decide (review decide)
@@ -128,7 +128,7 @@ Return nil if the client has decided it already."
   "Ask whether to accept or reject the change on screen, or decide later."
   (interactive)
   (let* ((review (gemini-companion-review-current))
-         (title (gemini-companion-review-client-title review))
+         (title (gemini-companion-review-agent-title review))
          (answer (gemini-companion-review-ask
                   review
                   (lambda ()
@@ -149,9 +149,9 @@ Return nil if the client has decided it already."
   "Show the change in the other view, with all that you dropped or edited."
   (interactive)
   (let* ((review (gemini-companion-review-current))
-         (view (if (eq (gemini-companion-review-view review) 'gemini-companion-ediff-show)
-                   'gemini-companion-inline-show
-                 'gemini-companion-ediff-show)))
+         (view (if (eq (gemini-companion-review-view review) 'gemini-companion-review-ediff-show)
+                   'gemini-companion-review-inline-show
+                 'gemini-companion-review-ediff-show)))
     (gemini-companion-review-check-open review)
     (unless (gemini-companion-file-exists-p (gemini-companion-review-path review))
       (user-error "A new file has only one view"))

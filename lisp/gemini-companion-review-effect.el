@@ -117,7 +117,7 @@ While the proposal is being edited its text is not read for this."
         (and (equal (car states) (car merged))
              ;; What was merged may have been undone.
              (equal (gemini-companion-review-effect--merge-with
-                     review (gemini-companion-review-buffer-text buffer))
+                     review (gemini-companion-review-text-of-buffer buffer))
                     (gemini-companion-review-current-text review))
              (setf (gemini-companion-review-merged review) states)))))
 
@@ -177,7 +177,7 @@ What was merged into it since does not count."
 
 (defun gemini-companion-review-effect-question (review)
   "Return the question to ask before an accept of REVIEW, or nil."
-  (let* ((title (gemini-companion-review-client-title review))
+  (let* ((title (gemini-companion-review-agent-title review))
          (text (gemini-companion-review-current-text review))
          (after (gemini-companion-review-effect-count-lines text))
          (before (gemini-companion-review-effect-count-lines
@@ -209,7 +209,7 @@ the file is merged all the same."
       (gemini-companion-review-effect--merge-file review))
     (when buffer
       (gemini-companion-review-effect--merge-text
-       review (gemini-companion-review-buffer-text buffer))
+       review (gemini-companion-review-text-of-buffer buffer))
       (setf (gemini-companion-review-merged review)
             (gemini-companion-review-effect--merge-states review buffer)))))
 

@@ -7,7 +7,7 @@
 ;;; Commentary:
 
 ;; Lists the changes that await a decision.  The second half of this file is what the list has in
-;; common with the history, in gemini-companion-review-history.el: a list is updated when reviews
+;; common with the history, in gemini-companion-history-list.el: a list is updated when reviews
 ;; change, while point stays where it is; its columns fit its contents and its windows; and its
 ;; header line shows the keys that work on the current line, so that the names of the columns are
 ;; in the text.
@@ -26,7 +26,7 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 
-(declare-function gemini-companion-reject-with-reason "gemini-companion-compose")
+(declare-function gemini-companion-cli-compose-reject "gemini-companion-cli-compose")
 
 (defvar-local gemini-companion-review-list-columns nil
   "Columns of the current list, each (NAME SORT PROPERTY...).
@@ -51,7 +51,7 @@ Its value is an argument for `gemini-companion-review-list-header'.")
     (define-key map (kbd "k") #'gemini-companion-review-list-reject)
     ;; The header line shows the last one.
     (define-key map (kbd "r") #'gemini-companion-review-list-reject)
-    (define-key map (kbd "h") 'gemini-companion-review-history)
+    (define-key map (kbd "h") 'gemini-companion-history-list)
     (define-key map [mouse-2] #'gemini-companion-review-list-visit)
     map)
   "Keymap of `gemini-companion-review-list-mode'.")
@@ -101,7 +101,7 @@ For WITH-REASON, interactively the prefix argument, see
   (interactive (list (gemini-companion-review-list--review) current-prefix-arg)
                gemini-companion-review-list-mode)
   (if with-reason
-      (gemini-companion-reject-with-reason review)
+      (gemini-companion-cli-compose-reject review)
     (gemini-companion-review-reject review)))
 
 (defun gemini-companion-review-list--review ()
@@ -142,7 +142,7 @@ For WITH-REASON, interactively the prefix argument, see
         '((gemini-companion-review-list-visit . "show")
           (gemini-companion-review-list-accept . "accept")
           (gemini-companion-review-list-reject . "reject")))
-    (gemini-companion-review-history . "history")
+    (gemini-companion-history-list . "history")
     (quit-window . "quit")))
 
 ;;;; Showing and updating a list

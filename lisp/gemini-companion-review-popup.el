@@ -80,7 +80,8 @@ It is `told' once the user was told, and nil if no review is held back.")
 (defvar gemini-companion-review-popup--load-timer nil
   "The timer that loads the libraries that show reviews, or nil.")
 
-(add-hook 'gemini-companion-clients-functions #'gemini-companion-review-popup--load-when-idle)
+(add-hook 'gemini-companion-bridge-clients-functions
+          #'gemini-companion-review-popup--load-when-idle)
 
 (defun gemini-companion-review-popup--load-when-idle (count)
   "If COUNT clients are connected, load what shows reviews when Emacs is idle.
@@ -213,7 +214,7 @@ could not type meanwhile if it was done all at once."
      (message "Cannot show the change to %s: %s.  Decide it in %s, or in M-x \
 gemini-companion-review-list"
               (gemini-companion-review-file review) (gemini-companion-ui-error-text error)
-              (gemini-companion-review-client-title review))))
+              (gemini-companion-review-agent-title review))))
   (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
 (defun gemini-companion-review-popup--check-file ()
@@ -249,7 +250,7 @@ If the user has hidden the review on screen, the next one waits for that."
   "Tell the user about REVIEW, in one line if possible."
   (unless (eq gemini-companion-diff-policy 'queue)
     (let ((text (format "%s proposes %s; "
-                        (gemini-companion-review-client-title review)
+                        (gemini-companion-review-agent-title review)
                         (gemini-companion-review-effect-describe review))))
       (gemini-companion-ui-message
        review "%s%s" text

@@ -44,20 +44,21 @@
 If `auto', use Ediff where its windows fit side by side with 80 columns
 each, or above each other with 12 lines each; in a smaller frame, use the
 window of the file.  The space of a terminal beside or below does not count.
-`gemini-companion-ediff-show' compares the file and the proposed text in
-Ediff.  `gemini-companion-inline-show' shows the proposed text, with the
+`gemini-companion-review-ediff-show' compares the file and the proposed text in
+Ediff.  `gemini-companion-review-inline-show' shows the proposed text, with the
 lines that the change removes, in the window of the file.
 \\<gemini-companion-review-mode-map>\\[gemini-companion-review-other-view] \
 shows a change in the other view.
 
 Any other function is called with a `gemini-companion-review' and `keep' or
 `select', as in `gemini-companion-diff-focus'.  It displays the buffer that
-`gemini-companion-proposal-buffer' returns, and returns a function of no
+`gemini-companion-review-buffer-buffer' returns, and returns a function of no
 arguments that takes the change off the screen again."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Ediff, or the file's window in a small frame" auto)
-                 (function-item :tag "Ediff" gemini-companion-ediff-show)
-                 (function-item :tag "In the window of the file" gemini-companion-inline-show)
+                 (function-item :tag "Ediff" gemini-companion-review-ediff-show)
+                 (function-item :tag "In the window of the file"
+                                gemini-companion-review-inline-show)
                  (function :tag "Another function"))
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
@@ -120,7 +121,7 @@ usual one, see `gemini-companion-diff-function'.")
   (text nil :documentation "The text as it was last read from `proposal'.")
   (tick nil :documentation "The modification tick of `proposal' then.")
   (comments nil :documentation "The comments of the user when `proposal' was last killed,
-see `gemini-companion-comment-save'.")
+see `gemini-companion-review-comment-save'.")
   (base nil :documentation "The contents of the file when the client proposed, as bytes, nil if
 there was none.")
   (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
@@ -215,10 +216,10 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
 (defun gemini-companion-review-on-screen-p (review)
   "Return non-nil if the user can see REVIEW on the selected terminal."
   (and (gemini-companion-review-hide-function review)
-       (gemini-companion-review-window review)
+       (gemini-companion-review-visible-window review)
        t))
 
-(defun gemini-companion-review-window (review)
+(defun gemini-companion-review-visible-window (review)
   "Return a window on the selected terminal that shows REVIEW, or nil."
   (or (gemini-companion-ui-window-of (gemini-companion-review-front review))
       (gemini-companion-ui-window-of (gemini-companion-review-proposal review))))
@@ -290,7 +291,7 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   (gemini-companion-review--changed)
   (gemini-companion-ui-message
    review "%s asks you to accept the change to %s"
-   (gemini-companion-review-client-title review) (gemini-companion-review-file review)))
+   (gemini-companion-review-agent-title review) (gemini-companion-review-file review)))
 
 (defun gemini-companion-review--enter (review state &optional reason)
   "Move REVIEW to STATE for REASON, text for the user or nil."
@@ -338,8 +339,8 @@ Without REVIEW, or if the user has not chosen another view of it, see
            ;; Ediff's windows side by side, or above each other, are large enough then.
            (or (and (>= columns 160) (>= lines 23))
                (and (>= columns 80) (>= lines 41))))
-         'gemini-companion-ediff-show)
-        (t 'gemini-companion-inline-show)))
+         'gemini-companion-review-ediff-show)
+        (t 'gemini-companion-review-inline-show)))
 
 (defun gemini-companion-review-show (review focus)
   "Show REVIEW in place of the one that is shown.
@@ -378,7 +379,7 @@ For FOCUS see `gemini-companion-review-show'."
   (if (not (gemini-companion-review-intact-p review))
       ;; Its windows may have been deleted, or be on another terminal.
       (gemini-companion-review-show-again review 'select)
-    (let ((window (gemini-companion-review-window review)))
+    (let ((window (gemini-companion-review-visible-window review)))
       (select-frame-set-input-focus (window-frame window))
       (select-window window))))
 
@@ -400,7 +401,7 @@ For FOCUS see `gemini-companion-review-show'."
      review "%s"
      (substitute-command-keys
       (format "%s still waits: \\[gemini-companion-review-next] shows the change again"
-              (gemini-companion-review-client-title review))))))
+              (gemini-companion-review-agent-title review))))))
 
 (defun gemini-companion-review-taken-down (review)
   "Postpone or reject REVIEW, whose view the user has closed.
@@ -434,13 +435,13 @@ so before."
            ;; The event `close-review' must be answered with the present text.
            (gemini-companion-bridge-drain)
            (message "The change to %s has already been decided in %s" file
-                    (gemini-companion-review-client-title review))
+                    (gemini-companion-review-agent-title review))
            nil)
           (t
            (gemini-companion-review-end
             review outcome before
             (if (eq by 'client)
-                (format "%s in %s" outcome (gemini-companion-review-client-title review))
+                (format "%s in %s" outcome (gemini-companion-review-agent-title review))
               (symbol-name outcome))
             (not by))
            (if by
@@ -454,7 +455,7 @@ so before."
   (let ((rest (length (nth 2 (gemini-companion-review-turn review)))))
     (if (or (zerop rest) (not (eq outcome 'rejected))) ""
       (format "; %s cancels %d more behind it"
-              (gemini-companion-review-client-title review) rest))))
+              (gemini-companion-review-agent-title review) rest))))
 
 (defun gemini-companion-review-reject (review)
   "Reject REVIEW; the file stays as it is.
@@ -570,7 +571,7 @@ then the user must have pressed no key for 2 seconds, or use another frame."
   "Return the present text of the proposal of REVIEW."
   (unless (gemini-companion-review-text-known-p review)
     (let ((proposal (gemini-companion-review-proposal review)))
-      (setf (gemini-companion-review-text review) (gemini-companion-review-buffer-text proposal)
+      (setf (gemini-companion-review-text review) (gemini-companion-review-text-of-buffer proposal)
             (gemini-companion-review-tick review) (buffer-chars-modified-tick proposal))))
   (gemini-companion-review-text review))
 
@@ -585,7 +586,7 @@ then the user must have pressed no key for 2 seconds, or use another frame."
   (setf (gemini-companion-review-proposal review) buffer
         (gemini-companion-review-tick review) (buffer-chars-modified-tick buffer)))
 
-(defun gemini-companion-review-buffer-text (buffer)
+(defun gemini-companion-review-text-of-buffer (buffer)
   "Return the whole text of BUFFER."
   (with-current-buffer buffer
     (save-restriction
@@ -611,7 +612,7 @@ HOST is as in `gemini-companion-review'."
          (string-remove-prefix (cdr root) path)
        (gemini-companion-file-abbreviate path)))))
 
-(defun gemini-companion-review-client-title (review)
+(defun gemini-companion-review-agent-title (review)
   "Return what users call the program of REVIEW."
   (or (gemini-companion-agent-get (gemini-companion-review-agent review) :title)
       (gemini-companion-ui-one-line (gemini-companion-review-client review))))

@@ -22,7 +22,7 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
-(require 'gemini-companion-client)
+(require 'gemini-companion-cli-search)
 (require 'gemini-companion-file)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
@@ -149,7 +149,7 @@ which takes precedence" title (abbreviate-file-name file) (abbreviate-file-name 
   (unless (file-remote-p default-directory)
     (gemini-companion-client-ide-mode
      agent default-directory process-environment
-     (gemini-companion-client-settings agent default-directory process-environment))))
+     (gemini-companion-cli-search-settings agent default-directory process-environment))))
 
 ;;;; Before each run
 
@@ -245,7 +245,7 @@ cannot be changed."
 (defun gemini-companion-setup--read (file)
   "Return the bytes in FILE, or nil if there is none."
   (when (file-attributes (gemini-companion-setup--target file))
-    (when-let* ((fault (gemini-companion-client-unreadable file)))
+    (when-let* ((fault (gemini-companion-cli-search-unreadable file)))
       (gemini-companion-setup--refuse "it %s" fault))
     (gemini-companion-file-read-as-named file)))
 
@@ -274,7 +274,7 @@ The former is t, `false', or nil if it is not set.  BYTES may be nil."
     (when (looking-at "[ \t\r\n]*\\'")
       (insert "{}\n"))
     (let ((text (buffer-string)))
-      (unless (listp (gemini-companion-client-parse-buffer))
+      (unless (listp (gemini-companion-cli-search-parse-buffer))
         (gemini-companion-setup--refuse "it holds no JSON object"))
       (goto-char (point-min))
       (json-skip-whitespace)

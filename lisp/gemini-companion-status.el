@@ -26,22 +26,24 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-connect "gemini-companion-connect")
-(declare-function gemini-companion-connect-describe "gemini-companion-connect")
-(declare-function gemini-companion-connection-name "gemini-companion-connection" (connection) t)
-(declare-function gemini-companion-connection-prefix "gemini-companion-connection")
-(declare-function gemini-companion-connection-state "gemini-companion-connection" (connection) t)
-(declare-function gemini-companion-connections "gemini-companion-connection")
-(declare-function gemini-companion-disconnect "gemini-companion-connect")
+(declare-function gemini-companion-connect "gemini-companion-host-connect")
+(declare-function gemini-companion-host-connect-describe "gemini-companion-host-connect")
+(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-state "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-all "gemini-companion-host-connection")
+(declare-function gemini-companion-disconnect "gemini-companion-host-connect")
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-restart "gemini-companion")
-(declare-function gemini-companion-review-history "gemini-companion-review-history")
+(declare-function gemini-companion-history-list "gemini-companion-history-list")
 (declare-function gemini-companion-review-list "gemini-companion-review-list")
 (declare-function gemini-companion-toggle-protocol-log "gemini-companion")
-(declare-function gemini-companion-tool-call-started "gemini-companion-tools" (call) t)
-(declare-function gemini-companion-tools-calls "gemini-companion-tools")
-(declare-function gemini-companion-tools-describe-call "gemini-companion-tools")
-(declare-function gemini-companion-tools-signatures "gemini-companion-tools")
+(declare-function gemini-companion-tool-call-started "gemini-companion-tool" (call) t)
+(declare-function gemini-companion-tool-calls "gemini-companion-tool")
+(declare-function gemini-companion-tool-describe-call "gemini-companion-tool")
+(declare-function gemini-companion-tool-signatures "gemini-companion-tool")
 
 ;;;; The buffer with the state
 
@@ -86,7 +88,7 @@
   (when (gemini-companion-bridge-running-p)
     (gemini-companion-status--insert-sessions)
     ;; It is loaded when a host is connected.
-    (when (featurep 'gemini-companion-connection)
+    (when (featurep 'gemini-companion-host-connection)
       (gemini-companion-status--insert-hosts))
     (gemini-companion-status--insert-reviews)
     (gemini-companion-status--insert-context))
@@ -161,22 +163,22 @@ ROW identifies what they are about, which may be listed elsewhere later."
 
 (defun gemini-companion-status--insert-hosts ()
   "Insert which hosts are connected, and which could not be."
-  (when-let* ((connections (gemini-companion-connect-describe)))
+  (when-let* ((connections (gemini-companion-host-connect-describe)))
     (gemini-companion-status--heading "Other machines")
     (pcase-dolist (`(,connection . ,line) connections)
-      (let ((prefix (gemini-companion-connection-prefix connection)))
+      (let ((prefix (gemini-companion-host-connection-prefix connection)))
         (apply #'gemini-companion-status--row (gemini-companion-ui-one-line line) prefix
                (append
-                (when (memq (gemini-companion-connection-state connection) '(lost failed))
+                (when (memq (gemini-companion-host-connection-state connection) '(lost failed))
                   (list (cons "connect" (lambda () (gemini-companion-connect prefix)))))
                 (list (cons "disconnect" (lambda ()
                                            (gemini-companion-status--disconnect connection))))))))))
 
 (defun gemini-companion-status--disconnect (connection)
   "End CONNECTION to a host."
-  (unless (memq connection (gemini-companion-connections))
+  (unless (memq connection (gemini-companion-host-connection-all))
     (user-error "This connection has ended in the meantime"))
-  (gemini-companion-disconnect (gemini-companion-connection-name connection)))
+  (gemini-companion-disconnect (gemini-companion-host-connection-name connection)))
 
 (defun gemini-companion-status--session (session)
   "Return a description of SESSION, one of `gemini-companion-bridge-sessions'."
@@ -206,9 +208,9 @@ ROW identifies what they are about, which may be listed elsewhere later."
   (let ((reviews (gemini-companion-review-all-open)))
     (gemini-companion-status--heading
      (format "Changes that wait: %d; decided: %d" (length reviews)
-             (length (gemini-companion-history-list)))
+             (length (gemini-companion-history-all)))
      (cons "list" #'gemini-companion-review-list)
-     (cons "history" #'gemini-companion-review-history))
+     (cons "history" #'gemini-companion-history-list))
     (dolist (review reviews)
       (gemini-companion-status--row
        (concat (gemini-companion-ui-one-line (gemini-companion-review-path review))
@@ -245,7 +247,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
 ;;;; The buffer with what clients are told
 
 (defconst gemini-companion-status--context-hooks
-  '(gemini-companion-context-change-hook gemini-companion-tools-change-hook)
+  '(gemini-companion-context-change-hook gemini-companion-tool-change-hook)
   "Hooks run when what clients are told may have changed.")
 
 (defvar gemini-companion-context-view-mode-map
@@ -314,23 +316,23 @@ When it appears on screen, this is called as well."
               "What clients are told")
             (if gemini-companion-context-paused "resumes" "pauses it")))
    ;; They are loaded when a client wants them.
-   (and (featurep 'gemini-companion-tools)
+   (and (featurep 'gemini-companion-tool)
         (concat "\nLast calls of tools by the model\n"
                 (gemini-companion-status--lines
                  (mapcar (lambda (call)
                            (concat (format-time-string
                                     "%T " (gemini-companion-tool-call-started call))
-                                   (gemini-companion-tools-describe-call call)))
-                         (gemini-companion-tools-calls)))))
+                                   (gemini-companion-tool-describe-call call)))
+                         (gemini-companion-tool-calls)))))
    "\nWorkspace roots\n"
    (gemini-companion-status--lines (gemini-companion-status--roots))
    (mapconcat (pcase-lambda (`(,directory . ,clients))
                 (gemini-companion-status--context-of directory clients))
               (gemini-companion-status--directories)
               "")
-   (and (featurep 'gemini-companion-tools)
+   (and (featurep 'gemini-companion-tool)
         (concat "\nTools that the model can call\n"
-                (gemini-companion-status--lines (gemini-companion-tools-signatures))))))
+                (gemini-companion-status--lines (gemini-companion-tool-signatures))))))
 
 (defun gemini-companion-status--roots ()
   "Return lines for all workspace roots."
@@ -339,7 +341,7 @@ When it appears on screen, this is called as well."
                             (unless (gemini-companion-workspace-root-project root)
                               ", not a project: only clients there learn about its files")))
                   (gemini-companion-workspace-known))
-          (cl-loop for host in (gemini-companion-hosts)
+          (cl-loop for host in (gemini-companion-host-all)
                    append (mapcar (lambda (root) (concat (gemini-companion-host-prefix host) root))
                                   (gemini-companion-host-roots host)))))
 

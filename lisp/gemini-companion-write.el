@@ -54,7 +54,7 @@ empty file.  If `never', send all clients the text.
 
 After an accept without the text, Emacs checks that the file becomes what
 you accepted, and warns you if it does not.  You can then write it with
-\\[gemini-companion-review-history]."
+\\[gemini-companion-history-list]."
   :type '(choice (const :tag "For tested versions" tried)
                  (const :tag "Always" always)
                  (const :tag "Never" never))
@@ -127,7 +127,7 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
          (finish (lambda (written)
                    (setf (gemini-companion-review-reason review)
                          (concat (if written "accepted in " "rejected in ")
-                                 (gemini-companion-review-client-title review)))
+                                 (gemini-companion-review-agent-title review)))
                    (gemini-companion-history-note (gemini-companion-review-entry review)
                                                   (if written 'accepted-there 'rejected-there))
                    (unless quietly
@@ -188,11 +188,7 @@ BEFORE is the stamp of the file before, by default its present one."
                            ;; The connection may have been cut.
                            (and host (equal stamp before)
                                 (or (< (float-time) end)
-                                    ;; Its clients are cut off, and may return.
-                                    (when-let* ((sessions (gemini-companion-bridge-host-sessions
-                                                           host)))
-                                      (cl-loop for session in sessions
-                                               never (eq (aref session 4) 'open))))))
+                                    (gemini-companion-write--cut-off-p host))))
                        'busy)))))
      (lambda (written)
        (let ((entry (gemini-companion-review-entry review))
@@ -202,12 +198,19 @@ BEFORE is the stamp of the file before, by default its present one."
                 (when same (gemini-companion-history-note entry 'unwritten))
                 (gemini-companion-ui-message
                  review
-                 "%s has not written what you accepted to %s; w in M-x gemini-companion-review-history does"
-                 (gemini-companion-review-client-title review)
+                 "%s has not written what you accepted to %s; \
+w in M-x gemini-companion-history-list does"
+                 (gemini-companion-review-agent-title review)
                  (gemini-companion-review-file review))))
          (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
                                    (if written "written" "not written"))))
      (if host gemini-companion-write--slow-interval path))))
+
+(defun gemini-companion-write--cut-off-p (host)
+  "Return non-nil if the clients on HOST, a prefix, are cut off, and may return."
+  (when-let* ((sessions (gemini-companion-bridge-host-sessions host)))
+    (cl-loop for session in sessions
+             never (eq (aref session 4) 'open))))
 
 (defun gemini-companion-write-others (review)
   "Return the other changes of the client of REVIEW that are to be decided.
@@ -282,7 +285,8 @@ Return nil if it drops none."
                               (gemini-companion-review-id review))
     (gemini-companion-ui-message
      review
-     "%s ignores your edits when you answer there; M-x gemini-companion-review-history keeps those of %s"
+     "%s ignores your edits when you answer there; \
+M-x gemini-companion-history-list keeps those of %s"
      (gemini-companion-review-client review) (gemini-companion-review-file review))
     t))
 

@@ -54,7 +54,7 @@
 (require 'gemini-companion-workspace)
 (require 'gemini-companion-write)
 
-(declare-function gemini-companion-extension-keep-current "gemini-companion-extension")
+(declare-function gemini-companion-tool-extension-keep-current "gemini-companion-tool-extension")
 (declare-function gemini-companion-install-instead "gemini-companion-install")
 (declare-function loaddefs-generate "ext:loaddefs-gen")
 
@@ -170,7 +170,7 @@ must exceed the size of your largest file.  Takes effect when
     (define-key map "a" '("accept" . gemini-companion-accept))
     (define-key map "k" '("reject" . gemini-companion-reject))
     (define-key map "l" '("list" . gemini-companion-review-list))
-    (define-key map "h" '("history" . gemini-companion-review-history))
+    (define-key map "h" '("history" . gemini-companion-history-list))
     (define-key map "c" '("show context" . gemini-companion-show-context))
     (define-key map "t" '("pause, resume" . gemini-companion-toggle-context))
     (define-key map "i" '("status" . gemini-companion-status))
@@ -276,7 +276,7 @@ It is made only once, since the mode line is displayed often.")
      ["Run Another Agent" gemini-companion-run-other]
      ["Set Up to Connect" gemini-companion-setup]
      ["Connect a Host..." gemini-companion-connect]
-     ["Disconnect a Host" gemini-companion-disconnect :active (gemini-companion-hosts)]
+     ["Disconnect a Host" gemini-companion-disconnect :active (gemini-companion-host-all)]
      ["Let the Model Use Emacs" gemini-companion-tools-enable]
      ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-cli-p)]
      ["Answer No" gemini-companion-answer-no :active (gemini-companion-cli-p)])
@@ -295,7 +295,7 @@ It is made only once, since the mode line is displayed often.")
      :active (gemini-companion-review-waiting-p)]
     ["Reject Change" gemini-companion-reject :active (gemini-companion-review-waiting-p)]
     ["Changes That Wait" gemini-companion-review-list]
-    ["History" gemini-companion-review-history]
+    ["History" gemini-companion-history-list]
     "--"
     ["What Clients Are Told" gemini-companion-show-context]
     ["Pause" gemini-companion-toggle-context
@@ -362,7 +362,7 @@ The last ones are cut off in a narrow window."
 
 ;; Other modes may have been loaded in the meantime.
 (add-hook 'gemini-companion-review-change-hook #'gemini-companion--put-lighter-first)
-(add-hook 'gemini-companion-clients-functions #'gemini-companion--put-lighter-first)
+(add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion--put-lighter-first)
 
 (defun gemini-companion--give-up (error)
   "Stop whatever has started, and say that ERROR is the reason."
@@ -408,7 +408,7 @@ For LEVEL, see `display-warning'."
                    thereis (and settings
                                 (file-directory-p (concat (file-name-directory settings)
                                                           "extensions/emacs"))))
-      (gemini-companion-extension-keep-current))))
+      (gemini-companion-tool-extension-keep-current))))
 
 (defvar desktop-minor-mode-table)
 
@@ -446,7 +446,7 @@ altered discovery files again."
         (message "No client is connected")
       (message "Pinged %d client%s" asked (if (= asked 1) "" "s")))))
 
-(gemini-companion-define-handler pong (client seconds)
+(gemini-companion-bridge-define-handler pong (client seconds)
   "Show that CLIENT has answered a ping after SECONDS."
   (gemini-companion-ui-message 'pong "%s answered after %.1f ms" client (* 1000 seconds)))
 
@@ -476,13 +476,13 @@ gemini-companion-mode turns it on again" (gemini-companion-ui-error-text error))
   (gemini-companion-log-errors "gemini-companion-mode-hook"
     (gemini-companion-mode -1)))
 
-(gemini-companion-define-handler client-message (client text)
+(gemini-companion-bridge-define-handler client-message (client text)
   "Show TEXT, a message of CLIENT to the user."
   (gemini-companion-log-add "%s says: %s" client text)
   (gemini-companion-ui-message 'client-message "%s says: %s" client
                                (gemini-companion-ui-one-line text)))
 
-(gemini-companion-define-handler server-died ()
+(gemini-companion-bridge-define-handler server-died ()
   "Restart the server, unless it has died twice in a short time."
   (if (time-less-p (time-since gemini-companion--died) 60)
       (progn

@@ -90,12 +90,12 @@ See `gemini-companion-bench--far-form'."
    (gemini-companion-bench--far-form
     far
     '(progn
-       (require 'gemini-companion-connect)
+       (require 'gemini-companion-host-connect)
        (gemini-companion-answer-set '(connect . "far") 'always)
        (setq gemini-companion-bench-connected nil)
        (let ((start (float-time)))
-         (gemini-companion-connection-when-ready
-          (gemini-companion-connect-to directory)
+         (gemini-companion-host-connection-when-ready
+          (gemini-companion-host-connect-to directory)
           (lambda (fault)
             (setq gemini-companion-bench-connected
                   (or fault (* 1000 (- (float-time) start)))))))

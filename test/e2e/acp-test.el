@@ -94,7 +94,7 @@ Wait until it has ended, as the prompt number COUNT."
     (gemini-companion-acp-e2e--prompt editor "allow_always" 4)
     (should (equal (gemini-companion-acp-e2e--text emacs "a.txt") "always\n"))
     ;; Nothing has ever waited in Emacs, and the status says why.
-    (should-not (gemini-companion-test-eval emacs '(gemini-companion-history-list)))
+    (should-not (gemini-companion-test-eval emacs '(gemini-companion-history-all)))
     (should (string-search "reviews are in its own front"
                            (gemini-companion-test-eval
                             emacs '(save-window-excursion

@@ -138,7 +138,7 @@ conversation and prompt again until it has."
         (gemini-companion-test-cli-wait-screen cli "All done")
         (gemini-companion-test-wait-no-review emacs)
         (should-not (equal (gemini-companion-test-read file) before))
-        (gemini-companion-test-m-x emacs "gemini-companion-review-history")
+        (gemini-companion-test-m-x emacs "gemini-companion-history-list")
         (gemini-companion-test-wait-screen emacs "accepted +project/a")
         (gemini-companion-test-keys emacs "u")
         (gemini-companion-test-wait-screen emacs "(y or n)")

@@ -8,7 +8,7 @@
 (require 'gemini-companion-test-client)
 (require 'gemini-companion-test-review)
 
-(ert-deftest gemini-companion-connection/a-client-does-not-notice-a-restart ()
+(ert-deftest gemini-companion-host-connection/a-client-does-not-notice-a-restart ()
   "The server restarts, and a review is decided during that."
   :tags '(e2e)
   (gemini-companion-test-with-real-client emacs client
@@ -24,7 +24,7 @@
                      '(rejected))))
     (should (gemini-companion-test-client-connected-p client))))
 
-(ert-deftest gemini-companion-connection/a-busy-emacs-answers-clients ()
+(ert-deftest gemini-companion-host-connection/a-busy-emacs-answers-clients ()
   "While Emacs is busy a client connects, proposes and stays connected.
 The review is shown once Emacs responds again."
   :tags '(e2e)
@@ -42,7 +42,7 @@ The review is shown once Emacs responds again."
         (should (equal (gemini-companion-test-client-wait-outcome client handle)
                        '(accepted . "b\n")))))))
 
-(ert-deftest gemini-companion-connection/a-client-of-document-004-accepts ()
+(ert-deftest gemini-companion-host-connection/a-client-of-document-004-accepts ()
   "The review is closed, and the buffer has the text of the file."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))

@@ -17,7 +17,7 @@
                                  (file-name-directory (macroexp-file-name)))))
 (add-to-list 'load-path (expand-file-name "../../lisp"
                                           (file-name-directory (macroexp-file-name))))
-(require 'gemini-companion-client)
+(require 'gemini-companion-cli-search)
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-client)
 
@@ -100,10 +100,10 @@ The client is a child process of this Emacs."
                                   (format "gemini-ide-server-%d.json" process)
                                   (format "gemini-ide-server-%d-%d.json.x" process number))))
                    (gemini-companion-doctor-test--random-content top number))))
-              (let* ((search (gemini-companion-client-find 'gemini directory environment process))
-                     (chosen (gemini-companion-client-search-chosen search))
-                     (ours (list (gemini-companion-client-search-wanted search)
-                                 (cdr (and chosen (gemini-companion-client-ide chosen)))))
+              (let* ((search (gemini-companion-cli-search-find 'gemini directory environment process))
+                     (chosen (gemini-companion-cli-search-search-chosen search))
+                     (ours (list (gemini-companion-cli-search-search-wanted search)
+                                 (cdr (and chosen (gemini-companion-cli-search-ide chosen)))))
                      (theirs (gemini-companion-test-real-client-find
                               client directory environment)))
                 (ert-info ((format "%s in %s, %S"

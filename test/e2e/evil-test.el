@@ -40,7 +40,7 @@
                          (evil-mode 1)))
          (unwind-protect (progn ,@body)
            (gemini-companion-test-eval
-            ,emacs '(dolist (terminal (gemini-companion-run-terminals))
+            ,emacs '(dolist (terminal (gemini-companion-cli-run-terminals))
                       (delete-process (get-buffer-process (car terminal))))))))))
 
 (defun gemini-companion-evil-test--run (emacs)
@@ -48,7 +48,7 @@
   (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
   ;; The shell that starts it sets up the terminal: before that, Return does not end a line.
   (gemini-companion-test-wait-eval
-   emacs '(when-let* ((terminal (caar (gemini-companion-run-terminals))))
+   emacs '(when-let* ((terminal (caar (gemini-companion-cli-run-terminals))))
             (and (eq (window-buffer) terminal)
                  (equal "cat" (alist-get 'comm (process-attributes
                                                 (process-id (get-buffer-process terminal))))))))

@@ -73,7 +73,7 @@ Emacs itself loses the first key after a terminal has hung up."
   :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (let ((outcomes nil))
-      (dolist (view '(gemini-companion-ediff-show gemini-companion-inline-show))
+      (dolist (view '(gemini-companion-review-ediff-show gemini-companion-review-inline-show))
         (ert-info ((symbol-name view))
           (gemini-companion-test-eval
            emacs `(progn (setq gemini-companion-diff-function ',view

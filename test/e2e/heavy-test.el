@@ -122,7 +122,7 @@ Return the phases in which EMACS was blocked too long, with the seconds."
      emacs '(null gemini-companion-write--timers) 60)
     (funcall phase 'written)
     (funcall phase 'history
-             '(gemini-companion-review-history)
+             '(gemini-companion-history-list)
              '(with-current-buffer (window-buffer)
                 (goto-char (point-min))
                 (re-search-forward "accepted\\|not written")
@@ -165,7 +165,7 @@ Return the phases in which EMACS was blocked too long, with the seconds."
           (let* ((unit (gemini-companion-heavy-e2e--pick gemini-companion-heavy-e2e--units))
                  (shape (gemini-companion-heavy-e2e--pick gemini-companion-heavy-e2e--shapes))
                  (view (gemini-companion-heavy-e2e--pick
-                        '(gemini-companion-ediff-show gemini-companion-inline-show)))
+                        '(gemini-companion-review-ediff-show gemini-companion-review-inline-show)))
                  (case (format "%s: %S, %S, %s" name unit shape view))
                  (gaps (gemini-companion-heavy-e2e--run emacs client name unit shape view)))
             (when (getenv "GEMINI_COMPANION_HEAVY_SEED")
@@ -187,7 +187,7 @@ Return the phases in which EMACS was blocked too long, with the seconds."
                  (get-text-property (point) 'face))))
     (gemini-companion-test-with-fake-client (emacs client '(("a.py" . "x = 1\n")))
       (gemini-companion-test-eval
-       emacs '(setq gemini-companion-diff-function #'gemini-companion-ediff-show))
+       emacs '(setq gemini-companion-diff-function #'gemini-companion-review-ediff-show))
       (gemini-companion-test-fake-propose emacs client text "a.py")
       (gemini-companion-test-wait-review emacs)
       (gemini-companion-test-wait-eval emacs `(eq ,last 'font-lock-keyword-face))

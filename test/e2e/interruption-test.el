@@ -20,7 +20,7 @@
 (require 'gemini-companion-test-fake-client)
 
 (defvar gemini-companion-interruption-test--views
-  '(gemini-companion-ediff-show gemini-companion-inline-show)
+  '(gemini-companion-review-ediff-show gemini-companion-review-inline-show)
   "The views in which each test is done.")
 
 (defmacro gemini-companion-interruption-test--with (spec &rest body)

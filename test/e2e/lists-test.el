@@ -128,13 +128,13 @@ and check that the others are as before."
   :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-test-eval
-     emacs '(setq gemini-companion-diff-function 'gemini-companion-ediff-show
+     emacs '(setq gemini-companion-diff-function 'gemini-companion-review-ediff-show
                   pop-up-frames t))
     (gemini-companion-lists-test--propose emacs client "a.txt" "2\n")
     (gemini-companion-test-m-x emacs "gemini-companion-review-next")
     (gemini-companion-test-wait-review emacs "2\n")
     (gemini-companion-lists-test--show-beside
-     emacs '("gemini-companion-review-list" "gemini-companion-review-history"
+     emacs '("gemini-companion-review-list" "gemini-companion-history-list"
              "gemini-companion-show-context" "gemini-companion-log")
      "a.txt")
     (gemini-companion-test-run
@@ -171,7 +171,7 @@ and check that the others are as before."
   :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-lists-test--accept emacs client "a.txt" "one\n2\nthree\n")
-    (gemini-companion-test-m-x emacs "gemini-companion-review-history")
+    (gemini-companion-test-m-x emacs "gemini-companion-history-list")
     ;; Until it is known what the client has written, that can be written again.
     (let ((screen (gemini-companion-test-wait-screen
                    emacs "^ RET before and after  u undo  q quit$")))

@@ -95,7 +95,7 @@ Gemini CLI, which is connected too, receives nothing of that."
                        "one\nTWO\n")))
     (should (equal (gemini-companion-test-eval
                     emacs '(gemini-companion-history-after
-                            (car (gemini-companion-history-list))))
+                            (car (gemini-companion-history-all))))
                    "one\nTWO\nmine\n"))
     (should (gemini-companion-test-client-connected-p gemini))))
 

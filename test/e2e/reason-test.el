@@ -69,13 +69,13 @@ SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
     (gemini-companion-test-run
-     emacs '(progn (require 'gemini-companion-compose)
-                   (gemini-companion-send-text "half typed" nil)))
+     emacs '(progn (require 'gemini-companion-cli-compose)
+                   (gemini-companion-cli-send-text "half typed" nil)))
     (gemini-companion-test-cli-wait-terminal cli "> half typed")
     (gemini-companion-test-run
      emacs '(progn (defvar gemini-companion-reason-test--outcome nil)
-                   (gemini-companion-send-at-rest
-                    "the reason" (gemini-companion-send-terminal)
+                   (gemini-companion-cli-send-at-rest
+                    "the reason" (gemini-companion-cli-send-terminal)
                     (lambda (outcome)
                       (setq gemini-companion-reason-test--outcome outcome)))))
     (gemini-companion-test-wait-eval emacs 'gemini-companion-reason-test--outcome)

@@ -78,7 +78,7 @@ A cut that is so long that ssh gives up is in `make endurance'."
     (gemini-companion-test-keys emacs "C-n" "C-Space" "C-e")
     (gemini-companion-test-wait-eval emacs '(equal (mark t) 5))
     (dolist (command '("gemini-companion-status" "gemini-companion-show-context"
-                       "gemini-companion-doctor" "gemini-companion-review-history"
+                       "gemini-companion-doctor" "gemini-companion-history-list"
                        "gemini-companion-review-list" "gemini-companion-log"))
       (ert-info (command)
         (let ((start (float-time)))

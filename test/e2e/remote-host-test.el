@@ -189,7 +189,7 @@ Wait until it says that this matches REGEXP, and the doctor, too."
     (gemini-companion-test-with-far-emacs (emacs :files '(("a.txt" . "one\n")))
       (gemini-companion-test-visit emacs "a.txt")
       (gemini-companion-test-eval
-       emacs '(progn (require 'gemini-companion-connect)
+       emacs '(progn (require 'gemini-companion-host-connect)
                      (gemini-companion-answer-set '(connect . "far") 'always)
                      nil))
       (gemini-companion-test-run
@@ -300,7 +300,7 @@ That user reaches neither socket nor files, and there is no port."
     (gemini-companion-test-far-write far "a.txt" "one\n")
     (gemini-companion-test-with-far-emacs (emacs)
       (gemini-companion-test-remote-visit emacs far "a.txt")
-      (gemini-companion-test-eval emacs '(progn (require 'gemini-companion-connect)
+      (gemini-companion-test-eval emacs '(progn (require 'gemini-companion-host-connect)
                                                 (gemini-companion-answer-set '(connect . "far") 'always)
                                                 nil))
       (dolist (trap '("mkdir -p /tmp/gemini/ide && chmod -R 777 /tmp/gemini"
@@ -337,8 +337,8 @@ Another user of that machine has no part in it."
       (gemini-companion-test-wait-no-review emacs)
       (gemini-companion-remote-host-test--kill-ssh emacs)
       (gemini-companion-test-wait-eval
-       emacs '(not (memq (gemini-companion-connection-state
-                          (car (gemini-companion-connections)))
+       emacs '(not (memq (gemini-companion-host-connection-state
+                          (car (gemini-companion-host-connection-all)))
                          '(ready))))
       (gemini-companion-test-far-wire-do far "mend")
       (gemini-companion-test-remote-wait-file far "a.txt" "two\nedited" 60)
@@ -349,8 +349,8 @@ Another user of that machine has no part in it."
 (defun gemini-companion-remote-host-test--kill-ssh (emacs)
   "Kill the ssh that holds the connection of EMACS, as when it gives up."
   (gemini-companion-test-eval
-   emacs '(progn (signal-process (gemini-companion-connection-process
-                                  (car (gemini-companion-connections)))
+   emacs '(progn (signal-process (gemini-companion-host-connection-process
+                                  (car (gemini-companion-host-connection-all)))
                                  9)
                  nil)))
 

@@ -184,7 +184,7 @@ If the file has changed there meanwhile, that is kept, and the user is told."
     (gemini-companion-test-accept emacs)
     (gemini-companion-test-remote-wait-done cli)
     (gemini-companion-test-wait-no-review emacs)
-    (gemini-companion-test-m-x emacs "gemini-companion-review-history")
+    (gemini-companion-test-m-x emacs "gemini-companion-history-list")
     (gemini-companion-test-wait-screen emacs "accepted ")
     (gemini-companion-test-keys emacs "u")
     (gemini-companion-test-wait-screen emacs "(y or n)")

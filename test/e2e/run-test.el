@@ -18,7 +18,7 @@
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
-(defun gemini-companion-run-test--program (emacs)
+(defun gemini-companion-cli-run-test--program (emacs)
   "Make EMACS run a program that records its environment; return the file."
   (let ((notes (gemini-companion-test-emacs-file emacs "notes"))
         (program (gemini-companion-test-emacs-file emacs "program")))
@@ -34,28 +34,28 @@ echo ready\nread line && echo \"line: $line\"\n"
                                              gemini-companion-terminal 'term))
     notes))
 
-(defun gemini-companion-run-test--wait-notes (notes)
+(defun gemini-companion-cli-run-test--wait-notes (notes)
   "Wait for the file NOTES and return its lines."
   (gemini-companion-test-wait "the program to run" (lambda () (file-exists-p notes)))
   (split-string (gemini-companion-test-read notes) "\n" t))
 
-(defun gemini-companion-run-test--windows (emacs)
+(defun gemini-companion-cli-run-test--windows (emacs)
   "Return the names of the buffers in the windows of EMACS, the selected one first."
   (gemini-companion-test-eval
    emacs '(mapcar (lambda (window) (buffer-name (window-buffer window)))
                   (window-list nil 'nomini))))
 
-(ert-deftest gemini-companion-run/the-environment-of-the-program ()
+(ert-deftest gemini-companion-cli-run/the-environment-of-the-program ()
   "It runs in the project's root, and finds this Emacs without a proxy."
   :tags '(e2e)
   (gemini-companion-test-with-emacs
       (emacs :files '((".git/HEAD" . "") ("sub/a.txt" . "one\n"))
              :environment '("NO_PROXY=example.org"))
-    (let ((notes (gemini-companion-run-test--program emacs)))
+    (let ((notes (gemini-companion-cli-run-test--program emacs)))
       (gemini-companion-test-eval emacs '(setq gemini-companion-arguments '("--one" "two words")))
       (gemini-companion-test-visit emacs "sub/a.txt")
       (gemini-companion-test-m-x emacs "gemini-companion-run")
-      (let ((lines (gemini-companion-run-test--wait-notes notes))
+      (let ((lines (gemini-companion-cli-run-test--wait-notes notes))
             (root (directory-file-name (gemini-companion-test-project emacs "")))
             (port (gemini-companion-test-eval emacs '(gemini-companion-bridge-port))))
         (should (equal (seq-take lines 2) (list root "--one two words")))
@@ -71,15 +71,15 @@ echo ready\nread line && echo \"line: $line\"\n"
                                            (car (gemini-companion-test-discovery-files emacs)))))
                               ":")))))))
 
-(ert-deftest gemini-companion-run/it-shows-hides-and-replaces-a-terminal ()
+(ert-deftest gemini-companion-cli-run/it-shows-hides-and-replaces-a-terminal ()
   "The same command shows a terminal and hides it; a dead one is replaced."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
-    (gemini-companion-run-test--program emacs)
+    (gemini-companion-cli-run-test--program emacs)
     (gemini-companion-test-visit emacs "a.txt")
     (let* ((name (gemini-companion-test-eval
-                  emacs '(progn (require 'gemini-companion-run)
-                                (gemini-companion-run--name 'gemini default-directory))))
+                  emacs '(progn (require 'gemini-companion-cli-run)
+                                (gemini-companion-cli-run--name 'gemini default-directory))))
            (run (lambda (&rest keys)
                   (apply #'gemini-companion-test-keys emacs keys)
                   (gemini-companion-test-m-x emacs "gemini-companion-run")))
@@ -87,9 +87,9 @@ echo ready\nread line && echo \"line: $line\"\n"
                            (gemini-companion-test-wait
                             (lambda ()
                               (format "%S; there are %S" names
-                                      (gemini-companion-run-test--windows emacs)))
+                                      (gemini-companion-cli-run-test--windows emacs)))
                             (lambda ()
-                              (equal (gemini-companion-run-test--windows emacs) names))))))
+                              (equal (gemini-companion-cli-run-test--windows emacs) names))))))
       (funcall run)
       (funcall wait-windows name "a.txt")
       (gemini-companion-test-wait-screen emacs "ready")
@@ -117,14 +117,14 @@ echo ready\nread line && echo \"line: $line\"\n"
       (funcall wait-windows name "a.txt")
       (should-not (gemini-companion-test-eval emacs `(get-buffer ,(concat name "<2>")))))))
 
-(ert-deftest gemini-companion-run/a-prompt-completes-any-part-of-a-file-name ()
+(ert-deftest gemini-companion-cli-run/a-prompt-completes-any-part-of-a-file-name ()
   "Nor are there line numbers in the terminal, of which the CLI would know nothing."
   :tags '(e2e)
   (gemini-companion-test-with-emacs
       (emacs :files '(("a.txt" . "one\n") ("src/one.py" . "") ("src/two.py" . "")))
     (should (= 0 (call-process "git" nil nil nil "-C" (gemini-companion-test-project emacs "")
                                "init" "--quiet")))
-    (gemini-companion-run-test--program emacs)
+    (gemini-companion-cli-run-test--program emacs)
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-run emacs '(progn (global-display-line-numbers-mode 1)
                                              (gemini-companion-run)
@@ -149,7 +149,7 @@ echo ready\nread line && echo \"line: $line\"\n"
                  emacs '(with-current-buffer "*Messages*"
                           (string-match-p "ispell\\|plain word" (buffer-string)))))))
 
-(ert-deftest gemini-companion-run/without-the-program-it-says-how-to-get-it ()
+(ert-deftest gemini-companion-cli-run/without-the-program-it-says-how-to-get-it ()
   "Nothing is opened then."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
@@ -158,9 +158,9 @@ echo ready\nread line && echo \"line: $line\"\n"
     (gemini-companion-test-m-x emacs "gemini-companion-run")
     (gemini-companion-test-wait-screen
      emacs "Cannot find .no-such-gemini.: install it with  npm install -g @google/gemini-cli")
-    (should (equal (gemini-companion-run-test--windows emacs) '("a.txt")))))
+    (should (equal (gemini-companion-cli-run-test--windows emacs) '("a.txt")))))
 
-(defun gemini-companion-run-test--wait-width (emacs)
+(defun gemini-companion-cli-run-test--wait-width (emacs)
   "Wait until the terminal in the selected window of EMACS has its width."
   (pcase-let ((`(,tty ,width)
                (gemini-companion-test-eval
@@ -174,18 +174,18 @@ echo ready\nread line && echo \"line: $line\"\n"
                               (car (process-lines "stty" "-F" tty "size")))))))
          (= columns width))))))
 
-(gemini-companion-test-with-terminals gemini-companion-run/the-cli-is-as-wide-as-its-window
+(gemini-companion-test-with-terminals gemini-companion-cli-run/the-cli-is-as-wide-as-its-window
     terminal
   "Also when the window is narrow, or is resized."
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
-    (gemini-companion-run-test--wait-width emacs)
+    (gemini-companion-cli-run-test--wait-width emacs)
     (should (< (gemini-companion-test-eval emacs '(window-width)) 80))
     (gemini-companion-test-eval emacs '(progn (window-resize nil -5 t) nil))
-    (gemini-companion-run-test--wait-width emacs)))
+    (gemini-companion-cli-run-test--wait-width emacs)))
 
-(gemini-companion-test-with-terminals gemini-companion-run/the-cli-is-connected-at-once
+(gemini-companion-test-with-terminals gemini-companion-cli-run/the-cli-is-connected-at-once
     terminal
   "The real CLI, in a project that had not been announced."
   (gemini-companion-test-with-emacs-and-cli
@@ -193,18 +193,18 @@ echo ready\nread line && echo \"line: $line\"\n"
              (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
     (gemini-companion-test-cli-submit cli "/ide status")
     (gemini-companion-test-cli-wait-screen cli "Connected to Emacs")
-    (let ((windows (gemini-companion-run-test--windows emacs)))
+    (let ((windows (gemini-companion-cli-run-test--windows emacs)))
       (should (= (length windows) 2))
       (gemini-companion-test-run emacs '(gemini-companion-run))
-      (should (equal (gemini-companion-run-test--windows emacs) (cdr windows)))
+      (should (equal (gemini-companion-cli-run-test--windows emacs) (cdr windows)))
       (gemini-companion-test-run emacs '(gemini-companion-run))
-      (should (equal (gemini-companion-run-test--windows emacs) windows)))))
+      (should (equal (gemini-companion-cli-run-test--windows emacs) windows)))))
 
-(gemini-companion-test-with-terminals gemini-companion-run/the-environment-of-a-project terminal
+(gemini-companion-test-with-terminals gemini-companion-cli-run/the-environment-of-a-project terminal
   "A buffer-local environment, as of direnv, which lacks our variables, is used.
 So it is when the CLI is run again from its terminal after it has ended."
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
-    (let ((notes (gemini-companion-run-test--program emacs))
+    (let ((notes (gemini-companion-cli-run-test--program emacs))
           (directory (gemini-companion-test-emacs-directory emacs))
           (load (gemini-companion-test-terminal-directories terminal)))
       (gemini-companion-test-visit emacs "a.txt")
@@ -221,7 +221,7 @@ So it is when the CLI is run again from its terminal after it has ended."
                 ;; As envrc does, also in the terminal.
                 (add-hook 'after-change-major-mode-hook
                           (lambda ()
-                            (when gemini-companion-run-root
+                            (when gemini-companion-cli-run-root
                               (setq-local process-environment
                                           (list "OF_A_HOOK=yes"
                                                 (concat "PATH=" (getenv "PATH")))))))
@@ -229,7 +229,7 @@ So it is when the CLI is run again from its terminal after it has ended."
       (let ((port (gemini-companion-test-eval emacs '(gemini-companion-bridge-port))))
         (dotimes (_ 2)
           (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
-          (let ((lines (gemini-companion-run-test--wait-notes notes)))
+          (let ((lines (gemini-companion-cli-run-test--wait-notes notes)))
             (dolist (line (list "OF_THE_PROJECT=yes"
                                 (format "GEMINI_CLI_IDE_SERVER_PORT=%d" port)
                                 (format "GEMINI_CLI_IDE_PID=%d"
@@ -249,10 +249,10 @@ So it is when the CLI is run again from its terminal after it has ended."
                    emacs '(getenv-internal "OF_THE_PROJECT"
                                            (default-toplevel-value 'process-environment)))))))
 
-(gemini-companion-test-with-terminals gemini-companion-run/emacs-asks-before-it-ends-a-cli terminal
+(gemini-companion-test-with-terminals gemini-companion-cli-run/emacs-asks-before-it-ends-a-cli terminal
   "When its buffer is killed, and when Emacs exits; not once it has ended."
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
-    (gemini-companion-run-test--program emacs)
+    (gemini-companion-cli-run-test--program emacs)
     (let ((load (gemini-companion-test-terminal-directories terminal)))
       (gemini-companion-test-eval emacs `(setq load-path (append ',load load-path)
                                                gemini-companion-terminal ',terminal)))
@@ -266,7 +266,7 @@ So it is when the CLI is run again from its terminal after it has ended."
                     (gemini-companion-test-wait-eval emacs '(not (active-minibuffer-window)))))
           (alive (lambda ()
                    (gemini-companion-test-eval
-                    emacs '(and (gemini-companion-run-terminals) t))))
+                    emacs '(and (gemini-companion-cli-run-terminals) t))))
           (kill (lambda (name)
                   (gemini-companion-test-keys emacs "C-x" "k")
                   (gemini-companion-test-wait-screen emacs "Kill buffer")

@@ -18,7 +18,7 @@
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
-(defmacro gemini-companion-send-test--with (spec &rest body)
+(defmacro gemini-companion-cli-send-test--with (spec &rest body)
   "Run BODY with an Emacs and a CLI in a terminal there.
 SPEC is (EMACS CLI FILES TERMINAL), as for other tests; the first file is
 visited, and its window selected."
@@ -31,7 +31,7 @@ visited, and its window selected."
        (gemini-companion-test-wait-eval ,emacs 'buffer-file-name)
        ,@body)))
 
-(defun gemini-companion-send-test--wait-asked (cli texts)
+(defun gemini-companion-cli-send-test--wait-asked (cli texts)
   "Wait until the model of CLI has received TEXTS, and nothing else, in order.
 Ignore what the CLI itself adds."
   (let ((asked (lambda ()
@@ -43,9 +43,9 @@ Ignore what the CLI itself adds."
      (lambda () (format "%S; the model has received %S" texts (funcall asked)))
      (lambda () (equal (funcall asked) texts)))))
 
-(gemini-companion-test-with-terminals gemini-companion-send/answers-are-given terminal
+(gemini-companion-test-with-terminals gemini-companion-cli-send/answers-are-given terminal
   "A yes and a no answer the CLI's question, while the file stays selected."
-  (gemini-companion-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
+  (gemini-companion-cli-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
     (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
     (let ((file (gemini-companion-test-project emacs "a.txt"))
           (propose (lambda (text)
@@ -77,25 +77,25 @@ Ignore what the CLI itself adds."
       (should (gemini-companion-test-eval
                emacs '(equal (buffer-name (window-buffer)) "a.txt"))))))
 
-(gemini-companion-test-with-terminals gemini-companion-send/answers-need-a-question
+(gemini-companion-test-with-terminals gemini-companion-cli-send/answers-need-a-question
     terminal
   "A half-typed prompt that looks like a choice is not sent; work is not stopped."
-  (gemini-companion-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
+  (gemini-companion-cli-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
     (let ((refused (lambda (command)
                      (gemini-companion-test-m-x emacs command)
                      (gemini-companion-test-wait-screen emacs "Gemini CLI asks nothing now")
                      ;; The same message comes again.
                      (gemini-companion-test-run emacs '(message nil)))))
       (gemini-companion-test-run
-       emacs '(progn (require 'gemini-companion-send)
-                     (gemini-companion-send-text "● 1. Allow once" nil)
+       emacs '(progn (require 'gemini-companion-cli-send)
+                     (gemini-companion-cli-send-text "● 1. Allow once" nil)
                      (select-window (get-buffer-window "a.txt"))
                      nil))
       (gemini-companion-test-cli-wait-terminal cli "> ● 1\\. Allow once")
       (funcall refused "gemini-companion-answer-yes")
       (funcall refused "gemini-companion-answer-no")
       (gemini-companion-test-run emacs '(gemini-companion-send-prompt " and more"))
-      (gemini-companion-send-test--wait-asked cli '("● 1. Allow once and more"))
+      (gemini-companion-cli-send-test--wait-asked cli '("● 1. Allow once and more"))
       (gemini-companion-test-cli-wait-terminal cli "Done\\.")
       ;; An allowed command runs until the file exists.
       (gemini-companion-test-cli-script
@@ -111,12 +111,12 @@ Ignore what the CLI itself adds."
       (gemini-companion-test-write (gemini-companion-test-project emacs "go") "")
       (gemini-companion-test-cli-wait-terminal cli "All done"))))
 
-(gemini-companion-test-with-terminals gemini-companion-send/prompts-regions-and-files-arrive terminal
+(gemini-companion-test-with-terminals gemini-companion-cli-send/prompts-regions-and-files-arrive terminal
   "Prompts of one line and of several, a region, a file."
-  (gemini-companion-send-test--with
+  (gemini-companion-cli-send-test--with
       (emacs cli '(("a b.txt" . "one\ntwo ä𝕏\nthree\n")) terminal)
     (let ((asked nil)
-          (asks (lambda (asked) (gemini-companion-send-test--wait-asked
+          (asks (lambda (asked) (gemini-companion-cli-send-test--wait-asked
                                  cli (reverse asked)))))
       (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
       (gemini-companion-test-wait-screen emacs "^Prompt:")
@@ -126,7 +126,7 @@ Ignore what the CLI itself adds."
       (funcall asks asked)
       ;; Several lines, and control characters.
       (gemini-companion-test-run
-       emacs '(gemini-companion-send-text "x\n\n\ty\e[201~\C-c\r\nz" t))
+       emacs '(gemini-companion-cli-send-text "x\n\n\ty\e[201~\C-c\r\nz" t))
       (push "x\n\n\ty[201~\nz" asked)
       (funcall asks asked)
       (gemini-companion-test-run emacs '(progn (push-mark 5 t t) (goto-char (point-max)) nil))
@@ -150,33 +150,33 @@ Ignore what the CLI itself adds."
                 (seq-some (lambda (text) (string-search "one\ntwo ä𝕏\nthree" text))
                           texts))))))))
 
-(gemini-companion-test-with-terminals gemini-companion-send/nothing-is-sent-in-shell-mode terminal
+(gemini-companion-test-with-terminals gemini-companion-cli-send/nothing-is-sent-in-shell-mode terminal
   "The CLI would run it.  Afterwards a region of a file elsewhere is no command."
-  (gemini-companion-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
+  (gemini-companion-cli-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
     (gemini-companion-test-run
-     emacs '(progn (require 'gemini-companion-send)
+     emacs '(progn (require 'gemini-companion-cli-send)
                    (process-send-string
-                    (get-buffer-process (gemini-companion-send-terminal)) "!")))
+                    (get-buffer-process (gemini-companion-cli-send-terminal)) "!")))
     (gemini-companion-test-cli-wait-terminal cli "! +Type your shell command")
     (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
     (gemini-companion-test-wait-screen emacs "Gemini CLI is in shell mode")
     (gemini-companion-test-run
      emacs '(process-send-string
-             (get-buffer-process (gemini-companion-send-terminal)) "\e"))
+             (get-buffer-process (gemini-companion-cli-send-terminal)) "\e"))
     (gemini-companion-test-cli-wait-terminal cli "> +Type your message")
     (gemini-companion-test-run
-     emacs '(let ((terminal (gemini-companion-send-terminal)))
+     emacs '(let ((terminal (gemini-companion-cli-send-terminal)))
               (with-temp-buffer
                 (insert "two\n")
                 (setq buffer-file-name "/elsewhere/b.txt")
-                (cl-letf (((symbol-function 'gemini-companion-send-terminal)
+                (cl-letf (((symbol-function 'gemini-companion-cli-send-terminal)
                            (lambda () terminal)))
                   (gemini-companion-send-region (point-min) (point-max) t))
                 (set-buffer-modified-p nil))))
-    (gemini-companion-send-test--wait-asked
+    (gemini-companion-cli-send-test--wait-asked
      cli '("file /elsewhere/b.txt, line 1:\n```\ntwo\n```"))))
 
-(ert-deftest gemini-companion-send/a-cli-started-by-the-user-is-found ()
+(ert-deftest gemini-companion-cli-send/a-cli-started-by-the-user-is-found ()
   "It runs in a terminal that was not made by `gemini-companion-run'."
   :tags '(e2e real)
   (gemini-companion-test-require-real-client)
@@ -186,22 +186,22 @@ Ignore what the CLI itself adds."
         (cli (gemini-companion-test-cli-start-in-term emacs))
       (gemini-companion-test-run emacs '(progn (switch-to-buffer "a.txt") nil))
       (gemini-companion-test-run emacs '(gemini-companion-send-prompt "hello"))
-      (gemini-companion-send-test--wait-asked cli '("hello"))
+      (gemini-companion-cli-send-test--wait-asked cli '("hello"))
       (should (equal (gemini-companion-test-eval
-                      emacs '(progn (require 'gemini-companion-send)
-                                    (gemini-companion-send--mention
+                      emacs '(progn (require 'gemini-companion-cli-send)
+                                    (gemini-companion-cli-send--mention
                                      buffer-file-name
-                                     (gemini-companion-send-directory
-                                      (gemini-companion-send-terminal)))))
+                                     (gemini-companion-cli-send-directory
+                                      (gemini-companion-cli-send-terminal)))))
                      "@sub/a.txt"))
       ;; It is shown, and no other is started.
       (gemini-companion-test-run emacs '(progn (delete-other-windows) (gemini-companion-run)))
       (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "*terminal*")))))
 
-(ert-deftest gemini-companion-send/a-diagnostic-is-sent ()
+(ert-deftest gemini-companion-cli-send/a-diagnostic-is-sent ()
   "Flymake's diagnostic at point arrives with its position."
   :tags '(e2e real)
-  (gemini-companion-send-test--with (emacs cli '(("a.txt" . "one\ntwo\n")) 'term)
+  (gemini-companion-cli-send-test--with (emacs cli '(("a.txt" . "one\ntwo\n")) 'term)
     (gemini-companion-test-run
      emacs '(progn
               (require 'flymake)
@@ -217,12 +217,12 @@ Ignore what the CLI itself adds."
     (gemini-companion-test-run
      emacs '(let ((current-prefix-arg t))
               (call-interactively #'gemini-companion-send-diagnostic)))
-    (gemini-companion-send-test--wait-asked cli '("a.txt, line 2: two is not three"))))
+    (gemini-companion-cli-send-test--wait-asked cli '("a.txt, line 2: two is not three"))))
 
-(ert-deftest gemini-companion-send/the-history-knows-the-prompt-of-a-change ()
+(ert-deftest gemini-companion-cli-send/the-history-knows-the-prompt-of-a-change ()
   "All changes of a prompt can be undone; prompts typed in the terminal are unknown."
   :tags '(e2e real)
-  (gemini-companion-send-test--with
+  (gemini-companion-cli-send-test--with
       (emacs cli '(("a.txt" . "one\n") ("b.txt" . "one\n")) 'term)
     (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
     (let* ((file (lambda (name) (gemini-companion-test-project emacs name)))
@@ -236,9 +236,9 @@ Ignore what the CLI itself adds."
                       (gemini-companion-test-cli-wait-terminal cli "Allow once")
                       (gemini-companion-test-run
                        emacs '(progn (select-window (get-buffer-window "a.txt"))
-                                     (display-buffer (gemini-companion-send-terminal))
+                                     (display-buffer (gemini-companion-cli-send-terminal))
                                      (gemini-companion-answer-yes)
-                                     (delete-windows-on (gemini-companion-send-terminal))))
+                                     (delete-windows-on (gemini-companion-cli-send-terminal))))
                       (gemini-companion-test-wait
                        "the file to be written"
                        (lambda () (equal (gemini-companion-test-read (funcall file name)) text)))
@@ -250,7 +250,7 @@ Ignore what the CLI itself adds."
       (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
       (gemini-companion-test-cli-submit cli "and three")
       (funcall say-yes "b.txt" "three\n")
-      (gemini-companion-test-m-x emacs "gemini-companion-review-history")
+      (gemini-companion-test-m-x emacs "gemini-companion-history-list")
       (gemini-companion-test-wait-screen
        emacs "project/b\\.txt.*\n.*Prompt of [0-9:]+: make it two.*\n.*project/a\\.txt")
       (gemini-companion-test-keys emacs "C-x" "1" "C-n" "C-n")
@@ -264,7 +264,7 @@ Ignore what the CLI itself adds."
       (should (equal (gemini-companion-test-read (funcall file "a.txt")) "one\n"))
       (should (equal (gemini-companion-test-read (funcall file "b.txt")) "three\n")))))
 
-(ert-deftest gemini-companion-send/without-a-cli-it-says-so-at-once ()
+(ert-deftest gemini-companion-cli-send/without-a-cli-it-says-so-at-once ()
   "It does so before a prompt is typed."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs)

@@ -93,9 +93,9 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
     (gemini-companion-test-m-x emacs "gemini-companion-run")
     (gemini-companion-test-wait-screen emacs "Let Gemini CLI connect by itself\\?")
     (gemini-companion-test-keys emacs "n")
-    (gemini-companion-test-wait-eval emacs '(gemini-companion-run-terminals))
+    (gemini-companion-test-wait-eval emacs '(gemini-companion-cli-run-terminals))
     (gemini-companion-test-run emacs '(progn (gemini-companion-run t) nil))
-    (gemini-companion-test-wait-eval emacs '(= 2 (length (gemini-companion-run-terminals))))
+    (gemini-companion-test-wait-eval emacs '(= 2 (length (gemini-companion-cli-run-terminals))))
     (should-not (file-exists-p (gemini-companion-setup-test--settings emacs)))
     (should (string-search "((setup . gemini) . never)"
                            (gemini-companion-test-read
@@ -129,7 +129,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
 (defun gemini-companion-setup-test--end-all (emacs)
   "End all CLIs in EMACS."
   (gemini-companion-test-run
-   emacs '(dolist (terminal (gemini-companion-run-terminals))
+   emacs '(dolist (terminal (gemini-companion-cli-run-terminals))
             (delete-process (get-buffer-process (car terminal))))))
 
 (ert-deftest gemini-companion-setup/the-first-run-asks-for-a-terminal-first ()
@@ -145,8 +145,8 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
     (should-not (gemini-companion-test-eval emacs '(featurep 'eat)))
     (gemini-companion-test-keys emacs "n")
     (gemini-companion-test-wait-eval
-     emacs '(and (gemini-companion-run-terminals)
-                 (with-current-buffer (caar (gemini-companion-run-terminals))
+     emacs '(and (gemini-companion-cli-run-terminals)
+                 (with-current-buffer (caar (gemini-companion-cli-run-terminals))
                    (and (eq (window-buffer) (current-buffer)) (derived-mode-p 'eat-mode)))))
     (gemini-companion-setup-test--end-all emacs)))
 
@@ -161,7 +161,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
     (gemini-companion-test-keys first "n")
     (gemini-companion-test-wait-screen first "Let Gemini CLI connect by itself\\?")
     (gemini-companion-test-keys first "n")
-    (gemini-companion-test-wait-eval first '(gemini-companion-run-terminals))
+    (gemini-companion-test-wait-eval first '(gemini-companion-cli-run-terminals))
     (should (eq (gemini-companion-test-eval first 'gemini-companion-terminal) 'auto))
     (gemini-companion-setup-test--end-all first)
     (gemini-companion-test-stop first 'keep)
@@ -170,7 +170,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
       (gemini-companion-test-visit emacs "a.txt")
       (gemini-companion-setup-test--archive emacs "(1)")
       (gemini-companion-test-m-x emacs "gemini-companion-run")
-      (gemini-companion-test-wait-eval emacs '(gemini-companion-run-terminals))
+      (gemini-companion-test-wait-eval emacs '(gemini-companion-cli-run-terminals))
       (gemini-companion-setup-test--end-all emacs)
       (should (equal (directory-files (expand-file-name ".emacs.d" (gemini-companion-test-home emacs))
                                       nil "\\`[^.]")
@@ -189,8 +189,8 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
     (gemini-companion-test-wait-screen emacs "Using Term, because Eat was not installed: \
 No readable package archive has it")
     (gemini-companion-test-wait-eval
-     emacs '(and (gemini-companion-run-terminals)
-                 (with-current-buffer (caar (gemini-companion-run-terminals))
+     emacs '(and (gemini-companion-cli-run-terminals)
+                 (with-current-buffer (caar (gemini-companion-cli-run-terminals))
                    (and (eq (window-buffer) (current-buffer)) (derived-mode-p 'term-mode)))))
     (gemini-companion-setup-test--end-all emacs)))
 

@@ -63,7 +63,7 @@ Wait until EMACS and the CLI show it."
 (defun gemini-companion-terminal-e2e--in-terminal-p (emacs)
   "Return non-nil if the terminal of the CLI is selected in EMACS."
   (gemini-companion-test-eval
-   emacs '(and (buffer-local-value 'gemini-companion-run-root (window-buffer)) t)))
+   emacs '(and (buffer-local-value 'gemini-companion-cli-run-root (window-buffer)) t)))
 
 (defun gemini-companion-terminal-e2e--outcomes (emacs)
   "Return the history of EMACS, oldest first, as pairs of a file and an outcome."
@@ -71,7 +71,7 @@ Wait until EMACS and the CLI show it."
    emacs '(mapcar (lambda (entry)
                     (cons (file-name-nondirectory (gemini-companion-history-path entry))
                           (gemini-companion-history-outcome entry)))
-                  (reverse (gemini-companion-history-list)))))
+                  (reverse (gemini-companion-history-all)))))
 
 (gemini-companion-test-with-terminals gemini-companion-in-the-terminal/c-c-c-c-loses-nothing
     terminal
@@ -294,12 +294,12 @@ SPEC is (EMACS TERMINAL)."
     (gemini-companion-test-wait-eval
      emacs '(> (float-time (time-since (gemini-companion-review-created
                                         (gemini-companion-review-shown))))
-               gemini-companion-terminal--free-time))
+               gemini-companion-cli-watch--free-time))
     (gemini-companion-test-keys emacs "C-c" "C-c")
     (gemini-companion-test-wait-screen emacs "queued behind it")
     (gemini-companion-test-keys emacs "c")
     (gemini-companion-test-wait-eval
-     emacs '(buffer-local-value 'gemini-companion-terminal--free-since (window-buffer)))
+     emacs '(buffer-local-value 'gemini-companion-cli-watch--free-since (window-buffer)))
     (gemini-companion-test-monkey-terminal-submit terminal "write b.txt")
     (gemini-companion-test-wait-screen emacs "b\\.txt .*C-c C-c a accepts")
     (should (equal (gemini-companion-terminal-e2e--outcomes emacs) '(("a.txt" . cancelled))))
@@ -374,7 +374,7 @@ SPEC is (EMACS TERMINAL)."
     (gemini-companion-test-accept emacs)
     (gemini-companion-test-wait-screen emacs "has not written what you accepted to a\\.txt")
     (should (equal (gemini-companion-terminal-e2e--outcomes emacs) '(("a.txt" . unwritten))))
-    (gemini-companion-test-m-x emacs "gemini-companion-review-history")
+    (gemini-companion-test-m-x emacs "gemini-companion-history-list")
     (gemini-companion-test-wait-screen emacs "not written")
     (gemini-companion-test-wait-screen emacs "w write")
     (should-not (string-match-p "u undo" (gemini-companion-test-screen emacs)))))

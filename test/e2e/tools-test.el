@@ -18,24 +18,24 @@
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
-(defconst gemini-companion-tools-test--fault
+(defconst gemini-companion-tool-test--fault
   "MCP issues\\|MCP ERROR\\|[Ee]rror\\|[Ww]arning\\|not trusted\\|Allow"
   "Regexp for what must not be on the screen of the CLI.")
 
-(defconst gemini-companion-tools-test--open "a\\.txt (text"
+(defconst gemini-companion-tool-test--open "a\\.txt (text"
   "Regexp for the answer of getOpenFiles.")
 
-(defun gemini-companion-tools-test--watch-edits (emacs)
+(defun gemini-companion-tool-test--watch-edits (emacs)
   "Let EMACS find a fault in each edit of which a hook tells it.
 What it is told is in the variable `edits'."
   (gemini-companion-test-eval
    emacs
    '(progn
       (defvar edits nil)
-      (require 'gemini-companion-tools)
-      (add-hook 'gemini-companion-tools-hook
+      (require 'gemini-companion-tool)
+      (add-hook 'gemini-companion-tool-hook
                 (lambda ()
-                  (gemini-companion-define-tool "noteEdit"
+                  (gemini-companion-tool-define "noteEdit"
                     :hidden t :description "For the hook"
                     :arguments '(("path" string "") ("tool" string "")
                                  ("before" string "" t) ("after" string "" t))
@@ -45,14 +45,14 @@ What it is told is in the variable `edits'."
                 t)
       nil)))
 
-(defun gemini-companion-tools-test--enable (emacs)
+(defun gemini-companion-tool-test--enable (emacs)
   "Let the user of EMACS enable the tools."
   (gemini-companion-test-m-x emacs "gemini-companion-tools-enable")
   (gemini-companion-test-wait-screen emacs "Let the model use Emacs in Gemini CLI")
   (gemini-companion-test-keys emacs "y")
   (gemini-companion-test-wait-screen emacs "The model can use Emacs in Gemini CLI"))
 
-(defun gemini-companion-tools-test--make (emacs)
+(defun gemini-companion-tool-test--make (emacs)
   "Return a CLI, not started yet, that has the home of EMACS."
   (gemini-companion-test-write
    (expand-file-name ".gemini/settings.json" (gemini-companion-test-home emacs))
@@ -61,7 +61,7 @@ What it is told is in the variable `edits'."
   (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) nil
                                   (gemini-companion-test-home emacs)))
 
-(defmacro gemini-companion-tools-test--with (spec &rest body)
+(defmacro gemini-companion-tool-test--with (spec &rest body)
   "Run BODY with an Emacs that visits a.txt, and a CLI that has its tools.
 SPEC is (EMACS CLI START SET-UP): two variables, a function that starts
 the CLI, by default so that it is connected, and one that is called with
@@ -72,21 +72,21 @@ EMACS before that, by default to find a fault in each edit."
        (gemini-companion-test-require-real-client)
        (gemini-companion-test-with-emacs (,emacs :mode t :files '(("a.txt" . "one\n")))
          (gemini-companion-test-visit ,emacs "a.txt")
-         (funcall ,(or set-up '#'gemini-companion-tools-test--watch-edits) ,emacs)
-         (gemini-companion-tools-test--enable ,emacs)
+         (funcall ,(or set-up '#'gemini-companion-tool-test--watch-edits) ,emacs)
+         (gemini-companion-tool-test--enable ,emacs)
          (gemini-companion-test-with-cli
-             (,cli (funcall ,(or start '#'gemini-companion-tools-test--start) ,emacs))
+             (,cli (funcall ,(or start '#'gemini-companion-tool-test--start) ,emacs))
            ,@body)))))
 
-(defconst gemini-companion-tools-test--lisp
+(defconst gemini-companion-tool-test--lisp
   ";;; a.el --- A  -*- lexical-binding: t -*-\n(defun my-own (x) \"Return X.\" x)\n(my-own 1)\n"
   "The text of a.el.")
 
-(defun gemini-companion-tools-test--visit-lisp (emacs)
+(defun gemini-companion-tool-test--visit-lisp (emacs)
   "Visit a.el, which Flymake checks, in EMACS, and a file that is withheld."
   (gemini-companion-test-write (gemini-companion-test-project emacs ".env") "KEY=secret\n")
   (gemini-companion-test-write (gemini-companion-test-project emacs "a.el")
-                               gemini-companion-tools-test--lisp)
+                               gemini-companion-tool-test--lisp)
   (gemini-companion-test-visit emacs ".env")
   (gemini-companion-test-visit emacs "a.el")
   (gemini-companion-test-eval
@@ -99,17 +99,17 @@ EMACS before that, by default to find a fault in each edit."
                  (eval-buffer)
                  nil)))
 
-(defun gemini-companion-tools-test--responses (cli)
+(defun gemini-companion-tool-test--responses (cli)
   "Return what CLI has told the model last, as text."
   (format "%s" (gemini-companion-test-request-responses
                 (car (last (gemini-companion-test-cli-requests cli))))))
 
-(defun gemini-companion-tools-test--start (emacs)
+(defun gemini-companion-tool-test--start (emacs)
   "Start a CLI, wait until it has found EMACS, and return it."
-  (gemini-companion-test-cli--start (gemini-companion-tools-test--make emacs)
+  (gemini-companion-test-cli--start (gemini-companion-tool-test--make emacs)
                                     #'gemini-companion-test-cli--start-in-tmux))
 
-(defun gemini-companion-tools-test--declarations (request)
+(defun gemini-companion-tool-test--declarations (request)
   "Return the names of the functions in REQUEST that are tools of Emacs."
   (seq-filter
    (lambda (name) (string-prefix-p "mcp_emacs_" name))
@@ -118,31 +118,31 @@ EMACS before that, by default to find a fault in each edit."
                      (alist-get 'functionDeclarations tool)))
            (alist-get 'tools request))))
 
-(defun gemini-companion-tools-test--quiet-p (cli)
+(defun gemini-companion-tool-test--quiet-p (cli)
   "Return non-nil if CLI complains of nothing, and asks nothing."
-  (not (string-match-p gemini-companion-tools-test--fault
+  (not (string-match-p gemini-companion-tool-test--fault
                        (gemini-companion-test-cli-screen cli))))
 
-(ert-deftest gemini-companion-tools/the-model-calls-one-without-a-question ()
+(ert-deftest gemini-companion-tool/the-model-calls-one-without-a-question ()
   :tags '(e2e real)
-  (gemini-companion-tools-test--with (emacs cli)
+  (gemini-companion-tool-test--with (emacs cli)
     (gemini-companion-test-cli-script cli '("mcp_emacs_getOpenFiles") "All done")
     (gemini-companion-test-cli-submit cli "please look")
     (gemini-companion-test-cli-wait-screen cli "All done")
-    (should (gemini-companion-tools-test--quiet-p cli))
-    (let ((names (gemini-companion-tools-test--declarations
+    (should (gemini-companion-tool-test--quiet-p cli))
+    (let ((names (gemini-companion-tool-test--declarations
                   (gemini-companion-test-cli-wait-requests cli 1))))
       (dolist (name '("getDiagnostics" "findDefinition" "findReferences" "describeSymbol"
                       "getOpenFiles" "getUnsaved" "showFile"))
         (should (member (concat "mcp_emacs_" name) names)))
       (should-not (member "mcp_emacs_noteEdit" names)))
-    (should (string-match-p gemini-companion-tools-test--open
+    (should (string-match-p gemini-companion-tool-test--open
                             (format "%s" (gemini-companion-test-request-responses
                                           (gemini-companion-test-cli-wait-requests cli 2)))))))
 
-(ert-deftest gemini-companion-tools/the-model-is-told-of-faults-in-its-edit ()
+(ert-deftest gemini-companion-tool/the-model-is-told-of-faults-in-its-edit ()
   :tags '(e2e real any-emacs)
-  (gemini-companion-tools-test--with (emacs cli)
+  (gemini-companion-tool-test--with (emacs cli)
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-test-cli-script
        cli `("write_file" :file_path ,file :content "two\n") "All done")
@@ -157,10 +157,10 @@ EMACS before that, by default to find a fault in each edit."
       (should (equal (gemini-companion-test-eval emacs 'edits)
                      `((,file "write_file" "one\n" "two\nmine\n")))))))
 
-(ert-deftest gemini-companion-tools/a-mistake-is-told-with-the-result-of-the-edit ()
+(ert-deftest gemini-companion-tool/a-mistake-is-told-with-the-result-of-the-edit ()
   "In YOLO mode Emacs is not asked, but the edit can be undone there."
   :tags '(e2e real any-emacs)
-  (gemini-companion-tools-test--with (emacs cli nil #'gemini-companion-tools-test--visit-lisp)
+  (gemini-companion-tool-test--with (emacs cli nil #'gemini-companion-tool-test--visit-lisp)
     (let ((file (gemini-companion-test-project emacs "a.el")))
       (gemini-companion-test-cli-keys cli "C-y")
       (gemini-companion-test-cli-wait-screen cli "YOLO")
@@ -174,21 +174,21 @@ EMACS before that, by default to find a fault in each edit."
       (should (string-match-p
                "<hook_context>New in the editor's diagnostics since this edit:\n3:[0-9]+: \
 warning: .?my-own.? called with 2 arguments"
-               (gemini-companion-tools-test--responses cli)))
+               (gemini-companion-tool-test--responses cli)))
       ;; The buffer shows the edit, and the history has it.
       (should (string-suffix-p "(my-own 1 2)\n"
                                (gemini-companion-test-eval emacs '(buffer-string))))
-      (gemini-companion-test-m-x emacs "gemini-companion-review-history")
+      (gemini-companion-test-m-x emacs "gemini-companion-history-list")
       (gemini-companion-test-wait-screen emacs "unreviewed")
       (gemini-companion-test-keys emacs "u")
       (gemini-companion-test-wait-screen emacs "Undo the change, \\+1 -1\\?")
       (gemini-companion-test-keys emacs "y")
       (gemini-companion-test-wait-screen emacs "undone")
-      (should (equal (gemini-companion-test-read file) gemini-companion-tools-test--lisp)))))
+      (should (equal (gemini-companion-test-read file) gemini-companion-tool-test--lisp)))))
 
-(ert-deftest gemini-companion-tools/the-model-can-call-each ()
+(ert-deftest gemini-companion-tool/the-model-can-call-each ()
   :tags '(e2e real any-emacs)
-  (gemini-companion-tools-test--with (emacs cli nil #'gemini-companion-tools-test--visit-lisp)
+  (gemini-companion-tool-test--with (emacs cli nil #'gemini-companion-tool-test--visit-lisp)
     (let* ((file (gemini-companion-test-project emacs "a.el"))
            (symbol `(:path ,file :line 3 :symbol "my-own"))
            (settings (expand-file-name ".gemini/settings.json" (gemini-companion-test-home emacs)))
@@ -210,10 +210,10 @@ warning: .?my-own.? called with 2 arguments"
        do (gemini-companion-test-cli-script cli call (format "All done %d" turn))
        (gemini-companion-test-cli-submit cli "please look")
        (gemini-companion-test-cli-wait-screen cli (format "All done %d" turn))
-       (ert-info ((format "%S: %s" call (gemini-companion-tools-test--responses cli)))
+       (ert-info ((format "%S: %s" call (gemini-companion-tool-test--responses cli)))
          (should (string-match-p answer (replace-regexp-in-string
-                                         "\n" " " (gemini-companion-tools-test--responses cli))))
-         (should-not (string-search "secret" (gemini-companion-tools-test--responses cli)))))
+                                         "\n" " " (gemini-companion-tool-test--responses cli))))
+         (should-not (string-search "secret" (gemini-companion-tool-test--responses cli)))))
       ;; It is shown, and the user is where they were.
       (gemini-companion-test-wait-screen emacs "a\\.txt")
       (should (equal (gemini-companion-test-eval
@@ -223,10 +223,10 @@ warning: .?my-own.? called with 2 arguments"
       (should (equal (gemini-companion-test-read settings) before))
       (gemini-companion-test-run emacs '(set-buffer-modified-p nil)))))
 
-(ert-deftest gemini-companion-tools/edits-that-nobody-reviews-are-known-as-well ()
+(ert-deftest gemini-companion-tool/edits-that-nobody-reviews-are-known-as-well ()
   "In accept-edits mode the CLI proposes nothing to Emacs."
   :tags '(e2e real any-emacs)
-  (gemini-companion-tools-test--with (emacs cli)
+  (gemini-companion-tool-test--with (emacs cli)
     (let ((file (gemini-companion-test-project emacs "a.txt"))
           (new (gemini-companion-test-project emacs "new.txt")))
       (gemini-companion-test-cli-keys cli "BTab")
@@ -243,12 +243,12 @@ warning: .?my-own.? called with 2 arguments"
                      `((,new "write_file" nil "new\n")
                        (,file "replace" "one\n" "eins\n")))))))
 
-(ert-deftest gemini-companion-tools/the-cli-is-quiet-without-emacs-and-takes-one-that-comes ()
+(ert-deftest gemini-companion-tool/the-cli-is-quiet-without-emacs-and-takes-one-that-comes ()
   :tags '(e2e real)
-  (gemini-companion-tools-test--with
+  (gemini-companion-tool-test--with
       (emacs cli
              (lambda (emacs)
-               (let ((cli (gemini-companion-tools-test--make emacs)))
+               (let ((cli (gemini-companion-tool-test--make emacs)))
                  (gemini-companion-test-run emacs '(gemini-companion-mode -1))
                  (setf (gemini-companion-test-cli-pid cli)
                        (gemini-companion-test-cli--start-in-tmux cli))
@@ -256,20 +256,20 @@ warning: .?my-own.? called with 2 arguments"
                  cli)))
     (gemini-companion-test-cli-submit cli "please look")
     (gemini-companion-test-cli-wait-screen cli "Done\\.")
-    (should-not (gemini-companion-tools-test--declarations
+    (should-not (gemini-companion-tool-test--declarations
                  (gemini-companion-test-cli-wait-requests cli 1)))
-    (should (gemini-companion-tools-test--quiet-p cli))
+    (should (gemini-companion-tool-test--quiet-p cli))
     (gemini-companion-test-mode-on emacs)
     (gemini-companion-test-cli-wait-log cli "Tools updated for server: emacs")
     (gemini-companion-test-cli-script cli '("mcp_emacs_getOpenFiles") "All done")
     (gemini-companion-test-cli-submit cli "look again")
     (gemini-companion-test-cli-wait-screen cli "All done")
-    (should (gemini-companion-tools-test--quiet-p cli))
-    (should (string-match-p gemini-companion-tools-test--open
+    (should (gemini-companion-tool-test--quiet-p cli))
+    (should (string-match-p gemini-companion-tool-test--open
                             (format "%s" (gemini-companion-test-request-responses
                                           (gemini-companion-test-cli-wait-requests cli 3)))))))
 
-(ert-deftest gemini-companion-tools/qwen-code-has-them-too ()
+(ert-deftest gemini-companion-tool/qwen-code-has-them-too ()
   :tags '(e2e real any-emacs)
   (gemini-companion-test-require-real-client)
   (unless (file-exists-p gemini-companion-test-qwen-program)
@@ -278,8 +278,8 @@ warning: .?my-own.? called with 2 arguments"
     (make-directory (expand-file-name ".qwen" (gemini-companion-test-home emacs)))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-mode-on emacs)
-    (gemini-companion-tools-test--watch-edits emacs)
-    (gemini-companion-tools-test--enable emacs)
+    (gemini-companion-tool-test--watch-edits emacs)
+    (gemini-companion-tool-test--enable emacs)
     (gemini-companion-test-with-cli (qwen (gemini-companion-test-qwen-start emacs))
       (let ((file (gemini-companion-test-project emacs "a.txt")))
         ;; It writes only files that it has read.
@@ -292,7 +292,7 @@ warning: .?my-own.? called with 2 arguments"
         (gemini-companion-test-cli-wait-screen qwen "All done")
         (let ((responses (format "%s" (mapcar #'gemini-companion-test-request-responses
                                               (gemini-companion-test-cli-requests qwen)))))
-          (should (string-match-p gemini-companion-tools-test--open responses))
+          (should (string-match-p gemini-companion-tool-test--open responses))
           (should (string-search "a.txt:1: error: no number" responses)))
         (should (equal (gemini-companion-test-eval emacs 'edits)
                        `((,file "write_file" "one\n" "two\n"))))))))

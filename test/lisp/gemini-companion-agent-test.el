@@ -8,7 +8,7 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 (require 'gemini-companion-agent)
-(require 'gemini-companion-run)
+(require 'gemini-companion-cli-run)
 
 (defvar tool-bar-map)
 
@@ -127,7 +127,7 @@ visits the file a.txt."
                                                messages)
                                      t)))
               (should (equal (gemini-companion-history-after
-                              (car (gemini-companion-history-list)))
+                              (car (gemini-companion-history-all)))
                              text))))
         (fake-cli-disconnect client)))))
 
@@ -247,8 +247,8 @@ visits the file a.txt."
                      (list (format "other-ide-server-%d-%d.json" (emacs-pid)
                                    (gemini-companion-bridge-port)))))
       (should (member (concat "OTHER_CODE_IDE_AUTH_TOKEN=" (gemini-companion-bridge-token 'other))
-                      (gemini-companion-run--environment 'other gemini-companion-test-project)))
-      (should (equal (gemini-companion-run-program 'other) "other")))))
+                      (gemini-companion-cli-run--environment 'other gemini-companion-test-project)))
+      (should (equal (gemini-companion-cli-run-program 'other) "other")))))
 
 ;;;; Ours and the user's
 

@@ -113,7 +113,7 @@
       (let ((client (fake-cli-connect temporary-file-directory gemini-companion-test-project)))
         (unwind-protect (funcall wait 0.05)
           (fake-cli-disconnect client)))
-      (gemini-companion-handle-event 'clients 0)
+      (gemini-companion-bridge-handle-event 'clients 0)
       (funcall wait 1.0))
     (gemini-companion-mode -1)
     (should-not gemini-companion-bridge--timer)))

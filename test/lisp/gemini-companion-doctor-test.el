@@ -98,7 +98,7 @@ visits a file."
   "Call CHANGE on the content of this Emacs' discovery file; write what it returns."
   (let ((file (gemini-companion-doctor-test--own-file)))
     (gemini-companion-test-write
-     file (json-encode (funcall change (gemini-companion-client-read file))))))
+     file (json-encode (funcall change (gemini-companion-cli-search-read file))))))
 
 (defun gemini-companion-doctor-test--other (process &rest content)
   "Write the discovery file of a companion in PROCESS; return its name.
@@ -271,7 +271,7 @@ It has no other variables with which a CLI finds this Emacs."
 (ert-deftest gemini-companion-doctor/wrong-owner ()
   (gemini-companion-doctor-test--with
     (let ((owner (user-uid)))
-      (cl-letf (((symbol-function 'gemini-companion-client--user) (lambda () (1+ owner))))
+      (cl-letf (((symbol-function 'gemini-companion-cli-search--user) (lambda () (1+ owner))))
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
          (format "%s belongs to another user (uid %d): clients ignore it"
@@ -309,7 +309,7 @@ It has no other variables with which a CLI finds this Emacs."
            (noninteractive nil))
       (cl-letf (((symbol-function 'gemini-companion-bridge-port) (lambda () port)))
         ;; The real server, below, may take longer than that on a busy machine.
-        (let ((gemini-companion-client--patience 0.2))
+        (let ((gemini-companion-cli-search--patience 0.2))
           (gemini-companion-doctor-test--says
            (gemini-companion-doctor-test--report)
            "The server of this Emacs does not answer: the request timed out"
@@ -329,7 +329,7 @@ It has no other variables with which a CLI finds this Emacs."
                    ("HTTP/1.1 20" . (dead "the request timed out"))
                    ("SSH-2.0-x\r\n\r\n" . (dead "the answer is not HTTP"))
                    (nil . (dead "connection broken by remote peer"))))
-    (let* ((gemini-companion-client--patience 0.3)
+    (let* ((gemini-companion-cli-search--patience 0.3)
            (outcome nil)
            (listener (make-network-process
                       :name "other" :server t :host 'local :service t :family 'ipv4 :noquery t
@@ -338,8 +338,8 @@ It has no other variables with which a CLI finds this Emacs."
                                   (delete-process process))))))
       (unwind-protect
           (progn
-            (gemini-companion-client-probe (process-contact listener :service) "token"
-                                           (lambda (&rest it) (setq outcome it)))
+            (gemini-companion-cli-search-probe (process-contact listener :service) "token"
+                                               (lambda (&rest it) (setq outcome it)))
             (gemini-companion-test-wait "the outcome" (lambda () outcome))
             (should (equal outcome expected)))
         (delete-process listener)))))
@@ -385,9 +385,9 @@ It has no other variables with which a CLI finds this Emacs."
 
 (ert-deftest gemini-companion-doctor/own-files-are-not-from-another-container ()
   (gemini-companion-doctor-test--with
-    (should (equal (alist-get 'idSpace (gemini-companion-client-read
+    (should (equal (alist-get 'idSpace (gemini-companion-cli-search-read
                                         (gemini-companion-doctor-test--own-file)))
-                   (gemini-companion-client--id-space)))))
+                   (gemini-companion-cli-search--id-space)))))
 
 (ert-deftest gemini-companion-doctor/dead-process-first ()
   (gemini-companion-doctor-test--with

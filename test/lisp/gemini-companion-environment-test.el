@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'ert)
-(require 'gemini-companion-run)
+(require 'gemini-companion-cli-run)
 (require 'gemini-companion-test-companion)
 
 (defmacro gemini-companion-environment-test--with (variables &rest body)
@@ -113,7 +113,7 @@
       (let ((exported (funcall value process-environment)))
         (should (member (gemini-companion-test-file "one") exported))
         (should-not (member "/home" exported)))
-      (should-not (funcall value (gemini-companion-run--environment 'gemini root))))))
+      (should-not (funcall value (gemini-companion-cli-run--environment 'gemini root))))))
 
 (ert-deftest gemini-companion-environment/a-command-for-other-terminals-can-be-copied ()
   (gemini-companion-test-with-project

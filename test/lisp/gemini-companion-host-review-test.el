@@ -5,9 +5,9 @@
 ;;; Code:
 
 (require 'ert)
-(require 'gemini-companion-ediff)
+(require 'gemini-companion-review-ediff)
 (require 'gemini-companion-notify)
-(require 'gemini-companion-review-history)
+(require 'gemini-companion-history-list)
 (require 'gemini-companion-test-host)
 (require 'gemini-companion-test-lists)
 
@@ -19,19 +19,19 @@
   "Return the texts of the buffers of reviews, without the panel, sorted."
   (sort (cl-loop for buffer in (buffer-list)
                  if (string-match-p "\\`\\*gemini [a-z]+: " (buffer-name buffer))
-                 collect (gemini-companion-review-buffer-text buffer))
+                 collect (gemini-companion-review-text-of-buffer buffer))
         #'string<))
 
 (defun gemini-companion-host-review-test--header ()
   "Return the header line of the current buffer, evaluated."
-  (substring-no-properties (gemini-companion-proposal--header-line)))
+  (substring-no-properties (gemini-companion-review-buffer--header-line)))
 
 ;;;; Showing
 
 (ert-deftest gemini-companion-host-review/a-change-is-shown-without-asking-the-host ()
   (gemini-companion-test-with-host client
     (gemini-companion-host-review-test--visit "a.txt")
-    (dolist (function '(gemini-companion-ediff-show gemini-companion-inline-show))
+    (dolist (function '(gemini-companion-review-ediff-show gemini-companion-review-inline-show))
       (gemini-companion-test-host-unasked
         (let ((gemini-companion-diff-function function)
               (review (gemini-companion-test-host-propose client "a.txt" "one\n2\n")))
@@ -45,7 +45,7 @@
             (should (equal (buffer-string) "one\n2\n"))
             (should (string-search "build:a.txt" (gemini-companion-host-review-test--header))))
           (pcase function
-            ('gemini-companion-inline-show
+            ('gemini-companion-review-inline-show
              (should (equal (with-current-buffer (gemini-companion-review-front review)
                               (buffer-string))
                             "one\ntwo\n2\n")))
@@ -89,7 +89,7 @@
           (gemini-companion-review-show review 'select)
           (should (member shown (gemini-companion-host-review-test--texts)))
           (gemini-companion-review-reject review)
-          (should (equal (gemini-companion-history-before (car (gemini-companion-history-list)))
+          (should (equal (gemini-companion-history-before (car (gemini-companion-history-all)))
                          bytes)))))))
 
 (ert-deftest gemini-companion-host-review/decoding-does-not-ask-whether-case-matters ()
@@ -115,7 +115,7 @@
         (should (string-search "build:src/new.el" (gemini-companion-host-review-test--header)))
         (should (string-search "new file +1" (gemini-companion-host-review-test--header)))
         (gemini-companion-review-reject review)
-        (should-not (gemini-companion-history-before (car (gemini-companion-history-list)))))
+        (should-not (gemini-companion-history-before (car (gemini-companion-history-all)))))
       (let ((review (gemini-companion-test-host-propose
                      client "secret" "x\n"
                      '( :current (:unreadable "EACCES") :stamp :null :modified :null))))
@@ -123,7 +123,7 @@
                        "?"))
         (should-error (gemini-companion-review-show review 'select))
         (gemini-companion-review-reject review)
-        (should (eq (gemini-companion-history-before (car (gemini-companion-history-list)))
+        (should (eq (gemini-companion-history-before (car (gemini-companion-history-all)))
                     'unreadable))))))
 
 (ert-deftest gemini-companion-host-review/its-host-is-shown-everywhere ()
@@ -141,13 +141,13 @@
         (gemini-companion-test-with-answer nil
           (gemini-companion-review-reject review)
           (should (equal gemini-companion-test-messages '("Change to build:a.c rejected"))))
-        (gemini-companion-review-history)
+        (gemini-companion-history-list)
         (should (equal (gemini-companion-test-list-column "*gemini history*" 2)
                        '("build:src/a.c")))
         ;; Also after its host was closed.
         (gemini-companion-test-host-close gemini-companion-test-host-prefix)
-        (should (equal (gemini-companion-review-history--file
-                        (car (gemini-companion-history-list)))
+        (should (equal (gemini-companion-history-list--file
+                        (car (gemini-companion-history-all)))
                        "build:a.c"))))))
 
 (ert-deftest gemini-companion-host-review/hosts-of-one-name-are-told-apart ()
@@ -399,7 +399,7 @@ An unsaved line in it was merged into the change that was accepted before."
            "the end" (lambda ()
                        (string-match-p "\\`accepted in " (gemini-companion-review-reason review))))
           (should (equal (with-current-buffer buffer (buffer-string)) "2\n"))
-          (should (equal (gemini-companion-history-before (car (gemini-companion-history-list)))
+          (should (equal (gemini-companion-history-before (car (gemini-companion-history-all)))
                          "one\ntwo\n")))))))
 
 (ert-deftest gemini-companion-host-review/a-late-write-corrects-how-it-was-decided ()
@@ -433,7 +433,7 @@ An unsaved line in it was merged into the change that was accepted before."
            "the end" (lambda ()
                        (string-match-p "\\`accepted in " (gemini-companion-review-reason review))))
           (should (equal (with-current-buffer buffer (buffer-string)) "2\n"))
-          (should (equal (gemini-companion-history-before (car (gemini-companion-history-list)))
+          (should (equal (gemini-companion-history-before (car (gemini-companion-history-all)))
                          "one\ntwo\n")))))))
 
 (ert-deftest gemini-companion-host-review/edits-that-the-cli-did-not-take-are-named ()
@@ -489,8 +489,8 @@ It is called with the client and the review."
                  (lambda (_call reason) (push reason failed))))
         (gemini-companion-test-host-unasked
           (dolist (accept '(t nil))
-            (gemini-companion-handle-event 'decide-review
-                                           (gemini-companion-review-id review) accept 1 nil))))
+            (gemini-companion-bridge-handle-event 'decide-review
+                                                  (gemini-companion-review-id review) accept 1 nil))))
       (should (= (length failed) 2))
       (should (gemini-companion-review-open-p review))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n")))))
@@ -502,7 +502,7 @@ It is called with the client and the review."
     (ignore client)
     (gemini-companion-test-host-unasked
       (let ((tell (lambda (name bytes)
-                    (gemini-companion-handle-event
+                    (gemini-companion-bridge-handle-event
                      'host-file (concat gemini-companion-test-host-prefix "/p/" name) bytes
                      (format "%s" (random)) 1700000000)))
             (known (lambda (name)
@@ -544,7 +544,7 @@ It is called with the client and the review."
                              gemini-companion-file--states)
                     (gemini-companion-file-forget)
                     (dotimes (n 50)
-                      (gemini-companion-handle-event
+                      (gemini-companion-bridge-handle-event
                        'host-file (format "%s/p/%d" gemini-companion-test-host-prefix n)
                        "x" "s" 1700000000))
                     (gemini-companion-file-known-p path))))
@@ -566,12 +566,12 @@ It is called with the client and the review."
           (gemini-companion-test-wait
            "the end" (lambda () (not (gemini-companion-review-open-p review))))
           (should-not gemini-companion-write--expected)
-          (let ((entry (car (gemini-companion-history-list))))
+          (let ((entry (car (gemini-companion-history-all))))
             (should (eq (gemini-companion-history-outcome entry) 'withdrawn))
             (should (equal (gemini-companion-history-before entry) "one\ntwo\n")))
           ;; It is told no more of it.
-          (gemini-companion-handle-event 'host-file (gemini-companion-review-path review)
-                                         "evil\n" "s" 1)
+          (gemini-companion-bridge-handle-event 'host-file (gemini-companion-review-path review)
+                                                "evil\n" "s" 1)
           (should (equal (with-current-buffer buffer (buffer-string)) "one\ntwo\n")))))))
 
 (ert-deftest gemini-companion-host-review/a-review-needs-to-be-told-its-file ()
@@ -581,9 +581,9 @@ It is called with the client and the review."
       (cl-letf (((symbol-function 'gemini-companion-bridge-reject)
                  (lambda (id) (push id rejected))))
         (should-error
-         (gemini-companion-handle-event 'open-review 7 'gemini "x"
-                                        (concat gemini-companion-test-host-prefix "/p/a")
-                                        "text\n" "x" "1" nil))
+         (gemini-companion-bridge-handle-event 'open-review 7 'gemini "x"
+                                               (concat gemini-companion-test-host-prefix "/p/a")
+                                               "text\n" "x" "1" nil))
         (should (equal rejected '(7)))
         (should-not (gemini-companion-review-waiting-p))))))
 
@@ -602,8 +602,8 @@ It is called with the client and the review."
                             (concat "/p/" (make-string 4000 ?x)) "/p/a.gz" "/p/a.gpg"
                             "/p/x.tar" "/p/-*- mode: sh -*-" "/p/.dir-locals.el"))
           (let ((path (concat prefix name)))
-            (gemini-companion-handle-event 'host-file path "one\n" "s" 1700000000)
-            (gemini-companion-handle-event 'open-review 99 'gemini "x" path "two\n" "x" "1" nil)
+            (gemini-companion-bridge-handle-event 'host-file path "one\n" "s" 1700000000)
+            (gemini-companion-bridge-handle-event 'open-review 99 'gemini "x" path "two\n" "x" "1" nil)
             (let* ((review (gemini-companion-review-with-id 99))
                    (shown (gemini-companion-review-project-path review)))
               (should (string-prefix-p "build:" shown))
@@ -615,18 +615,18 @@ It is called with the client and the review."
               (should-not (gemini-companion-review-effect-conflict review))
               (gemini-companion-review-list)
               (should-not (string-search "\u202e" (buffer-string)))
-              (gemini-companion-review-history)
+              (gemini-companion-history-list)
               (cl-letf (((symbol-function 'gemini-companion-bridge-accept) #'always))
                 (gemini-companion-review-commands-accept review))
-              (gemini-companion-handle-event 'host-file path "two\n" "t" 1700000001))
+              (gemini-companion-bridge-handle-event 'host-file path "two\n" "t" 1700000001))
             (gemini-companion-review--take-down-all)))
         ;; These are none.
         (dolist (name '("relative" "/a/../b" "/a//b" "/a/./b" "/a/" "/.." "" "/a\0b"))
           (let ((before (hash-table-count gemini-companion-file--states)))
-            (gemini-companion-handle-event 'host-file (concat prefix name) "one\n" "s" 1)
+            (gemini-companion-bridge-handle-event 'host-file (concat prefix name) "one\n" "s" 1)
             (should (= (hash-table-count gemini-companion-file--states) before))))
-        (gemini-companion-handle-event 'host-file local "evil\n" "s" 1)
-        (gemini-companion-handle-event 'host-file "/mock:evil:/y" "evil\n" "s" 1)
+        (gemini-companion-bridge-handle-event 'host-file local "evil\n" "s" 1)
+        (gemini-companion-bridge-handle-event 'host-file "/mock:evil:/y" "evil\n" "s" 1)
         (should-not (string-search "\u202e" (string-join (gemini-companion-log-last 200))))
         (should-not (gemini-companion-file-known-p local))
         (should-not (gemini-companion-file-known-p "/mock:evil:/y"))))))
@@ -639,8 +639,8 @@ It is called with the client and the review."
           (with-current-buffer buffer (set-visited-file-modtime 0))
           (gemini-companion-write-revert (gemini-companion-test-host-file "a.txt"))
           (let ((text (format "%s\n" modified)))
-            (gemini-companion-handle-event 'host-file (gemini-companion-test-host-file "a.txt")
-                                           text (format "%s" modified) modified)
+            (gemini-companion-bridge-handle-event 'host-file (gemini-companion-test-host-file "a.txt")
+                                                  text (format "%s" modified) modified)
             (should (equal (with-current-buffer buffer (buffer-string)) text))))))
     (ignore client)))
 
@@ -681,12 +681,12 @@ It is called with the client and the review."
         (let ((file-name-handler-alist nil)) (gemini-companion-test-write-bytes name before)))
       (make-directory (gemini-companion-test-file "new") t)
       (gemini-companion-host-review-test--change client name text)
-      (let ((entry (car (gemini-companion-history-list)))
+      (let ((entry (car (gemini-companion-history-all)))
             (buffer (and before (not (string-suffix-p ".gz" name))
                          (gemini-companion-host-review-test--visit name)))
             (file (gemini-companion-test-file name)))
         (should (equal (gemini-companion-host-review-test--answering t
-                         (gemini-companion-review-history-undo entry))
+                         (gemini-companion-history-list-undo entry))
                        (list (format (if before "Undo the change to build:%s? "
                                        "Undo the change to build:%s, which deletes the file? ")
                                      (file-name-nondirectory name)))))
@@ -701,7 +701,7 @@ It is called with the client and the review."
             (should (verify-visited-file-modtime))))
         ;; And made again.
         (should (= (length (gemini-companion-host-review-test--answering t
-                             (gemini-companion-review-history-undo entry)))
+                             (gemini-companion-history-list-undo entry)))
                    1))
         (should (equal (gemini-companion-test-bytes file) text))
         (should (eq (gemini-companion-history-outcome entry) 'accepted))))))
@@ -709,22 +709,22 @@ It is called with the client and the review."
 (ert-deftest gemini-companion-host-review/undo-needs-a-yes-and-warns-of-later-changes ()
   (gemini-companion-test-with-host client
     (gemini-companion-host-review-test--change client "a.txt" "2\n")
-    (let ((entry (car (gemini-companion-history-list))))
+    (let ((entry (car (gemini-companion-history-all))))
       (should (equal (gemini-companion-host-review-test--answering nil
-                       (should-error (gemini-companion-review-history-undo entry)
+                       (should-error (gemini-companion-history-list-undo entry)
                                      :type 'user-error))
                      '("Undo the change to build:a.txt? ")))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "2\n"))
       (gemini-companion-test-file "a.txt" "later\n")
       (should (equal (gemini-companion-host-review-test--answering nil
-                       (should-error (gemini-companion-review-history-undo entry)
+                       (should-error (gemini-companion-history-list-undo entry)
                                      :type 'user-error))
                      '("build:a.txt has changed since; later changes would be lost, too.  \
 Undo the change to build:a.txt? ")))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "later\n"))
       (gemini-companion-test-file "a.txt" "one\ntwo\n")
       (gemini-companion-host-review-test--answering t
-        (should-error (gemini-companion-review-history-undo entry) :type 'user-error)))))
+        (should-error (gemini-companion-history-list-undo entry) :type 'user-error)))))
 
 (ert-deftest gemini-companion-host-review/all-changes-of-a-prompt-are-undone-there-too ()
   (gemini-companion-test-with-host client
@@ -741,7 +741,7 @@ Undo the change to build:a.txt? ")))
                    (lambda (_)
                      (setq shown (with-current-buffer "*gemini undo*" (buffer-string)))
                      t)))
-          (gemini-companion-review-history-undo-prompt
+          (gemini-companion-history-list-undo-prompt
            (gemini-companion-history-prompt (car gemini-companion-history--entries))))
         (should (string-match-p "b\\.txt .*later changes are lost, too" shown)))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
@@ -752,13 +752,13 @@ Undo the change to build:a.txt? ")))
     (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
       (gemini-companion-review-show review 'keep)
       (gemini-companion-review-commands-accept review))
-    (let ((entry (car (gemini-companion-history-list))))
+    (let ((entry (car (gemini-companion-history-all))))
       (should (equal (gemini-companion-host-review-test--answering t
-                       (gemini-companion-review-history-write entry))
+                       (gemini-companion-history-list-write entry))
                      '("Write the text of this change to build:a.txt, in place of what is there? ")))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "2\n"))
       (gemini-companion-host-review-test--answering t
-        (should-error (gemini-companion-review-history-write entry) :type 'user-error)))))
+        (should-error (gemini-companion-history-list-write entry) :type 'user-error)))))
 
 (ert-deftest gemini-companion-host-review/undo-reaches-no-other-file ()
   "Tramp does not know each name, and takes some for those of local files."
@@ -772,7 +772,7 @@ Undo the change to build:a.txt? ")))
          :outcome 'accepted :before "before\n" :after "after\n")
         (cl-letf (((symbol-function 'write-region) (lambda (&rest _) (ert-fail "Written"))))
           (gemini-companion-host-review-test--answering t
-            (should-error (gemini-companion-review-history-undo
+            (should-error (gemini-companion-history-list-undo
                            (car gemini-companion-history--entries))
                           :type 'user-error)))))))
 

@@ -24,7 +24,7 @@
     (unless (file-exists-p file)
       (gemini-companion-test-write file "x\n"))
     (with-current-buffer (find-file-noselect file)
-      (gemini-companion-context-private-reason))))
+      (gemini-companion-private-reason))))
 
 (ert-deftest gemini-companion-private/secrets-are-known-by-their-names ()
   (gemini-companion-private-test--with-root
@@ -50,7 +50,7 @@
     (gemini-companion-test-write (expand-file-name ".env" gemini-companion-test-project) "x")
     (make-symbolic-link ".env" (expand-file-name "settings" gemini-companion-test-project))
     (should (gemini-companion-private-test--reason "settings"))
-    (should (gemini-companion-context-private-reason-of
+    (should (gemini-companion-private-reason-of
              (expand-file-name "settings" gemini-companion-test-project) nil))))
 
 (ert-deftest gemini-companion-private/a-project-behind-a-link-is-inside-by-either-name ()
@@ -179,12 +179,12 @@
       (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.txt"))
         (setq gemini-companion-private t)
         (revert-buffer t t)
-        (should (gemini-companion-context-private-reason))))))
+        (should (gemini-companion-private-reason))))))
 
 (ert-deftest gemini-companion-private/a-name-that-is-no-text-is-withheld ()
   (with-temp-buffer
     (setq buffer-file-name (concat "/tmp/" (string-to-multibyte "\377")))
-    (should (string-search "not text" (gemini-companion-context-private-reason)))
+    (should (string-search "not text" (gemini-companion-private-reason)))
     (setq buffer-file-name nil)))
 
 (ert-deftest gemini-companion-private/a-verdict-holds-for-a-moment-and-for-one-name ()
@@ -193,10 +193,10 @@
     (should-not (gemini-companion-private-test--reason "a"))
     (with-current-buffer "a"
       (let ((gemini-companion-private-files '("*")))
-        (should-not (gemini-companion-context-private-reason))
+        (should-not (gemini-companion-private-reason))
         (let ((inhibit-message t))
           (set-visited-file-name (expand-file-name "b") t t))
-        (should (gemini-companion-context-private-reason))))))
+        (should (gemini-companion-private-reason))))))
 
 (ert-deftest gemini-companion-private/what-the-user-marks-or-ignores-is-private-at-once ()
   (gemini-companion-private-test--with-root
@@ -209,7 +209,7 @@
               (should-not (gemini-companion-private-test--reason name)))
             (with-current-buffer "a"
               (setq gemini-companion-private t)
-              (should (gemini-companion-context-private-reason)))
+              (should (gemini-companion-private-reason)))
             (with-current-buffer (find-file-noselect (gemini-companion-test-file ".geminiignore"))
               (insert "b\n")
               (let ((inhibit-message t))

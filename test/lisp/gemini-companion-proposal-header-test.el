@@ -1,4 +1,4 @@
-;;; gemini-companion-proposal-header-test.el --- Tests of the header line of a review  -*- lexical-binding: t; -*-
+;;; gemini-companion-review-buffer-header-test.el --- Tests of the header line of a review  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -7,13 +7,13 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 
-(defun gemini-companion-proposal-header-test--lines (review width)
+(defun gemini-companion-review-buffer-header-test--lines (review width)
   "Return the header line of the proposal of REVIEW in a window of WIDTH columns."
   (with-current-buffer (gemini-companion-review-proposal review)
     (cl-letf (((symbol-function 'window-width) (lambda (&rest _) width)))
-      (substring-no-properties (gemini-companion-proposal--header-line)))))
+      (substring-no-properties (gemini-companion-review-buffer--header-line)))))
 
-(ert-deftest gemini-companion-proposal-header/a-narrow-window-shows-the-most-important ()
+(ert-deftest gemini-companion-review-buffer-header/a-narrow-window-shows-the-most-important ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "lib/deep/module.py" "one\n")
     (let ((review (gemini-companion-test-propose client "lib/deep/module.py" "two")))
@@ -28,24 +28,24 @@
   C-c C-k rejects")
              (66 . " No newline at the end  module.py  C-c C-c accepts  C-c C-k rejects")))
         (ert-info ((format "%d columns" width))
-          (should (equal (gemini-companion-proposal-header-test--lines review width) line)))))))
+          (should (equal (gemini-companion-review-buffer-header-test--lines review width) line)))))))
 
-(ert-deftest gemini-companion-proposal-header/it-is-updated-after-edits ()
+(ert-deftest gemini-companion-review-buffer-header/it-is-updated-after-edits ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-test-propose client "a.txt" "one\n2\n")))
       (gemini-companion-review-show review 'keep)
-      (should (string-search "+1 -1" (gemini-companion-proposal-header-test--lines review 80)))
+      (should (string-search "+1 -1" (gemini-companion-review-buffer-header-test--lines review 80)))
       (with-current-buffer (gemini-companion-review-proposal review)
         (goto-char (point-max))
         (insert "3\n4\n"))
       ;; Texts are compared after a pause, so the old sizes are shown for a moment.
-      (should (string-search "+1 -1" (gemini-companion-proposal-header-test--lines review 80)))
+      (should (string-search "+1 -1" (gemini-companion-review-buffer-header-test--lines review 80)))
       (gemini-companion-test-wait
        "the new size"
        (lambda ()
-         (string-search "+3 -1" (gemini-companion-proposal-header-test--lines review 80)))))))
+         (string-search "+3 -1" (gemini-companion-review-buffer-header-test--lines review 80)))))))
 
-(ert-deftest gemini-companion-proposal-header/each-edit-has-it-drawn-again ()
+(ert-deftest gemini-companion-review-buffer-header/each-edit-has-it-drawn-again ()
   "Emacs itself draws only the text again, if nothing else has changed."
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-test-propose client "a.txt" "one\n2\n"))
@@ -60,13 +60,13 @@
           (should (memq (current-buffer) drawn))
           (setq drawn nil))))))
 
-(ert-deftest gemini-companion-proposal-header/keys-are-buttons ()
+(ert-deftest gemini-companion-review-buffer-header/keys-are-buttons ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-review-show review 'keep)
       (let* ((window (get-buffer-window (gemini-companion-review-proposal review)))
              (line (with-current-buffer (window-buffer window)
-                     (gemini-companion-proposal--header-line)))
+                     (gemini-companion-review-buffer--header-line)))
              (map (get-text-property (string-search "rejects" line) 'keymap line)))
         (funcall (lookup-key map [header-line mouse-1])
                  (list 'mouse-1 (list window 'header-line '(0 . 0) 0)))
@@ -74,12 +74,12 @@
                                   (fake-cli-wait-notification client "ide/diffRejected"))
                        (gemini-companion-test-file "a.txt")))))))
 
-(ert-deftest gemini-companion-proposal-header/percent-signs-in-file-names-are-literal ()
+(ert-deftest gemini-companion-review-buffer-header/percent-signs-in-file-names-are-literal ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "100%b.txt" "1\n")
     (let ((review (gemini-companion-test-propose client "100%b.txt" "2\n")))
       (gemini-companion-review-show review 'keep)
-      (should (string-search "100%%b.txt" (gemini-companion-proposal-header-test--lines review 80))))))
+      (should (string-search "100%%b.txt" (gemini-companion-review-buffer-header-test--lines review 80))))))
 
-(provide 'gemini-companion-proposal-header-test)
-;;; gemini-companion-proposal-header-test.el ends here
+(provide 'gemini-companion-review-buffer-header-test)
+;;; gemini-companion-review-buffer-header-test.el ends here

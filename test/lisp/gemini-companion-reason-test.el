@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'ert)
-(require 'gemini-companion-compose)
+(require 'gemini-companion-cli-compose)
 (require 'gemini-companion-review-list)
 (require 'gemini-companion-test-companion)
 
@@ -33,14 +33,14 @@ it is in the kill ring")))))
 
 (ert-deftest gemini-companion-reason/without-a-reason-the-change-is-just-rejected ()
   (gemini-companion-reason-test--with client "  "
-    (gemini-companion-reject-with-reason (gemini-companion-test-propose client "a.txt" "2\n"))
+    (gemini-companion-cli-compose-reject (gemini-companion-test-propose client "a.txt" "2\n"))
     (fake-cli-wait-notification client "ide/diffRejected")
     (should-not kill-ring)))
 
 (ert-deftest gemini-companion-reason/quitting-does-not-reject ()
   (gemini-companion-reason-test--with client (signal 'quit nil)
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
-      (should (eq (condition-case nil (gemini-companion-reject-with-reason review) (quit 'quit))
+      (should (eq (condition-case nil (gemini-companion-cli-compose-reject review) (quit 'quit))
                   'quit))
       (should (gemini-companion-review-open-p review)))))
 
@@ -52,7 +52,7 @@ it is in the kill ring")))))
                                        :suppressNotification t))
              "use tabs")
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
-      (should (equal (cadr (should-error (gemini-companion-reject-with-reason review)
+      (should (equal (cadr (should-error (gemini-companion-cli-compose-reject review)
                                          :type 'user-error))
                      "a.txt: decided in Gemini CLI; the reason is in the kill ring"))
       (should (equal kill-ring '("use tabs")))))
@@ -60,7 +60,7 @@ it is in the kill ring")))))
       (progn (gemini-companion-bridge-reject
               (gemini-companion-review-id (car (gemini-companion-review-all-open))))
              "use tabs")
-    (gemini-companion-reject-with-reason (gemini-companion-test-propose client "a.txt" "2\n"))
+    (gemini-companion-cli-compose-reject (gemini-companion-test-propose client "a.txt" "2\n"))
     (should (equal kill-ring '("use tabs")))))
 
 (ert-deftest gemini-companion-reason/it-can-be-given-in-the-list ()
@@ -84,9 +84,9 @@ it is in the kill ring")))))
            (review (gemini-companion-review-make
                     :agent 'gemini :path (gemini-companion-test-file "sub/a.txt"))))
       (with-current-buffer (nth 2 buffers)
-        (setq gemini-companion-run-agent 'qwen))
+        (setq gemini-companion-cli-run-agent 'qwen))
       (unwind-protect
-          (cl-letf (((symbol-function 'gemini-companion-run-terminals)
+          (cl-letf (((symbol-function 'gemini-companion-cli-run-terminals)
                      (lambda ()
                        (cl-mapcar (lambda (buffer directory)
                                     (cons buffer (gemini-companion-test-file directory)))
@@ -98,7 +98,7 @@ it is in the kill ring")))))
                              (gemini ,(emacs-pid) nil)))
               (setf (gemini-companion-review-agent review) agent
                     (gemini-companion-review-process review) process)
-              (let ((terminal (gemini-companion-send-terminal-of review)))
+              (let ((terminal (gemini-companion-cli-send-terminal-of review)))
                 (should (equal (and terminal (process-name (get-buffer-process terminal)))
                                name)))))
         (dolist (buffer buffers)
@@ -106,11 +106,11 @@ it is in the kill ring")))))
 
 (ert-deftest gemini-companion-reason/it-is-no-command-of-the-cli ()
   (let ((sent nil))
-    (cl-letf (((symbol-function 'gemini-companion-send-at-rest)
+    (cl-letf (((symbol-function 'gemini-companion-cli-send-at-rest)
                (lambda (text &rest _) (push text sent)))
               (inhibit-message t))
       (dolist (reason '("/usr is wrong" "use /opt"))
-        (gemini-companion-compose--send-reason
+        (gemini-companion-cli-compose--send-reason
          (gemini-companion-review-make :agent 'gemini :path "/a.txt" :text "")
          reason (current-buffer))))
     (should (equal sent '("use /opt" "Reason: /usr is wrong")))))

@@ -57,7 +57,7 @@ The text of an error is returned in a list."
       (should (equal (alist-get 'content (fake-cli-wait-notification
                                           client "ide/diffAccepted"))
                      "proposed, edited ä\n"))
-      (let ((entry (car (gemini-companion-history-list))))
+      (let ((entry (car (gemini-companion-history-all))))
         (should (eq (gemini-companion-history-outcome entry) 'accepted))
         (should (equal (gemini-companion-history-before entry) "one\ntwo\n")))
       (should (equal (gemini-companion-review-client-test--call client "acceptDiff")
@@ -73,7 +73,7 @@ The text of an error is returned in a list."
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                      "one\ntwo\n"))
       (fake-cli-wait-notification client "ide/diffRejected")
-      (should (eq (gemini-companion-history-outcome (car (gemini-companion-history-list)))
+      (should (eq (gemini-companion-history-outcome (car (gemini-companion-history-all)))
                   'rejected)))))
 
 (ert-deftest gemini-companion-review-client/a-change-not-yet-seen-is-not-accepted ()
@@ -335,7 +335,7 @@ this change")))
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                      "one\ntwo\n"))
       ;; The client no longer waits for it, as after a time-out.
-      (gemini-companion-handle-event
+      (gemini-companion-bridge-handle-event
        'decide-review (gemini-companion-review-id (car (gemini-companion-review-all-open))) t 4711 nil)
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                      "one\ntwo\n"))

@@ -7,7 +7,7 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 
-(defvar gemini-companion-proposal--large)
+(defvar gemini-companion-review-buffer--large)
 
 (defun gemini-companion-review-test--show (client name text)
   "Have CLIENT propose TEXT for the file NAME; show the review and return it."
@@ -46,7 +46,7 @@ The file has no directory."
           (should (get-buffer-window side))
           (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
           (should (eq (key-binding (kbd "C-c C-k")) #'gemini-companion-reject))
-          (should (string-match-p "a\\.txt" (gemini-companion-proposal--header-line)))
+          (should (string-match-p "a\\.txt" (gemini-companion-review-buffer--header-line)))
           (should-not buffer-file-name)
           (should-not buffer-auto-save-file-name)))
       (with-current-buffer ediff-buffer-A
@@ -55,7 +55,7 @@ The file has no directory."
       (with-current-buffer ediff-buffer-B
         (should (equal (buffer-string) "one\n2\n"))
         (should (string-match-p "a.txt  \\+1 -1  C-c C-c accepts  C-c C-k rejects"
-                                (gemini-companion-proposal--header-line)))
+                                (gemini-companion-review-buffer--header-line)))
         (should-not buffer-read-only)))))
 
 (ert-deftest gemini-companion-review/accept-sends-the-text-of-the-proposal ()
@@ -317,7 +317,7 @@ CLIENT closes REVIEW while the question is open."
         (with-current-buffer proposal
           (should buffer-read-only)
           (should (string-match-p "decided in Gemini CLI"
-                                  (gemini-companion-proposal--header-line)))))
+                                  (gemini-companion-review-buffer--header-line)))))
       (gemini-companion-review-popup--try)
       (should-not (buffer-live-p proposal))
       (should (one-window-p)))))
@@ -382,7 +382,7 @@ CLIENT closes REVIEW while the question is open."
       (should-not (bound-and-true-p ediff-session-registry))
       (should (eq (window-buffer) (gemini-companion-review-proposal review)))
       (should (string-match-p "new/dir/x.txt  new file \\+1  C-c C-c accepts"
-                              (gemini-companion-proposal--header-line)))
+                              (gemini-companion-review-buffer--header-line)))
       ;; The text is read-only until the user wants to edit it.
       (should (eq (key-binding "x") #'undefined))
       (should-error (insert "x") :type 'buffer-read-only)
@@ -624,7 +624,7 @@ review-next" text))
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
-        (should (eq (key-binding (kbd "C-x C-s")) #'gemini-companion-proposal-save))
+        (should (eq (key-binding (kbd "C-x C-s")) #'gemini-companion-review-buffer-save))
         (call-interactively (key-binding (kbd "C-x C-s")))))
     (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "a.txt"))
                    "one\ntwo\n"))))
@@ -710,7 +710,7 @@ x
                          '("a.txt has changed on disk since this text was made"))))
         (should (= reads times))
         (with-current-buffer (gemini-companion-review-proposal review)
-          (should (string-search "Changed on disk" (gemini-companion-proposal--header-line))))
+          (should (string-search "Changed on disk" (gemini-companion-review-buffer--header-line))))
         (gemini-companion-reject)))))
 
 (ert-deftest gemini-companion-review/a-file-that-is-too-large-is-not-shown ()
@@ -799,11 +799,11 @@ x
 (ert-deftest gemini-companion-review/a-large-review-is-prepared-in-steps ()
   "Emacs can do something else after each."
   (dolist (gemini-companion-diff-function
-           '(gemini-companion-ediff-show gemini-companion-inline-show))
+           '(gemini-companion-review-ediff-show gemini-companion-review-inline-show))
     (gemini-companion-test-with-client client
       (let* ((compared 0)
              (count (lambda (&rest _) (cl-incf compared)))
-             (gemini-companion-proposal--large 2)
+             (gemini-companion-review-buffer--large 2)
              (gemini-companion-review-closed-at 0)
              (review (gemini-companion-test-propose client "a.txt" "2\n"))
              (proposal (lambda () (gemini-companion-review-proposal review)))
@@ -833,7 +833,7 @@ x
 
 (ert-deftest gemini-companion-review/what-fails-in-a-step-is-told-when-it-is-shown ()
   (gemini-companion-test-with-client client
-    (let ((gemini-companion-proposal--large 2)
+    (let ((gemini-companion-review-buffer--large 2)
           (gemini-companion-review-closed-at 0)
           (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore)
@@ -947,7 +947,7 @@ Gemini CLI, or in M-x gemini-companion-review-list"
 
 (ert-deftest gemini-companion-review/a-review-may-be-closed-between-two-steps ()
   (gemini-companion-test-with-client client
-    (let* ((gemini-companion-proposal--large 2)
+    (let* ((gemini-companion-review-buffer--large 2)
            (gemini-companion-review-closed-at 0)
            (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
@@ -963,7 +963,7 @@ Gemini CLI, or in M-x gemini-companion-review-list"
   "Reading it takes long if it is large."
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
-      (cl-letf (((symbol-function 'gemini-companion-review-buffer-text) #'error))
+      (cl-letf (((symbol-function 'gemini-companion-review-text-of-buffer) #'error))
         (gemini-companion-review-commands-accept review))
       (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
                      '("a.txt" "2\n"))))
@@ -981,9 +981,9 @@ Gemini CLI, or in M-x gemini-companion-review-list"
 (ert-deftest gemini-companion-review/ediff-is-for-frames-with-room ()
   "Unless the user has chosen a view."
   (pcase-dolist (`(,columns ,lines ,view)
-                 '((160 23 gemini-companion-ediff-show) (159 40 gemini-companion-inline-show)
-                   (300 22 gemini-companion-inline-show) (80 41 gemini-companion-ediff-show)
-                   (79 80 gemini-companion-inline-show)))
+                 '((160 23 gemini-companion-review-ediff-show) (159 40 gemini-companion-review-inline-show)
+                   (300 22 gemini-companion-review-inline-show) (80 41 gemini-companion-review-ediff-show)
+                   (79 80 gemini-companion-review-inline-show)))
     (cl-letf (((symbol-function 'window-total-width) (lambda (&rest _) columns))
               ((symbol-function 'window-total-height) (lambda (&rest _) lines)))
       (let ((gemini-companion-diff-function 'auto))

@@ -11,8 +11,8 @@
 
 (require 'ert)
 (require 'json)
-(require 'gemini-companion-extension)
-(require 'gemini-companion-run)
+(require 'gemini-companion-tool-extension)
+(require 'gemini-companion-cli-run)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-test-companion)
 
@@ -35,7 +35,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
                       (concat "GEMINI_CLI_SYSTEM_SETTINGS_PATH="
                               (gemini-companion-test-file "system/settings.json")))
                 before))
-       ;; See gemini-companion-extension-test.el.
+       ;; See gemini-companion-tool-extension-test.el.
        (gemini-companion-answer-set 'tools 'never)
        (unwind-protect
            (gemini-companion-test-with-answer ,answer ,@body)
@@ -121,8 +121,8 @@ It is `yes', `no' or, if nothing may be asked, nil."
           (should (equal (gemini-companion-test-bytes file) after))
           (should (equal (gemini-companion-setup-test--names) '("settings.json")))
           ;; The doctor agrees.
-          (should (eq t (car (gemini-companion-client-setting
-                              `((user ,file . ,(gemini-companion-client-read-json file)))
+          (should (eq t (car (gemini-companion-cli-search-setting
+                              `((user ,file . ,(gemini-companion-cli-search-read-json file)))
                               '(ide enabled))))))))))
 
 (ert-deftest gemini-companion-setup/the-question-names-the-file-and-comes-once ()

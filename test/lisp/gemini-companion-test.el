@@ -23,7 +23,7 @@
                   kill-emacs-hook find-file-hook kill-buffer-hook
                   after-save-hook after-set-visited-file-name-hook
                   window-selection-change-functions window-buffer-change-functions
-                  gemini-companion-clients-functions))
+                  gemini-companion-bridge-clients-functions))
         (directory-files (car (gemini-companion-agent-directories 'gemini)) nil "json")))
 
 (defmacro gemini-companion-test--with-messages (texts &rest body)
@@ -145,13 +145,13 @@
     (let ((gemini-companion--died 0) warnings modes)
       (cl-letf (((symbol-function 'display-warning)
                  (lambda (_type text &rest _) (push text warnings))))
-        (gemini-companion-handle-event 'server-died)
+        (gemini-companion-bridge-handle-event 'server-died)
         (should gemini-companion-mode)
         (should (fake-cli-request client "tools/list"))
         (should (= (length warnings) 1))
         (let ((gemini-companion-mode-hook
                (list (lambda () (push gemini-companion-mode modes) (error "No hook today")))))
-          (gemini-companion-handle-event 'server-died))
+          (gemini-companion-bridge-handle-event 'server-died))
         (should-not gemini-companion-mode)
         (should (equal modes '(nil)))
         (should (= (length warnings) 2))
@@ -167,7 +167,7 @@
                  (lambda () (error "No port today"))))
         (let ((gemini-companion-mode-hook
                (list (lambda () (push gemini-companion-mode modes)))))
-          (gemini-companion-handle-event 'server-died)))
+          (gemini-companion-bridge-handle-event 'server-died)))
       (should (equal modes '(nil)))
       (should-not gemini-companion-mode)
       (should-not (gemini-companion-bridge-running-p))
@@ -199,7 +199,7 @@
           (should (memq #'gemini-companion--stop kill-emacs-hook))
           (dolist (name '("a.txt" "b.txt" "c.txt"))
             (let ((review (gemini-companion-test-propose client name "x")))
-              (with-current-buffer (gemini-companion-proposal-buffer review)
+              (with-current-buffer (gemini-companion-review-buffer-buffer review)
                 (add-hook 'kill-buffer-hook failure nil t))))
           (let ((stop-workspace (symbol-function 'gemini-companion-workspace-stop)))
             (cl-letf (((symbol-function 'gemini-companion-workspace-stop)
@@ -262,7 +262,7 @@
         (gemini-companion-restart)
         (gemini-companion-review-next)
         (gemini-companion-accept)
-        (gemini-companion-handle-event 'warning "something")
+        (gemini-companion-bridge-handle-event 'warning "something")
         (gemini-companion-log)
         (push (format "%S" gemini-companion-bridge--companion) texts)
         (dolist (buffer (buffer-list))

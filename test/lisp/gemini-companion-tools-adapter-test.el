@@ -11,7 +11,7 @@
 
 (require 'ert)
 (require 'gemini-companion-bridge)
-(require 'gemini-companion-extension)
+(require 'gemini-companion-tool-extension)
 (require 'gemini-companion-test-companion)
 
 (declare-function gemini-companion--mod-set-tools "ext:gemini-companion-module" (companion tools) t)
@@ -111,7 +111,7 @@ SPEC is (PROGRAM &key AGENT DIRECTORY ENVIRONMENT)."
   "Start the adapter for AGENT in DIRECTORY, with more ENVIRONMENT; return it."
   (let ((program (gemini-companion-test-program-start
                   `(,(executable-find "node") ,gemini-companion-adapter-test--program
-                    ,@(cdr (gemini-companion-extension--words agent)))
+                    ,@(cdr (gemini-companion-tool-extension--words agent)))
                   directory
                   (apply #'gemini-companion-adapter-test--environment environment))))
     (gemini-companion-adapter-test--request
@@ -515,7 +515,7 @@ It must succeed, and write nothing to stderr."
          (process (make-process
                    :name "hook" :noquery t :coding 'utf-8-unix :connection-type 'pipe
                    :command `(,(executable-find "node") ,gemini-companion-adapter-test--program
-                              ,@(cdr (gemini-companion-extension--words agent)) "hook")
+                              ,@(cdr (gemini-companion-tool-extension--words agent)) "hook")
                    :stderr stderr
                    :filter (lambda (_ text) (setq output (concat output text)))
                    :sentinel #'ignore)))

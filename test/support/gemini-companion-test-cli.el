@@ -480,7 +480,7 @@ fixed pauses in the tests."
 The match need not be on the screen."
   (gemini-companion-test-wait-eval
    (gemini-companion-test-cli-emacs cli)
-   `(with-current-buffer (gemini-companion-run-buffer (gemini-companion-run-project))
+   `(with-current-buffer (gemini-companion-cli-run-buffer (gemini-companion-cli-run-project))
       (save-excursion
         (goto-char (point-max))
         (re-search-backward ,regexp nil t)))))

@@ -14,12 +14,12 @@
 
 (require 'gemini-companion)
 (require 'gemini-companion-answer)
-(require 'gemini-companion-ediff)
+(require 'gemini-companion-review-ediff)
 (require 'fake-cli)
 (require 'gemini-companion-test-util)
 
 ;; Most tests are of Ediff, which a batch Emacs has no room for.
-(setq gemini-companion-diff-function #'gemini-companion-ediff-show)
+(setq gemini-companion-diff-function #'gemini-companion-review-ediff-show)
 
 ;; Without a display no window is ever selected for header lines.
 (defun gemini-companion-test--selected-buffer (&rest _)

@@ -16,7 +16,7 @@
 (require 'cl-lib)
 (require 'tramp)
 (require 'tramp-sh)
-(require 'gemini-companion-connect nil t)
+(require 'gemini-companion-host-connect nil t)
 (require 'gemini-companion-file)
 (require 'gemini-companion-host)
 (require 'gemini-companion-test-companion)
@@ -92,7 +92,7 @@ lines; no buffer visits it."
                            (directory-file-name gemini-companion-test-project))))
              (unwind-protect (progn ,@body)
                (fake-cli-disconnect ,client))))
-       (mapc #'gemini-companion-host-remove (gemini-companion-hosts)))))
+       (mapc #'gemini-companion-host-remove (gemini-companion-host-all)))))
 
 ;;;; What the relay tells
 

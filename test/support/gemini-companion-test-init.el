@@ -100,7 +100,7 @@ That is the control buffer of an Ediff session, what takes the place
 of the file, or the proposal of a new file."
   (seq-filter (lambda (buffer)
                 (or (memq (buffer-local-value 'major-mode buffer)
-                          '(ediff-mode gemini-companion-inline-mode))
+                          '(ediff-mode gemini-companion-review-inline-mode))
                     (gemini-companion-test-inner-whole-p buffer)))
               (buffer-list)))
 
@@ -164,13 +164,13 @@ Return nil if the session is not visible."
 
 (defun gemini-companion-test-inner-inline-p (buffer)
   "Return non-nil if BUFFER shows a review in the window of its file."
-  (eq (buffer-local-value 'major-mode buffer) 'gemini-companion-inline-mode))
+  (eq (buffer-local-value 'major-mode buffer) 'gemini-companion-review-inline-mode))
 
 (defun gemini-companion-test-inner-whole-p (buffer)
   "Return non-nil if BUFFER is the proposal of a new file, shown alone."
-  (and (boundp 'gemini-companion-proposal--header) ; once a review has been shown
-       (eq (buffer-local-value 'gemini-companion-proposal--header buffer)
-           'gemini-companion-view--new-file-header)))
+  (and (boundp 'gemini-companion-review-buffer--header) ; once a review has been shown
+       (eq (buffer-local-value 'gemini-companion-review-buffer--header buffer)
+           'gemini-companion-review-window--new-file-header)))
 
 (defun gemini-companion-test-inner-edited-by-key-p (buffer)
   "Return non-nil if BUFFER, or its proposal, is edited only after a key."
@@ -255,7 +255,7 @@ the names of all buffers but Emacs's own hidden ones."
           ;; Longer: while a test waits on a busy machine, the screen must not change.
           gemini-companion-review-popup--held-after 60
           ;; Most tests are of Ediff, whatever the size of the frame.
-          gemini-companion-diff-function 'gemini-companion-ediff-show)))
+          gemini-companion-diff-function 'gemini-companion-review-ediff-show)))
 
 (declare-function gemini-companion-test-inner-remember "gemini-companion-test-inner-reset")
 (load (expand-file-name "gemini-companion-test-inner-reset"

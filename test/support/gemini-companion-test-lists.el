@@ -12,7 +12,7 @@
 ;;; Code:
 
 (require 'gemini-companion-test-companion)
-(require 'gemini-companion-review-history)
+(require 'gemini-companion-history-list)
 (require 'gemini-companion-review-list)
 
 (defvar gemini-companion-test-list-width 120
@@ -89,7 +89,7 @@ It is written with the string BYTES if given."
 (defun gemini-companion-test-list-press-newest (key answer)
   "Press KEY on the newest decided change and answer ANSWER; return the question.
 If nothing was asked, return the message of the error."
-  (gemini-companion-review-history)
+  (gemini-companion-history-list)
   (gemini-companion-test-list-goto "*gemini history*" 1)
   (let (asked)
     (cl-letf (((symbol-function 'y-or-n-p)
@@ -108,7 +108,7 @@ If nothing was asked, return the message of the error."
   (gemini-companion-test-wait
    (format "the outcome %s" outcome)
    (lambda ()
-     (eq outcome (gemini-companion-history-outcome (car (gemini-companion-history-list)))))))
+     (eq outcome (gemini-companion-history-outcome (car (gemini-companion-history-all)))))))
 
 (defun gemini-companion-test-list-lines (buffer)
   "Return the lines that BUFFER shows, without spaces at their ends."

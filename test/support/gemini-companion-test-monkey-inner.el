@@ -41,7 +41,7 @@
 ;;;; Internals of the package
 
 (defvar gemini-companion-review-of-buffer)
-(defvar gemini-companion-run-root)
+(defvar gemini-companion-cli-run-root)
 
 (defun gemini-companion-monkey--review-of (buffer)
   "Return the review that BUFFER belongs to, or nil."
@@ -140,8 +140,8 @@
 
 (defun gemini-companion-monkey--terminal-p (buffer)
   "Return non-nil if BUFFER is the terminal of a CLI."
-  (and (boundp 'gemini-companion-run-root)
-       (buffer-local-value 'gemini-companion-run-root buffer)))
+  (and (boundp 'gemini-companion-cli-run-root)
+       (buffer-local-value 'gemini-companion-cli-run-root buffer)))
 
 (defun gemini-companion-monkey--user-panes (view)
   "Return the panes of VIEW that are the user's."
@@ -630,9 +630,9 @@ nil while the review is open."
     (cond ((minibufferp) 'minibuffer)
           ((gemini-companion-monkey--terminal-p (current-buffer)) 'terminal)
           ((derived-mode-p 'ediff-mode) 'panel)
-          ((derived-mode-p 'gemini-companion-inline-mode) 'inline)
+          ((derived-mode-p 'gemini-companion-review-inline-mode) 'inline)
           ((derived-mode-p 'gemini-companion-review-list-mode) 'list)
-          ((derived-mode-p 'gemini-companion-review-history-mode) 'history)
+          ((derived-mode-p 'gemini-companion-history-list-mode) 'history)
           ((string-prefix-p "*gemini proposal" (buffer-name)) 'proposal)
           (buffer-file-name 'file)
           ((equal (buffer-name) "*scratch*") 'scratch)
@@ -702,8 +702,8 @@ Those that are excused must have been recognized by Emacs as outdated."
 (defun gemini-companion-monkey-start ()
   "Begin to check."
   (require 'gemini-companion-review-list)
-  (require 'gemini-companion-ediff)
-  (require 'gemini-companion-inline)
+  (require 'gemini-companion-review-ediff)
+  (require 'gemini-companion-review-inline)
   (setq debug-on-error t
         debugger #'gemini-companion-monkey--debugger)
   (advice-add 'gemini-companion-log-add :before #'gemini-companion-monkey--check-log)

@@ -169,7 +169,7 @@
     (left-or-right 2 any ("C-c" "2"))
     (save-some 2 any ("C-x" "s"))
     (list 4 any ,(gemini-companion-test-monkey--command "gemini-companion-review-list"))
-    (history 1 any ,(gemini-companion-test-monkey--command "gemini-companion-review-history"))
+    (history 1 any ,(gemini-companion-test-monkey--command "gemini-companion-history-list"))
     (list-line 3 (list) ("n"))
     (list-visit 8 (list) ("Enter"))
     (list-accept 10 (list) ("a"))
@@ -355,7 +355,7 @@ Beside a CLI in a terminal the others do less; then it may be nil."
                (gemini-companion-monkey-emacs run)
                ;; The CLI may ask something.
                `(ignore-error user-error
-                  (gemini-companion-send-text ,text t))))))))
+                  (gemini-companion-cli-send-text ,text t))))))))
 
 (defun gemini-companion-test-monkey--other-client-step (run)
   "Return the next step of a client in RUN that runs in no terminal."
@@ -760,8 +760,8 @@ WHAT describes what is waited for."
         (list :policy (gemini-companion-test-monkey--pick run '(pop-up pop-up pop-up queue))
               :focus (gemini-companion-test-monkey--pick run '(keep keep keep select announce))
               :view (gemini-companion-test-monkey--pick
-                     run '(gemini-companion-ediff-show gemini-companion-inline-show
-                                                       gemini-companion-inline-show))
+                     run '(gemini-companion-review-ediff-show gemini-companion-review-inline-show
+                                                              gemini-companion-review-inline-show))
               :repeat (zerop (gemini-companion-test-monkey--random run 4)))))
 
 (defun gemini-companion-test-monkey--prepare (run)

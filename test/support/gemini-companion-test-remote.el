@@ -45,13 +45,13 @@ The arguments are as in `gemini-companion-test-remote-wait-connected'."
                                ;; Newer Emacsen leave out the hosts on the way.
                                ((stringp host) `(file-remote-p ,host))
                                (t (gemini-companion-test-far-prefix host)))))
-            (and (featurep 'gemini-companion-connect)
+            (and (featurep 'gemini-companion-host-connect)
                  (when-let* ((connection
                               (seq-find (lambda (it)
                                           (equal prefix (gemini-companion-host-prefix
-                                                         (gemini-companion-connection-host it))))
-                                        gemini-companion-connection--all)))
-                   (gemini-companion-connection-state connection))))))
+                                                         (gemini-companion-host-connection-host it))))
+                                        gemini-companion-host-connection--all)))
+                   (gemini-companion-host-connection-state connection))))))
 
 ;;;; What is on the host
 

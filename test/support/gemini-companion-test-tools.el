@@ -13,7 +13,7 @@
 (require 'cl-lib)
 (require 'gemini-companion-test-companion)
 (require 'project)
-(require 'gemini-companion-tools)
+(require 'gemini-companion-tool)
 
 (defvar gemini-companion-test-tools--answers nil
   "Alist of calls and their answers; that of a failure is a list of the reason.")
@@ -35,7 +35,7 @@
      (let ((gemini-companion-test-tools--answers nil)
            (gemini-companion-test-tools--awaited nil)
            (gemini-companion-test-tools-set nil)
-           (gemini-companion-tools--calls nil)
+           (gemini-companion-tool--calls nil)
            (inhibit-message t))
        (cl-letf (((symbol-function 'gemini-companion-bridge-awaited-p)
                   (lambda (id)
@@ -53,7 +53,7 @@
          (gemini-companion-mode 1)
          (gemini-companion-test-open ".gitignore" "")
          (gemini-companion-workspace-announce)
-         (gemini-companion-tools-announce)
+         (gemini-companion-tool-announce)
          ,@body))))
 
 (defun gemini-companion-test-open (name text)
@@ -79,7 +79,7 @@
         (declared (cl-find tool gemini-companion-test-tools-set
                            :key (lambda (it) (aref it 0)) :test #'equal)))
     (push id gemini-companion-test-tools--awaited)
-    (gemini-companion-handle-event
+    (gemini-companion-bridge-handle-event
      'call-tool id 'gemini tool
      (vconcat arguments (make-list (max 0 (- (length (and declared (aref declared 4)))
                                              (length arguments)))

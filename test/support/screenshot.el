@@ -116,7 +116,7 @@ if __name__ == \"__main__\":
 (defun gemini-companion-screenshot--wait-terminal (emacs text)
   "Wait until the window of the CLI of EMACS shows TEXT."
   (gemini-companion-test-wait-eval
-   emacs `(let ((buffer (caar (gemini-companion-run-terminals))))
+   emacs `(let ((buffer (caar (gemini-companion-cli-run-terminals))))
             (with-current-buffer buffer
               (save-excursion
                 (goto-char (window-start (get-buffer-window buffer t)))

@@ -1,0 +1,283 @@
+;;; gemini-companion-cli-compose.el --- Compose prompts and reasons -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A prompt of several lines is composed in a buffer of its own.  A change can be rejected with a
+;; reason: it becomes the next prompt of the CLI, or goes to the kill ring if it cannot be sent.
+
+;;; Code:
+
+(require 'project)
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-review-comment)
+(require 'gemini-companion-review)
+(require 'gemini-companion-cli-run)
+(require 'gemini-companion-cli-send)
+(require 'gemini-companion-ui)
+
+;;;; Prompts
+
+(defvar gemini-companion-compose-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'gemini-companion-compose-send)
+    (define-key map (kbd "C-c C-k") #'gemini-companion-compose-quit)
+    (define-key map (kbd "M-p") #'gemini-companion-compose-previous)
+    (define-key map (kbd "M-n") #'gemini-companion-compose-next)
+    (define-key map (kbd "TAB") #'completion-at-point)
+    ;; In Emacs before 30, Text mode binds this key to another command.
+    (define-key map (kbd "M-TAB") #'completion-at-point)
+    map)
+  "Keymap of `gemini-companion-compose-mode'.")
+
+(defvar-local gemini-companion-cli-compose--terminal nil
+  "Terminal to which the prompt in this buffer will be sent.")
+
+(defvar-local gemini-companion-cli-compose--names nil
+  "Names of the project's files, computed when first needed.")
+
+(defvar-local gemini-companion-cli-compose--index -1
+  "Index in the history of the prompt in this buffer, or -1 for a new one.")
+
+(define-derived-mode gemini-companion-compose-mode text-mode "Gemini-Compose"
+  "Major mode for composing a prompt.
+\\<gemini-companion-compose-mode-map>\\[gemini-companion-compose-send] sends it, \
+\\[gemini-companion-compose-quit] discards it.  After an @, \\[completion-at-point]
+completes names of the project's files.
+
+\\{gemini-companion-compose-mode-map}"
+  :interactive nil
+  (gemini-companion-ui-start-in-insert-state 'gemini-companion-compose-mode)
+  (setq header-line-format
+        (substitute-command-keys
+         "Prompt: \\<gemini-companion-compose-mode-map>\\[gemini-companion-compose-send] \
+sends, \\[gemini-companion-compose-quit] quits, \
+\\[gemini-companion-compose-previous] recalls an earlier one"))
+  ;; Not those of Text mode, which may call ispell.
+  (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete)))
+
+
+;;;###autoload
+(defun gemini-companion-compose ()
+  "Compose a prompt for the CLI in its own buffer."
+  (interactive)
+  (let* ((terminal (gemini-companion-cli-send-terminal))
+         (name (buffer-name terminal))
+         (buffer (get-buffer-create
+                  (if (and (buffer-local-value 'gemini-companion-cli-run-agent terminal)
+                           (string-match "\\`\\*\\([^:]+\\): " name))
+                      (replace-match "\\1 prompt" t nil name 1)
+                    (format "*gemini prompt: %s*" (string-trim name "\\*" "\\*"))))))
+    (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
+                            (window-height . 12)))
+    ;; Changing the mode would reset the state of a prompt that was begun earlier.
+    (unless (derived-mode-p 'gemini-companion-compose-mode)
+      (gemini-companion-compose-mode))
+    (setq default-directory (gemini-companion-cli-send-directory terminal)
+          gemini-companion-cli-compose--terminal terminal
+          gemini-companion-cli-compose--names nil)))
+
+(defun gemini-companion-compose-send ()
+  "Send the prompt in the current buffer to the CLI."
+  (interactive nil gemini-companion-compose-mode)
+  (let ((prompt (gemini-companion-cli-compose--prompt)))
+    (when (string-empty-p prompt)
+      (user-error "There is nothing to send"))
+    (unless (process-live-p (get-buffer-process gemini-companion-cli-compose--terminal))
+      (user-error "The CLI has ended, but your prompt is still here: run the CLI again, then \
+M-x gemini-companion-compose"))
+    (gemini-companion-cli-send-text prompt t gemini-companion-cli-compose--terminal)
+    (gemini-companion-compose-quit)))
+
+(defun gemini-companion-cli-compose--prompt ()
+  "Return the prompt in the current buffer."
+  (save-restriction
+    (widen)
+    (string-trim (buffer-substring-no-properties (point-min) (point-max)))))
+
+(defun gemini-companion-compose-quit ()
+  "Discard the prompt in the current buffer; the history keeps it."
+  (interactive nil gemini-companion-compose-mode)
+  (let ((prompt (gemini-companion-cli-compose--prompt)))
+    (unless (string-empty-p prompt)
+      (add-to-history 'gemini-companion-cli-send-history prompt)))
+  (quit-window t))
+
+(defun gemini-companion-compose-previous ()
+  "Replace the prompt with the previous one in the history."
+  (interactive nil gemini-companion-compose-mode)
+  (gemini-companion-cli-compose--recall (1+ gemini-companion-cli-compose--index)))
+
+(defun gemini-companion-compose-next ()
+  "Replace the prompt with the next one in the history."
+  (interactive nil gemini-companion-compose-mode)
+  (gemini-companion-cli-compose--recall (1- gemini-companion-cli-compose--index)))
+
+(defun gemini-companion-cli-compose--recall (index)
+  "Replace the prompt with the one at INDEX of the history; undo brings it back."
+  (unless (< -1 index (length gemini-companion-cli-send-history))
+    (user-error "There is no other prompt"))
+  (setq gemini-companion-cli-compose--index index)
+  (delete-region (point-min) (point-max))
+  (insert (nth index gemini-companion-cli-send-history)))
+
+(defun gemini-companion-cli-compose--complete ()
+  "Complete the name of a project file after an @.
+For `completion-at-point-functions'."
+  (let ((end (point))
+        (start (save-excursion
+                 (and (re-search-backward "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)\\="
+                                          (line-beginning-position) t)
+                      (match-beginning 1)))))
+    (when start
+      (list start end (gemini-companion-cli-compose--table
+                       (or gemini-companion-cli-compose--names
+                           (setq gemini-companion-cli-compose--names
+                                 (gemini-companion-cli-compose--files))))))))
+
+;; With the default styles, only the beginning of a name would find it.
+(add-to-list 'completion-category-defaults '(gemini-companion-file (styles substring)))
+
+(defun gemini-companion-cli-compose--table (names)
+  "Return a completion table of NAMES, those of the project's files.
+Files whose own name contains what the user has typed come first."
+  (lambda (string predicate action)
+    (if (not (eq action 'metadata))
+        (complete-with-action action names string predicate)
+      (let ((sort (lambda (names)
+                    (let ((names (sort (copy-sequence names) #'string<))
+                          (own-p (lambda (name)
+                                   (string-search string (file-name-nondirectory name)))))
+                      (append (seq-filter own-p names) (seq-remove own-p names))))))
+        `(metadata (category . gemini-companion-file)
+                   (display-sort-function . ,sort)
+                   (cycle-sort-function . ,sort))))))
+
+(defun gemini-companion-cli-compose--files ()
+  "Return the names of the project's files, quoted for a prompt.
+On another machine these are the files that Emacs visits, since it may take
+long to ask for others, and some users complete as they type."
+  (let* ((remote (gemini-companion-host-remote-p default-directory))
+         (directory (if remote default-directory (expand-file-name default-directory)))
+         (project (and (not remote) (project-current nil directory))))
+    (mapcar
+     ;; Not `file-in-directory-p', which is slow for many files.
+     (lambda (file) (gemini-companion-cli-send-escape (string-remove-prefix directory file)))
+     (cond (remote (seq-filter (lambda (file) (and file (string-prefix-p directory file)))
+                               (mapcar #'buffer-file-name (buffer-list))))
+           (project (mapcar #'expand-file-name (project-files project)))
+           (t (seq-filter #'file-regular-p
+                          (directory-files directory t
+                                           directory-files-no-dot-files-regexp)))))))
+
+;;;; Reasons for a rejection
+
+(defvar gemini-companion-cli-compose--reason ""
+  "While a review with comments is rejected, the reason that precedes them.")
+
+(defvar gemini-companion-cli-compose--reason-history nil
+  "History of reasons for rejections.")
+
+;;;###autoload
+(defun gemini-companion-cli-compose-reject (review)
+  "Ask for a reason, reject REVIEW, and send the reason to its client.
+If the reason is empty, just reject REVIEW."
+  (gemini-companion-review-check-open review)
+  (let* ((reason (gemini-companion-cli-compose--read-reason review))
+         (comments (> (gemini-companion-review-comment-count review) 0))
+         ;; Afterwards, the process of the client may be unknown.
+         (terminal (gemini-companion-cli-send-terminal-of review)))
+    (cond ((or comments (string-empty-p reason))
+           (let ((gemini-companion-cli-compose--reason reason))
+             (gemini-companion-review-reject review)))
+          ((and (gemini-companion-review-reject review) terminal)
+           (gemini-companion-cli-compose--send-reason review reason terminal))
+          (t (gemini-companion-cli-compose--keep-reason review reason)))))
+
+;;;###autoload
+(defun gemini-companion-cli-compose-send-comments (review outcome comments)
+  "Send COMMENTS, on REVIEW, which has ended with OUTCOME, to its client.
+If that does not run in a terminal of Emacs, or has given up the change,
+put them where the user can paste them."
+  (let* ((file (gemini-companion-review-project-path review))
+         (lead (pcase outcome
+                 ('accepted (format "I accepted the change to %s, with comments:" file))
+                 ('rejected (format "I rejected the change to %s:" file))
+                 (_ (format "Comments on the change to %s:" file))))
+         (prompt (string-join (delete "" (list gemini-companion-cli-compose--reason lead comments))
+                              "\n"))
+         (terminal (and (memq outcome '(accepted rejected closed))
+                        (gemini-companion-cli-send-terminal-of review))))
+    (if terminal
+        (gemini-companion-cli-compose--send-reason review prompt terminal 'comments)
+      (gemini-companion-cli-compose--keep-reason review prompt 'comments))))
+;;;###autoload (add-hook 'gemini-companion-review-comment-send-functions #'gemini-companion-cli-compose-send-comments)
+
+(defun gemini-companion-cli-compose--read-reason (review)
+  "Read the reason for which the user rejects REVIEW, and return it.
+If REVIEW has ended meanwhile, keep the reason and signal a `user-error'."
+  (let ((reason ""))
+    (condition-case error
+        (gemini-companion-review-ask
+         review
+         (lambda ()
+           (setq reason (string-trim
+                         (read-string (format "Reject %s because: "
+                                              (gemini-companion-review-file review))
+                                      nil 'gemini-companion-cli-compose--reason-history)))))
+      (user-error
+       (when (string-empty-p reason)
+         (signal (car error) (cdr error)))
+       (user-error "%s; the reason is in %s" (error-message-string error)
+                   (gemini-companion-cli-compose--kill reason))))
+    reason))
+
+(defun gemini-companion-cli-compose--kill (text)
+  "Put TEXT into the kill ring, and return where it is, for a message."
+  (kill-new text)
+  (if (and (display-graphic-p) interprogram-cut-function)
+      "the kill ring and the clipboard"
+    "the kill ring"))
+
+(defun gemini-companion-cli-compose--send-reason (review reason terminal &optional comments)
+  "Send REASON, for which REVIEW was rejected, to the client in TERMINAL.
+If COMMENTS is non-nil, REASON is the user's comments on REVIEW."
+  (let ((title (gemini-companion-review-agent-title review))
+        (what (if comments "your comments" "the reason"))
+        (ended (format "Change to %s %s" (gemini-companion-review-file review)
+                       (gemini-companion-review-reason review))))
+    (gemini-companion-ui-message
+     review "%s; sending %s as soon as %s is ready" ended what title)
+    (gemini-companion-cli-send-at-rest
+     ;; A prompt that begins with a slash is a command of the CLI.
+     (if (string-prefix-p "/" reason) (concat "Reason: " reason) reason)
+     terminal
+     (lambda (outcome)
+       (pcase outcome
+         ('sent (gemini-companion-ui-message review "%s; %s %s" ended title
+                                             (if comments "has your comments" "was told why")))
+         ('put (gemini-companion-ui-message
+                review "Added %2$s to the prompt of %1$s without sending: complete or send it in \
+%3$s"
+                title what (buffer-name terminal)))
+         (_ (gemini-companion-cli-compose--keep-reason review reason comments))))
+     ;; After an accept the CLI goes on with its turn.
+     comments)))
+
+(defun gemini-companion-cli-compose--keep-reason (review reason &optional comments)
+  "Put REASON, for which the user rejects REVIEW, where the user can paste it.
+COMMENTS is as in `gemini-companion-cli-compose--send-reason'."
+  (gemini-companion-ui-message
+   review "%s: %s.  Yank %s into %s: it is in %s"
+   (gemini-companion-review-file review)
+   (gemini-companion-review-reason review)
+   (if comments "your comments" "the reason")
+   (gemini-companion-review-agent-title review)
+   (gemini-companion-cli-compose--kill reason)))
+
+(provide 'gemini-companion-cli-compose)
+;;; gemini-companion-cli-compose.el ends here

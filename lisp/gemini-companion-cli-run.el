@@ -1,0 +1,440 @@
+;;; gemini-companion-cli-run.el --- Run the CLI in a terminal -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Runs the CLI of a project in whichever terminal emulator is installed, and finds it again.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'project)
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-answer)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-host)
+(require 'gemini-companion-log)
+(require 'gemini-companion-setup)
+(require 'gemini-companion-cli-terminals)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-workspace)
+
+(declare-function gemini-companion-host-ssh-environment "gemini-companion-host-ssh")
+(declare-function gemini-companion-host-ssh-login-command "gemini-companion-host-ssh")
+(declare-function gemini-companion-host-ssh-quote "gemini-companion-host-ssh")
+(declare-function gemini-companion-host-connection-ssh-arguments "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connect-to "gemini-companion-host-connect")
+(declare-function gemini-companion-host-connection-when-ready "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-keeper "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
+                  (connection) t)
+(defvar gemini-companion-ssh-program)
+(declare-function gemini-companion-mode "gemini-companion")
+
+;;;; Options
+
+;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-cli-run)
+(defcustom gemini-companion-agent 'gemini
+  "Program that `gemini-companion-run' runs, by its name.
+The names are in `gemini-companion-agent-profiles'."
+  :type `(choice ,@(gemini-companion-agent-choices) symbol)
+  :group 'gemini-companion-terminal
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-program nil
+  "Program of `gemini-companion-agent', a name or an absolute file name.
+If nil, use the usual program.  On other machines, always use the usual
+program that a login shell finds."
+  :type '(choice (const :tag "The usual one" nil)
+                 string)
+  :group 'gemini-companion-terminal
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-arguments nil
+  "Arguments for the program of `gemini-companion-agent', on any machine."
+  :type '(repeat string)
+  :group 'gemini-companion-terminal
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-run-display-action
+  '((display-buffer-reuse-window gemini-companion-cli-run-display-in-side-window))
+  "Display action for the terminal of `gemini-companion-run'.
+By default, it is on the right if that leaves it and the rest of the frame
+wide enough, and otherwise at the bottom.  See `display-buffer' for the
+possible values."
+  :type display-buffer--action-custom-type
+  :group 'gemini-companion-terminal
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; State
+
+(defvar-local gemini-companion-cli-run-root nil
+  "Directory of the project whose CLI runs in this buffer.")
+(put 'gemini-companion-cli-run-root 'permanent-local t)
+
+(defvar-local gemini-companion-cli-run-agent nil
+  "Agent that runs in this buffer, if `gemini-companion-run' created it.")
+(put 'gemini-companion-cli-run-agent 'permanent-local t)
+
+;;;; Commands
+
+;;;###autoload
+(defun gemini-companion-run (&optional another)
+  "Run Gemini CLI in a terminal, in the current project.
+If it is already running, show its terminal; in that terminal, hide it.
+With ANOTHER, interactively the prefix argument, run another one.
+To run another program, customize `gemini-companion-agent'.
+
+If the project is on another machine, run the CLI there, in a terminal here
+that logs in with ssh.  First connect that machine, like
+\\[gemini-companion-connect]."
+  (interactive "P")
+  (gemini-companion-cli-run--toggle gemini-companion-agent another))
+
+;;;###autoload
+(defun gemini-companion-run-other (agent)
+  "Run AGENT, one of `gemini-companion-agents', in the current project.
+If it is already running, show its terminal; in that terminal, hide it."
+  (interactive (list (intern (completing-read "Run: " (gemini-companion-agent-served) nil t))))
+  (gemini-companion-cli-run--toggle agent))
+
+(defun gemini-companion-cli-run--toggle (agent &optional another)
+  "Show or hide the terminal of AGENT in the current project.
+If AGENT does not run there, or if ANOTHER is non-nil, run it."
+  (let* ((root (gemini-companion-cli-run-project))
+         (buffer (and (not another) (gemini-companion-cli-run-buffer root agent))))
+    (cond ((and (null buffer) (gemini-companion-host-remote-p root))
+           (gemini-companion-cli-run--start-on-host agent root))
+          ((null buffer) (gemini-companion-cli-run--start agent root))
+          ((not (eq (window-buffer) buffer)) (gemini-companion-cli-run-show buffer))
+          ((window-parameter nil 'window-side) (delete-window))
+          (t (quit-window)))))
+
+(defun gemini-companion-cli-run-show (buffer)
+  "Show the terminal BUFFER and select its window."
+  (pop-to-buffer buffer gemini-companion-run-display-action))
+
+(defun gemini-companion-cli-run-display-in-side-window (buffer alist)
+  "Display BUFFER in a side window: on the right, or at the bottom.
+ALIST is as in other functions for `display-buffer'."
+  (let* ((width (frame-width))
+         ;; What a CLI needs.
+         (columns (max 70 (floor (* 0.4 width)))))
+    (display-buffer-in-side-window
+     buffer
+     (append alist
+             (if (>= (- width columns 1) 80)
+                 `((side . right) (window-width . ,columns))
+               '((side . bottom) (window-height . 0.45)))))))
+
+(defun gemini-companion-cli-run-project ()
+  "Return the directory of the current project, or the current directory."
+  (or gemini-companion-cli-run-root
+      (let* ((project (project-current))
+             (root (if project (project-root project) default-directory)))
+        (file-name-as-directory (expand-file-name root)))))
+
+;;;; Finding the terminals of CLIs
+
+(defun gemini-companion-cli-run-buffer (root &optional agent)
+  "Return the terminal in which a CLI of the project in ROOT runs, or nil.
+If there are several, return the most recently selected one.  If AGENT is
+non-nil, ignore terminals that are known to run another agent."
+  (let ((terminals (seq-filter (pcase-lambda (`(,buffer . ,_))
+                                 (or (null agent)
+                                     (memq (buffer-local-value 'gemini-companion-cli-run-agent
+                                                               buffer)
+                                           (list nil agent))))
+                               (gemini-companion-cli-run-terminals))))
+    (car (or (rassoc root terminals)
+             ;; The user may have started one in a subdirectory.  One of our own that runs there
+             ;; belongs to a project there.
+             (seq-find (pcase-lambda (`(,buffer . ,directory))
+                         (and (not (buffer-local-value 'gemini-companion-cli-run-root buffer))
+                              ;; The user cannot have started one on another machine.
+                              (not (gemini-companion-host-remote-p root))
+                              (not (gemini-companion-host-remote-p directory))
+                              (file-in-directory-p directory root)))
+                       terminals)))))
+
+(defun gemini-companion-cli-run-terminals ()
+  "Return the terminals in which a CLI runs, most recently selected first.
+Each element is (BUFFER . DIRECTORY), where DIRECTORY is that of the CLI.
+This includes the terminals in which the user started a client that is
+connected, as far as the system knows the parents of its process."
+  (cl-loop with clients = (gemini-companion-cli-run--clients)
+           for buffer in (buffer-list)
+           for directory = (gemini-companion-cli-run--directory buffer clients)
+           when directory collect (cons buffer directory)))
+
+(defun gemini-companion-cli-run--directory (buffer clients)
+  "Return the directory of the CLI that runs in BUFFER, or nil if none does.
+CLIENTS is the value of `gemini-companion-cli-run--clients'."
+  (let ((process (get-buffer-process buffer)))
+    (and (process-live-p process)
+         (or (buffer-local-value 'gemini-companion-cli-run-root buffer)
+             (when-let* ((id (process-id process))
+                         (client (seq-find (lambda (ids) (memq id ids)) clients)))
+               (file-name-as-directory
+                (or (file-symlink-p (format "/proc/%d/cwd" (car client)))
+                    (buffer-local-value 'default-directory buffer))))))))
+
+(defun gemini-companion-cli-run--clients ()
+  "Return the process ids of the connected clients, each with its ancestors.
+One that is suspended does not count, since the shell reads what is sent to
+its terminal, and would run it."
+  (cl-loop for session in (gemini-companion-bridge-sessions)
+           for id = (aref session 2)
+           when (and id (gemini-companion-cli-run--reads-p id))
+           collect (gemini-companion-cli-run-ancestry id)))
+
+(defun gemini-companion-cli-run--reads-p (id)
+  "Return non-nil unless the process ID is in the background of its terminal."
+  (let* ((attributes (process-attributes id))
+         (foreground (alist-get 'tpgid attributes)))
+    ;; Without a terminal it is -1.
+    (or (null foreground) (< foreground 0)
+        (eql foreground (alist-get 'pgrp attributes)))))
+
+(defun gemini-companion-cli-run-terminal-of (id buffers)
+  "Return the terminal among BUFFERS in which the process ID runs, or nil."
+  (let ((ids (gemini-companion-cli-run-ancestry id)))
+    (seq-find (lambda (buffer)
+                (when-let* ((process (get-buffer-process buffer)))
+                  (memq (process-id process) ids)))
+              buffers)))
+
+(defun gemini-companion-cli-run-ancestry (id)
+  "Return a list of the process ID, its parent, and so on."
+  (let ((ids nil))
+    (while (and id (> id 0) (not (memq id ids)))
+      (push id ids)
+      (setq id (alist-get 'ppid (process-attributes id))))
+    (nreverse ids)))
+
+(add-hook 'gemini-companion-cli-functions #'gemini-companion-cli-run-terminals)
+
+;;;; Starting a CLI
+
+(defun gemini-companion-cli-run--start (agent root)
+  "Run AGENT in the project in ROOT, on this machine, in a new terminal."
+  (let ((program (gemini-companion-cli-run--find-program agent)))
+    (gemini-companion-cli-run--announce agent root)
+    (gemini-companion-cli-run--prepare agent root)
+    (let* ((terminal (gemini-companion-cli-terminals-choose))
+           ;; All of these may be local to this buffer, which may be a dead terminal.
+           (environment (gemini-companion-cli-run--environment agent root))
+           (own-environment (local-variable-p 'process-environment))
+           (own-path (and (local-variable-p 'exec-path) (list exec-path)))
+           (arguments (gemini-companion-cli-run--arguments agent))
+           (buffer (gemini-companion-cli-run--create-buffer agent root))
+           (window (selected-window)))
+      (condition-case error
+          (progn
+            ;; First, because the size of the terminal is that of its window.
+            (gemini-companion-cli-run-show buffer)
+            (gemini-companion-cli-run--exec buffer terminal program arguments environment)
+            ;; A CLI that is run from the terminal gets the same environment.
+            (with-current-buffer buffer
+              (when own-environment (setq-local process-environment environment))
+              (when own-path (setq-local exec-path (car own-path)))))
+        (error
+         (gemini-companion-cli-run--discard buffer)
+         (when (window-live-p window) (select-window window))
+         (signal (car error) (cdr error)))))))
+
+(defun gemini-companion-cli-run--exec (buffer terminal program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in BUFFER."
+  (with-current-buffer buffer
+    (gemini-companion-cli-terminals-start terminal program arguments environment)
+    (gemini-companion-ui-pass-keys)
+    (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions buffer)
+    (gemini-companion-ui-omit-line-numbers)
+    ;; Some emulators clear this flag, but the CLI may be at work.
+    (when-let* ((process (get-buffer-process buffer)))
+      (set-process-query-on-exit-flag process t))))
+
+(defvar gemini-companion-cli-run-functions nil
+  "Functions called with the buffer of a terminal in which a CLI was started.")
+
+(defun gemini-companion-cli-run--arguments (agent)
+  "Return the arguments of the program of AGENT."
+  (and (eq agent gemini-companion-agent) gemini-companion-arguments))
+
+(defun gemini-companion-cli-run-program (agent)
+  "Return the program of AGENT, a name or an absolute file name."
+  (or (and (eq agent gemini-companion-agent) gemini-companion-program)
+      (gemini-companion-agent-get agent :program)
+      (user-error "No program is called %s; see `gemini-companion-agent-profiles'" agent)))
+
+(defun gemini-companion-cli-run--find-program (agent)
+  "Return the file name of the program of AGENT."
+  (let ((program (gemini-companion-cli-run-program agent)))
+    (or (executable-find program)
+        (user-error "Cannot find `%s': install it with  %s  or set `gemini-companion-program'"
+                    program (gemini-companion-agent-get agent :install)))))
+
+(defun gemini-companion-cli-run--announce (agent root)
+  "Make sure that a client of AGENT that starts in ROOT can find this Emacs.
+A client looks for it only when it starts."
+  (unless (gemini-companion-bridge-running-p)
+    (gemini-companion-mode 1))
+  (unless (gemini-companion-bridge-running-p)
+    (user-error "Gemini companion is still starting; try again shortly"))
+  (unless (seq-intersection (mapcar (lambda (file)
+                                      (directory-file-name (file-name-directory file)))
+                                    (gemini-companion-bridge-discovery-files))
+                            (gemini-companion-agent-directories agent))
+    (message "%s will not find this Emacs: turn `gemini-companion-mode' off and on once it has \
+created its directory; see also `gemini-companion-agents'"
+             (gemini-companion-agent-get agent :title)))
+  (gemini-companion-workspace-announce root))
+
+(defun gemini-companion-cli-run--prepare (agent root)
+  "Ask the user everything there is to ask before AGENT runs in ROOT.
+Then install what the user has agreed to, which takes longer."
+  (let ((install (gemini-companion-cli-terminals-offer))
+        (default-directory root))
+    (gemini-companion-setup-before-run agent)
+    (when install
+      (gemini-companion-cli-terminals-install-eat))))
+
+(defun gemini-companion-cli-run--create-buffer (agent root)
+  "Return a new buffer for a terminal of AGENT in the project in ROOT.
+Kill those in which AGENT has ended."
+  (dolist (buffer (buffer-list))
+    (when (and (equal (buffer-local-value 'gemini-companion-cli-run-root buffer) root)
+               (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer) agent)
+               (not (process-live-p (get-buffer-process buffer))))
+      (kill-buffer buffer)))
+  (with-current-buffer (generate-new-buffer (gemini-companion-cli-run--name agent root))
+    ;; The program that is started is one of this machine.
+    (setq default-directory (if (gemini-companion-host-remote-p root)
+                                gemini-companion-agent-neutral-directory
+                              root)
+          gemini-companion-cli-run-root root
+          gemini-companion-cli-run-agent agent)
+    (current-buffer)))
+
+(defun gemini-companion-cli-run--name (agent root)
+  "Return the name of a terminal of AGENT for the project in ROOT."
+  (let ((host (and (gemini-companion-host-remote-p root) (file-remote-p root 'host))))
+    (format "*%s: %s%s*" agent (if host (concat host ":") "")
+            (file-name-nondirectory (directory-file-name (file-local-name root))))))
+
+(defun gemini-companion-cli-run--discard (buffer)
+  "Kill the terminal BUFFER and its process without asking."
+  (when-let* ((process (get-buffer-process buffer)))
+    (delete-process process))
+  (gemini-companion-ui-kill-buffer buffer))
+
+;;;; Starting a CLI on another machine
+
+(defun gemini-companion-cli-run--start-on-host (agent root)
+  "Run AGENT in the project in ROOT, a remote name, once its host is connected.
+The terminal is shown at once, so that it is clear where it will be."
+  (require 'gemini-companion-host-connect)
+  (unless (gemini-companion-agent-get agent :stdio)
+    (user-error "%s cannot connect from another machine"
+                (or (gemini-companion-agent-get agent :title) agent)))
+  (let ((connection (gemini-companion-host-connect-to root)))
+    (gemini-companion-cli-run--prepare agent root)
+    (let* ((terminal (gemini-companion-cli-terminals-choose))
+           (environment (gemini-companion-host-ssh-environment process-environment))
+           (buffer (gemini-companion-cli-run--create-buffer agent root)))
+      (with-current-buffer buffer
+        (insert (format "Connecting to %s...\n"
+                        (gemini-companion-host-connection-name connection))))
+      (gemini-companion-cli-run-show buffer)
+      (gemini-companion-host-connection-when-ready
+       connection
+       (lambda (fault)
+         ;; The user may have killed it meanwhile.
+         (when (buffer-live-p buffer)
+           (if (not fault)
+               (gemini-companion-cli-run--exec-on-host connection buffer terminal environment)
+             (gemini-companion-cli-run--discard buffer)
+             (gemini-companion-ui-message buffer "%s" fault))))))))
+
+(defun gemini-companion-cli-run--exec-on-host (connection buffer terminal environment)
+  "Run the CLI of BUFFER on the host of CONNECTION, by the emulator TERMINAL.
+ENVIRONMENT is that of ssh."
+  (let ((command (gemini-companion-cli-run--command-on-host connection buffer terminal
+                                                            environment)))
+    (with-selected-window (or (get-buffer-window buffer t) (selected-window))
+      (with-current-buffer buffer
+        (erase-buffer))
+      (condition-case error
+          (progn
+            (gemini-companion-cli-run--exec
+             buffer terminal gemini-companion-ssh-program
+             ;; Without -e a tilde that begins a line would be for ssh.
+             `("-t" "-e" "none" "-o" "RemoteCommand=none"
+               ,@(gemini-companion-host-connection-ssh-arguments connection) ,command)
+             environment)
+            (with-current-buffer buffer
+              (setq default-directory gemini-companion-cli-run-root)))
+        (error
+         (gemini-companion-cli-run--discard buffer)
+         (gemini-companion-ui-message buffer "%s" (gemini-companion-ui-error-text error)))))))
+
+(defun gemini-companion-cli-run--command-on-host (connection buffer terminal environment)
+  "Return the command that runs the CLI of BUFFER on the host of CONNECTION.
+TERMINAL is the emulator, ENVIRONMENT that of ssh."
+  (let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent buffer))
+         (root (file-local-name (buffer-local-value 'gemini-companion-cli-run-root buffer)))
+         (assignments
+          (append (cl-loop for (name . what) in (gemini-companion-agent-get agent :variables)
+                           ;; Only the process is known there, and needed: the keeper.
+                           if (eq what 'process)
+                           collect (concat name "="
+                                           (gemini-companion-host-connection-keeper connection)))
+                  (seq-filter (lambda (entry) (string-search "=" entry))
+                              (gemini-companion-cli-terminals-variables terminal environment))))
+         (words `("env" ,@assignments ,(gemini-companion-agent-get agent :program)
+                  ,@(gemini-companion-cli-run--arguments agent))))
+    (gemini-companion-host-ssh-login-command
+     (format "cd %s && exec %s"
+             (gemini-companion-host-ssh-quote (directory-file-name root))
+             (mapconcat #'gemini-companion-host-ssh-quote words " ")))))
+
+;;;; The environment of a CLI
+
+(defun gemini-companion-cli-run--environment (agent root)
+  "Return the environment of AGENT in ROOT.
+This is that of the current buffer, with the variables that lead a client
+to this Emacs, which `gemini-companion-agent-set-environment' has set."
+  (let ((process-environment (copy-sequence process-environment)))
+    ;; A buffer-local environment, from direnv for example, may lack these.
+    (dolist (name (cons "REMOTE_CONTAINERS"
+                        (mapcan (lambda (agent)
+                                  (mapcar #'car (gemini-companion-agent-get agent :variables)))
+                                (gemini-companion-agent-served))))
+      (when-let* ((value (getenv-internal name (default-toplevel-value 'process-environment))))
+        (setenv name value)))
+    (when-let* ((name (gemini-companion-agent-get agent :workspace)))
+      (setenv name (gemini-companion-agent-join-roots (list (directory-file-name root)))))
+    ;; Some programs read only one of these.
+    (dolist (name '("NO_PROXY" "no_proxy"))
+      (setenv name (gemini-companion-cli-run--without-proxy (getenv name))))
+    process-environment))
+
+(defun gemini-companion-cli-run--without-proxy (hosts)
+  "Return the list HOSTS, a string or nil, with this machine added to it."
+  (let ((here "localhost,127.0.0.1"))
+    (cond ((member hosts '(nil "")) here)
+          ((or (equal hosts "*") (string-search here hosts)) hosts)
+          (t (concat hosts "," here)))))
+
+(provide 'gemini-companion-cli-run)
+;;; gemini-companion-cli-run.el ends here

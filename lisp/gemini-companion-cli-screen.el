@@ -1,0 +1,136 @@
+;;; gemini-companion-cli-screen.el --- What the screen of a CLI shows -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Reads the screen of a CLI in the buffer of a terminal emulator: whether the CLI asks a question,
+;; what is in its prompt, and which changes wait behind the one that it asks about.  All functions
+;; look at the end of the current buffer only, and change nothing.
+
+;;; Code:
+
+(require 'subr-x)
+
+;;;; Questions and prompts
+
+(defmacro gemini-companion-cli-screen--at-end (&rest body)
+  "Evaluate BODY with point at the end of what the current terminal shows."
+  (declare (indent 0) (debug t))
+  `(save-excursion
+     (save-restriction
+       (widen)
+       (goto-char (point-max))
+       (skip-chars-backward " \t\n")
+       ,@body)))
+
+(defun gemini-companion-cli-screen-question-p ()
+  "Return non-nil if the CLI in the current buffer asks the user to choose.
+The choices are in the last box, and the user's prompt is not below it."
+  (gemini-companion-cli-screen--at-end
+    ;; Below it, there may be a remark on it, or what a terminal did not erase.
+    (when-let* ((bottom (re-search-backward "^ *╰" (line-beginning-position -4) t))
+                ;; The border or the beginning of the user's prompt.
+                ((not (save-excursion
+                        (re-search-forward "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)" nil t)))))
+      (gemini-companion-cli-screen--goto-box)
+      (and (re-search-forward "^ *│ *[●›❯] *[0-9]+\\. " bottom t) t))))
+
+(defun gemini-companion-cli-screen--goto-box ()
+  "Go back to the beginning of a box, or as far as one is looked for."
+  (re-search-backward "^ *╭" (gemini-companion-cli-screen--start) 'move))
+
+(defun gemini-companion-cli-screen--start ()
+  "Return where to stop searching backward from point."
+  (line-beginning-position -200))
+
+(defun gemini-companion-cli-screen-question-start ()
+  "Return where the box of the question on screen begins.
+If it is very long, return how far up it is looked at."
+  (gemini-companion-cli-screen--at-end
+    (gemini-companion-cli-screen--goto-box)
+    (point)))
+
+(defun gemini-companion-cli-screen-end ()
+  "Return the end of what the terminal in the current buffer shows."
+  (gemini-companion-cli-screen--at-end
+    (point)))
+
+(defun gemini-companion-cli-screen-question-title ()
+  "Return the first line of the question on screen, or nil."
+  (gemini-companion-cli-screen--at-end
+    (when (re-search-backward "^ *╭" nil t)
+      (forward-line)
+      (and (looking-at " *│ *\\? +\\(.*?\\) *│")
+           (match-string-no-properties 1)))))
+
+(defun gemini-companion-cli-screen-shell-p ()
+  "Return non-nil if what is typed in the current buffer is for a shell.
+The CLI runs it, and commands in backquotes in it."
+  (let ((prompt (gemini-companion-cli-screen-prompt)))
+    (and (stringp prompt) (string-prefix-p "!" prompt))))
+
+(defconst gemini-companion-cli-screen--prompt-box
+  (concat
+   ;; Lines are around it.  The first of these may be a column wider than the terminal.
+   "^ *[─▀▄]\\{8,\\}\n\\(?:[─▀▄]+\n\\)?"
+   "\\(?1: *[>!*] \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
+   ;; With 256 colors or less, lines of nothing but its background color are.
+   "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
+  "Regexp for the user's prompt, which is group 1, with what is around it.")
+
+(defun gemini-companion-cli-screen-prompt ()
+  "Return what is in the prompt of the CLI in the current buffer.
+The string has no spaces and begins with the sign of the prompt.  Return
+`works' if the CLI works, and nil if there is no prompt."
+  (gemini-companion-cli-screen--at-end
+    ;; The CLI shows its state in some lines above or below the prompt; a terminal whose size has
+    ;; changed may show remains of other lines.
+    (let ((limit (line-beginning-position -10))
+          (start (gemini-companion-cli-screen--start)))
+      ;; The last line of the prompt may seem to be empty.
+      (goto-char (point-max))
+      (when (and (re-search-backward gemini-companion-cli-screen--prompt-box start t)
+                 (> (match-end 0) limit))
+        (let ((text (match-string-no-properties 1)))
+          (if (re-search-backward "esc to cancel" (line-beginning-position -10) t)
+              'works
+            (gemini-companion-cli-screen-without-spaces text)))))))
+
+(defun gemini-companion-cli-screen-without-spaces (text)
+  "Return TEXT without the whitespace that a terminal may add or change."
+  (replace-regexp-in-string "[[:space:]\u00a0]+" "" text))
+
+;;;; The changes of a turn
+
+(defun gemini-companion-cli-screen-turn ()
+  "Return what the question on screen says of its turn, or nil.
+The value is a list of its number, the number of all questions, and the
+names of the files whose changes follow, as far as they are legible.
+The CLI shows those in the lines above its question."
+  (gemini-companion-cli-screen--at-end
+    (when (re-search-backward "^ *╭" (gemini-companion-cli-screen--start) t)
+      (let ((title (point)))
+        (forward-line)
+        (when (looking-at " *│ *\\? .* \\([0-9]+\\) of \\([0-9]+\\) *│")
+          (goto-char title)
+          (list (string-to-number (match-string 1))
+                (string-to-number (match-string 2))
+                (gemini-companion-cli-screen--queued-files)))))))
+
+(defun gemini-companion-cli-screen--queued-files ()
+  "Return the files named in the lines above point, in order."
+  (let ((files nil))
+    (while (and (zerop (forward-line -1))
+                (looking-at " *o +"))
+      ;; Other tools wait there, too.
+      (when (looking-at
+             (concat " *o +\\(?:\\(?:WriteFile\\|write_file\\) +Writing to \\(.+?\\)"
+                     "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(.+?\\):.*\\) *$"))
+        (push (or (match-string-no-properties 1) (match-string-no-properties 2)) files)))
+    files))
+
+(provide 'gemini-companion-cli-screen)
+;;; gemini-companion-cli-screen.el ends here

@@ -1,0 +1,479 @@
+;;; gemini-companion-cli-search.el --- What a CLI does to find an editor -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What a CLI that starts in some directory, with some environment, would find: the same files, in
+;; the same order, judged by the same rules (`ide-connection-utils.js', `process-utils.js' and
+;; `settings.ts' of Gemini CLI 0.61.0; its forks differ in names).  None of this asks the running
+;; companion, changes anything, or uses the network.  At the end of the file there is a request
+;; to a companion, to see whether it answers.
+;;
+;; Environments have the shape of `process-environment'.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'json)
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-file)
+
+(cl-defstruct (gemini-companion-cli-search-file
+               (:constructor gemini-companion-cli-search--make-file)
+               (:copier nil))
+  "A discovery file as a client sees it."
+  (name nil :documentation "Its absolute name.")
+  (process nil :documentation "The process id in its name.")
+  (alive nil :documentation "Non-nil if that process is alive.")
+  (fault nil :documentation "Why clients ignore the file, a string, or nil.")
+  (content nil :documentation "The object in it, an alist.")
+  (fits nil :documentation "Non-nil if a root contains the client's directory."))
+
+(cl-defstruct (gemini-companion-cli-search-search
+               (:constructor gemini-companion-cli-search--make-search)
+               (:copier nil))
+  "What a client finds."
+  (directory nil :documentation "Where it looks for discovery files.")
+  (wanted nil :documentation "The process id that it takes for the editor's, or nil.")
+  (files nil :documentation "The discovery files in its order.")
+  (chosen nil :documentation "The one that it takes, or nil."))
+
+;;;; The search
+
+(defun gemini-companion-cli-search-find (agent directory environment &optional process)
+  "Return the search of an AGENT that starts in DIRECTORY with ENVIRONMENT.
+PROCESS is the id of the process in which, or below which, it runs."
+  (let* ((place (gemini-companion-agent-directory agent environment))
+         (wanted (gemini-companion-cli-search--wanted agent environment process))
+         (pattern (gemini-companion-cli-search--pattern agent))
+         (old (gemini-companion-cli-search--old-file agent place wanted directory))
+         (files (cl-loop for name in (ignore-errors (directory-files place nil pattern))
+                         collect (gemini-companion-cli-search--file (concat place "/" name)
+                                                                    pattern directory)))
+         (files (gemini-companion-cli-search--sort
+                 (if (and wanted (gemini-companion-agent-get agent :by-process))
+                     (seq-filter (lambda (file)
+                                   (eql wanted (gemini-companion-cli-search-file-process file)))
+                                 files)
+                   files)
+                 wanted)))
+    (gemini-companion-cli-search--make-search
+     :directory place :wanted wanted
+     :files (if old (cons old files) files)
+     :chosen (or old (gemini-companion-cli-search--choose agent files environment)))))
+
+(defun gemini-companion-cli-search--wanted (agent environment process)
+  "Return the process id that AGENT takes for the editor's, or nil.
+It has ENVIRONMENT, and runs in or below PROCESS."
+  (let ((given (string-to-number
+                (or (gemini-companion-cli-search--value agent 'process environment) ""))))
+    (cond ((> given 0) given)
+          (process (gemini-companion-agent-editor-process process)))))
+
+(defun gemini-companion-cli-search--value (agent what environment)
+  "Return the `port' or `process' WHAT that ENVIRONMENT tells AGENT, or nil."
+  (when-let* ((variable (gemini-companion-agent-variable agent what)))
+    (gemini-companion-agent-getenv variable environment)))
+
+(defun gemini-companion-cli-search--pattern (agent)
+  "Return a regexp for the names of AGENT's discovery files.
+Its group, if there is one, matches the process id."
+  (concat "\\`"
+          (string-replace
+           "PID" "\\([0-9]+\\)"
+           (string-replace "PORT" "[0-9]+"
+                           (regexp-quote (gemini-companion-agent-get agent :file))))
+          "\\'"))
+
+(defun gemini-companion-cli-search--old-file (agent place wanted directory)
+  "Return the file in PLACE that old companions of process WANTED write, or nil.
+An AGENT that starts in DIRECTORY prefers it to all others, whatever its
+roots are."
+  (let* ((file (gemini-companion-agent-get agent :file))
+         (name (and wanted
+                    (string-search "PID-PORT" file)
+                    (format "%s/%s" place (string-replace "PID-PORT" (number-to-string wanted)
+                                                          file)))))
+    (when (and name (file-exists-p name))
+      (let ((file (gemini-companion-cli-search--file name "\\([0-9]+\\)" directory)))
+        (unless (gemini-companion-cli-search-file-fault file) file)))))
+
+(defun gemini-companion-cli-search--sort (files wanted)
+  "Sort FILES as a client does that takes process WANTED for the editor."
+  (seq-sort-by (lambda (file)
+                 (cond ((eql (gemini-companion-cli-search-file-process file) wanted) 2)
+                       ((gemini-companion-cli-search-file-alive file) 1)
+                       (t 0)))
+               #'>
+               (seq-sort-by (lambda (file) (or (gemini-companion-cli-search-file-process file) 0))
+                            #'> files)))
+
+(defun gemini-companion-cli-search--choose (agent files environment)
+  "Return the one of FILES that AGENT with ENVIRONMENT takes, or nil."
+  (let* ((files (seq-remove #'gemini-companion-cli-search-file-fault files))
+         (candidates (or (seq-filter #'gemini-companion-cli-search-file-fits files) files))
+         (port (gemini-companion-cli-search--value agent 'port environment)))
+    (or (seq-find (lambda (file)
+                    (equal port (format "%s" (gemini-companion-cli-search-port file))))
+                  candidates)
+        (car candidates))))
+
+(defun gemini-companion-cli-search-reason (agent search environment)
+  "Return why AGENT with ENVIRONMENT takes the file that SEARCH chose.
+This is text for the user."
+  (pcase-let (((cl-struct gemini-companion-cli-search-search wanted files chosen) search))
+    (cond ((not (seq-some #'gemini-companion-cli-search-file-fits (remq chosen files)))
+           "no other has this directory in its roots")
+          ((equal (gemini-companion-cli-search--value agent 'port environment)
+                  (format "%s" (gemini-companion-cli-search-port chosen)))
+           (format "%s names its port" (gemini-companion-agent-variable agent 'port)))
+          ((not (eql wanted (gemini-companion-cli-search-file-process chosen)))
+           "of several it has the highest process id")
+          ((gemini-companion-cli-search--value agent 'process environment)
+           (format "%s names its process" (gemini-companion-agent-variable agent 'process)))
+          (t "its process started that terminal"))))
+
+(defun gemini-companion-cli-search-host (environment)
+  "Return the host to which a client with ENVIRONMENT connects."
+  (if (and (gemini-companion-agent-container-p)
+           (not (gemini-companion-agent-same-host-p environment)))
+      "host.docker.internal"
+    "127.0.0.1"))
+
+;;;; Discovery files
+
+(defun gemini-companion-cli-search--file (name pattern directory)
+  "Return the discovery file NAME as a client in DIRECTORY sees it.
+The first group of the regexp PATTERN, if there is one, matches the process
+id in its name."
+  (let* ((content (gemini-companion-cli-search-read name))
+         (fault (and (stringp content) content))
+         (base (file-name-nondirectory name))
+         (process (or (and (string-match pattern base)
+                           (match-string 1 base)
+                           (string-to-number (match-string 1 base)))
+                      (and (not fault) (alist-get 'ppid content)))))
+    (gemini-companion-cli-search--make-file
+     :name name :process process
+     :alive (and (natnump process) (process-attributes process) t)
+     :fault fault
+     :content (and (not fault) content)
+     :fits (and (not fault)
+                (gemini-companion-cli-search--fits-p (alist-get 'workspacePath content)
+                                                     directory)))))
+
+(defun gemini-companion-cli-search-read (name)
+  "Return the JSON object in the discovery file NAME, an alist.
+If clients ignore that file, return a string that says why."
+  (let ((owner (file-attribute-user-id (file-attributes (file-truename name)))))
+    (if (not (memq owner (list nil (gemini-companion-cli-search--user))))
+        (format "belongs to another user (uid %d)" owner)
+      (let ((content (gemini-companion-cli-search-read-json name)))
+        ;; In JavaScript, an array is an object without members.
+        (if (vectorp content) nil content)))))
+
+(defun gemini-companion-cli-search-read-json (name)
+  "Return the JSON object, an alist, or array, a vector, in the file NAME.
+If there is none, return a string that says why."
+  (or (gemini-companion-cli-search-unreadable name)
+      (condition-case nil
+          (let ((content
+                 (gemini-companion-cli-search-parse (gemini-companion-cli-search-text name))))
+            (if (or (listp content) (vectorp content)) content "holds no JSON object"))
+        ((json-error) "holds no JSON")
+        ((error) "cannot be read"))))
+
+(defun gemini-companion-cli-search-unreadable (name)
+  "Return why the file NAME cannot be read, as text for the user, or nil."
+  ;; Clients follow symbolic links.
+  (let ((attributes (file-attributes (file-truename name))))
+    (cond ((null attributes) "cannot be read")
+          ;; Anything else could make Emacs wait.
+          ((not (file-regular-p name)) "is no file")
+          ;; Anybody can have written the settings of a project.
+          ((> (file-attribute-size attributes) (* 1024 1024)) "is far too large")
+          ((not (file-readable-p name)) "cannot be read"))))
+
+(defun gemini-companion-cli-search-text (name)
+  "Return the text in the file NAME."
+  (decode-coding-string (gemini-companion-file-read-as-named name) 'utf-8-unix))
+
+(defun gemini-companion-cli-search--user ()
+  "Return the user id that a client has."
+  (user-uid))
+
+(defun gemini-companion-cli-search--fits-p (roots directory)
+  "Return non-nil if one of ROOTS, a string with separators, contains DIRECTORY."
+  (and (stringp roots)
+       (not (string-empty-p roots))
+       (let ((real (gemini-companion-cli-search-real-directory directory)))
+         (seq-some (lambda (root)
+                     ;; An empty one is the directory itself.
+                     (or (string-empty-p root)
+                         (string-prefix-p (gemini-companion-cli-search-real-directory root) real)))
+                   (split-string roots path-separator)))))
+
+(defun gemini-companion-cli-search-real-directory (directory)
+  "Return DIRECTORY without symbolic links, with a slash at its end."
+  (file-name-as-directory (file-truename directory)))
+
+(defun gemini-companion-cli-search-roots (file)
+  "Return the workspace roots in the discovery FILE, a list."
+  (let ((roots (alist-get 'workspacePath (gemini-companion-cli-search-file-content file))))
+    (and (stringp roots) (split-string roots path-separator t))))
+
+(defun gemini-companion-cli-search-port (file)
+  "Return the port in the discovery FILE, or nil."
+  (alist-get 'port (gemini-companion-cli-search-file-content file)))
+
+(defun gemini-companion-cli-search-token (file)
+  "Return the token in the discovery FILE, or nil.  Never print or log it."
+  (alist-get 'authToken (gemini-companion-cli-search-file-content file)))
+
+(defun gemini-companion-cli-search-ide (file)
+  "Return which editor wrote the discovery FILE, or nil if it does not say.
+The value is (NAME . DISPLAY-NAME).  Without it no client connects."
+  (let ((info (alist-get 'ideInfo (gemini-companion-cli-search-file-content file))))
+    (when (consp info)
+      (let ((name (alist-get 'name info))
+            (display (alist-get 'displayName info)))
+        (and (stringp name) (stringp display)
+             (not (string-empty-p name)) (not (string-empty-p display))
+             (cons name display))))))
+
+(defun gemini-companion-cli-search-elsewhere-p (file)
+  "Return non-nil if the process id in the discovery FILE means nothing here.
+That is the case if the Emacs that wrote it runs in another PID namespace,
+or ran before this machine was last started."
+  (let ((space (alist-get 'idSpace (gemini-companion-cli-search-file-content file))))
+    (and (stringp space) (not (equal space (gemini-companion-cli-search--id-space))))))
+
+(defun gemini-companion-cli-search--id-space ()
+  "Return a name for the space in which process ids are unique, or nil.
+Companions in the same space write it into their files as `idSpace'."
+  (pcase system-type
+    ('gnu/linux
+     (ignore-errors
+       (format "%s %s"
+               (string-trim (gemini-companion-cli-search-text "/proc/sys/kernel/random/boot_id"))
+               (file-symlink-p "/proc/self/ns/pid"))))
+    ('darwin "macos")
+    ('windows-nt "windows")))
+
+(defun gemini-companion-cli-search-environment (process)
+  "Return the environment with which PROCESS was started, or nil if unknown."
+  (ignore-errors
+    (split-string (gemini-companion-cli-search-text (format "/proc/%d/environ" process)) "\0" t)))
+
+;;;; Settings
+
+(defun gemini-companion-cli-search-settings (agent directory environment)
+  "Return the settings of an AGENT in DIRECTORY with ENVIRONMENT.
+The value is a list of (SCOPE FILE . CONTENT) for each file that exists,
+from the strongest to the weakest.  SCOPE is `system', `workspace', `user'
+or `defaults'; CONTENT is an alist, or a string that says what is wrong."
+  (let ((user (gemini-companion-agent-settings-file agent environment))
+        (files nil))
+    (pcase (gemini-companion-agent-get agent :other-settings)
+      (`(,project ,variable ,system ,macos)
+       (let ((project (expand-file-name project directory))
+             (system (or (gemini-companion-agent-getenv variable environment)
+                         (if (eq system-type 'darwin) macos system))))
+         (setq files
+               `((system . ,system)
+                 ,@(unless (and user (equal (file-truename project) (file-truename user)))
+                     `((workspace . ,project)))
+                 (user . ,user)
+                 (defaults . ,(expand-file-name "system-defaults.json"
+                                                (file-name-directory system)))))))
+      (_ (setq files `((user . ,user)))))
+    (cl-loop for (scope . file) in files
+             if (and file (file-exists-p file))
+             collect (let ((content (gemini-companion-cli-search-read-json file)))
+                       `(,scope ,file . ,(if (vectorp content) "holds no JSON object" content))))))
+
+(defun gemini-companion-cli-search-setting (settings path &optional scopes)
+  "Return (VALUE . FILE) for the setting PATH, a list of symbols, or nil.
+SETTINGS is as `gemini-companion-cli-search-settings' returns it; only
+SCOPES count, by default all."
+  (cl-loop for (scope file . content) in settings
+           for found = (and (or (null scopes) (memq scope scopes))
+                            (gemini-companion-cli-search--member path content))
+           if found return (cons (cdr found) file)))
+
+(defun gemini-companion-cli-search--member (path object)
+  "Return (NAME . VALUE) for PATH, a list of names, in OBJECT, or nil.
+Of several members with one name the last counts."
+  (let ((found (cons nil object)))
+    (while (and found path)
+      (setq found (and (listp (cdr found)) (assq (pop path) (reverse (cdr found))))))
+    found))
+
+(defun gemini-companion-client-ide-mode (agent directory environment settings)
+  "Return (VALUE . FILE) for ide.enabled, or nil if that is not set.
+This is what counts for an AGENT in DIRECTORY with ENVIRONMENT and SETTINGS."
+  (gemini-companion-cli-search-setting
+   settings '(ide enabled)
+   (unless (eq (gemini-companion-cli-search-trust agent directory environment settings) 'yes)
+     '(system user defaults))))
+
+(defun gemini-companion-cli-search-trust (agent directory environment settings)
+  "Return whether an AGENT with ENVIRONMENT and SETTINGS trusts DIRECTORY.
+The value is `yes', also if that has no effect on its settings, `no', or
+`asks' if it asks the user first."
+  (let ((given (getenv-internal "GEMINI_CLI_TRUST_WORKSPACE" environment)))
+    (cond ((not (gemini-companion-agent-get agent :other-settings)) 'yes)
+          ((or (equal given "false")
+               (equal (getenv-internal "GEMINI_RESTRICTED_MODE" environment) "true"))
+           'no)
+          ((equal given "true") 'yes)
+          ((eq :json-false
+               (car (gemini-companion-cli-search-setting settings '(security folderTrust enabled)
+                                                         '(system user defaults))))
+           'yes)
+          (t (gemini-companion-cli-search--folder-trust agent directory environment)))))
+
+(defun gemini-companion-cli-search--folder-trust (agent directory environment)
+  "Return what the user once answered about DIRECTORY: `yes', `no' or `asks'.
+An AGENT with ENVIRONMENT recorded that answer, beside the user's settings."
+  (let* ((user (gemini-companion-agent-settings-file agent environment))
+         (file (or (getenv-internal "GEMINI_CLI_TRUSTED_FOLDERS_PATH" environment)
+                   (and user (expand-file-name "trustedFolders.json"
+                                               (file-name-directory user)))))
+         (rules (and file (gemini-companion-cli-search-read-json file)))
+         (real (gemini-companion-cli-search-real-directory directory))
+         (longest -1)
+         (trust 'asks))
+    (pcase-dolist (`(,name . ,level) (and (listp rules) rules))
+      (let* ((name (symbol-name name))
+             (folder (if (equal level "TRUST_PARENT")
+                         (file-name-directory (directory-file-name name))
+                       name)))
+        (when (and (string-prefix-p (gemini-companion-cli-search-real-directory folder) real)
+                   (> (length name) longest))
+          (setq longest (length name)
+                trust (if (equal level "DO_NOT_TRUST") 'no 'yes)))))
+    trust))
+
+;;;; JSON
+
+;; CLIs allow comments in their settings, but nothing else that JSON does not.  Comments become
+;; blanks, so that positions in the buffer are those in the file, for `gemini-companion-setup'.
+
+(defun gemini-companion-cli-search-parse (text)
+  "Return the JSON value in TEXT.
+For errors see `gemini-companion-cli-search-parse-buffer'."
+  (with-temp-buffer
+    (insert text)
+    (gemini-companion-cli-search-parse-buffer)))
+
+(defun gemini-companion-cli-search-parse-buffer ()
+  "Return the JSON value in the current buffer, and make comments blank.
+Objects are alists, arrays vectors, false is `:json-false', null is `:null'.
+Signal `json-error' with text for the user if there is anything else."
+  (let ((text (buffer-string))
+        (json-object-type 'alist)
+        (json-array-type 'vector)
+        (json-key-type nil)
+        (json-false :json-false)
+        (json-null :null))
+    (condition-case nil
+        (progn
+          (gemini-companion-cli-search--blank-comments)
+          (goto-char (point-min))
+          (prog1 (json-read)
+            (json-skip-whitespace)
+            (unless (eobp) (error "More than one value"))))
+      (error
+       (let ((line (1+ (cl-count ?\n text :end (1- (point))))))
+         (signal 'json-error (list (format "cannot be read as JSON, line %d" line))))))))
+
+(defun gemini-companion-cli-search--blank-comments ()
+  "Replace the comments in the current buffer with as many blanks.
+Signal an error for what `json-read' accepts, but CLIs do not."
+  (goto-char (point-min))
+  (while (re-search-forward "\"\\|//\\|/\\*\\|[]}]" nil t)
+    (let ((start (match-beginning 0)))
+      (pcase (match-string 0)
+        ("\"" (while (progn (skip-chars-forward "^\"\\\\")
+                            (looking-at "\\\\[\"\\/bfnrtu]"))
+                (goto-char (match-end 0)))
+         (unless (eq (char-after) ?\") (error "A string is wrong"))
+         (forward-char))
+        ((or "//" "/*")
+         (if (eq (char-before) ?/) (skip-chars-forward "^\r\n")
+           ;; It may end with the file.
+           (search-forward "*/" nil 'move))
+         (let ((length (- (point) start)))
+           (delete-region start (point))
+           (insert (make-string length ?\s))))
+        (_ (save-excursion
+             (goto-char start)
+             (skip-chars-backward " \t\r\n")
+             (when (eq (char-before) ?,) (error "A comma is followed by a bracket"))))))))
+
+;;;; A sign of life
+
+;; This is not done with url.el, which may ask the user for a password, use a proxy, or store
+;; cookies, and has no limits of time and size.
+
+(defconst gemini-companion-cli-search--patience 5
+  "Seconds to wait for a sign of life.")
+
+(defun gemini-companion-cli-search-probe (port token callback)
+  "Ask the companion on PORT for a sign of life, as a client with TOKEN would.
+Call CALLBACK once, later, with a symbol and a string: `alive', `refused'
+and its status, or `dead' and the reason."
+  (condition-case problem
+      (let* ((body "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}")
+             (answer "")
+             (timer nil)
+             (finish (lambda (process symbol text)
+                       (set-process-sentinel process #'ignore)
+                       (cancel-timer timer)
+                       (delete-process process)
+                       (funcall callback symbol text)))
+             (process
+              (make-network-process
+               ;; With a name instead of an address, Emacs would wait for it at the end.
+               :name "gemini-companion-client" :service port :remote `[127 0 0 1 ,port]
+               :nowait t :noquery t :coding 'binary
+               :filter (lambda (process bytes)
+                         (setq answer (concat answer bytes))
+                         (cond ((string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[ \r\n]" answer)
+                                (let ((status (match-string 1 answer)))
+                                  (if (equal status "200") (funcall finish process 'alive "")
+                                    (funcall finish process 'refused (concat "HTTP " status)))))
+                               ((or (string-search "\n" answer) (length> answer 100))
+                                (funcall finish process 'dead "the answer is not HTTP"))))
+               :sentinel (lambda (process event)
+                           (if (not (string-prefix-p "open" event))
+                               (funcall finish process 'dead (string-trim event))
+                             ;; It may have been closed at this very moment.
+                             (ignore-errors
+                               (process-send-string
+                                process
+                                (gemini-companion-cli-search--request port token body))))))))
+        (setq timer (run-at-time gemini-companion-cli-search--patience nil
+                                 finish process 'dead "the request timed out")))
+    (error (funcall callback 'dead (error-message-string problem)))))
+
+(defun gemini-companion-cli-search--request (port token body)
+  "Return a request with the JSON text BODY for PORT, with TOKEN."
+  (string-join `("POST /mcp/tools HTTP/1.1"
+                 ,(format "Host: 127.0.0.1:%d" port)
+                 ,(concat "Authorization: Bearer " token)
+                 "Accept: application/json, text/event-stream"
+                 "Content-Type: application/json"
+                 ,(format "Content-Length: %d" (length body))
+                 "Connection: close"
+                 "" ,body)
+               "\r\n"))
+
+(provide 'gemini-companion-cli-search)
+;;; gemini-companion-cli-search.el ends here

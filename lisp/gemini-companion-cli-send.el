@@ -1,0 +1,588 @@
+;;; gemini-companion-cli-send.el --- Send text to the CLI -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Pastes text into the prompt of the CLI that runs in a terminal of Emacs, and answers its
+;; questions.  What is pasted contains no control characters, because these could press keys in the
+;; CLI.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-host)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review)
+(require 'gemini-companion-cli-run)
+(require 'gemini-companion-cli-screen)
+(require 'gemini-companion-cli-terminals)
+(require 'gemini-companion-ui)
+
+(declare-function dired-get-marked-files "dired")
+(declare-function flycheck-error-line "ext:flycheck" t t)
+(declare-function flycheck-error-message "ext:flycheck" t t)
+(declare-function flycheck-overlay-errors-at "ext:flycheck")
+(declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
+(declare-function flymake-diagnostics "flymake")
+(defvar flycheck-current-errors)
+
+(defvar gemini-companion-cli-send-history nil
+  "History of prompts that were sent.")
+
+(defvar-local gemini-companion-cli-send--queue nil
+  "What is still to be sent to the terminal in this buffer.
+Each item is one of:
+
+  STRING           Send it as it is.
+  (shown . TEXT)   Wait until the CLI shows TEXT in its prompt.
+  FUNCTION         Call it with t and send what it returns, a string or nil.
+                   If the CLI ends before, call it with nil.")
+
+(defvar-local gemini-companion-cli-send--tick nil
+  "The `buffer-chars-modified-tick' before the last item was sent.")
+
+(defvar-local gemini-companion-cli-send--prompt nil
+  "The last prompt that was sent to the terminal in this buffer, or nil.
+Its form is that of a prompt in `gemini-companion-review'.")
+
+(defvar-local gemini-companion-cli-send--answered nil
+  "The `buffer-chars-modified-tick' when the last question was answered.")
+
+;;;; Commands
+
+;;;###autoload
+(defun gemini-companion-send-prompt (prompt)
+  "Read PROMPT in the minibuffer, and send it to the CLI."
+  (interactive (progn
+                 ;; Signals an error before the user types anything.
+                 (with-current-buffer (gemini-companion-cli-send-terminal)
+                   (gemini-companion-cli-send--check (gemini-companion-cli-send--fault)))
+                 (list (read-string "Prompt: " nil 'gemini-companion-cli-send-history))))
+  (when (string-blank-p prompt)
+    (user-error "There is nothing to send"))
+  (gemini-companion-cli-send-text prompt t))
+
+;;;###autoload
+(defun gemini-companion-send-region (start end &optional submit)
+  "Insert the text from START to END into the prompt of the CLI.
+The name of the file and the line numbers come before it.  With SUBMIT,
+interactively the prefix argument, send the prompt as well."
+  (interactive "r\nP")
+  (gemini-companion-cli-send-text
+   (concat (gemini-companion-cli-send--location start end) ":\n```\n"
+           (buffer-substring-no-properties
+            ;; Removing newlines from the end of a long string would be slow.
+            start (save-excursion (goto-char end) (skip-chars-backward "\n" start) (point)))
+           "\n```\n")
+   submit))
+
+;;;###autoload
+(defun gemini-companion-send-file (&optional submit)
+  "Mention the current file in the prompt of the CLI, which then reads it.
+In Dired, mention the marked files and directories.  With SUBMIT,
+interactively the prefix argument, send the prompt as well."
+  (interactive "P")
+  (let* ((files (cond ((derived-mode-p 'dired-mode) (dired-get-marked-files))
+                      (buffer-file-name (list buffer-file-name))
+                      (t (user-error "This buffer visits no file"))))
+         (terminal (gemini-companion-cli-send-terminal))
+         (directory (gemini-companion-cli-send-directory terminal)))
+    (gemini-companion-cli-send-text
+     (mapconcat (lambda (file) (concat (gemini-companion-cli-send--mention file directory) " "))
+                files "")
+     submit terminal)))
+
+;;;###autoload
+(defun gemini-companion-send-diagnostic (&optional submit)
+  "Insert the diagnostics at point into the prompt of the CLI.
+They come from Flymake or Flycheck.  With SUBMIT, interactively the
+prefix argument, send the prompt as well."
+  (interactive "P")
+  (let ((diagnostics
+         (append (and (bound-and-true-p flymake-mode)
+                      (mapcar #'flymake-diagnostic-text
+                              (or (flymake-diagnostics (point))
+                                  (flymake-diagnostics (line-beginning-position)
+                                                       (line-end-position)))))
+                 (and (bound-and-true-p flycheck-mode)
+                      (mapcar #'flycheck-error-message
+                              (or (flycheck-overlay-errors-at (point))
+                                  (seq-filter (lambda (error)
+                                                (eql (flycheck-error-line error)
+                                                     (line-number-at-pos nil t)))
+                                              flycheck-current-errors)))))))
+    (unless diagnostics
+      (user-error "Neither Flymake nor Flycheck has a diagnostic here"))
+    (gemini-companion-cli-send-text
+     (concat (gemini-companion-cli-send--location (point) (point)) ": "
+             (string-join diagnostics "; ") "\n")
+     submit)))
+
+;;;; Names of files
+
+(defun gemini-companion-cli-send--location (start end)
+  "Return the name of the file and the lines from START to END, for a prompt."
+  (let ((name (if (not buffer-file-name) (format "buffer %s" (buffer-name))
+                (gemini-companion-cli-send--relative
+                 buffer-file-name
+                 (gemini-companion-cli-send-directory (gemini-companion-cli-send-terminal)))))
+        (first (line-number-at-pos start t))
+        (last (line-number-at-pos (if (> end start) (1- end) end) t)))
+    (format "%s%s, %s"
+            ;; A prompt that begins with a slash is a command of the CLI.
+            (if (file-name-absolute-p name) "file " "")
+            name
+            (if (= first last) (format "line %d" first)
+              (format "lines %d to %d" first last)))))
+
+(defun gemini-companion-cli-send--relative (file directory)
+  "Return the name of FILE for a CLI in DIRECTORY.
+If they are on one other machine, that is a name there."
+  (let ((machine (gemini-companion-host-remote-p directory)))
+    (cond ((not (equal machine (gemini-companion-host-remote-p file)))
+           (expand-file-name file))
+          (machine
+           (string-remove-prefix (file-name-as-directory (file-local-name directory))
+                                 (file-local-name file)))
+          ((file-in-directory-p file directory) (file-relative-name file directory))
+          (t (expand-file-name file)))))
+
+(defun gemini-companion-cli-send-directory (terminal)
+  "Return the directory of the CLI in TERMINAL."
+  (or (alist-get terminal (gemini-companion-cli-run-terminals))
+      (buffer-local-value 'default-directory terminal)))
+
+(defun gemini-companion-cli-send--mention (file directory)
+  "Return the text that makes a CLI in DIRECTORY read FILE."
+  (unless (equal (gemini-companion-host-remote-p file)
+                 (gemini-companion-host-remote-p directory))
+    (user-error "The CLI runs on another machine, and cannot read %s" file))
+  (concat "@" (gemini-companion-cli-send-escape
+               (gemini-companion-cli-send--relative file directory))))
+
+(defun gemini-companion-cli-send-escape (name)
+  "Return the file name NAME, quoted for a prompt of the CLI."
+  (replace-regexp-in-string "[][ \t\n\r'\"()&|;<>!#$`{}*?\\]"
+                            (lambda (it) (concat "\\" it))
+                            name t t))
+
+;;;; Answers
+
+;; Without a question, the same key would send what the user has half typed, or interrupt the CLI.
+
+;;;###autoload
+(defun gemini-companion-answer-yes ()
+  "Answer the CLI's question with the selected choice.
+If the question is not on screen, show it instead."
+  (interactive)
+  (gemini-companion-cli-send--answer "\r" "yes"))
+
+;;;###autoload
+(defun gemini-companion-answer-no ()
+  "Answer the CLI's question with no.
+If the question is not on screen, show it instead."
+  (interactive)
+  (gemini-companion-cli-send--answer "\e" "no"))
+
+(defun gemini-companion-cli-send--answer (key name)
+  "Press KEY, which means NAME, in the CLI if it asks a question.
+If the question is not on screen, show it instead."
+  (let ((buffer (gemini-companion-cli-send-terminal)))
+    (with-current-buffer buffer
+      (gemini-companion-cli-send--check (gemini-companion-cli-send--question-fault))
+      (cond ((gemini-companion-cli-send--question-seen-p)
+             (setq gemini-companion-cli-send--answered (buffer-chars-modified-tick))
+             (gemini-companion-cli-send--enqueue buffer (list key))
+             (message "Answered %s in %s" name (buffer-name)))
+            (t
+             (gemini-companion-cli-send--show-question)
+             (message "The question of %s was not on screen; look at it, then answer"
+                      (gemini-companion-cli-send-title)))))))
+
+(defvar-local gemini-companion-cli-send--shown nil
+  "The text of the last question that was shown as well as possible.")
+
+(defun gemini-companion-cli-send--question-seen-p ()
+  "Return non-nil if the user can see the question of the current terminal.
+One that does not fit in a window has been shown as far as possible."
+  (let ((start (gemini-companion-cli-screen-question-start))
+        (end (gemini-companion-cli-screen-end))
+        (shown (equal gemini-companion-cli-send--shown (gemini-companion-cli-send--question-text))))
+    (seq-some (lambda (window)
+                (and (<= (window-start window) end (window-end window t))
+                     (or shown (<= (window-start window) start))))
+              (gemini-companion-ui-windows-of (current-buffer)))))
+
+(defun gemini-companion-cli-send--question-text ()
+  "Return the text of the question in the current terminal."
+  (buffer-substring-no-properties (gemini-companion-cli-screen-question-start)
+                                  (gemini-companion-cli-screen-end)))
+
+(defun gemini-companion-cli-send--show-question ()
+  "Show the question of the current terminal in a window that is large enough.
+Leave the selected window selected."
+  (setq gemini-companion-cli-send--shown (gemini-companion-cli-send--question-text))
+  (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
+    (set-window-point window (gemini-companion-cli-screen-end))
+    (let ((missing (- (1+ (length (split-string gemini-companion-cli-send--shown "\n")))
+                      (window-body-height window))))
+      (when (> missing 0)
+        ;; The CLI draws it again.
+        (ignore-errors
+          (window-resize window (min missing (window-max-delta window))))))))
+
+(defun gemini-companion-cli-send--question-fault ()
+  "Return why no question of the CLI in the current buffer is answered, or nil."
+  (cond
+   (gemini-companion-cli-send--queue "Emacs is still sending something else; try again shortly")
+   ((gemini-companion-cli-terminals-frozen))
+   ((not (gemini-companion-cli-screen-question-p))
+    (format "%s asks no question now" (gemini-companion-cli-send-title)))
+   ((eql gemini-companion-cli-send--answered (buffer-chars-modified-tick))
+    "The CLI has not shown your last answer yet; try again shortly")))
+
+;;;; Sending
+
+(defconst gemini-companion-cli-send--chunk 2048
+  "Number of characters to send at once.
+A terminal takes a few kilobytes, and then blocks.")
+
+(defvar gemini-companion-cli-send--waiting nil
+  "Non-nil while Emacs waits for a terminal, and runs timers meanwhile.")
+
+(defvar gemini-companion-cli-send--poll-interval 0.1
+  "Seconds between polls of a terminal.")
+
+(defun gemini-companion-cli-send-terminal ()
+  "Return the terminal of the project's CLI, or of the only CLI.
+On another machine the only one there will do."
+  (let* ((root (gemini-companion-cli-run-project))
+         (running (gemini-companion-cli-run-terminals))
+         (machine (gemini-companion-host-remote-p root))
+         (there (and machine
+                     (seq-filter (pcase-lambda (`(,_ . ,directory))
+                                   (equal machine (gemini-companion-host-remote-p directory)))
+                                 running))))
+    (cond ((gemini-companion-cli-run-buffer root))
+          ((null running)
+           (user-error "No CLI runs in a terminal of Emacs: M-x gemini-companion-run"))
+          ((null (cdr running)) (caar running))
+          ((and there (null (cdr there))) (caar there))
+          (t (user-error "No CLI runs for %s: M-x gemini-companion-run" root)))))
+
+(defun gemini-companion-cli-send-text (text submit &optional terminal)
+  "Paste TEXT into the prompt of the CLI.
+If SUBMIT is non-nil, send the prompt; otherwise, show the CLI.  TERMINAL
+defaults to the value of `gemini-companion-cli-send-terminal'."
+  (let ((buffer (or terminal (gemini-companion-cli-send-terminal)))
+        (text (gemini-companion-cli-send--clean text)))
+    (with-current-buffer buffer
+      (gemini-companion-cli-send--check (gemini-companion-cli-send--fault)))
+    (gemini-companion-cli-send--enqueue
+     buffer (append (gemini-companion-cli-send--paste text)
+                    (and submit
+                         `((shown . ,text)
+                           ,(lambda (live) (and live (gemini-companion-cli-send--submit text)))))))
+    (if submit
+        (message "Sent to %s" (buffer-name buffer))
+      (gemini-companion-cli-run-show buffer))))
+
+(defun gemini-companion-cli-send-key (key terminal)
+  "Press KEY, a string, in the CLI in TERMINAL."
+  (gemini-companion-cli-send--enqueue terminal (list key)))
+
+(defun gemini-companion-cli-send--fault ()
+  "Return why the CLI in the current buffer takes no prompt now, or nil.
+Keys for a prompt would answer its question, or be a command for a shell."
+  (cond ((not (assq (current-buffer) (gemini-companion-cli-run-terminals)))
+         (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
+        ((gemini-companion-cli-terminals-frozen))
+        ((gemini-companion-cli-screen-question-p)
+         (format "%s asks a question; answer it first" (gemini-companion-cli-send-title)))
+        ((gemini-companion-cli-screen-shell-p)
+         (format "%s is in shell mode, and would run the text; leave shell mode first"
+                 (gemini-companion-cli-send-title)))))
+
+(defun gemini-companion-cli-send--check (fault)
+  "Signal a `user-error' with the text FAULT, unless that is nil."
+  (when fault (user-error "%s" fault)))
+
+(defun gemini-companion-cli-send-title ()
+  "Return the name of the CLI in the current buffer, for the user."
+  (if gemini-companion-cli-run-agent
+      (gemini-companion-agent-get gemini-companion-cli-run-agent :title)
+    "The CLI"))
+
+(defun gemini-companion-cli-send--paste (text)
+  "Return items of `gemini-companion-cli-send--queue' that paste TEXT, a clean one."
+  `("\e[200~"
+    ,@(cl-loop for start below (length text) by gemini-companion-cli-send--chunk
+               collect (substring text start (min (length text)
+                                                  (+ start gemini-companion-cli-send--chunk))))
+    "\e[201~"))
+
+(defun gemini-companion-cli-send--clean (text)
+  "Return TEXT without control characters other than newlines and tabs."
+  (replace-regexp-in-string "[\u0000-\u0008\u000b-\u001f\u007f-\u009f]" ""
+                            (string-replace "\r" "\n" (string-replace "\r\n" "\n" text))
+                            t t))
+
+(defun gemini-companion-cli-send--enqueue (buffer items)
+  "Send ITEMS to the terminal BUFFER after what is already in its queue.
+See `gemini-companion-cli-send--queue'."
+  (with-current-buffer buffer
+    (add-hook 'kill-buffer-hook #'gemini-companion-cli-send--drop-all nil t)
+    (let ((idle (null gemini-companion-cli-send--queue)))
+      (setq gemini-companion-cli-send--queue (append gemini-companion-cli-send--queue items nil))
+      (when idle
+        (gemini-companion-cli-send--next buffer)))))
+
+(defun gemini-companion-cli-send--next (buffer)
+  "Send the first item in the queue of the terminal BUFFER.
+A timer continues with the next one."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (let ((item (car gemini-companion-cli-send--queue))
+            (process (get-buffer-process buffer)))
+        (cond ((not (process-live-p process))
+               (gemini-companion-cli-send--drop-all))
+              ((eq (car-safe item) 'shown)
+               (gemini-companion-cli-send--await-shown buffer (cdr item)))
+              (gemini-companion-cli-send--waiting
+               (gemini-companion-cli-send--retry buffer))
+              (item
+               (gemini-companion-cli-send--send-item buffer process item)))))))
+
+(defun gemini-companion-cli-send--send-item (buffer process item)
+  "Send ITEM, the first one in the queue of the terminal BUFFER, to PROCESS."
+  (setq gemini-companion-cli-send--tick (buffer-chars-modified-tick))
+  (let ((outcome 'waits))
+    (unwind-protect
+        (setq outcome
+              (gemini-companion-log-errors "sending"
+                (let ((text (if (functionp item) (or (funcall item t) "") item)))
+                  ;; It is sent only once: the rest of its text is Emacs's.
+                  (setcar gemini-companion-cli-send--queue "")
+                  (gemini-companion-cli-send--write process text))))
+      (pcase outcome
+        ('sent (run-at-time 0 nil #'gemini-companion-cli-send--done buffer))
+        ('waits (gemini-companion-cli-send--retry buffer))
+        (_ (gemini-companion-cli-send--drop-all))))))
+
+(defun gemini-companion-cli-send--retry (buffer)
+  "Soon try again to send the first item in the queue of the terminal BUFFER."
+  (run-at-time gemini-companion-cli-send--poll-interval nil #'gemini-companion-cli-send--next
+               buffer))
+
+(defun gemini-companion-cli-send--drop-all ()
+  "Drop what is still to be sent to the terminal in the current buffer."
+  (let ((items gemini-companion-cli-send--queue))
+    (setq gemini-companion-cli-send--queue nil)
+    (dolist (item items)
+      (when (functionp item)
+        (gemini-companion-log-errors "sending" (funcall item nil))))))
+
+(defun gemini-companion-cli-send--write (process text)
+  "Send TEXT to PROCESS, and return `sent' if the terminal has taken all of it.
+If not, return `waits'; Emacs keeps the rest, and sends it before anything
+else.  It would wait as long as PROCESS does not read, and in a timer, the
+user could not quit."
+  (let ((inhibit-quit t)
+        (gemini-companion-cli-send--waiting t))
+    (with-timeout (0.05 'waits)
+      (gemini-companion-cli-terminals-send process text)
+      'sent)))
+
+(defun gemini-companion-cli-send--submit (text)
+  "Return the key that submits the prompt TEXT, which is in the current buffer.
+Return an empty string, and tell the user, if the CLI takes no prompt now."
+  (if-let* ((fault (gemini-companion-cli-send--fault)))
+      (prog1 ""
+        (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
+                                     (buffer-name) fault))
+    (gemini-companion-cli-send--remember-prompt text)
+    "\r"))
+
+(defun gemini-companion-cli-send--done (buffer)
+  "Remove the first item from the queue of the terminal BUFFER, and go on."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (pop gemini-companion-cli-send--queue))
+    (gemini-companion-cli-send--next buffer)))
+
+;;;; Waiting for the CLI
+
+(defun gemini-companion-cli-send--poll (read done max finish)
+  "Call READ from a timer until DONE, at most MAX times, then call FINISH.
+DONE is called with the value of READ, and with non-nil if that has not
+changed for some polls.  FINISH is called with the last value."
+  (let ((polls 0)
+        (same 0)
+        (last nil)
+        (timer nil))
+    (setq timer
+          (run-at-time
+           gemini-companion-cli-send--poll-interval gemini-companion-cli-send--poll-interval
+           (lambda ()
+             (gemini-companion-log-errors "polling a CLI"
+               (let ((value (funcall read)))
+                 (setq polls (1+ polls)
+                       same (if (equal value last) (1+ same) 0)
+                       last value)
+                 ;; A key that follows a pasted text too closely is taken for a part of it.
+                 (when (or (>= polls max) (funcall done value (>= same 5)))
+                   (cancel-timer timer)
+                   (funcall finish value)))))))))
+
+(defun gemini-companion-cli-send--await-shown (buffer text)
+  "Continue when the terminal BUFFER shows TEXT in the prompt, and is quiet.
+A CLI takes a key that comes with a text for a part of it."
+  (let ((before (buffer-local-value 'gemini-companion-cli-send--tick buffer)))
+    (gemini-companion-cli-send--poll
+     (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
+     (lambda (tick quiet)
+       (or (null tick)
+           (and quiet
+                (not (eql tick before))
+                (gemini-companion-cli-send--shown-p buffer text))))
+     ;; Some CLIs are never quiet.
+     50
+     (lambda (_) (gemini-companion-cli-send--done buffer)))))
+
+(defun gemini-companion-cli-send--shown-p (buffer text)
+  "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
+If no prompt is recognized, assume that it shows TEXT."
+  (let ((prompt (with-current-buffer buffer (gemini-companion-cli-screen-prompt)))
+        (end (gemini-companion-cli-screen-without-spaces text)))
+    (or (not (stringp prompt))
+        (string-match-p "\\[Pasted" prompt)
+        ;; The rest may be above what is visible.
+        (string-suffix-p (substring end (- (min 20 (length end)))) prompt))))
+
+;;;; Sending to a CLI at rest
+
+;; What the user does not send directly must neither answer a question nor be sent together with
+;; what the user is typing.  So the screen is checked before a text is pasted, and again before the
+;; key that sends it.
+
+(defun gemini-companion-cli-send-at-rest (text terminal finish &optional patiently)
+  "Send TEXT to the CLI in TERMINAL once it neither works nor asks anything.
+Wait for half a minute at most, or, if PATIENTLY is non-nil, for ten.
+Then call FINISH with one argument: `sent'; `put' if TEXT is in the prompt
+but was not sent, because something else is there too or the CLI works for
+too long; or nil if TEXT could not even be put there, or the CLI has ended."
+  (let ((text (gemini-companion-cli-send--clean text)))
+    (gemini-companion-cli-send--poll
+     (lambda () (gemini-companion-cli-send--state terminal))
+     (lambda (state quiet) (or (eq state 'ended) (and quiet (stringp state))))
+     (if patiently 6000 300)
+     (lambda (state) (gemini-companion-cli-send--put text terminal state finish)))))
+
+(defun gemini-companion-cli-send--state (terminal)
+  "Return what the CLI in TERMINAL does, according to its screen.
+The value is a string, the contents of its prompt, if it is at rest;
+otherwise `works', `asks', `ended', or nil if it takes no prompt, or if that
+is unknown."
+  (if (not (assq terminal (gemini-companion-cli-run-terminals)))
+      'ended
+    (with-current-buffer terminal
+      (cond ((or gemini-companion-cli-send--queue
+                 (gemini-companion-cli-terminals-frozen)
+                 (gemini-companion-cli-screen-shell-p))
+             nil)
+            ((gemini-companion-cli-screen-question-p) 'asks)
+            (t (gemini-companion-cli-screen-prompt))))))
+
+(defun gemini-companion-cli-send--put (text terminal state finish)
+  "Paste TEXT into the CLI in TERMINAL, which is in STATE, and maybe send it.
+For STATE, see `gemini-companion-cli-send--state'; for FINISH, see
+`gemini-companion-cli-send-at-rest'."
+  (let ((empty (and (stringp state) (string-prefix-p ">Typeyourmessageor@" state))))
+    (if (not (or (stringp state) (eq state 'works)))
+        (funcall finish nil)
+      (gemini-companion-cli-send--enqueue
+       terminal
+       `(;; After what is there, on a line of its own.
+         ,@(gemini-companion-cli-send--paste (if empty text (concat "\n" text)))
+         (shown . ,text)
+         ,(lambda (live)
+            (if live (gemini-companion-cli-send--press text terminal empty finish)
+              (funcall finish nil))))))))
+
+(defun gemini-companion-cli-send--press (text terminal empty finish)
+  "Return the key that sends TEXT in TERMINAL, or nil if it must not be sent.
+It may be sent if the prompt was EMPTY before and now contains only TEXT.
+Call FINISH with `sent' or `put'."
+  (let* ((typed (with-current-buffer terminal
+                  (and empty
+                       (not (gemini-companion-cli-send--fault))
+                       (gemini-companion-cli-screen-prompt))))
+         (send (and (stringp typed)
+                    (or (equal typed (concat ">" (gemini-companion-cli-screen-without-spaces text)))
+                        ;; A long text is folded.
+                        (string-match-p "\\`>\\[Pasted\\(?:Text\\|Content\\).*\\]\\'" typed)))))
+    (funcall finish (if send 'sent 'put))
+    (and send "\r")))
+
+;;;; The prompt of a review
+
+(defun gemini-companion-cli-send--remember-prompt (text)
+  "Remember that the prompt TEXT was sent to the terminal in this buffer."
+  (setq gemini-companion-cli-send--prompt (cons (seq-take text 2000) (current-time)))
+  (add-hook 'gemini-companion-review-prompt-functions #'gemini-companion-cli-send--prompt-of)
+  (add-hook 'pre-command-hook #'gemini-companion-cli-send--forget-prompt nil t))
+
+(defun gemini-companion-cli-send--forget-prompt ()
+  "Forget the prompt if the user sends another one in the terminal itself.
+Its text is unknown.  The answer to a question is not a prompt."
+  (gemini-companion-log-errors "a prompt"
+    (let ((keys (this-command-keys-vector)))
+      (when (and (> (length keys) 0)
+                 (memq (aref keys (1- (length keys))) '(?\r return kp-enter))
+                 (not (gemini-companion-cli-screen-question-p)))
+        (setq gemini-companion-cli-send--prompt nil)))))
+
+(defun gemini-companion-cli-send--prompt-of (review)
+  "Return the last prompt that was sent to the client of REVIEW, or nil.
+Do not guess which client of this machine it is."
+  (when-let* (((or (gemini-companion-review-process review)
+                   (gemini-companion-host-of-name (gemini-companion-review-path review))))
+              (terminal (gemini-companion-cli-send-terminal-of review (buffer-list))))
+    (buffer-local-value 'gemini-companion-cli-send--prompt terminal)))
+
+(defun gemini-companion-cli-send-terminal-of (review &optional buffers)
+  "Return the terminal of Emacs in which the client of REVIEW runs, or nil.
+BUFFERS are those among which to look for its process, by default those of
+CLIs.  If the process is unknown, as on another machine, it is the terminal
+with the innermost directory around the file: one of its agent, or one that
+the user started."
+  (let ((process (gemini-companion-review-process review))
+        (terminals (gemini-companion-cli-run-terminals)))
+    (if process
+        (gemini-companion-cli-run-terminal-of process (or buffers (mapcar #'car terminals)))
+      (seq-some (lambda (agent)
+                  (gemini-companion-cli-send--innermost (gemini-companion-review-path review)
+                                                        terminals agent))
+                (list (gemini-companion-review-agent review) nil)))))
+
+(defun gemini-companion-cli-send--innermost (path terminals agent)
+  "Return the one of TERMINALS, of AGENT, with the innermost directory around PATH.
+For TERMINALS, see `gemini-companion-cli-run-terminals'."
+  (let ((file-name-handler-alist nil)
+        (innermost nil))
+    (pcase-dolist (`(,buffer . ,directory) terminals)
+      (let ((directory (file-name-as-directory (file-truename directory))))
+        (when (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer) agent)
+                   (string-prefix-p directory path)
+                   (length> directory (length (cdr innermost))))
+          (setq innermost (cons buffer directory)))))
+    (car innermost)))
+
+(provide 'gemini-companion-cli-send)
+;;; gemini-companion-cli-send.el ends here

@@ -1,0 +1,401 @@
+;;; gemini-companion-cli-terminals.el --- Terminal emulators of Emacs -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The terminal emulators in which a CLI can run: a table with one entry for each, and choosing
+;; one.  The manual has an example of an entry for another one.  After the table come the functions
+;; that start a program in each, and what some of the emulators lack.
+
+;;; Code:
+
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-answer)
+(require 'gemini-companion-log)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-workspace)
+
+(declare-function eat-exec "ext:eat")
+(declare-function eat-mode "ext:eat")
+(declare-function ghostel-exec "ext:ghostel")
+(declare-function package-initialize "package")
+(declare-function package-install "package")
+(declare-function package-refresh-contents "package")
+(declare-function term-char-mode "term")
+(declare-function term-emulate-terminal "term")
+(declare-function term-exec "term")
+(declare-function term-mode "term")
+(declare-function vterm-mode "ext:vterm")
+(defvar ghostel--input-mode)
+(defvar ghostel-kill-buffer-on-exit)
+(defvar ghostel-query-before-killing)
+(defvar ghostel-use-native-pty)
+(defvar package--initialized)
+(defvar package-archive-contents)
+(defvar package-archives)
+(defvar vterm-copy-mode)
+(defvar vterm-kill-buffer-on-exit)
+(defvar vterm-min-window-width)
+(defvar vterm-shell)
+
+;;;; The table
+
+(defvar gemini-companion-cli-terminals
+  '((eat
+     :title "Eat"
+     :mode eat-mode
+     :start gemini-companion-cli-terminals--start-eat
+     :variables gemini-companion-cli-terminals--color-variables
+     :trackers (eat--handle-uic eat--t-set-cwd))
+    (vterm
+     :title "vterm"
+     :mode vterm-mode
+     :start gemini-companion-cli-terminals--start-vterm
+     :variables gemini-companion-cli-terminals--color-variables
+     :frozen (lambda () vterm-copy-mode)
+     :trackers (vterm--eval vterm--set-directory))
+    (ghostel
+     :title "Ghostel"
+     :mode ghostel-mode
+     :start gemini-companion-cli-terminals--start-ghostel
+     :frozen (lambda () (eq ghostel--input-mode 'copy))
+     :trackers (ghostel--osc52-eval ghostel--update-directory))
+    (term
+     :title "Term"
+     :mode term-mode
+     :start gemini-companion-cli-terminals--start-term
+     :variables gemini-companion-cli-terminals--term-variables
+     :trackers (term-command-hook term-handle-ansi-terminal-messages)))
+  "Terminal emulators in which a CLI can run, the best one first.
+Each element is (TERMINAL . PLIST), where TERMINAL, a symbol, is a value of
+`gemini-companion-terminal' and names the library to load.  The buffer of a
+terminal has a process, and its text is what the terminal shows.  PLIST has
+these keys, of which the last four are optional:
+
+:title      The emulator's name.
+:mode       The major mode of its buffers.
+:start      Function called with a program, its arguments and an environment.
+            It runs the program in the current buffer, which the selected
+            window shows.  It turns the mode on, if need be, before it binds
+            `process-environment', since hooks may make that buffer-local.
+:variables  Function called with an environment.  Return what to add to it,
+            a list as in `process-environment'.
+:send       Function called with the process and a string, which sends that
+            string as if it had been typed; by default `process-send-string'.
+:frozen     Function called in a buffer of the mode.  Return non-nil while it
+            does not show what the program writes, as in a copy mode.
+:trackers   Functions that obey escape sequences by which a shell asks Emacs
+            to change directories or to visit files.  They do nothing in the
+            terminals of this package, since a CLI prints what others wrote.")
+(put 'gemini-companion-cli-terminals 'risky-local-variable t)
+
+(defun gemini-companion-cli-terminals-get (terminal key)
+  "Return the value of KEY of TERMINAL, see `gemini-companion-cli-terminals'."
+  (plist-get (alist-get terminal gemini-companion-cli-terminals) key))
+
+(defun gemini-companion-cli-terminals-here ()
+  "Return the terminal emulator of the current buffer, or nil."
+  (car (seq-find (lambda (entry) (derived-mode-p (plist-get (cdr entry) :mode)))
+                 gemini-companion-cli-terminals)))
+
+(defun gemini-companion-cli-terminals-frozen ()
+  "Return text for the user if the current buffer does not follow its terminal."
+  (when-let* ((frozen (gemini-companion-cli-terminals-get (gemini-companion-cli-terminals-here)
+                                                          :frozen))
+              ((funcall frozen)))
+    "The terminal is in copy mode: leave that first"))
+
+(defun gemini-companion-cli-terminals-send (process text)
+  "Send TEXT to PROCESS, that of the terminal in the current buffer."
+  (funcall (or (gemini-companion-cli-terminals-get (gemini-companion-cli-terminals-here) :send)
+               #'process-send-string)
+           process text))
+
+;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-cli-terminals)
+(defcustom gemini-companion-terminal 'auto
+  "Terminal emulator in which `gemini-companion-run' runs its program.
+If `auto', use the first of `gemini-companion-cli-terminals' that is installed:
+Eat, vterm, Ghostel, or else Term, which comes with Emacs.  Before it falls
+back to Term, `gemini-companion-run' asks once whether to install Eat, if a
+package archive has it."
+  :type `(choice (const :tag "The best one that is installed" auto)
+                 ,@(mapcar (pcase-lambda (`(,terminal . ,plist))
+                             `(const :tag ,(plist-get plist :title) ,terminal))
+                           gemini-companion-cli-terminals)
+                 (symbol :tag "Another of `gemini-companion-cli-terminals'"))
+  :group 'gemini-companion-terminal
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; Choosing one
+
+(defvar gemini-companion-cli-terminals--offered nil
+  "Non-nil if the user was already asked to install a terminal emulator.")
+
+(defun gemini-companion-cli-terminals-choose ()
+  "Load the terminal emulator to use, and return it."
+  (cond ((eq gemini-companion-terminal 'auto)
+         (or (gemini-companion-cli-terminals--installed) 'term))
+        ((require gemini-companion-terminal nil t) gemini-companion-terminal)
+        (t (user-error "`gemini-companion-terminal' is `%s', which is not installed"
+                       gemini-companion-terminal))))
+
+(defun gemini-companion-cli-terminals--installed ()
+  "Load the best terminal emulator other than Term, and return it, or nil."
+  (seq-find (lambda (terminal)
+              (and (not (eq terminal 'term))
+                   (gemini-companion-log-errors terminal (require terminal nil t))))
+            (mapcar #'car gemini-companion-cli-terminals)))
+
+(defun gemini-companion-cli-terminals-offer ()
+  "If there is only Term, ask whether to install a better terminal emulator.
+Return non-nil if the user says yes.  In batch mode, do not ask."
+  (when (and (eq gemini-companion-terminal 'auto)
+             (not noninteractive)
+             (not gemini-companion-cli-terminals--offered)
+             (not (gemini-companion-answer-get 'eat))
+             (not (gemini-companion-cli-terminals--installed)))
+    (setq gemini-companion-cli-terminals--offered t)
+    (cond ((not (and package-enable-at-startup ; else there is another package manager
+                     (gemini-companion-cli-terminals--eat-available-p)))
+           (message "Term shows few colors; the packages Eat and vterm show all of them")
+           nil)
+          ((y-or-n-p "Term shows few colors: download and install the terminal Eat? "))
+          (t (gemini-companion-answer-set 'eat 'never)
+             (message "Using Term until you install Eat, vterm or Ghostel")
+             nil))))
+
+(defun gemini-companion-cli-terminals--eat-available-p ()
+  "Return non-nil if a package archive has Eat, as far as is known here."
+  (require 'package)
+  (gemini-companion-log-errors "package archives"
+    (unless package--initialized
+      (package-initialize 'no-activate))
+    (if package-archive-contents
+        (assq 'eat package-archive-contents)
+      ;; None was fetched yet.
+      (seq-some (pcase-lambda (`(,name . ,place)) (string-search "nongnu" (concat name " " place)))
+                package-archives))))
+
+(defun gemini-companion-cli-terminals-install-eat ()
+  "Install Eat, and wait until that is done.
+If it fails, or if the user quits, say so and what to do next."
+  (require 'package)
+  (message "Installing Eat; type C-g to use Term instead...")
+  (condition-case problem
+      ;; The byte compiler shows its warnings in windows.
+      (save-window-excursion
+        (package-refresh-contents)
+        (unless (assq 'eat package-archive-contents)
+          (error "No readable package archive has it"))
+        ;; It is selected before it is downloaded: do that once it is there.
+        (package-install 'eat 'dont-select)
+        (package-install 'eat))
+    ((error quit)
+     (let ((reason (gemini-companion-ui-error-text problem)))
+       (gemini-companion-log-add "Eat was not installed: %s" reason)
+       (message "Using Term, because installing Eat failed: %s.  Eat is in NonGNU ELPA (see \
+`package-archives'); to try again, type M-x package-install RET eat"
+                reason)))))
+
+;;;; Starting a program
+
+(defvar-local gemini-companion-cli-terminals--ours nil
+  "Non-nil in a buffer in which this package has started a program.")
+(put 'gemini-companion-cli-terminals--ours 'permanent-local t)
+
+(defun gemini-companion-cli-terminals-start (terminal program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by the emulator TERMINAL.
+It runs in the current buffer, which the selected window shows."
+  (require terminal)
+  (add-to-list 'gemini-companion-workspace-terminal-modes
+               (gemini-companion-cli-terminals-get terminal :mode))
+  (setq gemini-companion-cli-terminals--ours t)
+  (gemini-companion-cli-terminals--ignore-trackers terminal)
+  (funcall (gemini-companion-cli-terminals-get terminal :start) program arguments
+           (append (gemini-companion-cli-terminals-variables terminal environment) environment))
+  (add-hook 'kill-buffer-hook #'gemini-companion-cli-terminals--obey-trackers nil t))
+
+(defun gemini-companion-cli-terminals-variables (terminal environment)
+  "Return what to add to ENVIRONMENT for programs in the emulator TERMINAL."
+  (when-let* ((variables (gemini-companion-cli-terminals-get terminal :variables)))
+    (funcall variables environment)))
+
+;; Some of these escape sequences name files.  A remote name would make Emacs log in somewhere and
+;; wait, and a file that is visited runs hooks.  To remove the sequences from the output is not
+;; enough, since what is left may be one again; and the emulators have options for a part only.
+;; Eat makes a name absolute, by Tramp, before it looks at its option.
+
+(defun gemini-companion-cli-terminals--ignore-trackers (terminal)
+  "Let TERMINAL track nothing in buffers of this package."
+  (dolist (function (gemini-companion-cli-terminals-get terminal :trackers))
+    (when (fboundp function)
+      (advice-add function :before-while #'gemini-companion-cli-terminals--not-ours-p))))
+
+(defun gemini-companion-cli-terminals--not-ours-p (&rest _)
+  "Return nil if the current buffer is a terminal of this package."
+  (not gemini-companion-cli-terminals--ours))
+
+(defun gemini-companion-cli-terminals--obey-trackers ()
+  "Advise the emulators no longer, once the mode is off and no terminal is left."
+  (unless (or (bound-and-true-p gemini-companion-mode)
+              (seq-some (lambda (buffer)
+                          (and (not (eq buffer (current-buffer)))
+                               (buffer-local-value 'gemini-companion-cli-terminals--ours buffer)
+                               (process-live-p (get-buffer-process buffer))))
+                        (buffer-list)))
+    (pcase-dolist (`(,_ . ,plist) gemini-companion-cli-terminals)
+      (dolist (function (plist-get plist :trackers))
+        (advice-remove function #'gemini-companion-cli-terminals--not-ours-p)))))
+
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-terminals--obey-trackers)
+
+(defun gemini-companion-cli-terminals--start-term (program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Term."
+  (term-mode)
+  (let ((process-environment environment))
+    (term-exec (current-buffer) (buffer-name) program nil arguments))
+  (let ((correct (gemini-companion-cli-terminals--term-output)))
+    (set-process-filter (get-buffer-process (current-buffer))
+                        (lambda (process output)
+                          (term-emulate-terminal process (funcall correct output)))))
+  (term-char-mode))
+
+(defun gemini-companion-cli-terminals--start-eat (program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Eat."
+  (eat-mode)
+  (let ((process-environment environment))
+    (eat-exec (current-buffer) (buffer-name) program nil arguments))
+  (add-function :filter-args (process-filter (get-buffer-process (current-buffer)))
+                (gemini-companion-cli-terminals--answer-background)))
+
+(defun gemini-companion-cli-terminals--start-vterm (program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by vterm."
+  (let ((process-environment environment)
+        (vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " "))
+        ;; The default is 80, and what does not fit in the window cannot be seen.
+        (vterm-min-window-width 20))
+    (vterm-mode))
+  (setq-local vterm-min-window-width 20
+              ;; The last output is worth reading.
+              vterm-kill-buffer-on-exit nil)
+  (let ((process (get-buffer-process (current-buffer))))
+    (add-function :before (process-filter process) (gemini-companion-cli-terminals--fit-once))
+    (add-function :filter-args (process-filter process)
+                  (gemini-companion-cli-terminals--answer-background))
+    (add-function :around (process-sentinel process)
+                  #'gemini-companion-cli-terminals--call-in-buffer)))
+
+(defun gemini-companion-cli-terminals--call-in-buffer (sentinel process event)
+  "Call SENTINEL with PROCESS and EVENT in the buffer of PROCESS.
+That of vterm looks up `vterm-kill-buffer-on-exit' in the current buffer."
+  (let ((buffer (process-buffer process)))
+    (with-current-buffer (if (buffer-live-p buffer) buffer (current-buffer))
+      (funcall sentinel process event))))
+
+(defun gemini-companion-cli-terminals--start-ghostel (program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Ghostel."
+  (let ((process-environment environment)
+        ;; Else the program does not read what is sent to the buffer's process.
+        (ghostel-use-native-pty nil))
+    (ghostel-exec (current-buffer) program arguments))
+  (setq-local ghostel-kill-buffer-on-exit nil
+              ;; Emacs asks already.
+              ghostel-query-before-killing nil))
+
+;;;; What the emulators lack
+
+(defun gemini-companion-cli-terminals--term-variables (environment)
+  "Return what to add to ENVIRONMENT so that text is readable in Term.
+Term does not tell programs its background color, so they choose colors for
+a dark background.  On a light one, ask them to use none."
+  (cons
+   ;; A value that is there already is about the terminal around this Emacs.
+   (if (< emacs-major-version 29) "COLORTERM" "COLORTERM=truecolor")
+   (unless (or (eq (frame-parameter nil 'background-mode) 'dark)
+               (getenv-internal "NO_COLOR" environment)
+               (getenv-internal "FORCE_COLOR" environment))
+     '("NO_COLOR=1"))))
+
+(defun gemini-companion-cli-terminals--color-variables (environment)
+  "Return what to add to ENVIRONMENT so that programs use all available colors.
+Not all programs conclude that from the value of TERM in Eat and vterm."
+  (and (> (display-color-cells) 256)
+       (not (getenv-internal "COLORTERM" environment))
+       '("COLORTERM=truecolor")))
+
+(defun gemini-companion-cli-terminals--hold-back (regexp)
+  "Return a function that returns its argument without an incomplete end.
+REGEXP matches such an end.  The next call puts it before its argument."
+  (let ((rest ""))
+    (lambda (output)
+      (let* ((output (concat rest output))
+             (end (or (string-match regexp output) (length output))))
+        (setq rest (substring output end))
+        (substring output 0 end)))))
+
+(defun gemini-companion-cli-terminals--term-output ()
+  "Return a function that returns its argument without what Term gets wrong.
+Term shows window titles as text, erases only the end of a line that is to
+be erased, and shows the bytes of a character that arrives in parts.
+Call the function with all output of a program in order, as bytes."
+  (let ((complete
+         (gemini-companion-cli-terminals--hold-back
+          ;; An escape sequence, or a character.
+          (concat "\\(?:\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\)?"
+                  "\\|[\300-\337]\\|[\340-\357][\200-\277]?"
+                  "\\|[\360-\367][\200-\277]\\{,2\\}\\)\\'"))))
+    (lambda (output)
+      (string-replace "\e[2K" "\e[1K\e[K"
+                      (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" ""
+                                                (funcall complete output) t t)))))
+
+(defun gemini-companion-cli-terminals--fit-once ()
+  "Return a filter that makes a terminal as large as its windows, once.
+Emacs does so when windows change, but on a text terminal, vterm starts
+with one column too many."
+  (let ((done nil))
+    (lambda (process _text)
+      (unless done
+        (setq done t)
+        (gemini-companion-log-errors "The size of a terminal"
+          ;; vterm's module needs the variables of that buffer.
+          (with-current-buffer (process-buffer process)
+            (when-let* ((windows (get-buffer-window-list nil nil t))
+                        (adjust (process-get process 'adjust-window-size-function))
+                        (size (funcall adjust process windows)))
+              (set-process-window-size process (cdr size) (car size)))))))))
+
+(defun gemini-companion-cli-terminals--answer-background ()
+  "Return a function that answers queries for the background color.
+It is for the arguments of a process filter, and removes the queries from
+the output.  vterm does not answer them, and Eat answers wrongly on a text
+terminal, which makes programs choose colors for a dark background."
+  (let ((complete
+         (gemini-companion-cli-terminals--hold-back
+          "\e\\(?:]\\(?:1\\(?:1\\(?:;\\(?:\\?\e?\\)?\\)?\\)?\\)?\\)?\\'")))
+    (pcase-lambda (`(,process ,output))
+      (let* ((output (funcall complete output))
+             (rest (replace-regexp-in-string "\e]11;\\?\\(?:\a\\|\e\\\\\\)" "" output t t)))
+        (unless (equal rest output)
+          (gemini-companion-log-errors "The color of the background"
+            (process-send-string process (gemini-companion-cli-terminals--background-report))))
+        (list process rest)))))
+
+(defun gemini-companion-cli-terminals--background-report ()
+  "Return the answer of a terminal to a query for its background color."
+  (let ((color (or (color-values (face-background 'default nil 'default))
+                   ;; Emacs uses the background of the terminal around it.
+                   (if (eq (frame-parameter nil 'background-mode) 'dark)
+                       '(0 0 0)
+                     '(#xffff #xffff #xffff)))))
+    (concat "\e]11;rgb:"
+            ;; Gemini CLI in a terminal that was started in tmux does not believe pure white.
+            (mapconcat (lambda (value) (format "%04x" (min value #xfefe))) color "/")
+            "\e\\")))
+
+(provide 'gemini-companion-cli-terminals)
+;;; gemini-companion-cli-terminals.el ends here

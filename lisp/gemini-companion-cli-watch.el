@@ -1,0 +1,379 @@
+;;; gemini-companion-cli-watch.el --- The terminals of CLIs -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Looks after the terminals of Emacs in which CLIs run.
+;;
+;; When a CLI has written something, its screen is looked at a moment later.  A question that is not
+;; on screen in Emacs shows in the mode line.  If the CLI takes a prompt again although a change of
+;; it waits in Emacs, it has given up that change, which it does not say otherwise.
+;;
+;; While a change waits, C-c C-c asks what you mean in a terminal, where it would send ^C: the CLI
+;; would cancel the change, and those queued behind it.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-review-commands)
+(require 'gemini-companion-review-turn)
+(require 'gemini-companion-host)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review)
+(require 'gemini-companion-cli-run)
+(require 'gemini-companion-cli-screen)
+(require 'gemini-companion-cli-send)
+(require 'gemini-companion-cli-terminals)
+(require 'gemini-companion-ui)
+
+(defvar gemini-companion-cli-watch--watched nil
+  "The terminals that are watched.")
+
+(defvar-local gemini-companion-cli-watch--timer nil
+  "The timer that will look at the screen of this terminal, or nil.")
+
+(defvar-local gemini-companion-cli-watch--again nil
+  "Non-nil if the CLI has written something since the timer was started.")
+
+(defvar-local gemini-companion-cli-watch--total 0
+  "The number of changes that the present turn of the CLI has at least.")
+
+(defvar-local gemini-companion-cli-watch--rest-since nil
+  "The time since which the CLI neither works nor asks, nil if it does.")
+
+(defvar-local gemini-companion-cli-watch--free-since nil
+  "The time since which the CLI takes a prompt, nil if it does not.")
+
+(defvar-local gemini-companion-cli-watch--left nil
+  "Alist of reviews that an earlier turn of the CLI has left, and since when.")
+
+;;;; Watching
+
+;;;###autoload
+(defun gemini-companion-cli-watch-all (&rest _)
+  "Watch the terminals of all CLIs, also those in which the user has started one."
+  (when (> (gemini-companion-bridge-clients) 0)
+    (gemini-companion-log-errors "terminals"
+      (pcase-dolist (`(,buffer . ,_) (gemini-companion-cli-run-terminals))
+        (gemini-companion-cli-watch-start buffer)))))
+;; What is on this hook is loaded when a client is connected, and Emacs is idle.
+;;;###autoload (add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-cli-watch-all)
+(add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-cli-watch-all)
+(run-at-time 0 nil #'gemini-companion-cli-watch-all)
+
+;;;###autoload
+(defun gemini-companion-cli-watch-start (buffer)
+  "Watch BUFFER, the terminal of a CLI, until its process ends."
+  (unless (or (memq buffer gemini-companion-cli-watch--watched)
+              ;; It takes no output.
+              (eq (process-filter (get-buffer-process buffer)) t))
+    (with-current-buffer buffer
+      (push buffer gemini-companion-cli-watch--watched)
+      (add-function :after (process-filter (get-buffer-process buffer))
+                    #'gemini-companion-cli-watch--note-output)
+      (add-hook 'kill-buffer-hook #'gemini-companion-cli-watch--forget nil t)
+      (gemini-companion-cli-watch--mode)
+      (gemini-companion-cli-watch--look-soon))))
+;;;###autoload (add-hook 'gemini-companion-cli-run-functions #'gemini-companion-cli-watch-start)
+
+(defun gemini-companion-cli-watch--forget ()
+  "Watch the terminal in the current buffer no longer."
+  (when gemini-companion-cli-watch--timer
+    (cancel-timer gemini-companion-cli-watch--timer)
+    (setq gemini-companion-cli-watch--timer nil))
+  (setq gemini-companion-cli-watch--watched
+        (delq (current-buffer) gemini-companion-cli-watch--watched))
+  (gemini-companion-cli-watch--mode -1)
+  (gemini-companion-cli-watch--set-asking nil))
+
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-watch-forget-all)
+
+(defun gemini-companion-cli-watch-forget-all ()
+  "Watch no terminal any longer."
+  (dolist (buffer (copy-sequence gemini-companion-cli-watch--watched))
+    (when (buffer-live-p buffer)
+      (with-current-buffer buffer
+        (when-let* ((process (get-buffer-process buffer)))
+          (remove-function (process-filter process) #'gemini-companion-cli-watch--note-output))
+        (gemini-companion-cli-watch--forget)))))
+
+(defun gemini-companion-cli-watch--note-output (process &rest _)
+  "Look at the screen soon, as the CLI in the terminal of PROCESS has written."
+  (when-let* ((buffer (process-buffer process))
+              ((buffer-live-p buffer)))
+    (with-current-buffer buffer
+      (if gemini-companion-cli-watch--timer
+          (setq gemini-companion-cli-watch--again t)
+        (gemini-companion-cli-watch--look-soon)))))
+
+;;;; Looking at the screen
+
+(defconst gemini-companion-cli-watch--free-time 1.0
+  "Seconds for which a CLI must take prompts until it has given up its changes.
+It writes its screen, and tells Emacs of an answer, at about the same time.")
+
+(defun gemini-companion-cli-watch--look-soon ()
+  "Look at the screen of the current terminal after a moment.
+Some emulators draw their screen a tenth of a second later."
+  (setq gemini-companion-cli-watch--again nil
+        gemini-companion-cli-watch--timer
+        (run-at-time 0.3 nil #'gemini-companion-cli-watch--look (current-buffer))))
+
+(defun gemini-companion-cli-watch--look (buffer)
+  "Act on what the screen of the terminal BUFFER shows; look again if needed."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (setq gemini-companion-cli-watch--timer nil)
+      (save-match-data
+        (gemini-companion-log-errors "the screen of a CLI"
+          (let ((waits (gemini-companion-cli-watch--act)))
+            (cond ((not (process-live-p (get-buffer-process buffer)))
+                   (gemini-companion-cli-watch--forget))
+                  ((or waits gemini-companion-cli-watch--again)
+                   (gemini-companion-cli-watch--look-soon)))))))))
+
+(defun gemini-companion-cli-watch--act ()
+  "Act on what the screen of the current terminal shows.
+Return non-nil if it must be looked at again, even if it does not change."
+  ;; The CLI may just have said what its screen shows.
+  (gemini-companion-bridge-drain)
+  (let* ((reviews (gemini-companion-cli-watch-reviews))
+         (asks (gemini-companion-cli-screen-question-p))
+         (prompt (and (not asks) (not (gemini-companion-cli-terminals-frozen))
+                      (gemini-companion-cli-screen-prompt))))
+    (gemini-companion-cli-watch--note-turn (and asks (car reviews)))
+    (gemini-companion-cli-watch--set-asking (and asks (null reviews)))
+    (setq gemini-companion-cli-watch--free-since
+          (and prompt (or gemini-companion-cli-watch--free-since (float-time))))
+    (when (stringp prompt)
+      (gemini-companion-cli-watch--note-left reviews))
+    (when asks
+      ;; The question may be about these.
+      (let ((title (gemini-companion-cli-screen-question-title)))
+        (setq reviews (seq-remove
+                       (lambda (review)
+                         (or (null title)
+                             (string-search (file-name-nondirectory
+                                             (gemini-companion-review-path review))
+                                            title)))
+                       reviews))))
+    (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned reviews)))
+      (or (gemini-companion-cli-watch--end-turn (stringp prompt))
+          abandoned))))
+
+(defun gemini-companion-cli-watch--cancel-abandoned (reviews)
+  "Cancel those of REVIEWS that the CLI of the current terminal has given up.
+Either it takes a prompt, so it asks nothing, or it has done so, and asks
+about something else by now.  Return non-nil if some are too new to tell."
+  (cl-loop for review in reviews
+           for free = (and gemini-companion-cli-watch--free-since
+                           (max gemini-companion-cli-watch--free-since
+                                (float-time (gemini-companion-review-created review))))
+           for left = (alist-get review gemini-companion-cli-watch--left)
+           for since = (and (gemini-companion-cli-watch--certain-p review)
+                            (if (and free left) (min free left) (or free left)))
+           if (and since (>= (- (float-time) since) gemini-companion-cli-watch--free-time))
+           do (gemini-companion-review-cancel review)
+           else if since collect review))
+
+(defun gemini-companion-cli-watch--note-turn (review)
+  "Record what the screen says of the turn of REVIEW, about which the CLI asks.
+REVIEW may be nil.  The CLI counts only what is left."
+  (pcase (and review (gemini-companion-cli-screen-turn))
+    (`(,number ,left . ,files)
+     (setq gemini-companion-cli-watch--total (max gemini-companion-cli-watch--total left))
+     (let* ((total gemini-companion-cli-watch--total)
+            (directory (gemini-companion-cli-send-directory (current-buffer)))
+            (here (if (gemini-companion-host-remote-p directory) directory
+                    (file-truename directory)))
+            (turn `(,(+ number (- total left)) ,total
+                    ,(cl-loop for name in (car files)
+                              ;; It has shortened these.
+                              unless (string-search "..." name)
+                              collect (expand-file-name name here)))))
+       (unless (equal turn (gemini-companion-review-turn review))
+         (setf (gemini-companion-review-turn review) turn)
+         (force-mode-line-update t))))
+    ('nil
+     ;; It does not count the last one.
+     (when (and review (> gemini-companion-cli-watch--total 1)
+                (null (gemini-companion-review-turn review)))
+       (let ((total gemini-companion-cli-watch--total))
+         (setf (gemini-companion-review-turn review) (list total total nil)))))))
+
+(defun gemini-companion-cli-watch--note-left (reviews)
+  "Record which of REVIEWS, those of the CLI here, are open while it is at rest.
+It has given them up, unless they are so new that it has not shown its
+question."
+  (setq gemini-companion-cli-watch--left
+        (cl-loop for review in reviews
+                 for since = (alist-get review gemini-companion-cli-watch--left)
+                 for age = (float-time (time-since (gemini-companion-review-created review)))
+                 if (or since (>= age gemini-companion-cli-watch--free-time))
+                 collect (cons review (or since (float-time))))))
+
+(defun gemini-companion-cli-watch--end-turn (at-rest)
+  "Forget what is known of the turn if the CLI here is AT-REST, and stays so.
+Accept nothing in advance any longer.  Return non-nil if that is to be seen."
+  (setq gemini-companion-cli-watch--rest-since
+        (and at-rest (or gemini-companion-cli-watch--rest-since (float-time))))
+  (let ((review (gemini-companion-review-turn-rest-of)))
+    (cond ((not (and at-rest (or review (> gemini-companion-cli-watch--total 0)))) nil)
+          ;; Between two changes it may look so for a moment.
+          ((< (- (float-time) gemini-companion-cli-watch--rest-since)
+              gemini-companion-cli-watch--free-time))
+          (t (setq gemini-companion-cli-watch--total 0)
+             (when (and review (gemini-companion-cli-watch--of-p review))
+               (gemini-companion-review-turn-forget-rest review))
+             nil))))
+
+(defun gemini-companion-cli-watch--set-asking (asking)
+  "Record whether the CLI in the current buffer is ASKING something.
+What it asks about a change shows as a review instead."
+  (let ((before (memq (current-buffer) gemini-companion-ui-asking)))
+    (cond ((and asking (not before))
+           (push (current-buffer) gemini-companion-ui-asking)
+           (unless (gemini-companion-ui-window-of (current-buffer))
+             (gemini-companion-ui-message
+              (current-buffer) "%s asks a question in %s; %s, %s"
+              (gemini-companion-cli-send-title) (buffer-name)
+              (gemini-companion-ui-key #'gemini-companion-answer-yes "answers yes")
+              (gemini-companion-ui-key #'gemini-companion-answer-no "no")))
+           (gemini-companion-log-run-hook 'gemini-companion-cli-watch-asking-functions
+                                          (current-buffer)))
+          ((and before (not asking))
+           (setq gemini-companion-ui-asking (delq (current-buffer) gemini-companion-ui-asking))))
+    (unless (eq (and before t) (and asking t))
+      (gemini-companion-log-run-hook 'gemini-companion-ui-asking-hook)
+      (force-mode-line-update t))))
+
+;;;###autoload
+(defun gemini-companion-terminal-show ()
+  "Show the terminal of a CLI that asks a question, except about a change."
+  (interactive)
+  (gemini-companion-cli-run-show
+   (or (seq-find (lambda (buffer) (not (gemini-companion-ui-window-of buffer)))
+                 gemini-companion-ui-asking)
+       (car gemini-companion-ui-asking)
+       (user-error "No CLI in a terminal of Emacs asks a question"))))
+
+(defvar gemini-companion-cli-watch-asking-functions nil
+  "Functions called with the buffer of a CLI that has begun to ask something.")
+
+;;;; The changes of a CLI
+
+(defun gemini-companion-cli-watch--of-p (review)
+  "Return non-nil if the client of REVIEW runs in the current buffer."
+  (eq (current-buffer) (gemini-companion-cli-send-terminal-of review (list (current-buffer)))))
+
+(defun gemini-companion-cli-watch--certain-p (review)
+  "Return non-nil if the client of REVIEW runs here, and not perhaps elsewhere.
+For one whose process is unknown, there must be no other client."
+  (or (gemini-companion-review-process review)
+      (= 1 (if-let* ((host (gemini-companion-review-host review)))
+               (length (gemini-companion-bridge-host-sessions host))
+             (gemini-companion-bridge-clients)))))
+
+(defun gemini-companion-cli-watch-reviews ()
+  "Return the open reviews of the CLI in the current buffer, that on screen first."
+  (let ((reviews (seq-filter #'gemini-companion-cli-watch--of-p
+                             (gemini-companion-review-all-open)))
+        (shown (gemini-companion-review-shown)))
+    (if (memq shown reviews)
+        (cons shown (remq shown reviews))
+      reviews)))
+
+;;;; C-c C-c
+
+(defvar gemini-companion-cli-watch--mode-map
+  (let ((map (make-sparse-keymap))
+        (prefix (make-sparse-keymap)))
+    (define-key prefix (kbd "C-c") #'gemini-companion-terminal-interrupt)
+    (define-key map (kbd "C-c")
+      `(menu-item "" ,prefix :filter gemini-companion-cli-watch--guard))
+    map)
+  "Keys in the terminal of a CLI while a change of it waits.")
+
+(defvar gemini-companion-cli-watch--maps nil
+  "An element of `emulation-mode-map-alists', before the maps of the emulators.")
+
+(define-minor-mode gemini-companion-cli-watch--mode
+  "Ask before a key cancels the change that waits for this terminal's CLI."
+  :interactive nil
+  :lighter nil
+  (setq gemini-companion-ui-local-keys
+        (and gemini-companion-cli-watch--mode
+             '((gemini-companion-accept . "C-c C-c a")
+               (gemini-companion-reject . "C-c C-c r")
+               (gemini-companion-review-next . "C-c C-c g"))))
+  (setq gemini-companion-cli-watch--maps
+        `((gemini-companion-cli-watch--mode . ,gemini-companion-cli-watch--mode-map)))
+  (add-to-list 'emulation-mode-map-alists 'gemini-companion-cli-watch--maps))
+
+(defun gemini-companion-cli-watch--guard (map)
+  "Return MAP if a change of the CLI in the current buffer waits, or soon will.
+Likewise for one of another client that is on screen: its header line names
+keys that MAP leads to."
+  (and (gemini-companion-log-errors "a key"
+         (or (gemini-companion-cli-watch--review)
+             (pcase (gemini-companion-review-turn-last-accept)
+               (`(,review . ,time)
+                ;; The next change of a turn takes a moment to come.
+                (and (< (- (float-time) time) 3.0)
+                     (gemini-companion-cli-watch--of-p review))))))
+       map))
+
+(defun gemini-companion-cli-watch--review ()
+  "Return the review to ask about in the current terminal, or nil."
+  (let ((shown (gemini-companion-review-shown)))
+    (if (and shown (gemini-companion-review-on-screen-p shown))
+        shown
+      (car (gemini-companion-cli-watch-reviews)))))
+
+(defun gemini-companion-terminal-interrupt ()
+  "Ask whether to accept the change that waits, or to send ^C to the CLI."
+  (interactive nil gemini-companion-cli-watch--mode)
+  (if-let* ((review (gemini-companion-cli-watch--review)))
+      (gemini-companion-cli-watch--do review (gemini-companion-cli-watch--ask review))
+    (message "You have just accepted a change; wait a moment before you interrupt %s"
+             (gemini-companion-cli-send-title))))
+
+(defun gemini-companion-cli-watch--ask (review)
+  "Ask what the user wants to do about REVIEW; return a character or nil."
+  (let* ((title (gemini-companion-review-agent-title review))
+         (mine (gemini-companion-cli-watch--of-p review))
+         (cancels (if mine "it, and what is queued behind it"
+                    (format "what %s does in %s" (gemini-companion-cli-send-title) (buffer-name)))))
+    (gemini-companion-review-ask
+     review
+     (lambda ()
+       (condition-case nil
+           (car (read-multiple-choice
+                 (format "%s (^C cancels %s)" (gemini-companion-review-file review) cancels)
+                 `((?a "accept" ,(concat title " writes the text as it now reads"))
+                   ,@(and (gemini-companion-review-position review)
+                          '((?! "all" "Name all changes of this turn, then accept them")))
+                   (?r "reject" "The file stays as it is")
+                   (?g "go there" "Select the change")
+                   (?c "send ^C" ,(concat "That cancels " cancels))
+                   (?q "nothing" "Everything stays as it is"))))
+         (quit nil))))))
+
+(defun gemini-companion-cli-watch--do (review choice)
+  "Do what CHOICE, of `gemini-companion-cli-watch--ask', means for REVIEW."
+  (pcase choice
+    (?a (gemini-companion-review-commands-decide review #'gemini-companion-review-commands-accept))
+    (?! (gemini-companion-accept-all review))
+    (?r (gemini-companion-review-commands-decide review #'gemini-companion-review-reject))
+    (?g (gemini-companion-review-visit review))
+    (?c (gemini-companion-cli-send-key "\C-c" (current-buffer)))
+    (_ (message "Nothing was sent"))))
+
+(provide 'gemini-companion-cli-watch)
+;;; gemini-companion-cli-watch.el ends here

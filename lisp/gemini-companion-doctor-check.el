@@ -1,0 +1,522 @@
+;;; gemini-companion-doctor-check.el --- What can keep a CLI from connecting -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The checks of the doctor that take no time.  Each looks at one thing, in the case of a CLI that
+;; runs, or would be started, somewhere.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-cli-search)
+(require 'gemini-companion-context)
+(require 'gemini-companion-tool-extension)
+(require 'gemini-companion-host)
+(require 'gemini-companion-native)
+(require 'gemini-companion-cli-run)
+(require 'gemini-companion-setup)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-workspace)
+
+(declare-function gemini-companion-connect "gemini-companion-host-connect")
+(declare-function gemini-companion-host-connection-describe-state
+                  "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-diagnosis "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-of-directory "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-sessions "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-host "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-state "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-warnings "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-install-module "gemini-companion-install")
+(declare-function gemini-companion-mode "gemini-companion")
+
+;;;; The case
+
+(cl-defstruct (gemini-companion-doctor-check-case (:copier nil))
+  "The CLI that is examined."
+  (agent nil :documentation "Its name, as in `gemini-companion-agent-profiles'.")
+  (directory nil :documentation "The directory in which it is started.")
+  (environment nil :documentation "Its environment.")
+  (process nil :documentation "The id of a process in or below which it runs, or nil.")
+  (running nil :documentation "Non-nil if it runs already, as that process.")
+  (where nil :documentation "Where that is, as text for the user.")
+  (remote nil :documentation "Non-nil if the directory is on another machine.")
+  (guessed nil :documentation "Non-nil if the environment is that of Emacs, for want of its own.")
+  (search nil :documentation "What it finds, a `gemini-companion-cli-search-search'.")
+  (settings nil :documentation "Its settings; see `gemini-companion-cli-search-settings'."))
+
+(defun gemini-companion-doctor-check-title (case)
+  "Return what users call the CLI in CASE."
+  (let ((agent (gemini-companion-doctor-check-case-agent case)))
+    (or (gemini-companion-agent-get agent :title) (symbol-name agent))))
+
+(defun gemini-companion-doctor-check-find-program (case name)
+  "Return the file of the program NAME on the PATH in CASE, or nil."
+  (let* ((path (gemini-companion-agent-getenv
+                "PATH" (gemini-companion-doctor-check-case-environment case)))
+         (exec-path (if path (parse-colon-path path) exec-path))
+         (default-directory gemini-companion-agent-neutral-directory))
+    (executable-find name)))
+
+;;;; All checks
+
+;; A check is called with a case, and returns findings: nil, one, or a list of such values.  One is
+;; (LEVEL TEXT REMEDY BUTTON).  LEVEL is `problem', `note' or `fine'; TEXT and REMEDY are sentences,
+;; and BUTTON is (LABEL . FUNCTION); the latter two may be missing.
+
+(defun gemini-companion-doctor-check-all (case)
+  "Return what all checks of CASE find, and note in it what its CLI sees."
+  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent directory environment process
+                          remote)
+               case)
+              (checks '(gemini-companion-doctor-check--module
+                        gemini-companion-doctor-check--companion)))
+    (if remote
+        (setq checks (append checks '(gemini-companion-doctor-check--machine)))
+      (setf (gemini-companion-doctor-check-case-search case)
+            (gemini-companion-cli-search-find agent directory environment process)
+            (gemini-companion-doctor-check-case-settings case)
+            (gemini-companion-cli-search-settings agent directory environment))
+      (setq checks (append checks '(gemini-companion-doctor-check--environment
+                                    gemini-companion-doctor-check--sandbox
+                                    gemini-companion-doctor-check--settings
+                                    gemini-companion-doctor-check--search
+                                    gemini-companion-doctor-check--tools))))
+    (mapcar (lambda (check) (funcall check case)) checks)))
+
+;;;; Checks of this Emacs
+
+(defun gemini-companion-doctor-check--module (_case)
+  "Check whether this Emacs has loaded the native module, or could."
+  (cond
+   ((not module-file-suffix)
+    (list 'problem "This Emacs was built without support for native modules."
+          "Install one that has it (its build option is --with-modules)."))
+   ((gemini-companion-native-current-p)
+    (list 'fine
+          (format "The native module is loaded, version %s." gemini-companion-native-version)))
+   ((gemini-companion-native-loaded-version)
+    (list 'problem (format "The loaded native module has version %s, but this package needs %s."
+                           (gemini-companion-native-loaded-version) gemini-companion-native-version)
+          "Switch the mode off and on; restart Emacs if that tells you to."))
+   (t (condition-case error
+          (unless (gemini-companion-native-find)
+            (list 'problem (format "The native module is missing: %s."
+                                   (gemini-companion-native-describe-missing))
+                  "Install it: M-x gemini-companion-install-module."
+                  (cons "install" #'gemini-companion-install-module)))
+        (gemini-companion-native-missing
+         (list 'problem
+               (format "The native module cannot be used: %s."
+                       (gemini-companion-ui-error-text error))
+               "Correct that name, or remove it to let Emacs find the module."))))))
+
+(defun gemini-companion-doctor-check--companion (case)
+  "Check the companion of this Emacs, and whether the CLI in CASE is connected."
+  (cond
+   (noninteractive nil)
+   ((not (gemini-companion-bridge-running-p))
+    (list 'problem "The companion is off in this Emacs."
+          "Switch it on: M-x gemini-companion-mode; then start the CLI."
+          (cons "switch on" (lambda () (gemini-companion-mode 1)))))
+   ((not (gemini-companion-bridge-token (gemini-companion-doctor-check-case-agent case)))
+    (list 'problem
+          (format "%s is not served: it is not in `gemini-companion-agents', or not used here."
+                  (gemini-companion-doctor-check-title case))
+          "Add it, or run it once; then switch the mode off and on."))
+   (t (list (unless (gemini-companion-doctor-check-case-remote case)
+              (list (gemini-companion-doctor-check--announcement)
+                    (gemini-companion-doctor-check--connection case)
+                    (gemini-companion-doctor-check--container)))
+            (when gemini-companion-context-paused
+              (list 'note "Context paused: clients see no open files, because the context is \
+paused."
+                    "Resume it: M-x gemini-companion-toggle-context."
+                    (cons "resume" #'gemini-companion-toggle-context)))))))
+
+(defun gemini-companion-doctor-check--announcement ()
+  "Check whether the discovery files of this Emacs are there and intact."
+  (let ((fault (gemini-companion-bridge-discovery-fault))
+        (button (gemini-companion-doctor-check--announce-button)))
+    (append
+     (mapcar (lambda (line)
+               (list 'problem (format "Clients cannot find this Emacs: %s." line)
+                     "Do what it says, then announce this Emacs again." button))
+             (and fault (split-string fault "\n" t)))
+     (mapcar (lambda (file)
+               (if (file-attributes file)
+                   (list 'problem
+                         (format "Something has changed %s since this Emacs wrote it." file)
+                         "Write it again, which Emacs does within a minute; then type /ide enable \
+in the CLI." button)
+                 (list 'problem
+                       (format "The discovery file %s of this Emacs is missing: it was deleted."
+                               file)
+                       "Write it again, which Emacs does within a minute, and restart the CLI."
+                       button)))
+             (gemini-companion-bridge-damaged-files)))))
+
+(defun gemini-companion-doctor-check--announce-button ()
+  "Return a button that writes the discovery files again, or nil.
+It is nil if the companion does not run."
+  (when (gemini-companion-bridge-running-p)
+    (cons "announce again"
+          (lambda ()
+            (gemini-companion-bridge-set-roots (gemini-companion-workspace-roots))))))
+
+(defun gemini-companion-doctor-check--connection (case)
+  "Check whether the CLI in CASE, if it runs, is connected."
+  (when-let* ((process (gemini-companion-doctor-check-case-running case)))
+    (if (seq-some (pcase-lambda (`[,_ ,_ ,client ,_ ,stream ,_ ,_])
+                    (and client (eq stream 'open)
+                         (memq process (gemini-companion-cli-run-ancestry client))))
+                  (gemini-companion-bridge-sessions))
+        (list 'fine (format "The CLI, process %d, is connected." process))
+      (list 'problem
+            (format "The CLI, process %d, is not connected: it looks for an editor only when it \
+starts." process)
+            "Type /ide enable in it; if it says that the editor is not supported, restart it."))))
+
+(defun gemini-companion-doctor-check--container ()
+  "Check whether CLIs in the container of this Emacs look for it there.
+Those that it starts do, because it tells them."
+  (when (and (gemini-companion-agent-container-p)
+             (not (gemini-companion-agent-same-host-p
+                   (gemini-companion-agent-environment-before))))
+    (list 'note
+          "This is a container.  A CLI that a program other than this Emacs starts in here \
+looks for its editor on the machine around it."
+          "Start it by M-x gemini-companion-run, or with REMOTE_CONTAINERS=true in its \
+environment, which M-x gemini-companion-copy-environment also copies."
+          (cons "copy" #'gemini-companion-copy-environment))))
+
+;;;; Checks of the CLI's environment
+
+(defun gemini-companion-doctor-check--environment (case)
+  "Check whether the environment in CASE keeps the CLI from its editor."
+  (let* ((environment (gemini-companion-doctor-check-case-environment case))
+         (get (lambda (name) (gemini-companion-agent-getenv name environment)))
+         (headless (seq-find (lambda (name) (equal (funcall get name) "true"))
+                             '("CI" "GITHUB_ACTIONS")))
+         (host (gemini-companion-cli-search-host environment))
+         (proxy (seq-find get '("http_proxy" "HTTP_PROXY" "all_proxy" "ALL_PROXY")))
+         (direct (or (funcall get "no_proxy") (funcall get "NO_PROXY") "")))
+    (list
+     (when (gemini-companion-doctor-check-case-guessed case)
+       (list 'note "This system does not reveal the environment of that terminal: \
+this report is for the environment of Emacs."))
+     (when headless
+       (list 'problem
+             (format "%s=true: the CLI runs without its user interface, and never connects."
+                     headless)
+             (format "Start it with that variable unset: env -u %s %s" headless
+                     (gemini-companion-cli-run-program
+                      (gemini-companion-doctor-check-case-agent case)))))
+     (unless (equal host "127.0.0.1")
+       (list 'problem
+             (format "This is a container, in which the CLI connects to %s, and not to this Emacs."
+                     host)
+             "Start it with REMOTE_CONTAINERS=true in its environment: it then stays in the \
+container."))
+     (when (and proxy (not (equal direct "*"))
+                (not (member "127.0.0.1" (split-string direct "[, ]+" t))))
+       (list 'note
+             (format "There is a proxy (%s), and NO_PROXY does not name 127.0.0.1: some versions \
+of the CLI and other clients look for this Emacs through the proxy." proxy)
+             "Start it with NO_PROXY=127.0.0.1,localhost in its environment, or by \
+M-x gemini-companion-run, which takes care of that.")))))
+
+(defun gemini-companion-doctor-check--sandbox (case)
+  "Check whether the CLI in CASE runs itself in a container."
+  (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment settings) case)
+               (variable (gemini-companion-agent-getenv "GEMINI_SANDBOX" environment))
+               (setting (gemini-companion-cli-search-setting settings '(tools sandbox))))
+    (when (if variable (not (equal variable "false"))
+            (and setting (not (member (car setting) '(nil :json-false "")))))
+      (list 'note
+            (format "The CLI runs itself in a sandbox (%s), and perhaps cannot reach this Emacs."
+                    (if variable "GEMINI_SANDBOX" (format "tools.sandbox in %s" (cdr setting))))
+            (format "If it does not connect, start it without: %s --sandbox=false"
+                    (gemini-companion-cli-run-program agent))))))
+
+;;;; Checks of the CLI's settings
+
+(defun gemini-companion-doctor-check--settings (case)
+  "Check whether the settings in CASE keep the CLI from connecting."
+  (pcase (seq-find (pcase-lambda (`(,_ ,_ . ,content)) (stringp content))
+                   (gemini-companion-doctor-check-case-settings case))
+    (`(,_ ,file . ,fault)
+     (list 'problem
+           (format "The CLI does not start: its settings Cannot read %s (%s)." file fault)
+           "Correct that file."
+           (cons "open" (lambda () (find-file-other-window file)))))
+    (_ (list (gemini-companion-doctor-check--ide-mode case)
+             (gemini-companion-doctor-check--trust case)))))
+
+(defun gemini-companion-doctor-check--ide-mode (case)
+  "Check whether the CLI in CASE looks for an editor at all."
+  (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent directory environment settings)
+                case)
+               (enabled (gemini-companion-client-ide-mode agent directory environment settings))
+               (user (gemini-companion-agent-settings-file agent environment))
+               (file (or (cdr enabled) user))
+               (text (format "IDE mode is off: ide.enabled is %s in %s."
+                             (if enabled "false" "not set") file)))
+    (cond
+     ((not file) nil)                   ; it is not known where the settings are
+     ((eq (car enabled) t) (list 'fine (format "IDE mode is on in %s." file)))
+     (t
+      (list
+       (if (equal (expand-file-name file) user)
+           (list 'problem text
+                 "Type M-x gemini-companion-setup to set it, and restart the CLI; or type \
+/ide enable in the CLI once, and restart it."
+                 (cons "put it there" (lambda ()
+                                        (gemini-companion-doctor-check--set-up agent environment))))
+         (list 'problem
+               text "Make it true there, because that file takes precedence, and restart the CLI."
+               (cons "open" (lambda () (find-file-other-window file)))))
+       (unless (eq t (car (gemini-companion-cli-search-setting settings '(ide hasSeenNudge))))
+         (list 'note "The CLI will ask whether to connect Emacs; its \"Yes\" runs /ide install, \
+which cannot work."
+               "Answer \"No (esc)\", then type /ide enable.")))))))
+
+(defun gemini-companion-doctor-check--set-up (agent environment)
+  "Let AGENT with ENVIRONMENT connect when it starts."
+  (condition-case problem
+      (message "%s" (gemini-companion-setup-do agent environment))
+    (gemini-companion-setup-unusable
+     (user-error "%s" (gemini-companion-ui-error-text problem)))))
+
+(defun gemini-companion-doctor-check--trust (case)
+  "Check whether the CLI in CASE trusts its directory."
+  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent directory environment settings)
+               case))
+    (pcase (gemini-companion-cli-search-trust agent directory environment settings)
+      ('no (list 'note "The CLI does not trust this directory: it connects, but ignores \
+settings, tools and environment of the project."
+                 "Type /permissions in the CLI to trust it."))
+      ('asks (list 'note "The CLI will ask whether you trust this directory.")))))
+
+;;;; Checks of the search for an editor
+
+(defun gemini-companion-doctor-check--search (case)
+  "Check which discovery file the CLI in CASE takes."
+  (pcase-let (((cl-struct gemini-companion-cli-search-search directory files chosen)
+               (gemini-companion-doctor-check-case-search case)))
+    (list (mapcar #'gemini-companion-doctor-check--file files)
+          (cond (chosen (gemini-companion-doctor-check--chosen case chosen))
+                (files (list 'problem (format "No usable file in %s." directory)
+                             "See what this report says about each."
+                             (gemini-companion-doctor-check--announce-button)))
+                (t (gemini-companion-doctor-check--directory case directory))))))
+
+(defun gemini-companion-doctor-check-roots (file)
+  "Return the roots in the discovery FILE, as text."
+  (string-join (or (gemini-companion-cli-search-roots file) '("none")) ", "))
+
+(defun gemini-companion-doctor-check-own-p (file)
+  "Return non-nil if the discovery FILE is one of this Emacs."
+  (and (gemini-companion-bridge-running-p)
+       (member (file-truename (gemini-companion-cli-search-file-name file))
+               (mapcar #'file-truename (gemini-companion-bridge-discovery-files)))))
+
+(defun gemini-companion-doctor-check--file (file)
+  "Check whether clients can use the discovery FILE."
+  (when-let* ((fault (gemini-companion-cli-search-file-fault file)))
+    (let* ((name (gemini-companion-cli-search-file-name file))
+           (own (gemini-companion-doctor-check-own-p file)))
+      (list (if own 'problem 'note)
+            (format "%s %s: clients ignore it." name fault)
+            (cond ((string-search "another user" fault)
+                   (format "If you may, remove it: rm %s" (shell-quote-argument name)))
+                  (own "Announce this Emacs again."))
+            (and own (gemini-companion-doctor-check--announce-button))))))
+
+(defun gemini-companion-doctor-check--directory (case directory)
+  "Check why there is no discovery file in DIRECTORY, where the CLI in CASE looks."
+  (let* ((agent (gemini-companion-doctor-check-case-agent case))
+         (own (and (gemini-companion-bridge-running-p)
+                   (gemini-companion-agent-directories agent)))
+         (text (format "The CLI looks in %s, but this Emacs announces itself in %s: "
+                       directory (string-join own ", "))))
+    (pcase (gemini-companion-agent-get agent :directory)
+      ((guard (or (not own) (member (file-truename directory) (mapcar #'file-truename own))))
+       (list 'problem (format "There is no discovery file in %s." directory)
+             (if own "Announce this Emacs again."
+               "Switch the companion on in Emacs, M-x gemini-companion-mode, before the CLI \
+is started.")
+             (gemini-companion-doctor-check--announce-button)))
+      (`(home ,variable . ,_)
+       (list 'problem (concat text variable " differs.")
+             (format "Start both with the same %s." variable)))
+      (`(temporary ,name)
+       (let ((temporary (string-remove-suffix (concat "/" name) directory)))
+         (list 'problem (concat text "their temporary directories (TMPDIR) differ.")
+               (format "Add %s to `gemini-companion-temporary-directories', or start both with \
+the same TMPDIR." temporary)
+               (cons "add, restart"
+                     (lambda ()
+                       (customize-set-variable
+                        'gemini-companion-temporary-directories
+                        (cons temporary gemini-companion-temporary-directories))
+                       (gemini-companion-mode -1)
+                       (gemini-companion-mode 1)
+                       (message "To save this: M-x customize-save-customized")))))))))
+
+(defun gemini-companion-doctor-check--chosen (case chosen)
+  "Check whether CHOSEN, which the CLI in CASE takes, leads it to an Emacs."
+  (let ((name (gemini-companion-cli-search-file-name chosen)))
+    (cond
+     ((not (gemini-companion-cli-search-ide chosen))
+      (list 'problem
+            (format "The CLI uses %s, which lacks \"ideInfo\", and says that it does not support \
+this editor." name)
+            "Update the companion that wrote it, or delete the file if nobody needs it."
+            (gemini-companion-doctor-check--delete-button name)))
+     ((not (gemini-companion-cli-search-file-fits chosen))
+      (gemini-companion-doctor-check--describe-mismatch case chosen))
+     ((gemini-companion-doctor-check-own-p chosen)
+      (list 'fine (format "A CLI that you start here uses this Emacs's file, %s." name)))
+     (t (gemini-companion-doctor-check--describe-other case chosen)))))
+
+(defun gemini-companion-doctor-check--describe-mismatch (case chosen)
+  "Return the finding that no root in CHOSEN has the directory in CASE."
+  (let* ((directory (directory-file-name (gemini-companion-doctor-check-case-directory case)))
+         (real (directory-file-name (gemini-companion-cli-search-real-directory directory)))
+         (ide (gemini-companion-cli-search-ide chosen)))
+    (list 'problem (format "%s%s is in no workspace root that %s announces (%s): \
+the CLI says \"Directory mismatch\"."
+                           directory
+                           (if (equal real directory) "" (format ", which is a link to %s," real))
+                           (if (equal (car ide) "emacs") "Emacs" (cdr ide))
+                           (gemini-companion-doctor-check-roots chosen))
+          (format "Visit a file of that project in Emacs, or add %s to \
+`gemini-companion-workspace-roots'." real)
+          (and (gemini-companion-bridge-running-p)
+               (cons "add" (lambda ()
+                             (customize-set-variable 'gemini-companion-workspace-roots
+                                                     (cons real gemini-companion-workspace-roots))
+                             (gemini-companion-workspace-announce)))))))
+
+(defun gemini-companion-doctor-check--describe-other (case chosen)
+  "Return the finding that the CLI in CASE takes CHOSEN, of another editor."
+  (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment search) case)
+               (name (gemini-companion-cli-search-file-name chosen))
+               (process (gemini-companion-cli-search-file-process chosen))
+               (editor (format "%s, process %s" (cdr (gemini-companion-cli-search-ide chosen))
+                               process))
+               (reason (gemini-companion-cli-search-reason agent search environment)))
+    (cond
+     ((gemini-companion-cli-search-elsewhere-p chosen)
+      (list 'problem
+            (format "The CLI takes %s, and not this Emacs (%s).  That file comes from another \
+container (PID namespace), or from before a reboot: nothing here can tell whether its Emacs is \
+alive." name reason)
+            "If that Emacs is gone, delete the file; else give each of the two a TMPDIR of its own."
+            (gemini-companion-doctor-check--delete-button name)))
+     ((not (gemini-companion-cli-search-file-alive chosen))
+      (list 'problem (format "The CLI takes %s, whose process %s is dead (%s): it fails, and tries \
+no other file." name process reason)
+            "Delete that file, and restart the CLI."
+            (gemini-companion-doctor-check--delete-button name)))
+     ((not (gemini-companion-bridge-running-p))
+      (list 'fine (format "A CLI that you start here uses %s, of %s." name editor)))
+     (t (list 'problem
+              (format "The CLI uses %s, of %s, and not this Emacs (%s)." name editor reason)
+              "Start it by M-x gemini-companion-run, or give its terminal the variables \
+that M-x gemini-companion-copy-environment copies."
+              (cons "copy" #'gemini-companion-copy-environment))))))
+
+(defun gemini-companion-doctor-check--delete-button (file)
+  "Return a button that deletes FILE, after a question."
+  (cons "delete" (lambda ()
+                   (when (y-or-n-p (format "Delete %s? " file))
+                     (delete-file file)))))
+
+;;;; Checks of the tools for the model
+
+(defun gemini-companion-doctor-check--tools (case)
+  "Check whether the model of the CLI in CASE can use the tools of Emacs."
+  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent environment) case)
+              (button (cons "enable" #'gemini-companion-tools-enable)))
+    (when (gemini-companion-agent-get agent :extension)
+      (pcase (gemini-companion-tool-extension-state agent environment)
+        ('nil (if (gemini-companion-tool-extension-declined-p)
+                  (list 'fine "The model has no tools of Emacs: you declined them.")
+                (list 'note "The model cannot use the tools of Emacs."
+                      "To let it, type M-x gemini-companion-tools-enable, and restart the CLI."
+                      button)))
+        ((and (pred stringp) reason)
+         (list 'note (format "The model cannot use Emacs's tools: %s." reason)))
+        (state
+         (list
+          (if (eq state 'stale)
+              (list 'note
+                    "The files of the tools are not as this version of the package writes them."
+                    "Write them again: M-x gemini-companion-tools-enable." button)
+            (list 'fine "The model can use the tools of Emacs."))
+          (unless (gemini-companion-doctor-check-find-program case "node")
+            (list 'problem
+                  "There is no program `node' on PATH: the CLI cannot call the tools of Emacs."
+                  "Put Node's directory on PATH, or remove the tools, \
+M-x gemini-companion-tools-disable."))))))))
+
+;;;; Checks of another machine
+
+;; What they report is known already: only the probe asks the machine.
+
+(defun gemini-companion-doctor-check-connection (case)
+  "Return the connection to the machine of CASE, or nil."
+  (and (featurep 'gemini-companion-host-connection)
+       (gemini-companion-host-connection-of-directory
+        (gemini-companion-doctor-check-case-directory case))))
+
+(defun gemini-companion-doctor-check--machine (case)
+  "Check whether the machine of CASE is connected."
+  (when (gemini-companion-bridge-running-p)
+    (let* ((directory (gemini-companion-doctor-check-case-directory case))
+           (connection (gemini-companion-doctor-check-connection case))
+           (button (cons "connect" (lambda () (gemini-companion-connect directory)))))
+      (pcase (and connection (gemini-companion-host-connection-state connection))
+        ('nil (list 'problem "The host of this directory is not connected."
+                    "Connect it: M-x gemini-companion-connect." button))
+        ('ready (gemini-companion-doctor-check--connected connection directory button))
+        ('connecting (list 'note "This machine is being connected." "Wait, and look again."))
+        (_ (pcase-let ((`(,text . ,remedy) (gemini-companion-host-connection-diagnosis connection)))
+             (list 'problem (concat text ".") (and remedy (concat remedy ".")) button)))))))
+
+(defun gemini-companion-doctor-check--connected (connection directory button)
+  "Check CONNECTION, which is ready, for a CLI in DIRECTORY; BUTTON connects that."
+  (let ((name (gemini-companion-host-connection-name connection))
+        (local (file-name-as-directory (file-local-name directory))))
+    (list
+     (list 'fine
+           (format "%s is %s." name (gemini-companion-host-connection-describe-state connection)))
+     (mapcar (lambda (warning)
+               (list 'note (format "%s warns: %s" name warning)))
+             (gemini-companion-host-connection-warnings connection))
+     (unless (gemini-companion-host-roots-of (gemini-companion-host-connection-host connection)
+                                             local)
+       (list 'problem (format "%s is in no workspace root of %s." local name)
+             "Make it one: M-x gemini-companion-connect." button))
+     (unless (gemini-companion-host-connection-sessions connection)
+       (list 'note (format "No CLI on %s is connected." name)
+             "Start one: M-x gemini-companion-run.  One that ran before the machine was connected \
+must be restarted; in a newer one, type /ide enable.")))))
+
+(provide 'gemini-companion-doctor-check)
+;;; gemini-companion-doctor-check.el ends here

@@ -1,0 +1,579 @@
+;;; gemini-companion-history-list.el --- The list of decided changes -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Lists the changes that were decided, grouped by the prompts that they came after.  Each can be
+;; shown again and, if its client has made it, undone.
+;;
+;; This file writes to the user's files, after asking: to undo a change, it restores the contents
+;; that the file had before, and it can write an accepted text that the client did not write.  A
+;; file on a host is read and written through Tramp, for which the user waits.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'diff-mode)
+(require 'seq)
+(require 'subr-x)
+(require 'tabulated-list)
+(require 'gemini-companion-file)
+(require 'gemini-companion-history)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review-buffer)
+(require 'gemini-companion-review)
+(require 'gemini-companion-review-list)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-write)
+
+;;;; The list
+
+(defconst gemini-companion-history-list--outcomes
+  '((accepted . "accepted")
+    (rejected . "rejected")
+    (accepted-there . "accepted in CLI")
+    (rejected-there . "rejected in CLI")
+    (closed . "in the CLI")
+    (unwritten . "not written")
+    (cancelled . "cancelled")
+    (unreviewed . "unreviewed")
+    (withdrawn . "withdrawn")
+    (undone . "undone"))
+  "Alist of outcomes and what the history calls them.")
+
+(defconst gemini-companion-history-list--buffer "*gemini history*"
+  "Name of the buffer with the history.")
+
+(defvar gemini-companion-history-list-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'gemini-companion-history-list-show)
+    (define-key map (kbd "u") #'gemini-companion-history-list-undo)
+    (define-key map (kbd "U") #'gemini-companion-history-list-undo-prompt)
+    (define-key map (kbd "w") #'gemini-companion-history-list-write)
+    (define-key map [mouse-2] #'gemini-companion-history-list-show)
+    map)
+  "Keymap of `gemini-companion-history-list-mode'.")
+
+(define-derived-mode gemini-companion-history-list-mode tabulated-list-mode "Gemini-History"
+  "Major mode for the history of changes.
+
+\\{gemini-companion-history-list-mode-map}"
+  :interactive nil
+  (gemini-companion-ui-keep-keys 'gemini-companion-history-list-mode)
+  (setq gemini-companion-review-list-columns
+        `(("Time" ,(gemini-companion-review-list-by-time #'gemini-companion-history-time))
+          ("Outcome" t)
+          ("File" t)
+          ("Client" t)
+          ("Change" nil))
+        gemini-companion-review-list-entries-function #'gemini-companion-history-list--entries
+        gemini-companion-review-list-keys-function #'gemini-companion-history-list--keys
+        tabulated-list-printer #'gemini-companion-history-list--print-entry)
+  (gemini-companion-review-list-set-up))
+
+;;;###autoload
+(defun gemini-companion-history-list ()
+  "List the changes that were decided, newest first.
+You can show them again, and undo them."
+  (interactive)
+  (gemini-companion-review-list-pop-to gemini-companion-history-list--buffer
+                                       #'gemini-companion-history-list-mode))
+
+(defun gemini-companion-history-list--entries ()
+  "Return the decided changes for `tabulated-list-entries'."
+  (mapcar (lambda (entry)
+            (list entry
+                  (vector (gemini-companion-history-list--time
+                           (gemini-companion-history-time entry))
+                          (gemini-companion-history-list--outcome entry)
+                          (gemini-companion-review-list-link
+                           entry (gemini-companion-history-path entry)
+                           (gemini-companion-history-host entry) "show before and after")
+                          (gemini-companion-ui-one-line
+                           (gemini-companion-history-client entry))
+                          (gemini-companion-history-list--size entry))))
+          (gemini-companion-history-all)))
+
+(defun gemini-companion-history-list--print-entry (entry columns)
+  "Print the COLUMNS of ENTRY, preceded by its prompt if that is another one.
+The changes of a prompt are together only if the list is sorted by time."
+  (let ((prompt (gemini-companion-history-prompt entry))
+        (above (and (not (bobp)) (tabulated-list-get-id (1- (point))))))
+    (unless (or (eq prompt (gemini-companion-history-list--prompt above))
+                (not (member (car tabulated-list-sort-key) '(nil "Time"))))
+      (gemini-companion-history-list--print-prompt prompt)))
+  (tabulated-list-print-entry entry columns))
+
+(defun gemini-companion-history-list--print-prompt (prompt)
+  "Print PROMPT, which may be nil, as a heading."
+  (let ((line (if (not prompt) "Prompt unknown:"
+                (format "Prompt of %s: %s"
+                        (gemini-companion-history-list--time (cdr prompt))
+                        (gemini-companion-ui-one-line
+                         (replace-regexp-in-string "[[:space:]]+" " " (car prompt)))))))
+    (insert (propertize (concat (truncate-string-to-width
+                                 line (gemini-companion-review-list-width) nil nil t)
+                                "\n")
+                        'face (if prompt 'gemini-companion-heading 'shadow)
+                        'help-echo (car prompt)
+                        'tabulated-list-id prompt))))
+
+(defun gemini-companion-history-list--keys ()
+  "Return the keys that work on the current line of the history."
+  (let ((id (tabulated-list-get-id)))
+    `(,(unless (gemini-companion-history-all) "No change has been decided yet")
+      ,@(when (gemini-companion-history-entry-p id)
+          (cons '(gemini-companion-history-list-show . "before and after")
+                (gemini-companion-history-list--undo-keys id)))
+      ,@(when (gemini-companion-history-list--accepted
+               (gemini-companion-history-list--prompt id))
+          '((gemini-companion-history-list-undo-prompt . "undo the prompt's changes")))
+      (quit-window . "quit"))))
+
+(defun gemini-companion-history-list--undo-keys (entry)
+  "Return the keys that change the file of ENTRY."
+  (cond ((eq (gemini-companion-history-outcome entry) 'undone)
+         '((gemini-companion-history-list-undo . "make again")))
+        (t
+         (append (and (gemini-companion-history-made-p entry)
+                      '((gemini-companion-history-list-undo . "undo")))
+                 (and (gemini-companion-history-writable-p entry)
+                      '((gemini-companion-history-list-write . "write")))))))
+
+;;;; Entries and prompts
+
+(defvar-local gemini-companion-history-list--shown nil
+  "Entry of the change that this buffer shows.")
+
+(defun gemini-companion-history-list--entry ()
+  "Return the entry that the current buffer shows, or that of the current line."
+  (gemini-companion-review-list-go-to-click)
+  (or gemini-companion-history-list--shown
+      (let ((id (gemini-companion-review-list-at-point)))
+        (if (gemini-companion-history-entry-p id) id
+          (user-error "No change on this line")))))
+
+(defun gemini-companion-history-list--prompt (id)
+  "Return the prompt of ID, that of a line, or nil.
+ID is an entry or a prompt."
+  (if (gemini-companion-history-entry-p id)
+      (gemini-companion-history-prompt id)
+    id))
+
+(defun gemini-companion-history-list--accepted (prompt)
+  "Return the entries of accepted changes that came after PROMPT, newest first."
+  (and prompt
+       (seq-filter (lambda (entry)
+                     (and (eq (gemini-companion-history-prompt entry) prompt)
+                          (gemini-companion-history-made-p entry)))
+                   (gemini-companion-history-all))))
+
+(defun gemini-companion-history-list--time (time)
+  "Return TIME as text for the user, with the date unless that is today."
+  (format-time-string (if (equal (format-time-string "%F") (format-time-string "%F" time))
+                          "%T"
+                        "%m-%d %R")
+                      time))
+
+(defun gemini-companion-history-list--outcome (entry)
+  "Return the outcome of ENTRY as text for the user."
+  (alist-get (gemini-companion-history-outcome entry) gemini-companion-history-list--outcomes))
+
+(defun gemini-companion-history-list--fate (entry)
+  "Return what became of ENTRY, which was not made, to complete a sentence."
+  (if (eq (gemini-companion-history-outcome entry) 'closed)
+      "decided in the CLI just now, and it is not known yet how"
+    (gemini-companion-history-list--outcome entry)))
+
+(defun gemini-companion-history-list--size (entry)
+  "Return the size of the change of ENTRY."
+  (gemini-companion-review-list-cached
+   entry 'size
+   (lambda ()
+     (gemini-companion-review-list-size
+      (gemini-companion-change-of (gemini-companion-history-path entry)
+                                  (gemini-companion-history-before entry)
+                                  (gemini-companion-history-after entry))))))
+
+(defun gemini-companion-history-list--file (entry)
+  "Return the name of the file of ENTRY without its directory."
+  (gemini-companion-file-short-title (gemini-companion-history-path entry)
+                                     (gemini-companion-history-host entry)))
+
+;;;; Before and after
+
+(defconst gemini-companion-history-list--diff-buffer "*gemini change*"
+  "Name of the buffer that shows a change of the history.")
+
+(defvar gemini-companion-history-diff-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "n") #'diff-hunk-next)
+    (define-key map (kbd "p") #'diff-hunk-prev)
+    (define-key map (kbd "u") #'gemini-companion-history-list-undo)
+    (define-key map (kbd "w") #'gemini-companion-history-list-write)
+    map)
+  "Keymap of `gemini-companion-history-diff-mode'.")
+
+(define-derived-mode gemini-companion-history-diff-mode special-mode "Gemini-Change"
+  "Major mode for a change in the history.
+It highlights diffs like Diff mode, but has none of the commands that edit
+files, and reads no files for their syntax.
+
+\\{gemini-companion-history-diff-mode-map}"
+  :interactive nil
+  (gemini-companion-ui-keep-keys 'gemini-companion-history-diff-mode)
+  (setq-local font-lock-defaults diff-font-lock-defaults
+              diff-font-lock-syntax nil
+              diff-font-lock-prettify nil
+              diff-refine nil
+              face-remapping-alist gemini-companion-review-buffer-diff-faces
+              bidi-inhibit-bpa t))
+
+(defun gemini-companion-history-list-show (entry)
+  "Show the change of ENTRY, by default on the current line, as a diff."
+  (interactive (list (gemini-companion-history-list--entry))
+               gemini-companion-history-list-mode)
+  (let ((text (gemini-companion-history-list--diff entry)))
+    (gemini-companion-ui-pop-to gemini-companion-history-list--diff-buffer)
+    (gemini-companion-history-diff-mode)
+    (setq gemini-companion-history-list--shown entry)
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert text)
+      (set-buffer-modified-p nil)
+      (goto-char (point-min)))
+    (gemini-companion-heavy-fontify)
+    (gemini-companion-history-list--show-header)))
+
+(defun gemini-companion-history-list--diff (entry)
+  "Return a diff of the change of ENTRY."
+  (let* ((path (gemini-companion-history-path entry))
+         (name (gemini-companion-ui-one-line path))
+         (before (gemini-companion-history-before entry))
+         (after (gemini-companion-history-after entry))
+         (hunks (gemini-companion-change-diff
+                 (if (stringp before) (gemini-companion-change-decode path before after) "")
+                 after)))
+    (if (string-empty-p hunks)
+        "No line differs.\n"
+      (format "--- %s\t%s\n+++ %s\tafter\n%s" name
+              (if before "before" "no file before") name hunks))))
+
+(defun gemini-companion-history-list--show-header ()
+  "Show keys, and the outcome of the change, in the current buffer's header line."
+  (let ((entry gemini-companion-history-list--shown))
+    (setq header-line-format
+          (gemini-companion-review-list-header
+           `(,@(gemini-companion-history-list--undo-keys entry)
+             (diff-hunk-next . "next")
+             (diff-hunk-prev . "previous")
+             (quit-window . "quit")
+             ,(format "%s, %s, %s, %s"
+                      (gemini-companion-history-list--file entry)
+                      (gemini-companion-history-list--outcome entry)
+                      (gemini-companion-history-list--time (gemini-companion-history-time entry))
+                      (gemini-companion-ui-one-line
+                       (gemini-companion-history-client entry))))))))
+
+;;;; Undo
+
+(defun gemini-companion-history-list-undo (entry)
+  "Undo the change of ENTRY, on the current line or in this buffer; ask first.
+This restores the file's previous contents.  If the change has already been
+undone, make it again."
+  (interactive (list (gemini-companion-history-list--entry))
+               gemini-companion-history-list-mode gemini-companion-history-diff-mode)
+  (let* ((undone (eq (gemini-companion-history-outcome entry) 'undone))
+         (bytes (if undone
+                    (cdr (gemini-companion-history-undone entry))
+                  (gemini-companion-history-before entry)))
+         (current (gemini-companion-history-list--read entry)))
+    (when-let* ((fault (gemini-companion-history-list--undo-fault entry bytes current)))
+      (user-error "%s" fault))
+    (gemini-companion-history-list--ask
+     (gemini-companion-history-list--question entry bytes current))
+    (gemini-companion-history-list--replace entry current bytes)
+    (if undone
+        (gemini-companion-history-note-redone entry)
+      (gemini-companion-history-note-undone entry current))
+    (gemini-companion-history-list--finish entry (if undone "made again" "undone"))))
+
+(defun gemini-companion-history-list--read (entry)
+  "Return the bytes that the file of ENTRY contains now, even on a host.
+The value is nil if there is no file, `unreadable' if it cannot be read, and
+`moved' if its name leads to another file by now."
+  (gemini-companion-history-list--access
+   entry
+   (lambda (path)
+     ;; A program may have replaced a directory by a link, to have another file written.
+     (cond ((gemini-companion-history-moved-p entry) 'moved)
+           ((not (file-exists-p path)) nil)
+           ((not (gemini-companion-history-host entry))
+            (or (gemini-companion-file-read path) 'unreadable))
+           ((file-regular-p path) (gemini-companion-file-read-as-named path))
+           (t 'unreadable)))))
+
+(defun gemini-companion-history-list--fault (entry current)
+  "Return why the file of ENTRY cannot be written, or nil.
+CURRENT is the value of `gemini-companion-history-list--read'."
+  (let ((file (gemini-companion-history-list--file entry)))
+    (pcase current
+      ('unreadable (format "Cannot read %s" file))
+      ('moved (format "%s now leads to another file" file)))))
+
+(defun gemini-companion-history-list--access (entry function)
+  "Return the value of FUNCTION, called with the name of the file of ENTRY.
+Only on a host that name has a handler, that of Tramp."
+  (let ((path (gemini-companion-history-path entry))
+        (host (gemini-companion-history-host entry)))
+    (if (not host)
+        (let ((file-name-handler-alist nil)) (funcall function path))
+      (require 'tramp)
+      (let ((file-name-handler-alist (seq-filter (lambda (handler)
+                                                   (eq (cdr handler) 'tramp-file-name-handler))
+                                                 file-name-handler-alist)))
+        ;; The client has chosen the name.
+        (unless (and (equal (file-remote-p path) (file-remote-p (concat host "/")))
+                     (equal (file-local-name path) (string-remove-prefix host path)))
+          (user-error "Emacs has no name for %s"
+                      (gemini-companion-history-list--file entry)))
+        (funcall function path)))))
+
+(defun gemini-companion-history-list--undo-fault (entry bytes current)
+  "Return why the file of ENTRY cannot or need not get BYTES, or nil.
+CURRENT is the value of `gemini-companion-history-list--read'."
+  (let ((file (gemini-companion-history-list--file entry))
+        (outcome (gemini-companion-history-outcome entry)))
+    (cond ((not (or (eq outcome 'undone) (gemini-companion-history-made-p entry)))
+           (format "Nothing to undo: the change to %s was %s" file
+                   (gemini-companion-history-list--fate entry)))
+          ((eq bytes 'unreadable)
+           (format "The previous contents of %s are not known" file))
+          ((gemini-companion-history-list--fault entry current))
+          ((not (equal current bytes)) nil)
+          ((eq outcome 'undone)
+           (format "%s is already as it was before the undo" file))
+          (t (format "%s is already as it was before the change" file)))))
+
+(defun gemini-companion-history-list--ask (question)
+  "Signal a `user-error' unless the user says yes to QUESTION."
+  (unless (y-or-n-p question)
+    (user-error "Left as it is")))
+
+(defun gemini-companion-history-list--question (entry bytes current)
+  "Return the question before the file of ENTRY gets BYTES in place of CURRENT."
+  (let ((file (gemini-companion-history-list--file entry)))
+    (concat (cond ((not current)
+                   (format "%s is gone.  " file))
+                  ((not (gemini-companion-history-list--unchanged-p entry current))
+                   (format "%s has changed since then; you would lose later changes, too.  " file)))
+            (pcase (gemini-companion-history-outcome entry)
+              ('undone (format "Make the change to %s again" file))
+              ('unreviewed (gemini-companion-history-list--unreviewed-question
+                            entry bytes current))
+              (_ (format "Undo the change to %s" file)))
+            (if bytes "? " ", which deletes the file? "))))
+
+(defun gemini-companion-history-list--unreviewed-question (entry bytes current)
+  "Return a question about the undo of ENTRY, of which a client has told.
+BYTES and CURRENT are those of `gemini-companion-history-list--question'."
+  (let* ((file (gemini-companion-history-list--file entry))
+         (path (gemini-companion-history-path entry))
+         (text (gemini-companion-change-decode path (or bytes "")
+                                               (gemini-companion-history-after entry)))
+         (change (gemini-companion-change-of path current text)))
+    (format "Only the CLI knows what %s contained before.  Undo the change, %s"
+            file (gemini-companion-change-size change))))
+
+(defun gemini-companion-history-list--unchanged-p (entry bytes)
+  "Return non-nil if BYTES are the result of the change of ENTRY, or of its undo."
+  (if (eq (gemini-companion-history-outcome entry) 'undone)
+      (equal bytes (gemini-companion-history-before entry))
+    ;; The client may have kept the line ends, the byte order mark and the coding system.
+    (let* ((path (gemini-companion-history-path entry))
+           (after (gemini-companion-history-after entry))
+           (wanted (gemini-companion-file-plain after)))
+      (seq-some (lambda (text) (equal (gemini-companion-file-plain text) wanted))
+                (list (decode-coding-string bytes 'utf-8-unix)
+                      (gemini-companion-change-decode path bytes after))))))
+
+(defun gemini-companion-history-list--replace (entry current bytes)
+  "Write BYTES to the file of ENTRY if it still contains CURRENT."
+  (unless (equal (gemini-companion-history-list--read entry) current)
+    (user-error "%s has just been written; left as it is"
+                (gemini-companion-history-list--file entry)))
+  (gemini-companion-history-list--access
+   entry
+   (lambda (path)
+     (gemini-companion-file-write-as-named path bytes)
+     (when (gemini-companion-history-host entry)
+       ;; Its buffer takes it from there.
+       (gemini-companion-file-note
+        path bytes (format-time-string "written by Emacs at %s.%N")
+        (and bytes (time-convert (file-attribute-modification-time (file-attributes path))
+                                 'integer)))))))
+
+(defun gemini-companion-history-list--finish (entry done)
+  "Update buffers after the change of ENTRY was DONE, a word, and tell the user."
+  (let ((rest (gemini-companion-history-list--revert entry done)))
+    (gemini-companion-history-list--refresh)
+    (message "Change to %s %s%s" (gemini-companion-history-list--file entry) done rest)))
+
+(defun gemini-companion-history-list--revert (entry done)
+  "Log that the change of ENTRY was DONE, a word, and revert its buffer.
+Return how the buffer still differs from the file, as text for the user."
+  (let ((path (gemini-companion-history-path entry)))
+    (gemini-companion-log-add "change to %s %s" path done)
+    (let ((buffer (gemini-companion-write-revert-now path)))
+      (cond ((not buffer) "")
+            ((buffer-modified-p buffer)
+             (format "; unsaved edits in %s are kept" (buffer-name buffer)))
+            (t (format "; could not update the buffer %s" (buffer-name buffer)))))))
+
+(defun gemini-companion-history-list--refresh ()
+  "Update the buffers that show the history, or a change of it."
+  (when-let* ((list (get-buffer gemini-companion-history-list--buffer)))
+    (with-current-buffer list
+      (gemini-companion-review-list-print)))
+  (when-let* ((diff (get-buffer gemini-companion-history-list--diff-buffer)))
+    (with-current-buffer diff
+      (gemini-companion-history-list--show-header))))
+
+;;;; Undoing all changes of a prompt
+
+(cl-defstruct (gemini-companion-history-list--step
+               (:constructor gemini-companion-history-list--make-step)
+               (:copier nil))
+  "The undo of one of several changes."
+  (entry nil :documentation "The change.")
+  (current nil :documentation "Bytes that its file contains when it is undone.")
+  (fault nil :documentation "Why it cannot be undone, or nil."))
+
+(defun gemini-companion-history-list-undo-prompt (prompt)
+  "Undo all accepted changes that PROMPT, on the current line, led to.
+First list them, with those that cannot be undone, and ask."
+  (interactive (list (or (gemini-companion-history-list--prompt
+                          (gemini-companion-review-list-at-point))
+                         (user-error "The prompt that led to this change is unknown")))
+               gemini-companion-history-list-mode)
+  (let* ((plan (gemini-companion-history-list--plan
+                (or (gemini-companion-history-list--accepted prompt)
+                    (user-error "Nothing to undo: you accepted no change of this prompt"))))
+         (steps (seq-remove #'gemini-companion-history-list--step-fault plan))
+         (faults (delq nil (mapcar #'gemini-companion-history-list--step-fault plan))))
+    (unless steps
+      (user-error "%s" (string-join faults "; ")))
+    (gemini-companion-history-list--ask-plan steps faults)
+    (gemini-companion-history-list--run-plan steps faults)))
+
+(defun gemini-companion-history-list--plan (entries)
+  "Return the steps to undo the changes ENTRIES, which are sorted newest first."
+  (let ((known nil) (kept nil))
+    (mapcar
+     (lambda (entry)
+       (let* ((path (gemini-companion-history-path entry))
+              (before (gemini-companion-history-before entry))
+              (current (if-let* ((now (assoc path known))) (cdr now)
+                         (gemini-companion-history-list--read entry)))
+              (fault (if (member path kept)
+                         (format "A later change to %s stays"
+                                 (gemini-companion-history-list--file entry))
+                       (gemini-companion-history-list--undo-fault entry before current))))
+         (cond ((not fault) (push (cons path before) known))
+               ((or (eq before 'unreadable) (memq current '(unreadable moved)))
+                (push path kept)))
+         (gemini-companion-history-list--make-step :entry entry :current current :fault fault)))
+     entries)))
+
+(defun gemini-companion-history-list--ask-plan (steps faults)
+  "Show STEPS and FAULTS, those of other steps, and ask whether to run STEPS."
+  (with-current-buffer-window "*gemini undo*"
+      '((display-buffer-below-selected) (window-height . fit-window-to-buffer))
+      (lambda (window _)
+        (unwind-protect
+            (gemini-companion-history-list--ask
+             (format "Undo %s? " (gemini-companion-history-list--count steps)))
+          (when (window-live-p window)
+            (quit-restore-window window 'kill))))
+    (insert "This will be undone:\n")
+    (dolist (step steps)
+      (insert "  " (gemini-companion-history-list--describe-step step) "\n"))
+    (when faults
+      (insert "This is left alone:\n")
+      (dolist (fault faults)
+        (insert "  " fault "\n")))))
+
+(defun gemini-companion-history-list--describe-step (step)
+  "Return what STEP will do, as text for the user."
+  (let* ((entry (gemini-companion-history-list--step-entry step))
+         (current (gemini-companion-history-list--step-current step)))
+    (concat (gemini-companion-review-list-file entry (gemini-companion-history-path entry)
+                                               (gemini-companion-history-host entry))
+            "  " (gemini-companion-history-list--size entry)
+            (unless (gemini-companion-history-before entry) ", the file is deleted")
+            (cond ((not current) ", is gone by now")
+                  ((not (gemini-companion-history-list--unchanged-p entry current))
+                   ", has changed since then: you lose later changes, too")))))
+
+(defun gemini-companion-history-list--run-plan (steps faults)
+  "Run each of STEPS whose file has not changed, and report it with FAULTS."
+  (let ((done nil) (rest ""))
+    (dolist (step steps)
+      (let ((entry (gemini-companion-history-list--step-entry step))
+            (current (gemini-companion-history-list--step-current step)))
+        (condition-case error
+            (progn
+              (gemini-companion-history-list--replace
+               entry current (gemini-companion-history-before entry))
+              (gemini-companion-history-note-undone entry current)
+              (push step done)
+              (setq rest (concat rest (gemini-companion-history-list--revert entry "undone"))))
+          (error (push (gemini-companion-ui-error-text error) faults)))))
+    (gemini-companion-history-list--refresh)
+    (message "%s undone%s%s" (gemini-companion-history-list--count done) rest
+             (mapconcat (lambda (fault) (concat "; " fault)) faults ""))))
+
+(defun gemini-companion-history-list--count (steps)
+  "Return the number of STEPS, as text for the user."
+  (format (ngettext "%d change" "%d changes" (length steps)) (length steps)))
+
+;;;; Writing an accepted change
+
+(defun gemini-companion-history-list-write (entry)
+  "Write the text of ENTRY, on the current line or in this buffer, to its file.
+Ask first.  Use this if the client did not write a change that you accepted,
+or wrote it without your edits."
+  (interactive (list (gemini-companion-history-list--entry))
+               gemini-companion-history-list-mode gemini-companion-history-diff-mode)
+  (let ((current (gemini-companion-history-list--read entry)))
+    (gemini-companion-history-list--check-write entry current)
+    (gemini-companion-history-list--ask
+     (format (if current
+                 "Write the text of this change to %s, in place of what is there? "
+               "Write the text of this change to %s? ")
+             (gemini-companion-history-list--file entry)))
+    (gemini-companion-history-list--replace
+     entry current
+     (gemini-companion-file-encode (gemini-companion-history-after entry)
+                                   (gemini-companion-history-before entry)))
+    (gemini-companion-history-list--finish entry "written")))
+
+(defun gemini-companion-history-list--check-write (entry current)
+  "Signal a `user-error' if the text of ENTRY cannot or need not be written.
+CURRENT is the value of `gemini-companion-history-list--read'."
+  (let ((file (gemini-companion-history-list--file entry))
+        (outcome (gemini-companion-history-outcome entry)))
+    (cond ((not (memq outcome '(accepted accepted-there unwritten unreviewed)))
+           (user-error "Nothing to write: the change to %s was %s" file
+                       (gemini-companion-history-list--fate entry)))
+          ((gemini-companion-history-list--fault entry current)
+           (user-error "%s" (gemini-companion-history-list--fault entry current)))
+          ((and (stringp current)
+                (gemini-companion-file-text-p current (gemini-companion-history-after entry)))
+           (user-error "%s already has this text" file)))))
+
+(provide 'gemini-companion-history-list)
+;;; gemini-companion-history-list.el ends here

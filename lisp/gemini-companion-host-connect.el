@@ -1,0 +1,184 @@
+;;; gemini-companion-host-connect.el --- Connecting other machines -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The commands that connect a host, after one question for each, and end the connection.  What a
+;; connection is, and how it is made, is in `gemini-companion-host-connection.el'.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'project)
+(require 'seq)
+(require 'subr-x)
+(require 'tramp)
+(require 'gemini-companion-answer)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-host-connection)
+(require 'gemini-companion-host)
+(require 'gemini-companion-host-ssh)
+(require 'gemini-companion-ui)
+
+(declare-function gemini-companion-mode "gemini-companion")
+
+;;;; Commands
+
+;;;###autoload
+(defun gemini-companion-connect (directory)
+  "Let clients on the host of DIRECTORY, a remote name, connect to this Emacs.
+If the current directory is remote, use that; otherwise, or with a prefix
+argument, prompt for a host, such as /ssh:build:.  The project of DIRECTORY
+becomes a workspace root, or your home directory there if DIRECTORY names
+none.
+
+Emacs asks for your consent once for each host.  It connects with ssh, which
+must not need to ask for a password, and connects again when the connection
+breaks.  \\[gemini-companion-disconnect] ends the connection, and so does
+turning `gemini-companion-mode' off."
+  (interactive (list (gemini-companion-host-connect--read)))
+  ;; Before Tramp is asked for the project.
+  (gemini-companion-host-ssh-hops directory)
+  (let* ((connection
+          (gemini-companion-host-connect-to (gemini-companion-host-connect--root directory)))
+         (name (gemini-companion-host-connection-name connection)))
+    (unless (eq (gemini-companion-host-connection-state connection) 'ready)
+      (gemini-companion-ui-message connection "Connecting to %s..." name))
+    (gemini-companion-host-connection-when-ready
+     connection
+     (lambda (fault)
+       (cond ((null fault)
+              (gemini-companion-ui-message connection "Connected to %s: a CLI that \
+starts there now finds this Emacs" name))
+             ((eq (gemini-companion-host-connection-state connection) 'failed)
+              (gemini-companion-ui-message connection "%s" fault)))))))
+
+;;;###autoload
+(defun gemini-companion-disconnect (name)
+  "End the connection to the host with NAME.
+Clients there no longer find this Emacs, and their open changes end."
+  (interactive
+   (list (let ((names (mapcar #'gemini-companion-host-connection-name
+                              (gemini-companion-host-connection-all))))
+           (cond ((null names) (user-error "No host is connected"))
+                 ((cdr names) (completing-read "Disconnect: " names nil t))
+                 (t (car names))))))
+  (let ((connection (or (seq-find (lambda (connection)
+                                    (equal (gemini-companion-host-connection-name connection) name))
+                                  (gemini-companion-host-connection-all))
+                        (user-error "%s is not connected" name))))
+    (gemini-companion-host-connection-close connection)
+    (gemini-companion-host-remove (gemini-companion-host-connection-host connection))
+    (message "%s is disconnected" name)))
+
+(defun gemini-companion-host-connect--root (directory)
+  "Return the root of the project in DIRECTORY, a remote name.
+If it names only a host, return it as it is."
+  ;; Newer versions of Tramp leave out the hosts on the way in what `file-remote-p' returns.
+  (if (string-empty-p (file-local-name directory))
+      directory
+    (let ((project (project-current nil directory)))
+      (expand-file-name (if project (project-root project) directory)))))
+
+;;;; Reading a host
+
+(defun gemini-companion-host-connect--read ()
+  "Return the current directory if it is remote, or a host that the user enters."
+  (if (and (not current-prefix-arg) (file-remote-p default-directory))
+      default-directory
+    (gemini-companion-host-connect--parse
+     (completing-read "Connect to: " (gemini-companion-host-connect--candidates)))))
+
+(defun gemini-companion-host-connect--parse (text)
+  "Return the remote name that TEXT, which a user has entered, stands for."
+  (let ((text (string-trim text)))
+    (cond ((string-empty-p text) (user-error "Enter a host"))
+          ((file-remote-p text) text)
+          ((string-search "/" text) (user-error "%s is not remote" text))
+          (t (format "/ssh:%s:" text)))))
+
+(defun gemini-companion-host-connect--candidates ()
+  "Return the remote names of known hosts, without asking any of them."
+  (delete-dups
+   (append
+    (cl-loop for buffer in (buffer-list)
+             for directory = (buffer-local-value 'default-directory buffer)
+             if (member (file-remote-p directory 'method) gemini-companion-host-ssh-methods)
+             collect (file-remote-p directory))
+    (mapcar (lambda (name) (format "/ssh:%s:" (string-replace "|" "|ssh:" name)))
+            (append (gemini-companion-host-connect--allowed)
+                    (gemini-companion-host-connect--known-hosts))))))
+
+(defun gemini-companion-host-connect--allowed ()
+  "Return the names of the hosts for which the user has given consent."
+  (cl-loop for answer in (gemini-companion-answer-all)
+           when (pcase answer (`((connect . ,(and (pred stringp) name)) . always) name))
+           collect it))
+
+(defun gemini-companion-host-connect--known-hosts ()
+  "Return the hosts that ssh and Tramp know, as USER@HOST or HOST."
+  (cl-loop for (function file) in (tramp-get-completion-function "ssh")
+           ;; Some sources of passwords ask for one.
+           unless (eq function 'tramp-parse-auth-sources)
+           nconc (cl-loop for (user host) in (ignore-errors (funcall function file))
+                          if host collect (if user (concat user "@" host) host))))
+
+;;;; Connecting
+
+(defun gemini-companion-host-connect-to (directory)
+  "Connect to the host of DIRECTORY, a remote name, which becomes a root there.
+Ask for the user's consent if it was not given.  Return the
+`gemini-companion-host-connection', which need not be ready."
+  (let* ((hops (gemini-companion-host-ssh-hops directory))
+         (prefix (gemini-companion-host-connect--prefix-of directory))
+         (name (gemini-companion-host-ssh-name hops))
+         (method (file-remote-p prefix 'method)))
+    (gemini-companion-host-connect--ask name)
+    (unless (bound-and-true-p gemini-companion-mode)
+      (gemini-companion-mode 1))
+    (unless (gemini-companion-bridge-running-p)
+      (user-error "Gemini companion is still starting; try again shortly"))
+    (let* ((host (gemini-companion-host-add prefix))
+           (connection (or (gemini-companion-host-connection-of-host host)
+                           (gemini-companion-host-connection-add
+                            host (if (equal method "ssh") name (concat method ":" name)) hops))))
+      (gemini-companion-host-connection-add-root connection (file-local-name directory))
+      (when (memq (gemini-companion-host-connection-state connection) '(new lost))
+        (gemini-companion-host-connection-start connection))
+      connection)))
+
+(defun gemini-companion-host-connect--prefix-of (directory)
+  "Return the prefix of DIRECTORY, a remote name, once that is expanded."
+  ;; Without a directory Tramp would ask for the home directory.
+  (file-remote-p (expand-file-name (concat (file-remote-p directory) "/"))))
+
+(defun gemini-companion-host-connect--ask (name)
+  "Ask for the user's consent to connect the host NAME, unless it was given.
+Signal a `user-error' if the user does not consent."
+  (unless (member name (gemini-companion-host-connect--allowed))
+    (unless (y-or-n-p (format "Anyone with root on %s can see which of its files are open here, \
+point and selection, and propose changes.  Connect? " name))
+      (user-error "%s is not connected" name))
+    (gemini-companion-answer-set (cons 'connect name) 'always)))
+
+;;;; Reports
+
+(defun gemini-companion-host-connect-describe ()
+  "Return lines that describe the connections, for the user.
+Each is (CONNECTION . LINE)."
+  (mapcar
+   (lambda (connection)
+     (let ((sessions (length (gemini-companion-host-connection-sessions connection)))
+           (roots (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
+       (cons connection
+             (concat (gemini-companion-host-connection-name connection) ": "
+                     (gemini-companion-host-connection-describe-state connection)
+                     (format (ngettext ", %d session" ", %d sessions" sessions) sessions)
+                     (and roots (concat ", " (string-join roots ", ")))))))
+   (gemini-companion-host-connection-all)))
+
+(provide 'gemini-companion-host-connect)
+;;; gemini-companion-host-connect.el ends here

@@ -1,0 +1,564 @@
+;;; gemini-companion-review-buffer.el --- The buffers of a review -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The buffers in which a review is shown: the proposal, which the user may edit, and those that it
+;; is compared with.  They visit no files, run no hooks of major modes, and read no local variables.
+;; Their header lines show what the change is, and which keys decide it.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'gemini-companion-review-comment)
+(require 'gemini-companion-review-commands)
+(require 'gemini-companion-review-turn)
+(require 'gemini-companion-file)
+(require 'gemini-companion-heavy)
+(require 'gemini-companion-host)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review)
+(require 'gemini-companion-ui)
+
+(defvar major-mode-remap-alist) ; Emacs 29
+(defvar untrusted-content) ; Emacs 30
+(defvar warning-suppress-log-types)
+
+;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-review-buffer)
+(defcustom gemini-companion-modal-modes
+  '((evil-mode . evil-local-mode)
+    (meow-global-mode . meow-mode)
+    (modalka-global-mode . modalka-mode)
+    (boon-mode . boon-local-mode)
+    (god-global-mode . god-local-mode))
+  "Modal editing modes to enable in the buffers of changes, too.
+Each element is a pair: the variable of a global minor mode, and the
+function that enables it in a buffer.  The hooks that usually do this do not
+run in these buffers, so letters would go into the proposed text.  Viper is
+not included, because enabling it may change the text."
+  :type '(alist :key-type (symbol :tag "Variable of the global mode")
+                :value-type (function :tag "Function for a buffer"))
+  :group 'gemini-companion-review
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defvar-local gemini-companion-review-buffer--header nil
+  "The function that returns the header line of this buffer, given the review.")
+(put 'gemini-companion-review-buffer--header 'permanent-local t)
+
+;;;; Faces
+
+;; Those of Diff mode look purple and teal in dark terminals of 256 colors.  There, these are colors
+;; that such terminals have: the darkest green is too bright for most text on it, so where no
+;; difference is selected the text is colored instead.
+
+;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-review-buffer)
+(defface gemini-companion-removed
+  '((((min-colors 257) (background dark)) :background "#3a1c1c" :extend t)
+    (((min-colors 257)) :background "#ffeaea" :extend t)
+    (((min-colors 88) (background dark)) :background "#262626" :foreground "#ff8787" :extend t)
+    (((min-colors 88)) :background "#ffd7d7" :extend t)
+    (t :foreground "red"))
+  "Face for text that accepting the change removes."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defface gemini-companion-added
+  '((((min-colors 257) (background dark)) :background "#1a331a" :extend t)
+    (((min-colors 257)) :background "#e8f8e8" :extend t)
+    (((min-colors 88) (background dark)) :background "#262626" :foreground "#87d787" :extend t)
+    (((min-colors 88)) :background "#d7ffd7" :extend t)
+    (t :foreground "green"))
+  "Face for text that accepting the change adds."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defface gemini-companion-removed-current
+  '((((min-colors 257) (background dark)) :background "#6a2a2a" :extend t)
+    (((min-colors 257)) :background "#ffcccc" :extend t)
+    (((min-colors 88) (background dark)) :background "#5f0000" :extend t)
+    (((min-colors 88)) :background "#ffafaf" :extend t)
+    (t :inverse-video t :foreground "red"))
+  "Face for text that the current difference removes."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defface gemini-companion-added-current
+  '((((min-colors 257) (background dark)) :background "#24552a" :extend t)
+    (((min-colors 257)) :background "#bfeebf" :extend t)
+    (((min-colors 88) (background dark)) :background "#005f00" :extend t)
+    (((min-colors 88)) :background "#afffaf" :extend t)
+    (t :inverse-video t :foreground "green"))
+  "Face for text that the current difference adds."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defface gemini-companion-removed-word
+  '((((min-colors 257) (background dark)) :background "#963838")
+    (((min-colors 257)) :background "#ff9f9f")
+    (((min-colors 88) (background dark)) :background "#af0000" :foreground "white" :weight bold)
+    (((min-colors 88)) :background "#ff8787" :weight bold)
+    (t :inherit gemini-companion-removed-current :weight bold :underline t))
+  "Face for words that accepting the change removes."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defface gemini-companion-added-word
+  '((((min-colors 257) (background dark)) :background "#30753a")
+    (((min-colors 257)) :background "#86d986")
+    (((min-colors 88) (background dark)) :background "#008700" :foreground "white" :weight bold)
+    (((min-colors 88)) :background "#87ff5f" :weight bold)
+    (t :inherit gemini-companion-added-current :weight bold :underline t))
+  "Face for words that accepting the change adds."
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defconst gemini-companion-review-buffer-diff-faces
+  '((diff-removed gemini-companion-removed)
+    (diff-added gemini-companion-added)
+    (diff-indicator-removed gemini-companion-removed)
+    (diff-indicator-added gemini-companion-added)
+    (diff-refine-removed gemini-companion-removed-word)
+    (diff-refine-added gemini-companion-added-word))
+  "Value of `face-remapping-alist' for a buffer that shows a diff.")
+
+(defvar gemini-companion-review-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'gemini-companion-accept)
+    (define-key map (kbd "C-c C-a") #'gemini-companion-accept-all)
+    (define-key map (kbd "C-c C-k") #'gemini-companion-reject)
+    (define-key map (kbd "C-c C-e") #'gemini-companion-review-merge)
+    (define-key map (kbd "C-c C-t") #'gemini-companion-review-three-way)
+    (define-key map (kbd "C-c C-v") #'gemini-companion-review-other-view)
+    (define-key map (kbd "C-c ;") #'gemini-companion-review-comment)
+    (define-key map [remap save-buffer] #'gemini-companion-review-buffer-save)
+    map)
+  "Keys in the buffers of a review.")
+
+(define-minor-mode gemini-companion-review-mode
+  "Keys to decide the change that this buffer belongs to."
+  :interactive nil
+  :keymap gemini-companion-review-mode-map)
+
+(defvar-local gemini-companion-review-buffer-save-function nil
+  "Function that `gemini-companion-review-buffer-save' calls here, or nil.")
+
+(defun gemini-companion-review-buffer-save ()
+  "Explain that the client, not you, writes the file.
+While you edit the proposed text in the window of the file, go back to the
+change."
+  (interactive nil gemini-companion-review-mode)
+  (if gemini-companion-review-buffer-save-function
+      (funcall gemini-companion-review-buffer-save-function)
+    (message "%s" (substitute-command-keys
+                   (format "\\<gemini-companion-review-mode-map>%s writes the file when you \
+accept: \\[gemini-companion-accept]"
+                           (gemini-companion-review-agent-title
+                            gemini-companion-review-of-buffer))))))
+
+;;;; The proposal
+
+(defun gemini-companion-review-buffer-buffer (review)
+  "Return the buffer with the proposal of REVIEW; make it if needed."
+  (let ((buffer (gemini-companion-review-proposal review)))
+    (if (buffer-live-p buffer)
+        buffer
+      (setq buffer (gemini-companion-review-buffer-make-buffer review "proposal"))
+      (with-current-buffer buffer
+        (gemini-companion-review-buffer--fill
+         review #'gemini-companion-review-buffer--proposal-header
+         (gemini-companion-review-text review))
+        ;; Undoing the insertion would leave the buffer empty.
+        (setq buffer-undo-list nil)
+        (add-hook 'kill-buffer-hook #'gemini-companion-review-buffer--keep nil t))
+      (gemini-companion-review-set-proposal review buffer)
+      (gemini-companion-review-comment-restore review)
+      buffer)))
+
+(defun gemini-companion-review-buffer--keep ()
+  "Save the text of the proposal in the current buffer, which is being killed.
+Save the comments, too."
+  (gemini-companion-review-current-text gemini-companion-review-of-buffer)
+  (gemini-companion-review-comment-save gemini-companion-review-of-buffer))
+
+(defun gemini-companion-review-buffer--proposal-header (review)
+  "Return the header line for the proposal of REVIEW."
+  (gemini-companion-review-buffer-header
+   review "Proposal"
+   `((gemini-companion-accept "accepts")
+     (gemini-companion-reject "rejects")
+     (gemini-companion-accept-all "accepts all")
+     ,@(cond ((gemini-companion-review-with-base review)
+              '((gemini-companion-review-three-way "shows two texts")))
+             ;; Else all texts would be two.
+             ((gemini-companion-review-conflict review)
+              '((gemini-companion-review-three-way "shows all texts")))))))
+
+(defun gemini-companion-review-buffer-set-header (header)
+  "Set the header line of the current buffer, a proposal.
+HEADER is as in `gemini-companion-review-buffer-set-up', or nil for the usual
+one."
+  (setq gemini-companion-review-buffer--header
+        (or header #'gemini-companion-review-buffer--proposal-header)))
+
+;;;; What it is compared with
+
+(defun gemini-companion-review-buffer-file-p (review)
+  "Return non-nil if the file of REVIEW exists."
+  (gemini-companion-file-exists-p (gemini-companion-review-path review)))
+
+(defun gemini-companion-review-buffer-file-buffer (review)
+  "Return a new buffer with the file of REVIEW as the user has it now.
+If REVIEW is shown three-way, that is the text of the buffer that visits
+the file and has unsaved edits, if there is one.  Otherwise it is what is
+on disk."
+  (let ((visiting (gemini-companion-review-visiting review)))
+    (apply #'gemini-companion-review-buffer--read-only review "current"
+           (cond ((and visiting (buffer-modified-p visiting)
+                       (gemini-companion-review-with-base review))
+                  (list "Your unsaved buffer" (gemini-companion-review-text-of-buffer visiting)))
+                 ((gemini-companion-review-buffer-file-p review)
+                  (let ((bytes (gemini-companion-review-bytes review)))
+                    (unless (stringp bytes)
+                      (error "It is too large, or no longer a file that Emacs can read"))
+                    (list "On disk" (gemini-companion-review-text-of-file review bytes))))
+                 (t '("No file yet" ""))))))
+
+(defun gemini-companion-review-buffer-base-buffer (review)
+  "Return a new buffer with the text from which REVIEW was made."
+  (gemini-companion-review-buffer--read-only
+   review "base" "When proposed"
+   (if-let* ((bytes (gemini-companion-review-base review)))
+       (gemini-companion-review-text-of-file review bytes)
+     "")))
+
+(defun gemini-companion-review-buffer-text (buffer)
+  "Return the text of BUFFER, one of a review."
+  (let ((review (buffer-local-value 'gemini-companion-review-of-buffer buffer)))
+    (if (eq buffer (gemini-companion-review-proposal review))
+        (gemini-companion-review-current-text review)
+      (gemini-companion-review-text-of-buffer buffer))))
+
+(defun gemini-companion-review-buffer-positions (buffer regions slot)
+  "Return a list of where REGIONS start and end in BUFFER, as conses.
+SLOT is where each of REGIONS, see `gemini-companion-change-regions', has
+the lines of BUFFER."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char (point-min))
+        (let* ((line 0)
+               (cache-long-scans nil)   ; as in `gemini-companion-ui-line-start'
+               (position (lambda (target)
+                           (forward-line (- target line))
+                           (setq line target)
+                           (point))))
+          (cl-loop for region across regions
+                   collect (cons (funcall position (aref region slot))
+                                 (funcall position (aref region (1+ slot))))))))))
+
+(defun gemini-companion-review-buffer--read-only (review part title text)
+  "Return a new read-only buffer of REVIEW, which contains TEXT.
+PART is for its name, and TITLE for its header line."
+  (let ((buffer (gemini-companion-review-buffer-make-buffer review part)))
+    (with-current-buffer buffer
+      (condition-case error
+          (gemini-companion-review-buffer--fill
+           review
+           (lambda (review)
+             (gemini-companion-review-buffer--fit
+              `((0 . ,title) ,(gemini-companion-review-buffer--path review))))
+           text)
+        ((error quit)
+         (kill-buffer buffer)
+         (signal (car error) (cdr error))))
+      (setq buffer-read-only t))
+    buffer))
+
+;;;; Large texts
+
+(defconst gemini-companion-review-buffer--large 30000000
+  "Characters of both texts beyond which a review is prepared in steps.
+To show it all at once would take too long.")
+
+(defun gemini-companion-review-buffer-steps (review)
+  "Return functions to be called, one at a time, before REVIEW is shown.
+They do what takes long for large texts; the last one finds out how they
+differ."
+  (let ((bytes (gemini-companion-review-base review)))
+    (when (> (+ (length bytes) (length (gemini-companion-review-current-text review)))
+             gemini-companion-review-buffer--large)
+      (list (lambda () (gemini-companion-review-buffer-buffer review))
+            (lambda () (gemini-companion-review-text-of-file review bytes))
+            (lambda ()
+              (gemini-companion-review-call-once
+               review #'gemini-companion-change-regions
+               (gemini-companion-review-text-of-file review bytes)
+               (gemini-companion-review-current-text review)))))))
+
+;;;; Any buffer of a review
+
+(defun gemini-companion-review-buffer-make-buffer (review part)
+  "Return a new buffer named after PART and the file of REVIEW.
+Programs that are started in it run on this machine."
+  (let ((buffer (generate-new-buffer
+                 (format "*gemini %s: %s*" part
+                         (gemini-companion-review-project-path review)))))
+    (with-current-buffer buffer
+      (when (gemini-companion-host-remote-p default-directory)
+        (setq default-directory "~/")))
+    buffer))
+
+(defun gemini-companion-review-buffer--fill (review header text)
+  "Set up the current buffer, still empty, for REVIEW, and insert TEXT.
+HEADER is as in `gemini-companion-review-buffer-set-up'."
+  ;; Before the text is inserted, since some modes obey what it says.
+  (gemini-companion-review-buffer--set-major-mode (gemini-companion-review-path review))
+  ;; Those of CC mode may take seconds, or fail.
+  (let ((inhibit-modification-hooks t))
+    (insert text))
+  (when (gemini-companion-heavy-p)
+    (gemini-companion-review-buffer-set-mode #'fundamental-mode))
+  (gemini-companion-review-buffer--finish review header)
+  (set-buffer-modified-p nil)
+  (goto-char (point-min))
+  (gemini-companion-heavy-fontify-in-steps
+   (lambda ()
+     (gemini-companion-review-buffer-set-mode #'fundamental-mode)
+     (gemini-companion-review-buffer--finish review gemini-companion-review-buffer--header))))
+
+(defun gemini-companion-review-buffer--finish (review header)
+  "Set up the current buffer of REVIEW, which has its text and its major mode.
+HEADER is as in `gemini-companion-review-buffer-set-up'."
+  (gemini-companion-review-buffer-take-over-display review)
+  (gemini-companion-heavy-shorten-lines)
+  (gemini-companion-review-buffer-enable-modal-modes)
+  (gemini-companion-review-buffer-set-up review header))
+
+(defun gemini-companion-review-buffer-take-over-display (review)
+  "Show the text as the buffer that visits the file of REVIEW does, if any."
+  (when-let* ((visiting (gemini-companion-review-visiting review)))
+    (dolist (variable '(tab-width truncate-lines word-wrap display-line-numbers))
+      (set (make-local-variable variable) (buffer-local-value variable visiting)))))
+
+(defun gemini-companion-review-buffer-set-up (review header)
+  "Make the current buffer one of REVIEW, with its keys and a header line.
+HEADER is a function that returns the header line, given REVIEW."
+  (setq gemini-companion-review-of-buffer review
+        gemini-companion-review-buffer--header header)
+  (gemini-companion-review-buffer--enable-keys)
+  ;; The user may choose another major mode.
+  (add-hook 'after-change-major-mode-hook #'gemini-companion-review-buffer--enable-keys nil t))
+
+(defun gemini-companion-review-buffer--enable-keys ()
+  "Enable the header line and the keys of a review in the current buffer."
+  (setq header-line-format '(:eval (gemini-companion-review-buffer--header-line)))
+  ;; Emacs does not draw it again for each edit, but it says how many lines change.
+  (add-hook 'after-change-functions #'gemini-companion-review-buffer--note-edit nil t)
+  (setq-local bidi-inhibit-bpa t)
+  (gemini-companion-review-mode))
+(put 'gemini-companion-review-buffer--enable-keys 'permanent-local-hook t)
+
+(defun gemini-companion-review-buffer--note-edit (&rest _)
+  "Have the header line of the current buffer, which was edited, drawn again."
+  (force-mode-line-update))
+
+(defun gemini-companion-review-buffer--header-line ()
+  "Return the header line of the current buffer."
+  (let ((review gemini-companion-review-of-buffer))
+    (concat " " (string-replace
+                 "%" "%%"
+                 (if (gemini-companion-review-open-p review)
+                     (funcall gemini-companion-review-buffer--header review)
+                   (propertize (gemini-companion-review-reason review) 'face 'warning))))))
+
+;;;; Header lines
+
+;; A header line consists of pieces, each a cons (RANK . TEXT).  If the window is too narrow, those
+;; of the highest rank are omitted first, those of rank 0 never.  Of the file name, which has rank
+;; 2, only directories are omitted.
+
+(defun gemini-companion-review-buffer-header (review title keys)
+  "Return the header line for a buffer of REVIEW in the window being displayed.
+TITLE says what the buffer shows, as text or as a piece, or is nil.  KEYS
+are (COMMAND LABEL), the most important first."
+  (let ((change (gemini-companion-review-effect-change review))
+        (position (gemini-companion-review-position review))
+        (comments (gemini-companion-review-comment-count review)))
+    (gemini-companion-review-buffer--fit
+     `(,@(gemini-companion-review-buffer--remarks review)
+       ,@(and position `((1 . ,(format "%d of %d" (car position) (cdr position)))))
+       ,@(and title (list (if (consp title) title (cons 5 title))))
+       ,@(and (> comments 0)
+              `((1 . ,(format (ngettext "%d comment" "%d comments" comments) comments))))
+       ,(gemini-companion-review-buffer--path review)
+       (1 . ,(concat (if (gemini-companion-change-new change) "new file " "")
+                     (gemini-companion-change-size change)))
+       ,@(gemini-companion-review-buffer--keys review keys)))))
+
+(defun gemini-companion-review-buffer--keys (review keys)
+  "Return pieces with KEYS, (COMMAND LABEL), as they work where the user is.
+In a window that shows something else than REVIEW, these are the keys that
+accept it, reject it and lead to it.  The first two are always shown."
+  (let* ((selected (gemini-companion-ui-selected-buffer 'displaying))
+         (inside (eq review (buffer-local-value 'gemini-companion-review-of-buffer selected))))
+    (cl-loop for (command label) in (if inside keys
+                                      '((gemini-companion-accept "accepts")
+                                        (gemini-companion-reject "rejects")
+                                        (gemini-companion-review-next "goes there")))
+             for rank in '(0 0 3 4 6 7 8 9)
+             for key = (gemini-companion-ui-key-of command selected)
+             if (cond ((eq command 'gemini-companion-accept-all)
+                       (and key (gemini-companion-review-position review)))
+                      ;; What can only be typed as M-x is too long for more than one.
+                      (t (or key (eq command 'gemini-companion-accept))))
+             collect (cons rank (gemini-companion-ui-header-key
+                                 command label (or key (format "M-x %s" command)))))))
+
+(defun gemini-companion-review-buffer--remarks (review)
+  "Return pieces that warn about REVIEW, of which the first is always shown."
+  (append
+   (cl-loop for remark in (gemini-companion-review-effect-remarks review)
+            for rank = 0 then 3
+            collect (cons rank (propertize remark 'face 'warning)))
+   (when-let* (((gemini-companion-review-conflict review))
+               (key (gemini-companion-ui-key-of
+                     #'gemini-companion-review-merge
+                     (gemini-companion-ui-selected-buffer 'displaying))))
+     (list (cons 0 (gemini-companion-ui-header-key #'gemini-companion-review-merge
+                                                   "merges" key))))))
+
+(defun gemini-companion-review-buffer--path (review)
+  "Return the piece with the file name of REVIEW."
+  (cons 2
+        (propertize (gemini-companion-review-project-path review)
+                    'help-echo (gemini-companion-ui-one-line
+                                (gemini-companion-review-path review)))))
+
+(defun gemini-companion-review-buffer--fit (pieces)
+  "Return PIECES as one line, if possible no wider than the window."
+  (let (line excess rank)
+    (while (and (setq line (string-join (mapcar #'cdr pieces) "  ")
+                      ;; A space precedes it.
+                      excess (- (string-width line) (1- (window-width)))
+                      rank (apply #'max (mapcar #'car pieces)))
+                (> excess 0)
+                (> rank 0))
+      (let ((piece (assq rank pieces)))
+        (setq pieces (if (= rank 2)
+                         (cl-substitute
+                          (gemini-companion-review-buffer--shorten (cdr piece) excess) piece pieces)
+                       (remq piece pieces)))))
+    line))
+
+(defun gemini-companion-review-buffer--shorten (path excess)
+  "Return a piece with PATH shortened at the start by EXCESS columns.
+The file name without directories remains."
+  (let* ((width (string-width path))
+         (name (string-width (gemini-companion-file-nondirectory path)))
+         (kept (max name (- width excess 1))))
+    (cons 0 (concat (and (> kept name) "…")
+                    (truncate-string-to-width path width (- width kept))))))
+
+;;;; Major modes
+
+(defvar rng-nxml-auto-validate-flag)
+
+(defun gemini-companion-review-buffer--set-major-mode (path)
+  "Set the major mode of the current buffer, still empty, for the file PATH."
+  (condition-case error
+      (progn
+        (gemini-companion-review-buffer-set-mode
+         ;; Inside, since libraries may call modes when they are loaded.
+         (lambda () (funcall (gemini-companion-review-buffer--major-mode path))))
+        (gemini-companion-review-buffer--distrust))
+    (error
+     (gemini-companion-review-buffer-set-mode #'fundamental-mode)
+     (gemini-companion-log-add "the mode of %s: %s" path (error-message-string error)))))
+
+(defun gemini-companion-review-buffer--distrust ()
+  "Keep Emacs from running code in the text of the current buffer.
+Completion in Emacs Lisp expands macros; and the text would say which major
+modes are called, by options to fontify parts of it in these."
+  (dolist (option '(org-src-fontify-natively markdown-fontify-code-blocks-natively
+                                             adoc-fontify-code-blocks))
+    (set (make-local-variable option) nil))
+  (setq-local untrusted-content t)
+  (unless (fboundp 'trusted-content-p)
+    (remove-hook 'completion-at-point-functions #'elisp-completion-at-point t)))
+
+(defun gemini-companion-review-buffer-set-mode (function)
+  "Call FUNCTION, which sets the major mode of the current buffer.
+Run no hooks, which might start servers or let global minor modes change
+the text, and read no local variables, since a client wrote the text."
+  (let ((change-major-mode-hook nil)
+        (prog-mode-hook nil) ; `mhtml-mode' runs it itself
+        ;; Python mode says that it cannot guess the indentation, since there is no text yet.
+        (inhibit-message t)
+        ;; Some modes read those of the directory themselves.
+        (enable-local-variables nil)
+        ;; nXML mode would validate the text whenever Emacs is idle, which takes seconds.
+        (rng-nxml-auto-validate-flag nil))
+    ;; `delay-mode-hooks' would not do: some modes run the hooks of others anyway.
+    (cl-letf (((symbol-function 'run-mode-hooks) #'ignore))
+      (funcall function))))
+
+(defun gemini-companion-review-buffer-enable-modal-modes ()
+  "Enable the modes of `gemini-companion-modal-modes' in the current buffer."
+  (pcase-dolist (`(,global . ,local) gemini-companion-modal-modes)
+    (when (and (boundp global) (default-value global) (functionp local))
+      (gemini-companion-log-errors (format "%s" local)
+        (funcall local)))))
+
+(defun gemini-companion-review-buffer--major-mode (path)
+  "Return a major mode for text that the name of the file PATH suggests."
+  (let ((mode (let ((case-fold-search nil))
+                (assoc-default (gemini-companion-file-nondirectory path) auto-mode-alist
+                               #'string-match-p))))
+    (or (and mode (symbolp mode)
+             (or (gemini-companion-review-buffer--suitable
+                  (gemini-companion-review-buffer--remap mode))
+                 (gemini-companion-review-buffer--suitable mode)))
+        #'fundamental-mode)))
+
+(defun gemini-companion-review-buffer--remap (mode)
+  "Return the major mode that the user prefers to MODE, or MODE."
+  (cond ((fboundp 'major-mode-remap) (major-mode-remap mode)) ; Emacs 30
+        ((boundp 'major-mode-remap-alist) (alist-get mode major-mode-remap-alist mode))
+        (t mode)))
+
+(defun gemini-companion-review-buffer--suitable (mode)
+  "Return MODE, or its substitute, if that is for text and available.
+Otherwise return nil."
+  (when (and mode (symbolp mode) (fboundp mode))
+    ;; An alias says nothing of the mode's parents.
+    (while (symbolp (symbol-function mode))
+      (setq mode (symbol-function mode)))
+    (gemini-companion-log-errors (format "the mode %s" mode)
+      (let ((warning-suppress-log-types '((treesit)))) ; a grammar may be missing
+        (autoload-do-load (symbol-function mode) mode)
+        (cond
+         ;; Org's fontification calls any function that a text names.
+         ((provided-mode-derived-p mode 'org-mode) #'outline-mode)
+         ;; Others may do anything with a text.
+         ((and (seq-some (lambda (parent) (provided-mode-derived-p mode parent))
+                         '(prog-mode text-mode conf-mode))
+               (gemini-companion-review-buffer--grammar-p mode))
+          mode))))))
+
+(defun gemini-companion-review-buffer--grammar-p (mode)
+  "Return non-nil unless MODE needs a tree-sitter grammar that is missing.
+No variable says which one that is, so try MODE."
+  (or (not (string-suffix-p "-ts-mode" (symbol-name mode)))
+      (and (fboundp 'treesit-parser-list)
+           (with-temp-buffer
+             (gemini-companion-review-buffer-set-mode mode)
+             (treesit-parser-list)))))
+
+(provide 'gemini-companion-review-buffer)
+;;; gemini-companion-review-buffer.el ends here

@@ -1,0 +1,398 @@
+;;; gemini-companion-review-ediff.el --- A review in Ediff -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Shows a review in Ediff: the file as it is now in buffer A, read-only; the proposal in buffer B,
+;; editable; and, if wanted, the text from which it was made in buffer C.  Ediff's options are set
+;; for this session only.  The native module finds the differences, without files and within a
+;; limit of time; in the selected one, Ediff has the program diff find the words, if there is one.
+;; We arrange the windows ourselves, so that the window in which the user types can stay.
+
+;;; Code:
+
+(require 'diff-mode)
+(require 'ediff)
+(require 'gemini-companion-review-comment)
+(require 'gemini-companion-review-commands)
+(require 'gemini-companion-review-buffer)
+(require 'gemini-companion-review)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-review-window)
+
+(defconst gemini-companion-review-ediff--diff-options "--text"
+  "Options for diff and diff3, where Ediff itself calls them.
+They show all differences, even those that the user's own comparisons
+ignore, and treat a file with NUL characters as text.")
+
+(defconst gemini-companion-review-ediff--faces
+  '((A . ((ediff-even-diff-A . gemini-companion-removed)
+          (ediff-odd-diff-A . gemini-companion-removed)
+          (ediff-current-diff-A . gemini-companion-removed-current)
+          (ediff-fine-diff-A . gemini-companion-removed-word)))
+    (B . ((ediff-even-diff-B . gemini-companion-added)
+          (ediff-odd-diff-B . gemini-companion-added)
+          (ediff-current-diff-B . gemini-companion-added-current)
+          (ediff-fine-diff-B . gemini-companion-added-word))))
+  "Ediff's faces for differences, and their replacements.
+Ediff's own are gray on gray where a difference is not selected.")
+
+(defconst gemini-companion-review-ediff--commands
+  '((ediff-toggle-help . gemini-companion-review-ediff-show-keys)
+    (ediff-help-for-quick-help . gemini-companion-review-ediff-show-keys)
+    (ediff-documentation . gemini-companion-review-ediff-show-keys)
+    (ediff-suspend . gemini-companion-review-quit)
+    (ediff-toggle-wide-display . undefined)
+    (ediff-toggle-multiframe . undefined)
+    (ediff-swap-buffers . undefined)
+    (ediff-save-buffer . undefined)
+    (ediff-show-diff-output . undefined)
+    (ediff-show-registry . undefined)
+    (ediff-show-current-session-meta-buffer . undefined)
+    (ediff-submit-report . undefined))
+  "Alist of Ediff's commands and those that take their keys in the panel.
+Some of them take windows or frames of the user, or save a buffer that
+visits no file.")
+
+(cl-defstruct (gemini-companion-review-ediff--view
+               (:include gemini-companion-review-window)
+               (:constructor gemini-companion-review-ediff--make)
+               (:conc-name gemini-companion-review-ediff--)
+               (:copier nil))
+  "A review shown in Ediff."
+  (others nil :documentation "The read-only buffers A and, if there is one, C.")
+  (control nil :documentation "Ediff's control buffer.")
+  (turned nil :documentation "Non-nil if the user has changed whether windows are side by side.")
+  (offered nil :documentation "Non-nil if a difference is selected, but not by the user."))
+
+;;;; Starting Ediff
+
+;;;###autoload
+(defun gemini-companion-review-ediff-show (review focus)
+  "Show REVIEW in Ediff.  Return a function that takes it off the screen.
+FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  Show a
+new file alone, since there is nothing to compare it with."
+  (if (not (or (gemini-companion-review-buffer-file-p review)
+               (gemini-companion-review-with-base review)))
+      (gemini-companion-review-window-show-new-file review focus)
+    (let ((before (buffer-list)))
+      (condition-case error
+          (gemini-companion-review-window-show (gemini-companion-review-ediff--make :review review)
+                                               focus)
+        ((error quit)
+         (gemini-companion-review-ediff--kill-new before)
+         (signal (car error) (cdr error)))))))
+
+(put 'gemini-companion-review-ediff-show 'gemini-companion-steps
+     #'gemini-companion-review-buffer-steps)
+
+(cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-ediff--view))
+  "Start Ediff for VIEW."
+  (let ((review (gemini-companion-review-window-review view))
+        ;; Ediff reports its progress.
+        (inhibit-message t)
+        (message-log-max nil))
+    (push (gemini-companion-review-buffer-file-buffer review)
+          (gemini-companion-review-ediff--others view))
+    (when (gemini-companion-review-with-base review)
+      (cl-callf append (gemini-companion-review-ediff--others view)
+        (list (gemini-companion-review-buffer-base-buffer review))))
+    (gemini-companion-review-ediff--start view (gemini-companion-review-buffer-buffer review))
+    (gemini-companion-review-ediff--color view)
+    (gemini-companion-review-ediff--select-first view)))
+
+(defun gemini-companion-review-ediff--start (view proposal)
+  "Start an Ediff session that compares PROPOSAL with the other buffers of VIEW."
+  ;; Where the user is, the options may have buffer-local values.
+  (with-current-buffer proposal
+    (let ((ediff-before-setup-windows-hook (list (gemini-companion-review-ediff--arranger view)))
+          (ediff-prepare-buffer-hook (cons (gemini-companion-review-ediff--preparer view)
+                                           ediff-prepare-buffer-hook))
+          ;; These become local in the control buffer, so the session keeps them.
+          (ediff-window-setup-function #'ediff-setup-windows-plain)
+          (ediff-use-long-help-message nil)
+          (ediff-keep-variants t)
+          (ediff-actual-diff-options gemini-companion-review-ediff--diff-options)
+          (ediff-actual-diff3-options gemini-companion-review-ediff--diff-options)
+          ;; The proposal is there to be edited.
+          (ediff-make-buffers-readonly-at-startup nil)
+          (startup (list (lambda () (gemini-companion-review-ediff--set-up-control view)))))
+      ;; Not `ediff-buffers', which writes the texts to files for diff.
+      (pcase-let ((`(,current ,base) (gemini-companion-review-ediff--others view)))
+        (ediff-setup current "" proposal "" base (and base "") startup
+                     `((ediff-job-name . ,(if base 'ediff-buffers3 'ediff-buffers))))))))
+
+(defun gemini-companion-review-ediff--set-up-control (view)
+  "Set up the current buffer, the control buffer of the session, for VIEW."
+  (setq gemini-companion-review-of-buffer (gemini-companion-review-window-review view)
+        gemini-companion-review-comment-place-function
+        #'gemini-companion-review-ediff--comment-place)
+  (gemini-companion-ui-omit-line-numbers)
+  (setq-local ediff-actual-diff-options gemini-companion-review-ediff--diff-options
+              ediff-actual-diff3-options gemini-companion-review-ediff--diff-options)
+  (unless (executable-find ediff-diff-program)
+    (setq ediff-auto-refine 'off))
+  (add-hook 'ediff-before-setup-windows-hook (gemini-companion-review-ediff--arranger view) nil t)
+  (add-hook 'ediff-quit-hook #'gemini-companion-review-window-take-down-soon nil t)
+  (add-hook 'kill-buffer-hook #'gemini-companion-review-ediff--kill-helpers nil t)
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map (make-composed-keymap gemini-companion-review-mode-map
+                                                 (current-local-map)))
+    (define-key map (kbd "q") #'gemini-companion-review-quit)
+    (define-key map (kbd "e") #'gemini-companion-review-ediff-edit)
+    (pcase-dolist (`(,command . ,ours) gemini-companion-review-ediff--commands)
+      (define-key map (vector 'remap command) ours))
+    (define-key map [remap ediff-toggle-split] (gemini-companion-review-ediff--turner view))
+    (dolist (command '(ediff-copy-A-to-B ediff-copy-C-to-B))
+      (define-key map (vector 'remap command) (gemini-companion-review-ediff--copier view command)))
+    (use-local-map map)))
+
+(defun gemini-companion-review-ediff--comment-place (&rest _)
+  "Return where the selected difference is in the proposal.
+See `gemini-companion-review-comment-place-function'."
+  (unless (ediff-valid-difference-p)
+    (user-error "No difference is selected"))
+  (let ((start (ediff-get-diff-posn 'B 'beg)))
+    (with-current-buffer ediff-buffer-B
+      (let ((line (line-number-at-pos start t)))
+        (list (current-buffer) line line nil)))))
+
+(defun gemini-companion-review-ediff--help ()
+  "Return the text of the control panel, with keys that work where the user is."
+  (let ((inside (eq (gemini-companion-ui-selected-buffer) (current-buffer))))
+    (concat (and inside
+                 (format "n p move  %s takes back  " (if ediff-3way-job "ab" "a")))
+            (gemini-companion-ui-key #'gemini-companion-accept "accepts")
+            (when-let* ((key (gemini-companion-ui-key-of #'gemini-companion-reject)))
+              (format "  %s rejects" key))
+            (if inside "  e edits  ? help"
+              (when-let* ((key (gemini-companion-ui-key-of #'gemini-companion-review-next)))
+                (format "  %s goes there" key))))))
+
+(defun gemini-companion-review-ediff-show-keys ()
+  "Describe the keys of the control panel in the echo area."
+  (interactive nil ediff-mode)
+  (message "%s" (format "\
+n p      next, previous difference   %-2s       drop the difference
+v V      scroll                      |        side by side, or above each other
+e        edit the text               !        compare again, after an edit
+C-c C-c  accept                      C-c C-k  reject
+C-c C-a  accept all of the turn      C-c C-e  merge edits that are missing
+C-c ;    comment on the difference   C-c C-v  another view
+q        accept, reject or decide later"
+                        (if ediff-3way-job "ab" "a"))))
+
+(defun gemini-companion-review-ediff-edit ()
+  "Select the proposed text so that you can edit it."
+  (interactive nil ediff-mode)
+  (unless (window-live-p ediff-window-B)
+    (ediff-recenter 'no-rehighlight))
+  (select-window ediff-window-B)
+  (message "%s" (substitute-command-keys "Edit the proposed text; \\[gemini-companion-accept] \
+accepts it, \\[gemini-companion-review-next] goes back")))
+
+(defun gemini-companion-review-ediff--turner (view)
+  "Return a command that turns the windows of VIEW: side by side, or not."
+  (lambda ()
+    (interactive)
+    (cl-callf not (gemini-companion-review-ediff--turned view))
+    (setq ediff-window-config-saved "") ; have Ediff arrange the windows
+    (ediff-recenter)))
+
+(cl-defmethod gemini-companion-review-window-update-keys
+  ((view gemini-companion-review-ediff--view))
+  "Show keys in the panel of VIEW as they work in the selected window."
+  (with-current-buffer (gemini-companion-review-ediff--control view)
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert (gemini-companion-review-ediff--help))
+      (ediff-indent-help-message)
+      (set-buffer-modified-p nil))))
+
+(defun gemini-companion-review-ediff--copier (view command)
+  "Return a command for VIEW that calls COMMAND, one of Ediff's.
+COMMAND changes the proposal, and its letter is easily typed by mistake,
+so ask first unless the user has selected a difference."
+  (lambda (argument)
+    (interactive "P")
+    (when (or (not (gemini-companion-review-ediff--offered view))
+              argument
+              (y-or-n-p "Drop the current difference? "))
+      (setf (gemini-companion-review-ediff--offered view) nil)
+      (funcall command argument))))
+
+;;;; Comparing
+
+(defun gemini-companion-review-ediff--preparer (view)
+  "Return a function for a hook of Ediff that has the module compare in VIEW.
+Ediff runs the hook in each of the buffers, and does not say for which
+session, but buffer A knows that when the hook runs in buffer B."
+  (lambda ()
+    (dolist (control (buffer-local-value 'ediff-this-buffer-ediff-sessions
+                                         (car (gemini-companion-review-ediff--others view))))
+      (with-current-buffer control
+        (setq ediff-setup-diff-regions-function #'gemini-companion-review-ediff--compare)))))
+
+(defun gemini-companion-review-ediff--compare (&rest _files)
+  "Find the differences for the current buffer, the control buffer of a session."
+  (let* ((buffers (delq nil (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
+         (regions (apply #'gemini-companion-review-call-once
+                         (buffer-local-value 'gemini-companion-review-of-buffer ediff-buffer-B)
+                         #'gemini-companion-change-regions
+                         (mapcar #'gemini-companion-review-buffer-text buffers)))
+         (positions (cl-loop for buffer in buffers
+                             for slot from 0 by 2
+                             collect
+                             (gemini-companion-review-buffer-positions buffer regions slot))))
+    (ediff-convert-diffs-to-overlays
+     (cons 'points (apply #'cl-mapcar #'gemini-companion-review-ediff--difference
+                          (append regions nil) positions)))))
+
+(defun gemini-companion-review-ediff--difference (region a b &optional c)
+  "Return a difference as Ediff represents it.
+For REGION see `gemini-companion-change-regions'.  A, B and C are where it
+starts and ends in each buffer."
+  (vector (car a) (cdr a) (car b) (cdr b) (car c) (cdr c)
+          nil nil (and (aref region 6) (nth (aref region 6) '(A B C))) nil nil))
+
+;;;; Windows
+
+(cl-defmethod gemini-companion-review-window-buffers ((view gemini-companion-review-ediff--view))
+  "Return the control buffer of VIEW, and the buffers that are compared."
+  (cons (gemini-companion-review-ediff--control view)
+        (cons (gemini-companion-review-window-proposal view)
+              (gemini-companion-review-ediff--others view))))
+
+(defun gemini-companion-review-ediff--arranger (view)
+  "Return a function for a hook of Ediff that arranges the windows of VIEW.
+Ediff runs the hook in the control buffer, then checks whether its windows
+are as they should be, and leaves them alone.  To set
+`ediff-window-setup-function' would not do, since Ediff ignores that in a
+terminal."
+  (lambda ()
+    (unless (ediff-keep-window-config (current-buffer))
+      (gemini-companion-review-ediff--arrange view))))
+
+(defun gemini-companion-review-ediff--arrange (view)
+  "Display the buffers of the Ediff session of VIEW.
+The current buffer is its control buffer."
+  (let* ((control (setf (gemini-companion-review-ediff--control view) (current-buffer)))
+         (buffers (seq-filter #'buffer-live-p
+                              (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
+         (windows (condition-case nil
+                      (gemini-companion-review-ediff--display view control buffers)
+                    ;; Where the user wants it there is no room, as in a side window.
+                    (error (let ((display-buffer-alist nil))
+                             (gemini-companion-review-ediff--display view control buffers))))))
+    (gemini-companion-review-window-omit-mode-lines view (cdr windows))
+    (setq ediff-brief-help-message-function #'gemini-companion-review-ediff--help
+          ediff-multiframe nil
+          ediff-window-A (nth 1 windows)
+          ediff-window-B (nth 2 windows)
+          ediff-window-C (nth 3 windows))
+    (select-window (car windows))
+    (ediff-setup-control-buffer control)))
+
+(defun gemini-companion-review-ediff--display (view control buffers)
+  "Display CONTROL and BUFFERS of VIEW, and return their windows."
+  (let ((area (gemini-companion-review-window-display view (car buffers))))
+    (cons (gemini-companion-review-window-make
+           view (split-window area (- (max window-min-height 3)) 'below) control)
+          (gemini-companion-review-window-split view area buffers
+                                                (gemini-companion-review-ediff--turned view)))))
+
+(defun gemini-companion-review-ediff--color (view)
+  "Show what is removed and added in VIEW in different colors."
+  (with-current-buffer (gemini-companion-review-ediff--control view)
+    (pcase-dolist (`(,type . ,faces) gemini-companion-review-ediff--faces)
+      (with-current-buffer (ediff-get-buffer type)
+        (setq-local face-remapping-alist
+                    (append (mapcar (pcase-lambda (`(,face . ,other)) (list face other)) faces)
+                            (seq-remove (lambda (it) (assq (car it) faces))
+                                        face-remapping-alist)))))))
+
+(defun gemini-companion-review-ediff--select-first (view)
+  "Select the first difference in VIEW, and scroll the windows there."
+  (with-current-buffer (gemini-companion-review-ediff--control view)
+    (when (> ediff-number-of-differences 0)
+      (ediff-unselect-and-select-difference 0 nil 'no-recenter)
+      ;; That of the panel shows the state before.
+      (ediff-refresh-mode-lines)
+      (pcase-dolist (`(,type . ,window) `((A . ,ediff-window-A) (B . ,ediff-window-B)
+                                          (C . ,ediff-window-C)))
+        (when (window-live-p window)
+          (let ((start (ediff-get-diff-posn type 'beg 0)))
+            ;; Comparing the words has moved it.
+            (with-current-buffer (window-buffer window) (goto-char start))
+            (set-window-point window start)
+            (set-window-start window (gemini-companion-review-ediff--window-start window start)))))
+      (setf (gemini-companion-review-ediff--offered view) t)
+      (add-hook 'ediff-select-hook
+                (lambda () (setf (gemini-companion-review-ediff--offered view) nil))
+                nil t))))
+
+(defun gemini-companion-review-ediff--window-start (window position)
+  "Return where WINDOW should start to show POSITION well.
+That is the start of the buffer if POSITION is then in the upper half."
+  (with-current-buffer (window-buffer window)
+    (save-excursion
+      (goto-char position)
+      (forward-line (- (/ (window-body-height window) 2)))
+      (unless (bobp)
+        (goto-char position)
+        (forward-line -3))
+      (point))))
+
+;;;; Ending Ediff
+
+(cl-defmethod gemini-companion-review-window-clean-up ((view gemini-companion-review-ediff--view))
+  "End the Ediff session of VIEW, and remove its traces from the proposal."
+  (save-selected-window
+    (gemini-companion-review-ediff--end-session (gemini-companion-review-ediff--control view)))
+  (mapc #'gemini-companion-ui-kill-buffer (gemini-companion-review-ediff--others view))
+  (when-let* ((proposal (gemini-companion-review-window-proposal view)))
+    (with-current-buffer proposal
+      (kill-local-variable 'face-remapping-alist)
+      (mapc #'delete-overlay (seq-filter (lambda (it) (overlay-get it 'ediff-diff-num))
+                                         (overlays-in (point-min) (point-max)))))))
+
+(defun gemini-companion-review-ediff--end-session (control)
+  "End the Ediff session with the buffer CONTROL, in whatever state it is."
+  (when (buffer-live-p control)
+    (with-current-buffer control
+      ;; These delete and select windows, and so may the hooks of users.
+      (setq-local ediff-cleanup-hook nil
+                  ediff-quit-hook nil
+                  ediff-after-quit-hook-internal nil)
+      ;; This signals an error halfway if one of the other buffers was killed.  It arranges the
+      ;; windows if the user has changed one.
+      (cl-letf ((ediff-grab-mouse nil)
+                ((symbol-function 'ediff-setup-windows) #'ignore))
+        (ignore-errors (ediff-really-quit nil)))
+      (when (frame-live-p ediff-control-frame)
+        (delete-frame ediff-control-frame))))
+  (setq ediff-session-registry (delq control ediff-session-registry))
+  (gemini-companion-ui-kill-buffer control)
+  (unless (or ediff-session-registry
+              (not (buffer-live-p ediff-registry-buffer))
+              (get-buffer-window ediff-registry-buffer t))
+    (kill-buffer ediff-registry-buffer)))
+
+(defun gemini-companion-review-ediff--kill-helpers ()
+  "Kill the buffers that Ediff made for the session of the current buffer."
+  (mapc #'gemini-companion-ui-kill-buffer
+        (list ediff-diff-buffer ediff-custom-diff-buffer ediff-fine-diff-buffer
+              ediff-tmp-buffer ediff-error-buffer ediff-msg-buffer ediff-debug-buffer)))
+
+(defun gemini-companion-review-ediff--kill-new (before)
+  "Kill the buffers of Ediff that are not in the list BEFORE.
+If Ediff fails early, no variable says which those are."
+  (dolist (buffer (seq-difference (buffer-list) before #'eq))
+    (when (string-match-p "\\` ?\\*[Ee]diff" (or (buffer-name buffer) ""))
+      (gemini-companion-ui-kill-buffer buffer))))
+
+(provide 'gemini-companion-review-ediff)
+;;; gemini-companion-review-ediff.el ends here

@@ -1,0 +1,477 @@
+;;; gemini-companion-review-hunk.el --- A proposal and what it removes -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The text of a buffer that shows a whole proposal, and between its lines those that it removes
+;; from the file.  Lines are found by their numbers in either, and back.
+;;
+;; Nothing is fontified here.  When lines come into view, faces are copied from the two buffers that
+;; they are from, and signs are put into the fringe; or into the margin, which takes the place of
+;; line numbers, so that no text moves sideways.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'diff-mode)                    ; bitmaps for the fringe
+(require 'subr-x)
+(require 'gemini-companion-heavy)
+(require 'gemini-companion-review-buffer)
+(require 'gemini-companion-review)
+(require 'gemini-companion-ui)
+
+(cl-defstruct (gemini-companion-review-hunk
+               (:constructor gemini-companion-review-hunk--make-hunk)
+               (:copier nil))
+  "Lines that are removed, and then lines that are added.
+Lines are counted from 0, and ends are exclusive."
+  (start nil :documentation "The position of the first removed line.")
+  (middle nil :documentation "The position of the first added line.")
+  (end nil :documentation "The position after the last added line.")
+  (a nil :documentation "The first removed line in the file.")
+  (a-end nil :documentation "The line after the last removed one.")
+  (b nil :documentation "The first added line in the proposal.")
+  (b-end nil :documentation "The line after the last added one.")
+  (words 'unknown :documentation "Where words differ, a list of (START END FACE)."))
+
+(defvar-local gemini-companion-review-hunk-list nil
+  "The hunks in this buffer, in order, each a `gemini-companion-review-hunk'.")
+
+(defvar-local gemini-companion-review-hunk--numbers nil
+  "Non-nil if the margin shows the numbers of lines.")
+
+;;;; Inserting it
+
+;; Each stretch of text has a property: a vector of its kind, `context', `removed' or `added'; the
+;; buffer that it is from; how many characters later it is there; its first line there, from 0; and
+;; where it starts here.
+
+(defun gemini-companion-review-hunk-fill (current proposal regions)
+  "Replace the text by that of the buffer PROPOSAL, and what it removes of CURRENT.
+REGIONS is a value of `gemini-companion-change-regions'."
+  (let ((inhibit-read-only t)
+        (inhibit-modification-hooks t))
+    (erase-buffer)
+    (setq gemini-companion-review-hunk-list
+          (gemini-companion-review-hunk--insert current proposal regions))
+    (gemini-companion-review-hunk--mark-ending)
+    (gemini-companion-heavy-shorten-lines)))
+
+(defun gemini-companion-review-hunk--mark-ending ()
+  "If only one of the texts lacks a newline at its end, say so there.
+The last lines might look the same."
+  (remove-overlays nil nil 'gemini-companion-review-hunk-lacking t)
+  (when-let* ((hunk (car (last gemini-companion-review-hunk-list)))
+              (middle (gemini-companion-review-hunk-middle hunk))
+              (end (gemini-companion-review-hunk-end hunk))
+              (mark (propertize " (no newline at the end)" 'face 'shadow)))
+    (pcase (cons (and (> middle 1)
+                      (get-text-property (1- middle) 'gemini-companion-review-hunk-lacking))
+                 (and (< middle end) (= end (point-max)) (not (bolp))))
+      ('(t . nil) (put-text-property (1- middle) middle 'display (concat mark "\n")))
+      ('(nil . t)
+       (let ((overlay (make-overlay end end)))
+         (overlay-put overlay 'gemini-companion-review-hunk-lacking t)
+         (overlay-put overlay 'after-string mark))))))
+
+(defun gemini-companion-review-hunk--insert (current proposal regions)
+  "Insert the text of PROPOSAL, and what it removes of CURRENT.
+Return the hunks.  REGIONS is as in `gemini-companion-review-hunk-fill'."
+  (let ((done 1) (line 0) (hunks nil))
+    (cl-loop
+     for region across regions
+     for (a-start . a-end) in (gemini-companion-review-buffer-positions current regions 0)
+     for (b-start . b-end) in (gemini-companion-review-buffer-positions proposal regions 2)
+     do (gemini-companion-review-hunk--add proposal done b-start 'context line)
+     (push (gemini-companion-review-hunk--make-hunk
+            :start (point)
+            :middle
+            (gemini-companion-review-hunk--add current a-start a-end 'removed (aref region 0))
+            :end (gemini-companion-review-hunk--add proposal b-start b-end 'added (aref region 2))
+            :a (aref region 0) :a-end (aref region 1) :b (aref region 2) :b-end (aref region 3))
+           hunks)
+     (setq done b-end
+           line (aref region 3)))
+    (gemini-companion-review-hunk--add proposal done (1+ (buffer-size proposal)) 'context line)
+    (nreverse hunks)))
+
+(defun gemini-companion-review-hunk--add (source start end kind line)
+  "Insert the text from START to END of the buffer SOURCE, of KIND; return point.
+LINE is the number of its first line there."
+  (when (< start end)
+    (let ((from (point)))
+      (insert (with-current-buffer source
+                (save-restriction (widen) (buffer-substring-no-properties start end))))
+      (unless (or (bolp) (not (eq kind 'removed)))
+        (insert (propertize "\n" 'gemini-companion-review-hunk-lacking t)))
+      (put-text-property from (point) 'gemini-companion-review-hunk
+                         (vector kind source (- start from) line from))))
+  (point))
+
+;;;; Hunks and lines
+
+(defun gemini-companion-review-hunk-file-position (line)
+  "Return the position of LINE of the file."
+  (gemini-companion-ui-line-start
+   (cl-loop for hunk in gemini-companion-review-hunk-list
+            if (< (gemini-companion-review-hunk-a-end hunk) line)
+            sum (cdr (gemini-companion-review-hunk-added-lines hunk)) into added
+            finally return (+ line added))))
+
+(defun gemini-companion-review-hunk-position (line &optional removed)
+  "Return the position of LINE of the proposal.
+If REMOVED is non-nil, it is the text of lines that were removed before
+LINE: return the position of the last of these, if it is there."
+  (let ((hunk (and removed (seq-find (lambda (it) (= (gemini-companion-review-hunk-b it) (1- line)))
+                                     gemini-companion-review-hunk-list))))
+    (or (and hunk
+             (save-excursion
+               (goto-char (gemini-companion-review-hunk-start hunk))
+               (and (search-forward (car (last (split-string removed "\n")))
+                                    (gemini-companion-review-hunk-middle hunk) t)
+                    (line-beginning-position))))
+        (gemini-companion-ui-line-start
+         (cl-loop for hunk in gemini-companion-review-hunk-list
+                  if (< (gemini-companion-review-hunk-b hunk) line)
+                  sum (cdr (gemini-companion-review-hunk-removed-lines hunk)) into before
+                  finally return (+ line before))))))
+
+(defun gemini-companion-review-hunk-at (position)
+  "Return the hunk at POSITION, or nil."
+  (seq-find (lambda (it)
+              (and (<= (gemini-companion-review-hunk-start it) position)
+                   (< position (gemini-companion-review-hunk-end it))))
+            gemini-companion-review-hunk-list))
+
+(defun gemini-companion-review-hunk-line ()
+  "Return the line of the proposal at point.
+At a removed line, that is the one that takes its place."
+  (save-restriction
+    (widen)
+    (let ((position (min (point) (1- (point-max)))))
+      (pcase (and (> position 0) (get-text-property position 'gemini-companion-review-hunk))
+        (`[removed ,_ ,_ ,_ ,_]
+         (1+ (gemini-companion-review-hunk-b (gemini-companion-review-hunk-at position))))
+        (`[,_ ,_ ,_ ,line ,from] (+ 1 line (count-lines from (line-beginning-position))))
+        (_ 1)))))
+
+(defun gemini-companion-review-hunk-removed-line ()
+  "Return the text of the line at point if it is a removed one, else nil."
+  (pcase (get-text-property (line-beginning-position) 'gemini-companion-review-hunk)
+    (`[removed ,_ ,_ ,_ ,_]
+     (buffer-substring-no-properties (line-beginning-position) (line-end-position)))))
+
+(defun gemini-companion-review-hunk-place (start end)
+  "Return where in the proposal the lines from START to END are.
+The value is a list of the first and the last line, and their text if all
+of them are removed ones."
+  (save-excursion
+    (goto-char start)
+    (cl-loop for line = (gemini-companion-review-hunk-line)
+             for text = (gemini-companion-review-hunk-removed-line)
+             if text collect line into removed and collect text into texts
+             else collect line into lines
+             while (and (zerop (forward-line)) (<= (point) end) (not (eobp)))
+             finally return
+             (if lines
+                 (list (apply #'min lines) (apply #'max lines) nil)
+               (list (apply #'min removed) (apply #'min removed) (string-join texts "\n"))))))
+
+(defun gemini-companion-review-hunk-added-lines (hunk)
+  "Return the lines of HUNK in the proposal, a cons of the first and their number."
+  (let ((first (gemini-companion-review-hunk-b hunk)))
+    (cons (1+ first) (- (gemini-companion-review-hunk-b-end hunk) first))))
+
+(defun gemini-companion-review-hunk-removed-lines (hunk)
+  "Return the lines of HUNK in the file, a cons of the first and their number."
+  (let ((first (gemini-companion-review-hunk-a hunk)))
+    (cons (1+ first) (- (gemini-companion-review-hunk-a-end hunk) first))))
+
+(defun gemini-companion-review-hunk-without (hunk region)
+  "Return the text of HUNK without its changes, or without those in REGION."
+  (let ((text nil)
+        (lacking nil))
+    (save-excursion
+      (goto-char (gemini-companion-review-hunk-start hunk))
+      (while (< (point) (gemini-companion-review-hunk-end hunk))
+        (let ((next (min (gemini-companion-review-hunk-end hunk) (line-beginning-position 2))))
+          ;; A removed line in it is restored, an added one outside of it stays.
+          (when (eq (or (null region)
+                        (and (< (point) (cdr region)) (< (car region) next)))
+                    (< (point) (gemini-companion-review-hunk-middle hunk)))
+            (push (buffer-substring-no-properties (point) next) text)
+            (setq lacking (get-text-property (1- next) 'gemini-companion-review-hunk-lacking)))
+          (goto-char next))))
+    (when lacking
+      (push (substring (pop text) 0 -1) text))
+    (string-join (nreverse text))))
+
+(defun gemini-companion-review-hunk-index ()
+  "Return the hunks as an index for Imenu."
+  (cl-loop for hunk in gemini-companion-review-hunk-list
+           for start = (gemini-companion-review-hunk-start hunk)
+           collect (cons (format "%d: %s" (1+ (gemini-companion-review-hunk-b hunk))
+                                 (save-excursion
+                                   (goto-char start)
+                                   (string-trim (buffer-substring start (line-end-position)))))
+                         (copy-marker start))))
+
+(defun gemini-companion-review-hunk-describe-place ()
+  "Return at which hunk point is, for the header line."
+  (let* ((here (gemini-companion-review-hunk-at (line-beginning-position)))
+         (count (length gemini-companion-review-hunk-list)))
+    (cond (here (format "hunk %d of %d"
+                        (1+ (seq-position gemini-companion-review-hunk-list here #'eq)) count))
+          ((= count 0) "no hunk left")
+          (t (format (ngettext "%d hunk" "%d hunks" count) count)))))
+
+(defun gemini-companion-review-hunk-go-to-removed ()
+  "If a hunk without added lines ends at point, go to its start."
+  (when-let* ((hunk (and (> (point) (point-min))
+                         (gemini-companion-review-hunk-at (1- (point))))))
+    (when (= (gemini-companion-review-hunk-middle hunk)
+             (gemini-companion-review-hunk-end hunk)
+             (point))
+      (goto-char (gemini-companion-review-hunk-start hunk)))))
+
+(defun gemini-companion-review-hunk-rows ()
+  "Return an alist of the windows of the current buffer, with the row of point."
+  (mapcar (lambda (window)
+            (cons window (min (count-lines (window-start window)
+                                           (save-excursion
+                                             (goto-char (window-point window))
+                                             (line-beginning-position)))
+                              (window-body-height window))))
+          (get-buffer-window-list nil nil t)))
+
+(defun gemini-companion-review-hunk-scroll (rows)
+  "Have the windows in ROWS, an alist, show point in the row in which theirs was."
+  (pcase-dolist (`(,window . ,row) rows)
+    (set-window-point window (point))
+    (set-window-start window (line-beginning-position (- 1 row))
+                      'unless-point-is-not-visible-then)))
+
+;;;; Lines of the two texts
+
+;; LINES are a cons of the first line and a number.
+
+(defun gemini-companion-review-hunk-lines (buffer lines)
+  "Return the text of LINES of BUFFER."
+  (with-current-buffer buffer
+    (save-restriction
+      (widen)
+      (apply #'buffer-substring-no-properties (gemini-companion-review-hunk--bounds lines)))))
+
+(defun gemini-companion-review-hunk-replace (buffer replacements)
+  "Make REPLACEMENTS in BUFFER, as one step for undo.
+They are a list of (LINES . TEXT), the last lines first."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (undo-boundary)
+        (pcase-dolist (`(,lines . ,text) replacements)
+          (pcase-let ((`(,start ,end) (gemini-companion-review-hunk--bounds lines))
+                      (inhibit-read-only t))
+            (delete-region start end)
+            (goto-char start)
+            (insert text)))
+        (undo-boundary)))))
+
+(defun gemini-companion-review-hunk--bounds (lines)
+  "Return the start and the end of LINES of the current buffer."
+  (save-excursion
+    (goto-char (gemini-companion-ui-line-start (car lines)))
+    (let ((cache-long-scans nil)) ; as in `gemini-companion-ui-line-start'
+      (list (point) (progn (forward-line (cdr lines)) (point))))))
+
+(defun gemini-companion-review-hunk-count-lines (text)
+  "Return the number of lines of TEXT, of which the last may lack a newline."
+  (+ (cl-count ?\n text) (if (string-match-p "[^\n]\\'" text) 1 0)))
+
+(defun gemini-companion-review-hunk-undone-p ()
+  "Return non-nil if there is nothing to undo in the current buffer.
+In that case `undo-only' would undo the last undo."
+  (let ((list buffer-undo-list))
+    (while (consp list)
+      ;; Skip boundaries; from an undo go on with what was still to be undone, t for nothing.
+      (setq list (if (car list)
+                     (gethash list undo-equiv-table 'no-undo)
+                   (cdr list))))
+    (memq list '(nil t))))
+
+;;;; Faces, signs and numbers
+
+(defun gemini-companion-review-hunk-decorate (lines &rest sources)
+  "Have faces and signs, for LINES lines, shown where the text comes into view.
+They are copied again when the buffers SOURCES were fontified further."
+  (gemini-companion-review-hunk--set-margin lines)
+  (jit-lock-register #'gemini-companion-review-hunk--fontify)
+  (let* ((buffer (current-buffer))
+         (refresh (lambda ()
+                    (when (buffer-live-p buffer)
+                      (with-current-buffer buffer (jit-lock-refontify))))))
+    (dolist (source sources)
+      (with-current-buffer source
+        (add-hook 'gemini-companion-heavy-step-hook refresh nil t)))))
+
+(defun gemini-companion-review-hunk--set-margin (lines)
+  "Make the margin as wide as the numbers of LINES lines, or as signs need.
+The numbers are those that the lines have in the proposal."
+  (setq gemini-companion-review-hunk--numbers (eq display-line-numbers t)
+        left-margin-width
+        (cond (gemini-companion-review-hunk--numbers
+               (+ 2 (max 2 (or display-line-numbers-width 0) (length (number-to-string lines)))))
+              ((and (display-graphic-p)
+                    (not (eql 0 (frame-parameter nil 'left-fringe))))
+               0)
+              (t 2)))
+  (when gemini-companion-review-hunk--numbers
+    (setq-local display-line-numbers nil
+                fringes-outside-margins t)))
+
+(defun gemini-companion-review-hunk--fontify (start end)
+  "Copy faces to the text from START to END from its sources, and show signs."
+  (save-excursion
+    (save-restriction
+      ;; A hunk may be visible only in part.
+      (widen)
+      (goto-char start)
+      (setq start (line-beginning-position))
+      (while (< start end)
+        (pcase-let ((`[,kind ,source ,offset ,line ,from]
+                     (get-text-property start 'gemini-companion-review-hunk))
+                    (stop (next-single-property-change
+                           start 'gemini-companion-review-hunk nil end)))
+          (when (buffer-live-p source)
+            (gemini-companion-review-hunk--copy-faces start stop source offset)
+            (gemini-companion-review-hunk--mark start stop kind)
+            (when gemini-companion-review-hunk--numbers
+              (gemini-companion-review-hunk--number start stop kind
+                                                    (+ line (count-lines from start)))))
+          (setq start stop))))))
+
+(defun gemini-companion-review-hunk--copy-faces (start stop source offset)
+  "Give the text from START to STOP the faces that it has in the buffer SOURCE.
+There it is OFFSET characters later."
+  (remove-text-properties start stop '(face nil))
+  (let ((text (with-current-buffer source
+                (save-restriction
+                  (widen)
+                  ;; A newline may be lacking there, and it may have been edited.
+                  (buffer-substring (min (point-max) (+ start offset))
+                                    (min (point-max) (+ stop offset))))))
+        (from 0))
+    (while from
+      (let ((face (get-text-property from 'face text))
+            (next (next-single-property-change from 'face text)))
+        (when face
+          (put-text-property (+ start from) (+ start (or next (length text))) 'face face))
+        (setq from next)))))
+
+(defun gemini-companion-review-hunk--mark (start stop kind)
+  "Show that the text from START to STOP is of KIND."
+  (unless (eq kind 'context)
+    (add-face-text-property start stop (gemini-companion-review-hunk--face kind) t)
+    (let ((prefix (gemini-companion-review-hunk--prefix kind nil)))
+      (add-text-properties start stop `(line-prefix ,prefix wrap-prefix ,prefix)))
+    (pcase-dolist (`(,from ,to ,face) (gemini-companion-review-hunk--words-at start))
+      (when (and (< from stop) (< start to))
+        (add-face-text-property (max from start) (min to stop) face)))))
+
+(defun gemini-companion-review-hunk--number (start stop kind line)
+  "Show the numbers of the lines of KIND from START to STOP.
+LINE is the number of the first one, from 0."
+  (save-excursion
+    (goto-char start)
+    (while (< (point) stop)
+      (put-text-property (point) (progn (forward-line) (min (point) stop)) 'line-prefix
+                         (gemini-companion-review-hunk--prefix kind (cl-incf line))))))
+
+(defun gemini-companion-review-hunk--face (kind)
+  "Return the face of lines of KIND, or nil."
+  (pcase kind
+    ('removed 'gemini-companion-removed)
+    ('added 'gemini-companion-added)))
+
+(defun gemini-companion-review-hunk--prefix (kind line)
+  "Return what precedes a line of KIND, with its number LINE unless that is nil."
+  (let ((face (gemini-companion-review-hunk--face kind)))
+    (propertize
+     " " 'display
+     (if (zerop left-margin-width)
+         `(left-fringe ,(if (eq kind 'removed) 'diff-fringe-del 'diff-fringe-add) ,face)
+       `((margin left-margin)
+         ,(propertize (format (format "%%s%%%ds " (- left-margin-width 2))
+                              (pcase kind ('removed "-") ('added "+") (_ " "))
+                              (if (and line (not (eq kind 'removed))) line ""))
+                      'face `(,@(and face (list face)) ,@(and line '(line-number)))))))))
+
+;;;; Words
+
+(defun gemini-companion-review-hunk--words-at (position)
+  "Return where words differ in the hunk at POSITION, a list of (START END FACE)."
+  (when-let* ((hunk (gemini-companion-review-hunk-at position)))
+    (when (eq (gemini-companion-review-hunk-words hunk) 'unknown)
+      (let ((start (gemini-companion-review-hunk-start hunk))
+            (middle (gemini-companion-review-hunk-middle hunk))
+            (end (gemini-companion-review-hunk-end hunk)))
+        (setf (gemini-companion-review-hunk-words hunk)
+              (and (< start middle end)
+                   (< (- end start) 20000) ; in a larger one it would take too long
+                   (gemini-companion-review-hunk--words start middle end)))))
+    (gemini-companion-review-hunk-words hunk)))
+
+(defun gemini-companion-review-hunk--words (start middle end)
+  "Return where words differ in a hunk, unless most do.
+For START, MIDDLE and END see `gemini-companion-review-hunk'."
+  (pcase-let* ((`(,a . ,a-text) (gemini-companion-review-hunk--tokens start middle))
+               (`(,b . ,b-text) (gemini-companion-review-hunk--tokens middle end))
+               (changed 0)
+               (ranges nil))
+    (seq-doseq (region (gemini-companion-change-regions a-text b-text))
+      (pcase-let ((`[,a-start ,a-end ,b-start ,b-end ,_ ,_ ,_] region))
+        (cl-incf changed (+ (- a-end a-start) (- b-end b-start)))
+        (push (list (aref a a-start) (aref a a-end) 'gemini-companion-removed-word) ranges)
+        (push (list (aref b b-start) (aref b b-end) 'gemini-companion-added-word) ranges)))
+    (and (< changed (* 0.7 (+ (length a) (length b))))
+         (mapcan #'gemini-companion-review-hunk--in-lines ranges))))
+
+(defun gemini-companion-review-hunk--in-lines (range)
+  "Return RANGE, (START END FACE), as parts of lines, without whole lines."
+  (pcase-let ((`(,start ,end ,face) range)
+              (parts nil))
+    (save-excursion
+      (goto-char start)
+      (while (< (point) end)
+        (let* ((from (point))
+               (indented (progn (back-to-indentation) (point)))
+               (eol (line-end-position))
+               (to (min end eol)))
+          (unless (or (= from to) (and (<= from indented) (= to eol)))
+            (push (list (if (<= from indented) (min indented to) from) to face) parts))
+          (forward-line))))
+    parts))
+
+(defun gemini-companion-review-hunk--tokens (start end)
+  "Return the words from START to END: a vector of positions, and a text.
+That has one word in each line, so the module, which compares lines,
+compares words."
+  (save-excursion
+    (goto-char start)
+    (let ((positions nil) (tokens nil))
+      (while (< (point) end)
+        (let ((from (point)))
+          (push from positions)
+          (or (> (skip-syntax-forward "w_" end) 0)
+              (> (skip-chars-forward " \t" end) 0)
+              (forward-char))
+          (push (string-replace "\n" "" (buffer-substring-no-properties from (point))) tokens)))
+      (cons (vconcat (nreverse (cons end positions)))
+            (concat (string-join (nreverse tokens) "\n") "\n")))))
+
+(provide 'gemini-companion-review-hunk)
+;;; gemini-companion-review-hunk.el ends here

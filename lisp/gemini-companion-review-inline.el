@@ -1,0 +1,663 @@
+;;; gemini-companion-review-inline.el --- A review in the window of its file -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Shows a review in one read-only buffer that takes the place of the file in its window, at the
+;; same line: the whole proposal, and between its lines those that it removes.  All of it is text,
+;; so one can search and narrow as in the file.
+;;
+;; When the user drops a hunk, the proposal is changed to agree with the file there, so it is always
+;; what an accept sends.  The view remembers nothing of its hunks: it compares the texts again.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'gemini-companion-review-comment)
+(require 'gemini-companion-history)
+(require 'gemini-companion-review-hunk)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review-buffer)
+(require 'gemini-companion-review)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-review-window)
+
+(declare-function gemini-companion-review-ediff-show "gemini-companion-review-ediff")
+
+(defconst gemini-companion-review-inline--write-time 0.7
+  "Seconds for which an accepted change stays until its file has been written.")
+
+(cl-defstruct (gemini-companion-review-inline--view
+               (:include gemini-companion-review-window)
+               (:constructor gemini-companion-review-inline--make)
+               (:conc-name gemini-companion-review-inline--)
+               (:copier nil))
+  "A review in the window of its file."
+  (buffer nil :documentation "The buffer that shows the change.")
+  (current nil :documentation "A hidden buffer with the file as it is now.")
+  (tick nil :documentation "The modification tick of the proposal that the buffer shows.")
+  (edited nil :documentation "The position of the last edit of the proposal since then, or nil.")
+  (timer nil :documentation "The timer that waits for a pause in editing, or nil."))
+
+(defvar-local gemini-companion-review-inline--of-buffer nil
+  "The view to which this buffer belongs.")
+(put 'gemini-companion-review-inline--of-buffer 'permanent-local t)
+
+;;;; The mode
+
+(defvar gemini-companion-review-inline-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map special-mode-map)
+    ;; In modal editing letters have other meanings, so each command has a longer key, too.
+    (pcase-dolist (`(,keys ,command)
+                   '((("n" "TAB" "C-c C-n") gemini-companion-review-inline-next)
+                     (("p" "<backtab>" "C-c C-p") gemini-companion-review-inline-previous)
+                     (("y" "C-c C-y") gemini-companion-review-inline-keep)
+                     (("k" "C-c C-d") gemini-companion-review-inline-drop)
+                     (("u" "C-c C-u") gemini-companion-review-inline-undo)
+                     (("e" "RET" "C-c C-o") gemini-companion-review-inline-edit)
+                     (("c") gemini-companion-review-comment)
+                     (("q") gemini-companion-review-quit)
+                     (("?") gemini-companion-review-inline-show-keys)
+                     (("<remap> <undo>" "<remap> <undo-only>") gemini-companion-review-inline-undo)
+                     (("<remap> <goto-line>") gemini-companion-review-inline-goto-line)
+                     (("<remap> <read-only-mode>") gemini-companion-review-inline-edit)))
+      (dolist (key keys)
+        (define-key map (kbd key) command)))
+    map)
+  "Keys in a review in the window of its file.")
+
+(define-derived-mode gemini-companion-review-inline-mode special-mode "Gemini-Review"
+  "Major mode for a proposed change in the window of its file.
+It contains the proposed text, with the lines that the change removes.  You
+accept or reject all hunks together, but can drop some first.
+
+\\<gemini-companion-review-mode-map>\
+\\[gemini-companion-accept] accepts the change as it now reads, \
+\\[gemini-companion-reject] rejects it.
+
+\\{gemini-companion-review-inline-mode-map}"
+  :interactive nil
+  (setq-local revert-buffer-function #'gemini-companion-review-inline--revert
+              imenu-create-index-function #'gemini-companion-review-hunk-index)
+  (buffer-disable-undo)
+  (setq buffer-read-only t))
+
+(defun gemini-companion-review-inline-show-keys ()
+  "Describe the keys for the change in the echo area."
+  (interactive nil gemini-companion-review-inline-mode)
+  (message "%s" "\
+n p      next, previous hunk      k        drop the hunk, or the region's lines
+y        keep the hunk, go on     u        undo
+e RET    edit the text here       c        comment on the line or region
+C-c C-c  accept                   C-c C-k  reject
+C-c C-a  accept all of the turn   C-c C-v  another view
+q        accept, reject or decide later"))
+
+;;;; Showing
+
+;;;###autoload
+(defun gemini-companion-review-inline-show (review focus)
+  "Show REVIEW in the window of its file.
+Return a function that takes it off the screen.  FOCUS is `keep' or
+`select', see `gemini-companion-diff-focus'.  If `keep', the window in which
+you type is not taken over while its frame has the focus.  Show a new file,
+or three texts, as `gemini-companion-review-ediff-show' does."
+  (if (or (gemini-companion-review-with-base review)
+          (not (gemini-companion-review-buffer-file-p review)))
+      (gemini-companion-review-ediff-show review focus)
+    (gemini-companion-review-window-show (gemini-companion-review-inline--make :review review)
+                                         focus)))
+
+(put 'gemini-companion-review-inline-show 'gemini-companion-steps
+     #'gemini-companion-review-buffer-steps)
+
+;;;###autoload
+(define-obsolete-function-alias 'gemini-companion-diff-show #'gemini-companion-review-inline-show
+  "0.1.0")
+
+(cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-inline--view))
+  "Show VIEW in the window of its file, and follow edits of the proposal."
+  (let* ((review (gemini-companion-review-window-review view))
+         (proposal (gemini-companion-review-buffer-buffer review))
+         (buffer (gemini-companion-review-buffer-make-buffer review "review")))
+    (setf (gemini-companion-review-inline--buffer view) buffer)
+    (with-current-buffer proposal
+      (setq gemini-companion-review-inline--of-buffer view)
+      (add-hook 'gemini-companion-review-comment-change-hook
+                #'gemini-companion-review-inline--show-comments nil t)
+      (add-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed nil t))
+    (with-current-buffer buffer
+      (gemini-companion-review-buffer-set-mode #'gemini-companion-review-inline-mode)
+      (gemini-companion-review-buffer-set-up review #'gemini-companion-review-inline--header)
+      (gemini-companion-review-buffer-enable-modal-modes)
+      (setq gemini-companion-review-inline--of-buffer view
+            gemini-companion-review-comment-place-function
+            #'gemini-companion-review-inline--comment-place)
+      (gemini-companion-review-inline--read-file view)
+      (gemini-companion-review-inline--look-like proposal (gemini-companion-review-visiting review))
+      (gemini-companion-review-hunk-decorate
+       (with-current-buffer proposal (line-number-at-pos (point-max) t))
+       proposal (gemini-companion-review-inline--current view)))
+    (gemini-companion-review-inline--compare view 1)
+    (select-window (gemini-companion-review-inline--display view))))
+
+(defun gemini-companion-review-inline--look-like (proposal visiting)
+  "Have the current buffer look like the buffer VISITING, if that is not nil.
+PROPOSAL is the one with the proposal, which has the major mode of the file."
+  (set-syntax-table (with-current-buffer proposal (syntax-table)))
+  ;; For commands that read the text.
+  (gemini-companion-review-inline--copy-variables
+   '(comment-start comment-start-skip comment-end
+                   outline-regexp outline-level outline-heading-alist)
+   proposal)
+  (gemini-companion-review-buffer-take-over-display gemini-companion-review-of-buffer)
+  (when visiting
+    (gemini-companion-review-inline--copy-variables
+     '(line-spacing face-remapping-alist ctl-arrow buffer-display-table cursor-type
+                    bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace)
+     visiting)))
+
+(defun gemini-companion-review-inline--copy-variables (variables buffer)
+  "Give VARIABLES the values that they have in BUFFER, if they are local there."
+  (dolist (variable variables)
+    (when (local-variable-p variable buffer)
+      (set (make-local-variable variable) (buffer-local-value variable buffer)))))
+
+(cl-defmethod gemini-companion-review-window-buffers ((view gemini-companion-review-inline--view))
+  "Return the buffer of VIEW and the proposal, which may be shown."
+  (list (gemini-companion-review-inline--buffer view)
+        (gemini-companion-review-window-proposal view)))
+
+(cl-defmethod gemini-companion-review-window-parts ((view gemini-companion-review-inline--view))
+  "Return the buffer of VIEW, or the proposal while that is edited in its place."
+  (let ((proposal (gemini-companion-review-window-proposal view)))
+    (list (if (gemini-companion-ui-window-of proposal) proposal
+            (gemini-companion-review-inline--buffer view)))))
+
+(cl-defmethod gemini-companion-review-window-clean-up ((view gemini-companion-review-inline--view))
+  "Kill the buffers of VIEW, and stop watching and editing the proposal."
+  (gemini-companion-review-inline--cancel-timer view)
+  (when-let* ((proposal (gemini-companion-review-window-proposal view)))
+    (with-current-buffer proposal
+      (gemini-companion-review-inline-edit-mode -1)
+      (setq gemini-companion-review-inline--of-buffer nil)
+      (remove-hook 'gemini-companion-review-comment-change-hook
+                   #'gemini-companion-review-inline--show-comments t)
+      (remove-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed t)))
+  (gemini-companion-ui-kill-buffer (gemini-companion-review-inline--buffer view))
+  (gemini-companion-ui-kill-buffer (gemini-companion-review-inline--current view)))
+
+(defun gemini-companion-review-inline--header (review)
+  "Return the header line for the change of REVIEW in the current buffer."
+  (gemini-companion-review-buffer-header
+   review (cons 1 (gemini-companion-review-hunk-describe-place))
+   `((gemini-companion-accept "accepts")
+     (gemini-companion-reject "rejects")
+     ,@(unless (null gemini-companion-review-hunk-list)
+         '((gemini-companion-review-inline-drop "drops")
+           (gemini-companion-review-inline-keep "keeps")))
+     (gemini-companion-review-inline-edit "edits")
+     (gemini-companion-review-comment "comments")
+     (gemini-companion-accept-all "accepts all")
+     (gemini-companion-review-inline-undo "undoes"))))
+
+;;;; The window
+
+(defun gemini-companion-review-inline--display (view)
+  "Display VIEW, at the line at which the user is in the file; return the window."
+  (let ((window (gemini-companion-review-window-display
+                 view (gemini-companion-review-inline--buffer view)
+                 #'gemini-companion-review-inline--display-in-file-window)))
+    (with-selected-window window
+      (set-window-hscroll window 0)
+      (gemini-companion-review-inline--go-where-file-was view)
+      (when-let* ((first (car gemini-companion-review-hunk-list)))
+        (let ((visible (gemini-companion-review-inline--visible-hunk)))
+          (gemini-companion-review-inline--go (or visible first) visible))))
+    window))
+
+(defun gemini-companion-review-inline--display-in-file-window (buffer alist)
+  "Display BUFFER in a window of the file, for `display-buffer' with ALIST.
+Return nil if there is none that may be taken over."
+  (when-let* ((view (alist-get 'gemini-companion-review-window alist))
+              (visiting
+               (gemini-companion-review-visiting (gemini-companion-review-window-review view)))
+              (buffers (seq-filter (lambda (it)
+                                     (memq visiting (list it (buffer-base-buffer it))))
+                                   (cons visiting (buffer-list))))
+              (window (seq-find (lambda (window)
+                                  (not (or (window-dedicated-p window)
+                                           (< (window-body-height window) 4)
+                                           (and (eq window (selected-window))
+                                                (gemini-companion-review-window-typing-p view)))))
+                                (mapcan #'gemini-companion-ui-windows-of buffers))))
+    (set-window-buffer window buffer)
+    window))
+
+(defun gemini-companion-review-inline--go-where-file-was (view)
+  "Go to the line at which the selected window was in the file of VIEW.
+If VIEW has not taken it over, or it showed another buffer, do nothing."
+  (pcase-let ((`(,_ ,buffer ,start ,point ,_) (gemini-companion-review-window-taken view)))
+    (when (and buffer
+               (eq (or (buffer-base-buffer buffer) buffer)
+                   (gemini-companion-review-visiting (gemini-companion-review-window-review view))))
+      ;; The header line takes the first line of the window, so that the others can stay.
+      (set-window-start nil (gemini-companion-review-hunk-file-position
+                             (+ (cdr start) (if (= (car start) 1) 0 1))))
+      (goto-char (gemini-companion-review-hunk-file-position (cdr point))))))
+
+(defun gemini-companion-review-inline--visible-hunk ()
+  "Return the first hunk whose start is visible in the selected window, or nil."
+  ;; To find out whether a position is visible takes a while.
+  (when-let* ((hunk (seq-find (lambda (it)
+                                (>= (gemini-companion-review-hunk-start it) (window-start)))
+                              gemini-companion-review-hunk-list)))
+    (and (pos-visible-in-window-p (gemini-companion-review-hunk-start hunk))
+         hunk)))
+
+(defun gemini-companion-review-inline--go (hunk &optional stay)
+  "Go to HUNK, and show all of it if possible; do not scroll if STAY is non-nil.
+If it is outside of what the user has narrowed to, widen."
+  (unless (<= (point-min) (gemini-companion-review-hunk-start hunk) (point-max))
+    (widen))
+  (goto-char (gemini-companion-review-hunk-start hunk))
+  (let ((height (window-body-height))
+        (end (gemini-companion-review-hunk-end hunk)))
+    (unless (or stay
+                (not (eq (window-buffer) (current-buffer)))
+                (and (>= (point) (window-start))
+                     (pos-visible-in-window-p (max (point-min) (1- end)))))
+      (recenter (if (< (count-lines (point) end) (/ height 2)) (/ height 3)
+                  (min 3 (/ height 4))))))
+  (force-mode-line-update))
+
+;;;; Keeping it up to date
+
+(defun gemini-companion-review-inline--read-file (view)
+  "Read the file of VIEW as it is now."
+  (let ((before (gemini-companion-review-inline--current view))
+        (current
+         (gemini-companion-review-buffer-file-buffer (gemini-companion-review-window-review view))))
+    (with-current-buffer current
+      ;; A leading space hides it.
+      (rename-buffer (concat " " (buffer-name)) t))
+    (setf (gemini-companion-review-inline--current view) current
+          ;; What is shown is now out of date.
+          (gemini-companion-review-inline--tick view) nil)
+    (gemini-companion-ui-kill-buffer before)))
+
+(defun gemini-companion-review-inline--compare (view line)
+  "Make the text of VIEW again, and go to LINE of the proposal."
+  (gemini-companion-review-inline--cancel-timer view)
+  (let* ((current (gemini-companion-review-inline--current view))
+         (proposal (gemini-companion-review-window-proposal view))
+         (regions (gemini-companion-review-call-once
+                   (gemini-companion-review-window-review view) #'gemini-companion-change-regions
+                   (gemini-companion-review-buffer-text current)
+                   (gemini-companion-review-buffer-text proposal))))
+    (with-current-buffer (gemini-companion-review-inline--buffer view)
+      (widen)
+      (let ((rows (gemini-companion-review-hunk-rows))
+            (at-hunk (or (gemini-companion-review-inline--edited view)
+                         (gemini-companion-review-hunk-removed-line))))
+        (gemini-companion-review-hunk-fill current proposal regions)
+        (set-buffer-modified-p nil)
+        (setf (gemini-companion-review-inline--tick view) (buffer-chars-modified-tick proposal)
+              (gemini-companion-review-inline--edited view) nil)
+        (gemini-companion-review-inline--show-comments view)
+        (goto-char (gemini-companion-review-hunk-position line))
+        (when at-hunk
+          (gemini-companion-review-hunk-go-to-removed))
+        (gemini-companion-review-hunk-scroll rows))))
+  (force-mode-line-update t))
+
+(defun gemini-companion-review-inline--proposal-changed (start _end _length)
+  "Compare again soon, since the proposal in the current buffer changed at START."
+  (when-let* ((view gemini-companion-review-inline--of-buffer))
+    (gemini-companion-review-inline--cancel-timer view)
+    (setf (gemini-companion-review-inline--edited view) start
+          (gemini-companion-review-inline--timer view)
+          (run-at-time 0.3 nil (lambda ()
+                                 (gemini-companion-log-errors "comparing"
+                                   (with-local-quit
+                                     (gemini-companion-review-inline--update view))))))))
+;; It stays if the user gives the proposal another major mode.
+(put 'gemini-companion-review-inline--proposal-changed 'permanent-local-hook t)
+
+(defun gemini-companion-review-inline--cancel-timer (view)
+  "Cancel the timer of VIEW."
+  (when-let* ((timer (gemini-companion-review-inline--timer view)))
+    (setf (gemini-companion-review-inline--timer view) nil)
+    (cancel-timer timer)))
+
+(defun gemini-companion-review-inline--update (view)
+  "Compare again, and go to the last edit of the proposal of VIEW.
+If there is none, stay at the line where point is."
+  (gemini-companion-review-inline--compare
+   view
+   (if-let* ((position (gemini-companion-review-inline--edited view)))
+       (with-current-buffer (gemini-companion-review-window-proposal view)
+         (line-number-at-pos (min position (1+ (buffer-size))) t))
+     (with-current-buffer (gemini-companion-review-inline--buffer view)
+       (gemini-companion-review-hunk-line)))))
+
+(defun gemini-companion-review-inline--revert (&rest _)
+  "Read the file again and compare."
+  (let ((view (gemini-companion-review-inline--view-here)))
+    (gemini-companion-review-inline--read-file view)
+    (gemini-companion-review-inline--update view)))
+
+(defun gemini-companion-review-inline--view-here ()
+  "Return the view of the current buffer, whose review must be open."
+  (let ((view gemini-companion-review-inline--of-buffer))
+    (unless (and view
+                 (eq (current-buffer) (gemini-companion-review-inline--buffer view))
+                 ;; If that was killed, the view is about to go away.
+                 (gemini-companion-review-window-proposal view))
+      (user-error "No proposed change is shown here"))
+    (gemini-companion-review-check-open (gemini-companion-review-window-review view))
+    view))
+
+(defun gemini-companion-review-inline--current-view ()
+  "Return the view of the current buffer, which must be up to date.
+Otherwise update it, and signal a `user-error': its hunks would mean other
+lines."
+  (let ((view (gemini-companion-review-inline--view-here)))
+    (unless (buffer-live-p (gemini-companion-review-inline--current view))
+      (gemini-companion-review-inline--revert)
+      (user-error "The file has been read again; check the change, then try again"))
+    (unless (and (eql (gemini-companion-review-inline--tick view)
+                      (buffer-chars-modified-tick (gemini-companion-review-window-proposal view)))
+                 (not (buffer-modified-p)))
+      (gemini-companion-review-inline--update view)
+      (user-error "The change has been edited; check it, then try again"))
+    view))
+
+;;;; Comments
+
+(defun gemini-companion-review-inline--comment-place (start end)
+  "Return where in the proposal the lines from START to END are.
+See `gemini-companion-review-comment-place-function'."
+  (cons (gemini-companion-review-window-proposal (gemini-companion-review-inline--current-view))
+        (gemini-companion-review-hunk-place start end)))
+
+(defun gemini-companion-review-inline--show-comments (&optional view)
+  "Show the comments on the proposal of VIEW.
+By default that is the view of the current buffer."
+  (let* ((view (or view gemini-companion-review-inline--of-buffer))
+         (proposal (gemini-companion-review-window-proposal view)))
+    (with-current-buffer (gemini-companion-review-inline--buffer view)
+      (gemini-companion-review-comment-mirror proposal #'gemini-companion-review-hunk-position))))
+
+;;;; Hunks
+
+(defun gemini-companion-review-inline--hunk-here ()
+  "Return the hunk on the current line, or signal a `user-error'."
+  (or (gemini-companion-review-hunk-at (line-beginning-position))
+      (user-error "%s" (substitute-command-keys "No hunk here: \
+\\<gemini-companion-review-inline-mode-map>\\[gemini-companion-review-inline-next] \
+goes to the next one"))))
+
+(defun gemini-companion-review-inline-next (count)
+  "Go to the next hunk; with a prefix argument, COUNT hunks forward."
+  (interactive "p" gemini-companion-review-inline-mode)
+  (gemini-companion-review-inline--current-view)
+  (let* ((point (point))
+         (line (line-beginning-position))
+         (starts (mapcar #'gemini-companion-review-hunk-start gemini-companion-review-hunk-list))
+         (others (if (> count 0)
+                     (seq-filter (lambda (start) (> start point)) starts)
+                   (nreverse (seq-filter (lambda (start) (< start line)) starts)))))
+    (gemini-companion-review-inline--go
+     (gemini-companion-review-hunk-at
+      (or (nth (1- (abs count)) others)
+          (user-error "There is no %s hunk" (if (> count 0) "next" "previous")))))))
+
+(defun gemini-companion-review-inline-previous (count)
+  "Go to the previous hunk; with a prefix argument, COUNT hunks back."
+  (interactive "p" gemini-companion-review-inline-mode)
+  (gemini-companion-review-inline-next (- count)))
+
+(defun gemini-companion-review-inline-goto-line (line)
+  "Go to LINE of the proposed text."
+  (interactive (list (if current-prefix-arg (prefix-numeric-value current-prefix-arg)
+                       (read-number "Go to line of the proposed text: ")))
+               gemini-companion-review-inline-mode)
+  (push-mark)
+  (widen)
+  (goto-char (gemini-companion-review-hunk-position (max 1 line))))
+
+(defun gemini-companion-review-inline-drop ()
+  "Drop the hunk at point, or the changes in the region if that is active.
+The proposed text is then the same as the file there.
+\\<gemini-companion-review-inline-mode-map>\\[gemini-companion-review-inline-undo] brings it back."
+  (interactive nil gemini-companion-review-inline-mode)
+  (let* ((view (gemini-companion-review-inline--current-view))
+         (region (and (use-region-p) (cons (region-beginning) (region-end))))
+         (hunks (if region
+                    (seq-filter (lambda (it)
+                                  (and (< (gemini-companion-review-hunk-start it) (cdr region))
+                                       (< (car region) (gemini-companion-review-hunk-end it))))
+                                gemini-companion-review-hunk-list)
+                  (list (gemini-companion-review-inline--hunk-here)))))
+    (unless hunks
+      (user-error "No hunk in the region"))
+    (gemini-companion-review-hunk-replace
+     (gemini-companion-review-window-proposal view)
+     (nreverse (mapcar (lambda (hunk)
+                         (cons (gemini-companion-review-hunk-added-lines hunk)
+                               (gemini-companion-review-hunk-without hunk region)))
+                       hunks)))
+    (deactivate-mark)
+    (gemini-companion-review-inline--go-on view)
+    (message "%s" (substitute-command-keys
+                   (format
+                    "Dropped, %s left; \\[gemini-companion-review-inline-undo] brings it back"
+                    (pcase (length gemini-companion-review-hunk-list)
+                      (0 "none is")
+                      (1 "one is")
+                      (count (format "%d are" count))))))))
+
+(defun gemini-companion-review-inline--go-on (view)
+  "Show VIEW again, and go to the next hunk unless there is one at point."
+  ;; Start from there, not from what was changed last.
+  (setf (gemini-companion-review-inline--edited view) nil)
+  (gemini-companion-review-inline--update view)
+  (unless (gemini-companion-review-hunk-at (line-beginning-position))
+    (ignore-error user-error
+      (gemini-companion-review-inline-next 1))))
+
+(defun gemini-companion-review-inline-keep ()
+  "Keep the hunk at point, and go to the next one.
+It then looks as if the file had it already; accepting still sends it.
+\\<gemini-companion-review-inline-mode-map>\\[gemini-companion-review-inline-undo] \
+shows it as a hunk again."
+  (interactive nil gemini-companion-review-inline-mode)
+  (let* ((view (gemini-companion-review-inline--current-view))
+         (hunk (gemini-companion-review-inline--hunk-here))
+         (current (gemini-companion-review-inline--current view))
+         (proposal (gemini-companion-review-window-proposal view))
+         (added (gemini-companion-review-hunk-added-lines hunk)))
+    (with-current-buffer proposal
+      (undo-boundary)
+      (gemini-companion-review-inline--set-lines
+       current (gemini-companion-review-hunk-removed-lines hunk)
+       (gemini-companion-review-hunk-lines proposal added) (car added))
+      (undo-boundary))
+    (gemini-companion-review-inline--go-on view)
+    (when (null gemini-companion-review-hunk-list)
+      (message "%s" (substitute-command-keys "That was the last hunk: \
+\\<gemini-companion-review-mode-map>\\[gemini-companion-accept] accepts the change")))))
+
+(defun gemini-companion-review-inline--set-lines (buffer lines text line)
+  "Replace LINES of BUFFER, a copy of the file that nobody sees, by TEXT.
+LINE is where that is in the proposal, the current buffer.  It is recorded
+among the changes of that, so that one command undoes both, in order.  If
+the file was read again since, it is another buffer, and there is nothing
+to do."
+  (if (not (buffer-live-p buffer))
+      (push '(apply ignore) buffer-undo-list) ; each undo has something to be undone in turn
+    (push `(apply gemini-companion-review-inline--set-lines
+                  ,buffer ,(cons (car lines) (gemini-companion-review-hunk-count-lines text))
+                  ,(gemini-companion-review-hunk-lines buffer lines) ,line)
+          buffer-undo-list)
+    (let ((inhibit-modification-hooks t))
+      (gemini-companion-review-hunk-replace buffer (list (cons lines text))))
+    ;; The proposal is as before, but what is shown is out of date.
+    (setf (gemini-companion-review-inline--tick gemini-companion-review-inline--of-buffer) nil
+          (gemini-companion-review-inline--edited gemini-companion-review-inline--of-buffer)
+          (gemini-companion-ui-line-start line))))
+
+(defun gemini-companion-review-inline-undo ()
+  "Undo the last edit of the proposed text, such as a dropped hunk."
+  (interactive nil gemini-companion-review-inline-mode)
+  (let ((view (gemini-companion-review-inline--view-here)))
+    (with-current-buffer (gemini-companion-review-window-proposal view)
+      (deactivate-mark)
+      (when (gemini-companion-review-hunk-undone-p)
+        (user-error "No further undo information"))
+      (undo-boundary)
+      ;; Do not continue the undo of another buffer.
+      (let ((last-command nil) (this-command nil))
+        (undo-only))
+      (undo-boundary))
+    (gemini-companion-review-inline--update view)))
+
+;;;; Editing
+
+(defvar gemini-companion-review-inline-edit-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-o") #'gemini-companion-review-inline-return)
+    map)
+  "Keys while the proposal is edited in place of the change.")
+
+(define-minor-mode gemini-companion-review-inline-edit-mode
+  "Edit the proposed text in place of the change, and go back.
+\\{gemini-companion-review-inline-edit-mode-map}"
+  :interactive nil
+  :lighter nil
+  (setq gemini-companion-review-buffer-save-function
+        (and gemini-companion-review-inline-edit-mode #'gemini-companion-review-inline-return))
+  (gemini-companion-review-buffer-set-header
+   (and gemini-companion-review-inline-edit-mode #'gemini-companion-review-inline--edit-header)))
+
+(defun gemini-companion-review-inline--edit-header (review)
+  "Return the header line for the proposal of REVIEW while it is edited."
+  (gemini-companion-review-buffer-header
+   review "Proposal"
+   '((gemini-companion-accept "accepts")
+     (gemini-companion-reject "rejects")
+     (gemini-companion-review-inline-return "goes back"))))
+
+(defun gemini-companion-review-inline-edit ()
+  "Edit the proposed text in this window, at the line at point.
+\\<gemini-companion-review-inline-edit-mode-map>\\[gemini-companion-review-inline-return] \
+or \\[save-buffer] goes back."
+  (interactive nil gemini-companion-review-inline-mode)
+  (let* ((view (gemini-companion-review-inline--current-view))
+         (proposal (gemini-companion-review-window-proposal view))
+         (line (gemini-companion-review-hunk-line))
+         (column (current-column))
+         (row (gemini-companion-review-inline--row)))
+    (set-window-buffer nil proposal)
+    (set-buffer proposal)
+    (gemini-companion-review-inline-edit-mode)
+    (widen)
+    (goto-char (gemini-companion-ui-line-start line))
+    (move-to-column column)
+    (recenter row)
+    (message "%s" (substitute-command-keys "Edit the proposed text; \
+\\<gemini-companion-review-inline-edit-mode-map>\
+\\[gemini-companion-review-inline-return] goes back"))))
+
+(defun gemini-companion-review-inline-return ()
+  "Go back from the proposed text to the change, at the same line."
+  (interactive nil gemini-companion-review-inline-edit-mode)
+  (let* ((view gemini-companion-review-inline--of-buffer)
+         (line (line-number-at-pos nil t))
+         (row (gemini-companion-review-inline--row)))
+    (gemini-companion-review-inline-edit-mode -1)
+    (set-window-buffer nil (gemini-companion-review-inline--buffer view))
+    (set-buffer (gemini-companion-review-inline--buffer view))
+    (gemini-companion-review-inline--compare view line)
+    (recenter row)))
+
+(defun gemini-companion-review-inline--row ()
+  "Return the row of point in the selected window."
+  (count-screen-lines (window-start) (line-beginning-position)))
+
+;;;; After an accept
+
+;; The client writes the file a moment later.  Until then the change stays, for the file would show
+;; its old text.  A key that is pressed meanwhile is for the file.
+
+(defvar gemini-companion-review-inline--frozen-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map [t] (lambda () (interactive) (gemini-companion-review-inline--pass-key)))
+    map)
+  "Keymap of a change that was accepted and is about to go away.")
+
+(cl-defmethod gemini-companion-review-window-leave ((view gemini-companion-review-inline--view))
+  "Take VIEW off the screen; if it was accepted, once the file was written."
+  (let ((leave (lambda () (cl-call-next-method))))
+    (if (and (gemini-companion-review-inline--to-be-written-p view)
+             (progn
+               (gemini-companion-log-errors "going back to a change"
+                 (gemini-companion-review-inline--end-editing view))
+               (get-buffer-window (gemini-companion-review-inline--buffer view) t)))
+        (gemini-companion-review-inline--freeze view leave)
+      (funcall leave))))
+
+(defun gemini-companion-review-inline--to-be-written-p (view)
+  "Return non-nil if the client writes the file that VIEW has taken the place of."
+  (when-let* ((review (gemini-companion-review-window-review view))
+              (entry (gemini-companion-review-entry review)))
+    (and (memq (gemini-companion-history-outcome entry) '(accepted closed))
+         (gemini-companion-review-window-taken view)
+         (buffer-live-p (gemini-companion-review-inline--buffer view))
+         (gemini-companion-review-visiting review))))
+
+(defun gemini-companion-review-inline--end-editing (view)
+  "If the proposal of VIEW is edited in place of the change, go back to that."
+  (when-let* ((proposal (gemini-companion-review-window-proposal view))
+              (window (gemini-companion-ui-window-of proposal))
+              ((buffer-local-value 'gemini-companion-review-inline-edit-mode proposal)))
+    (with-selected-window window
+      (gemini-companion-review-inline-return))))
+
+(defun gemini-companion-review-inline--freeze (view leave)
+  "Leave VIEW on the screen until its file is written, or for a moment.
+Then call LEAVE."
+  (gemini-companion-review-window-select-other view)
+  (let* ((visiting (gemini-companion-review-visiting (gemini-companion-review-window-review view)))
+         (timer (run-at-time gemini-companion-review-inline--write-time nil
+                             #'gemini-companion-review-window-leave-now)))
+    (with-current-buffer visiting
+      (add-hook 'after-revert-hook #'gemini-companion-review-window-leave-now nil t))
+    (with-current-buffer (gemini-companion-review-inline--buffer view)
+      (overlay-put (make-overlay (point-min) (point-max) nil nil t)
+                   'keymap gemini-companion-review-inline--frozen-map))
+    (setq gemini-companion-review-window-leaving
+          (lambda ()
+            (cancel-timer timer)
+            (when (buffer-live-p visiting)
+              (with-current-buffer visiting
+                (remove-hook 'after-revert-hook #'gemini-companion-review-window-leave-now t)))
+            (funcall leave)))))
+
+(defun gemini-companion-review-inline--pass-key ()
+  "Take the change off the screen, and have the key pressed again."
+  (let ((keys (this-command-keys-vector)))
+    (setq prefix-arg current-prefix-arg
+          this-command last-command)
+    (gemini-companion-review-window-leave-now)
+    (setq unread-command-events (append (mapcar (lambda (key) (cons t key)) keys)
+                                        unread-command-events))))
+
+(provide 'gemini-companion-review-inline)
+;;; gemini-companion-review-inline.el ends here

@@ -1,0 +1,666 @@
+;;; gemini-companion-review-window.el --- The windows of a review -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; How a review is shown and taken off the screen again, whatever is in its windows.  A kind of
+;; view is a structure that includes `gemini-companion-review-window' and implements the generic
+;; functions below.  The simplest kind, for new files, is at the end of this file.
+;;
+;; `display-buffer' chooses where, so users can choose another frame, tab or window by
+;; `display-buffer-alist'.  By default a view is above the user's windows, which only shrink.
+;;
+;; Windows belong to the user.  At the end a view deletes the windows that were made for it, if they
+;; still show it, and gives back the one that it has taken over.  A window in which the user has
+;; displayed something else stays, and so does what the user has opened, closed or selected.
+;;
+;; If the frame is too small for that, the other windows of the user are deleted.  They are
+;; restored at the end, unless the user has rearranged the frame in the meantime.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'tab-bar)
+(require 'gemini-companion-review-commands)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review-buffer)
+(require 'gemini-companion-review)
+(require 'gemini-companion-ui)
+
+(defconst gemini-companion-review-window--min-kept-height 6
+  "Minimum height of the window in which the user goes on typing.")
+
+(defconst gemini-companion-review-window--min-height 12
+  "Minimum height of a view that leaves the windows of the user alone.")
+
+;; A snapshot of a window is a list (WINDOW BUFFER POINT START HSCROLL EDGES).
+
+(cl-defstruct (gemini-companion-review-window
+               (:constructor nil)
+               (:copier nil))
+  "A review on screen.  Each kind of view includes this structure."
+  (review nil :documentation "The review.")
+  (frame nil :documentation "The frame on which it is shown.")
+  (focus nil :documentation "`keep' or `select', as in `gemini-companion-diff-focus'.")
+  (selected nil :documentation "The window that was selected before.")
+  (configurations nil :documentation "Alist of the frames before, and their configurations.")
+  (before nil :documentation "Snapshots of all windows before.")
+  (beside nil :documentation "Snapshots of the user's windows once it was shown.")
+  (made nil :documentation "The windows made for it, including deleted ones.")
+  (emptied nil :documentation "Windows whose buffer, one of the view, was killed.")
+  (taken nil :documentation "A window of the user that shows it, and what that showed: a list
+of the window, the buffer, the place of its start and that of point, and the
+number of columns by which it was scrolled; or nil."))
+
+(defconst gemini-companion-review-window--hooks
+  '((window-selection-change-functions . gemini-companion-review-window--note-selection)
+    (delete-frame-functions . gemini-companion-review-window--note-deleted-frame)
+    (tab-bar-tab-pre-close-functions . gemini-companion-review-window--note-closed-tab))
+  "Hooks and the functions that are on them while a view is on screen.")
+
+(defvar gemini-companion-review-window--current nil
+  "The view on screen, or nil.")
+
+(defvar gemini-companion-review-window-leaving nil
+  "Function that takes a view that has ended off the screen, or nil.")
+
+(defun gemini-companion-review-window-leave-now ()
+  "Take a view that has ended, but is still there, off the screen."
+  (when-let* ((leave gemini-companion-review-window-leaving))
+    (setq gemini-companion-review-window-leaving nil)
+    (gemini-companion-log-errors "windows" (funcall leave))))
+
+;;;; Kinds of views
+
+(cl-defgeneric gemini-companion-review-window-start (view)
+  "Make the buffers of VIEW, and show them in windows of its own.
+Leave the window selected in which the user decides.")
+
+(cl-defgeneric gemini-companion-review-window-buffers (view)
+  "Return the buffers in which the user sees VIEW, the main one first.
+Some may be killed or nil.")
+
+(cl-defgeneric gemini-companion-review-window-clean-up (view)
+  "Kill the buffers of VIEW, which is off the screen, but not the proposal.
+Remove what was added to that.  VIEW may have been started only in part,
+and any buffer of it may have been killed.")
+
+(cl-defgeneric gemini-companion-review-window-parts (view)
+  "Return those buffers of VIEW that are always in a window."
+  (gemini-companion-review-window-buffers view))
+
+(cl-defgeneric gemini-companion-review-window-update-keys (_view)
+  "Show the keys of VIEW as they work in the selected window.
+Header lines need nothing else."
+  nil)
+
+(cl-defgeneric gemini-companion-review-window-leave (view)
+  "Take VIEW, which is not the current one any more, off the screen.
+First its windows, then its buffers."
+  (gemini-companion-log-errors "windows"
+    (gemini-companion-review-window--take-off view)
+    (gemini-companion-review-window--take-off-tabs view))
+  (gemini-companion-review-window-clean-up view))
+
+(defun gemini-companion-review-window-proposal (view)
+  "Return the buffer with the proposal of VIEW, or nil if it was killed."
+  (let ((proposal (gemini-companion-review-proposal (gemini-companion-review-window-review view))))
+    (and (buffer-live-p proposal) proposal)))
+
+;;;; On the screen and off again
+
+(defun gemini-companion-review-window-show (view focus)
+  "Show VIEW.  Return a function that takes it off the screen.
+FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
+  (gemini-companion-review-window-leave-now)
+  (gemini-companion-review-window--record-windows view focus)
+  (let ((review (gemini-companion-review-window-review view))
+        (selected (selected-window)))
+    (condition-case error
+        (gemini-companion-ui-delay-gc
+          (gemini-companion-review-window-start view)
+          (when (and (eq focus 'keep) (window-live-p selected))
+            (select-window selected))
+          (setf (gemini-companion-review-front review)
+                (car (gemini-companion-review-window-buffers view))
+                (gemini-companion-review-intact-function review)
+                (lambda ()
+                  (and (seq-every-p #'gemini-companion-ui-window-of
+                                    (gemini-companion-review-window-parts view))
+                       (not (gemini-companion-review-window--alone-p view))))
+                (gemini-companion-review-window-beside view)
+                (gemini-companion-review-window--snapshots view))
+          (gemini-companion-review-window--watch view)
+          (gemini-companion-review-window--note-selection))
+      ((error quit)
+       (gemini-companion-review-window--hide view)
+       (signal (car error) (cdr error)))))
+  (lambda () (gemini-companion-review-window--hide view)))
+
+(defun gemini-companion-review-window--hide (view)
+  "Take VIEW off the screen."
+  (let ((review (gemini-companion-review-window-review view)))
+    (setf (gemini-companion-review-front review) nil
+          (gemini-companion-review-intact-function review) nil))
+  (setq gemini-companion-review-window--current nil)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--hooks)
+    (remove-hook hook function))
+  (gemini-companion-review-window-leave view))
+
+(defun gemini-companion-review-window--record-windows (view focus)
+  "Record in VIEW the windows as they are before it is shown, and FOCUS."
+  (let ((frame (selected-frame)))
+    ;; Not on a child frame, such as one of completions.
+    (while (frame-parent frame)
+      (setq frame (frame-parent frame)))
+    (setf (gemini-companion-review-window-focus view) focus
+          (gemini-companion-review-window-frame view) frame
+          (gemini-companion-review-window-selected view) (selected-window)
+          (gemini-companion-review-window-configurations view)
+          (mapcar (lambda (it) (cons it (current-window-configuration it))) (frame-list))
+          (gemini-companion-review-window-before view)
+          (mapcar #'gemini-companion-review-window--snapshot
+                  (window-list-1 nil 'no-minibuffer t)))))
+
+;;;; Removed by something else
+
+(defun gemini-companion-review-window--watch (view)
+  "Have VIEW taken down when one of its buffers, its frame or its tab is killed."
+  (setq gemini-companion-review-window--current view)
+  (dolist (buffer (gemini-companion-review-window-buffers view))
+    (when (buffer-live-p buffer)
+      (with-current-buffer buffer
+        (add-hook 'kill-buffer-hook #'gemini-companion-review-window--note-killed-buffer nil t))))
+  (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--hooks)
+    (add-hook hook function)))
+
+(defun gemini-companion-review-window--note-selection (&rest _)
+  "Have the view show the keys that work in the window that is now selected."
+  (gemini-companion-log-errors "keys"
+    (when gemini-companion-review-window--current
+      (gemini-companion-ui-note-selection)
+      (gemini-companion-review-window-update-keys gemini-companion-review-window--current)
+      (force-mode-line-update t))))
+
+(defun gemini-companion-review-window-take-down-soon ()
+  "Have the view on screen taken down, a part of which is being killed.
+This is for hooks.  The rest is taken down when they have run."
+  (when-let* ((view gemini-companion-review-window--current))
+    (run-at-time 0 nil
+                 (lambda ()
+                   ;; While keys wait no timer runs, and one may have shown the review anew.
+                   (when (eq view gemini-companion-review-window--current)
+                     (gemini-companion-review-taken-down
+                      (gemini-companion-review-window-review view)))))))
+
+(defun gemini-companion-review-window--note-killed-buffer ()
+  "Have the view taken down, the current buffer of which is being killed.
+An indirect clone of that, with the same hooks, does not count."
+  (when-let* ((view gemini-companion-review-window--current)
+              ((memq (current-buffer) (gemini-companion-review-window-buffers view))))
+    (gemini-companion-log-errors "windows"
+      (gemini-companion-review-window--give-back view)
+      (gemini-companion-review-window--take-off-tabs view)
+      ;; When the rest is taken down, Emacs has put other buffers there.
+      (cl-callf2 append (get-buffer-window-list nil 'no-minibuffer t)
+                 (gemini-companion-review-window-emptied view)))
+    (gemini-companion-review-window-take-down-soon)))
+
+(defun gemini-companion-review-window--note-deleted-frame (frame)
+  "Have the view taken down if it is on FRAME, which is being deleted."
+  (gemini-companion-log-errors "closing"
+    (when (eq frame (gemini-companion-review-window-frame gemini-companion-review-window--current))
+      (gemini-companion-review-window-take-down-soon))))
+
+(defun gemini-companion-review-window--note-closed-tab (tab &rest _)
+  "Have the view taken down if it is in TAB, which is being closed."
+  (gemini-companion-log-errors "closing"
+    (let ((view gemini-companion-review-window--current))
+      (when (if (eq (car tab) 'current-tab)
+                (seq-intersection (mapcar #'window-buffer (window-list nil 'no-minibuffer))
+                                  (gemini-companion-review-window-buffers view) #'eq)
+              (gemini-companion-review-window--in-tab-p view tab))
+        (gemini-companion-review-window-take-down-soon)))))
+
+(defun gemini-companion-review-window--in-tab-p (view tab)
+  "Return non-nil if VIEW is in TAB, which is not the current tab."
+  (let ((names (mapcar #'buffer-name (remq nil (gemini-companion-review-window-buffers view)))))
+    ;; The saved window state has (buffer NAME ...) in each leaf.
+    (cl-loop for (key name) on (flatten-tree (alist-get 'ws (cdr tab)))
+             thereis (and (eq key 'buffer) (stringp name) (member name names)))))
+
+;;;; Its own windows and the user's
+
+(defun gemini-companion-review-window--snapshot (window)
+  "Return a snapshot of WINDOW."
+  (list window (window-buffer window) (window-point window) (window-start window)
+        (window-hscroll window) (window-edges window)))
+
+(defun gemini-companion-review-window--snapshots (view)
+  "Return snapshots of the user's windows on the frame of VIEW.
+One that is taken over counts as if it had been given back."
+  (pcase-let ((snapshots (mapcar #'gemini-companion-review-window--snapshot
+                                 (gemini-companion-review-window--users-windows view)))
+              (`(,taken ,buffer . ,_) (gemini-companion-review-window-taken view)))
+    (pcase (assq taken snapshots)
+      (`(,_ ,shown . ,_)
+       (when (memq shown (gemini-companion-review-window-buffers view))
+         (setf (nth 1 (assq taken snapshots)) buffer))))
+    snapshots))
+
+(defun gemini-companion-review-window--own-windows (view)
+  "Return the windows on the frame of VIEW that exist only to show it.
+Those include windows that the user has split from them, but none in
+which the user has displayed something else."
+  (let ((buffers (gemini-companion-review-window-buffers view)))
+    (seq-filter (lambda (window)
+                  (and (or (memq (window-buffer window) buffers)
+                           (memq window (gemini-companion-review-window-emptied view)))
+                       (not (assq window (gemini-companion-review-window-before view)))))
+                (window-list (gemini-companion-review-window-frame view) 'no-minibuffer))))
+
+(defun gemini-companion-review-window--users-windows (view &optional main)
+  "Return the user's windows on the frame of VIEW.
+If MAIN is non-nil, omit side windows."
+  (let ((own (gemini-companion-review-window--own-windows view)))
+    (seq-remove (lambda (window)
+                  (or (memq window own)
+                      (and main (window-parameter window 'window-side))))
+                (window-list (gemini-companion-review-window-frame view) 'no-minibuffer))))
+
+(defun gemini-companion-review-window--alone-p (view)
+  "Return non-nil if only windows of VIEW are left where there were others."
+  (and (gemini-companion-review-window--own-windows view)
+       (null (gemini-companion-review-window--users-windows view))
+       (gemini-companion-review-window-beside view)))
+
+(defun gemini-companion-review-window-typing-p (view)
+  "Return non-nil if the user is to go on typing in the selected window.
+That is so, by the focus of VIEW, unless the user is known to be in another
+program."
+  (and (eq (gemini-companion-review-window-focus view) 'keep)
+       (frame-focus-state)))
+
+;;;; Windows for a view
+
+(defun gemini-companion-review-window-display (view buffer &optional function)
+  "Display BUFFER of VIEW, and return its window.
+FUNCTION is an action function to be tried first, with VIEW in the element
+`gemini-companion-review-window' of its alist.  Any other windows of VIEW are
+deleted.  If the user has deleted all others, to see more of one of these,
+bring them back."
+  ;; Restoring windows, or deleting the selected one, changes the current buffer.
+  (save-current-buffer
+    (when (gemini-companion-review-window--alone-p view)
+      (gemini-companion-review-window--restore view nil))
+    (let ((own (gemini-companion-review-window--own-windows view)))
+      (if (and own (null (gemini-companion-review-window--users-windows view 'main)))
+          (let ((window (gemini-companion-review-window--delete-others (car own))))
+            (set-window-dedicated-p window nil)
+            (set-window-parameter window 'mode-line-format nil)
+            (gemini-companion-review-window-make view window buffer))
+        (gemini-companion-review-window--give-back view)
+        (setf (gemini-companion-review-window-taken view) nil)
+        (mapc #'gemini-companion-review-window--delete-window own)
+        ;; Those that are left are the user's.
+        (dolist (window (window-list-1 nil 'no-minibuffer t))
+          (unless (assq window (gemini-companion-review-window-before view))
+            (push (gemini-companion-review-window--snapshot window)
+                  (gemini-companion-review-window-before view))))
+        (gemini-companion-review-window--take
+         ;; What C-x 4 4 sets is for the next command of the user.
+         view (let ((display-buffer-overriding-action '(nil)))
+                (display-buffer
+                 buffer
+                 `((,@(and function (list function))
+                    gemini-companion-review-window--display-above
+                    gemini-companion-review-window--display-alone)
+                   (inhibit-same-window . ,(gemini-companion-review-window-typing-p view))
+                   (gemini-companion-review-window . ,view)))))))))
+
+(defun gemini-companion-review-window--take (view window)
+  "Have WINDOW, in which VIEW was just displayed, belong to it; return WINDOW.
+If it is one of the user's, it is given back at the end, otherwise deleted."
+  (setf (gemini-companion-review-window-frame view) (window-frame window))
+  (pcase (assq window (gemini-companion-review-window-before view))
+    (`(,_ ,buffer ,point ,start ,hscroll ,_)
+     (with-current-buffer buffer
+       (setf (gemini-companion-review-window-taken view)
+             (list window buffer (gemini-companion-review-window--place start)
+                   (gemini-companion-review-window--place point) hscroll))))
+    (_ (push window (gemini-companion-review-window-made view))))
+  window)
+
+(defun gemini-companion-review-window-make (view window buffer)
+  "Have WINDOW, made for VIEW, show BUFFER; return WINDOW."
+  (set-window-buffer window buffer)
+  (cl-pushnew window (gemini-companion-review-window-made view))
+  window)
+
+(defun gemini-companion-review-window--display-above (buffer alist)
+  "Display BUFFER above the windows of the user, for `display-buffer' with ALIST.
+Return nil if their frame is too small."
+  (let* ((view (alist-get 'gemini-companion-review-window alist))
+         (main (window-main-window (gemini-companion-review-window-frame view)))
+         (total (window-total-height main))
+         (needed (window-min-size main))
+         (share (if (and (eq (gemini-companion-review-window-focus view) 'keep)
+                         (memq (gemini-companion-review-window-selected view)
+                               (gemini-companion-review-window--users-windows view 'main)))
+                    (max gemini-companion-review-window--min-kept-height (/ total 3))
+                  0))
+         (height (- total (max needed share))))
+    (when (< height gemini-companion-review-window--min-height)
+      (setq height (- total needed)))
+    (when-let* (((>= height gemini-companion-review-window--min-height))
+                ;; Windows of a fixed size may prevent it.
+                (window (ignore-errors (split-window main (- height) 'above))))
+      (set-window-buffer window buffer)
+      window)))
+
+(defun gemini-companion-review-window--display-alone (buffer alist)
+  "Display BUFFER above one window of the user, or in place of that.
+Delete the others in the main part of the frame, or all of them if the user
+goes on typing in a side window.  For `display-buffer', with ALIST."
+  (let* ((view (alist-get 'gemini-companion-review-window alist))
+         (windows (gemini-companion-review-window--users-windows view 'main))
+         (selected (gemini-companion-review-window-selected view))
+         (kept (gemini-companion-review-window--delete-others
+                (or (car (memq selected windows)) (car windows))))
+         (lines (window-total-height kept))
+         (height (- lines (min gemini-companion-review-window--min-kept-height (/ lines 3))))
+         (new (ignore-errors (split-window kept (- height) 'above))))
+    (set-window-buffer (or new kept) buffer)
+    (when (and new (window-parameter selected 'window-side))
+      (gemini-companion-review-window--delete-others new))
+    (or new kept)))
+
+(defun gemini-companion-review-window--delete-others (window)
+  "Delete all other windows in the main part of WINDOW's frame, and return WINDOW."
+  ;; `delete-other-windows' deletes side windows, too.
+  (let ((main (window-main-window (window-frame window))))
+    (unless (eq window main)
+      (delete-other-windows-internal window main)))
+  window)
+
+(defun gemini-companion-review-window-split (view window buffers &optional turned)
+  "Show BUFFERS of VIEW in equal parts of WINDOW, and return these in order.
+WINDOW shows the first.  They are side by side if each is then at least 70
+columns wide, and otherwise above each other; if TURNED is non-nil it is
+the other way around."
+  (let* ((wide (>= (window-total-width window) (* 70 (length buffers))))
+         (side (if turned (not wide) wide))
+         (window-combination-resize t)
+         (windows (list window)))
+    (cl-loop for buffer in (cdr buffers)
+             for parts downfrom (length buffers)
+             for last = (car windows)
+             for size = (if side (window-total-width last) (window-total-height last))
+             do (push (gemini-companion-review-window-make
+                       view (split-window last (/ size parts) (if side 'right 'below)) buffer)
+                      windows))
+    (nreverse windows)))
+
+(defun gemini-companion-review-window-omit-mode-lines (view windows)
+  "Omit the mode lines of WINDOWS if they are above each other.
+Their header lines say what they show.  Change only windows made for VIEW."
+  (unless (apply #'= (mapcar #'window-top-line windows))
+    (dolist (window windows)
+      (when (memq window (gemini-companion-review-window-made view))
+        (set-window-parameter window 'mode-line-format 'none)))))
+
+;;;; Giving a window back
+
+;; A place is a cons of a marker and the number of its line.
+
+(defun gemini-companion-review-window--place (position)
+  "Return the place of POSITION in the current buffer."
+  (save-restriction
+    (widen)
+    (cons (copy-marker position) (line-number-at-pos position))))
+
+(defun gemini-companion-review-window--position (place)
+  "Return the position of PLACE in the current buffer.
+If all of its text was replaced at once, only the line is still known."
+  (pcase-let ((`(,marker . ,line) place))
+    (if (and (= marker 1) (> line 1))
+        (gemini-companion-ui-line-start line)
+      (marker-position marker))))
+
+(defun gemini-companion-review-window--give-back (view)
+  "Have the window that VIEW has taken over, if any, show what it showed before.
+But not if the user has displayed something else there."
+  (when-let* ((taken (gemini-companion-review-window-taken view)))
+    (when (and (window-live-p (car taken))
+               (memq (window-buffer (car taken)) (gemini-companion-review-window-buffers view)))
+      (gemini-companion-review-window--show-taken taken))))
+
+(defun gemini-companion-review-window--show-taken (taken)
+  "Have the window in TAKEN show what it showed before."
+  (pcase-let ((`(,window ,buffer ,start ,point ,hscroll) taken))
+    (if (not (buffer-live-p buffer))
+        (switch-to-prev-buffer window 'bury)
+      (set-window-buffer window buffer)
+      (with-current-buffer buffer
+        (set-window-point window (gemini-companion-review-window--position point))
+        (set-window-start window (gemini-companion-review-window--position start) t)
+        (set-window-hscroll window hscroll)))))
+
+;;;; Deleting the windows of a view
+
+(defun gemini-companion-review-window--take-off (view &optional tab)
+  "Take the windows of VIEW off its frame, or off TAB, which that shows for now."
+  (when (frame-live-p (gemini-companion-review-window-frame view))
+    (gemini-companion-review-window-select-other view)
+    (gemini-companion-review-window--give-back view)
+    (gemini-companion-review-window--delete-windows view tab)))
+
+(defun gemini-companion-review-window--take-off-tabs (view)
+  "Take the windows of VIEW off the tabs of its frame that are not current."
+  (let ((frame (gemini-companion-review-window-frame view)))
+    (dolist (tab (and (frame-live-p frame) (frame-parameter frame 'tabs)))
+      (let ((configuration (alist-get 'wc (cdr tab))))
+        (when (and (gemini-companion-review-window--in-tab-p view tab)
+                   (window-configuration-p configuration)
+                   (eq (window-configuration-frame configuration) frame))
+          (let ((here (gemini-companion-review-window--configuration frame)))
+            (save-current-buffer
+              (unwind-protect
+                  (gemini-companion-review-window--take-off-tab view tab)
+                (set-window-configuration here t t)))))))))
+
+(defun gemini-companion-review-window--take-off-tab (view tab)
+  "Take the windows of VIEW off TAB, which its frame shows from now on."
+  (let ((frame (gemini-companion-review-window-frame view))
+        (point (alist-get 'wc-point (cdr tab))))
+    (set-window-configuration (alist-get 'wc (cdr tab)) t t)
+    ;; Emacs keeps point of the buffer that was current apart.
+    (when (and (markerp point)
+               (eq (marker-buffer point) (window-buffer (frame-selected-window frame))))
+      (set-window-point (frame-selected-window frame) point))
+    (when (seq-some #'window-live-p (cons (car (gemini-companion-review-window-taken view))
+                                          (gemini-companion-review-window-made view)))
+      (gemini-companion-review-window--take-off view tab)
+      (let ((selected (frame-selected-window frame)))
+        (setf (alist-get 'wc (cdr tab)) (gemini-companion-review-window--configuration frame)
+              (alist-get 'ws (cdr tab)) (window-state-get (frame-root-window frame) 'writable)
+              (alist-get 'wc-point (cdr tab)) (set-marker (make-marker) (window-point selected)
+                                                          (window-buffer selected)))))))
+
+(defun gemini-companion-review-window--configuration (frame)
+  "Return the window configuration of FRAME, with point in all windows.
+Restoring one leaves point of the buffer alone that is current now."
+  (with-temp-buffer
+    (current-window-configuration frame)))
+
+(defun gemini-companion-review-window--delete-windows (view tab)
+  "Delete the windows of VIEW, and let the user's be as before.
+If the user has not rearranged the frame, they get back their exact size.
+A frame or tab that was made for VIEW goes, too; TAB is the one in which it
+is, or nil if that is the current one."
+  (let* ((frame (gemini-companion-review-window-frame view))
+         (known (assq frame (gemini-companion-review-window-configurations view)))
+         (own (gemini-companion-review-window--own-windows view))
+         (now (gemini-companion-review-window--snapshots view))
+         (tabs (frame-parameter frame 'tabs)))
+    (cond ((null own))
+          ((not (or now known (cdr tabs))) (delete-frame frame))
+          ((and (null now)
+                (seq-some (lambda (it) (eq (car (window-parameter it 'quit-restore)) 'tab)) own))
+           (with-selected-frame frame
+             (tab-bar-close-tab (and tab (1+ (seq-position tabs tab #'eq))))))
+          ((and known (or (null (gemini-companion-review-window--users-windows view 'main))
+                          (gemini-companion-review-window--untouched-p view now)))
+           (gemini-companion-review-window--restore view now))
+          (t (mapc #'gemini-companion-review-window--delete-window own)))
+    (gemini-companion-review-window--scroll-back view now)))
+
+(defun gemini-companion-review-window-select-other (view)
+  "If a window of VIEW is selected on its frame, select the one from before."
+  (let ((frame (gemini-companion-review-window-frame view))
+        (before (gemini-companion-review-window-selected view)))
+    (when (and (frame-live-p frame)
+               (window-live-p before)
+               (eq (window-frame before) frame)
+               (memq (frame-selected-window frame)
+                     (cons (car (gemini-companion-review-window-taken view))
+                           (gemini-companion-review-window--own-windows view))))
+      (set-frame-selected-window frame before))))
+
+(defun gemini-companion-review-window--untouched-p (view now)
+  "Return non-nil if the user has not rearranged the frame of VIEW.
+That is so if NOW, snapshots of the user's windows, are the same as when VIEW
+was shown, with the same buffers and edges.  A message in the echo area may
+take some lines."
+  (let ((beside (gemini-companion-review-window-beside view))
+        (lines (max 1 (window-total-height (minibuffer-window)))))
+    (and beside
+         (= (length beside) (length now))
+         (cl-loop for (window buffer _ _ _ edges) in now
+                  for (_ buffer-then _ _ _ edges-then) = (assq window beside)
+                  always (and (eq buffer buffer-then)
+                              (cl-every (lambda (a b) (<= (abs (- a b)) lines))
+                                        edges edges-then))))))
+
+(defun gemini-companion-review-window--delete-window (window)
+  "Delete WINDOW, or have it show another buffer if it is the only one."
+  (let ((ignore-window-parameters t))
+    (if (eq window (window-main-window (window-frame window)))
+        (switch-to-prev-buffer window)
+      (delete-window window))))
+
+(defun gemini-companion-review-window--restore (view now)
+  "Restore the window configuration from before VIEW.
+NOW are snapshots of the user's windows.  A side window that the user has
+deleted remains so, unless all others were, too; and the selected window is
+selected again."
+  (let* ((frame (gemini-companion-review-window-frame view))
+         (selected (frame-selected-window frame))
+         (deleted (and now
+                       (seq-remove (lambda (window) (assq window now))
+                                   (mapcar #'car (gemini-companion-review-window-beside view))))))
+    ;; Neither the frame nor the minibuffer is to be selected or changed by it.
+    (set-window-configuration
+     (alist-get frame (gemini-companion-review-window-configurations view)) t t)
+    (dolist (window deleted)
+      (when (and (window-live-p window) (window-parameter window 'window-side))
+        (gemini-companion-review-window--delete-window window)))
+    (when (window-live-p selected)
+      (set-frame-selected-window frame selected))))
+
+(defun gemini-companion-review-window--scroll-back (view now)
+  "Scroll each window of the user as before VIEW, or as in NOW if point has moved.
+NOW are snapshots."
+  (pcase-dolist (`(,window ,buffer ,point ,start ,hscroll ,_) now)
+    (when (and (window-live-p window) (eq (window-buffer window) buffer))
+      (pcase (assq window (gemini-companion-review-window-before view))
+        (`(,_ ,(pred (eq buffer)) ,(pred (= point)) ,start-before ,hscroll-before ,_)
+         (setq start start-before
+               hscroll hscroll-before)))
+      (set-window-point window point)
+      (set-window-start window start t)
+      (set-window-hscroll window hscroll))))
+
+;;;; New files
+
+(cl-defstruct (gemini-companion-review-window--new
+               (:predicate nil)
+               (:include gemini-companion-review-window)
+               (:constructor gemini-companion-review-window--make-new-file)
+               (:copier nil))
+  "A new file, shown as its proposal alone.")
+
+(defvar gemini-companion-new-file-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map special-mode-map)
+    (define-key map (kbd "RET") #'gemini-companion-new-file-edit)
+    (define-key map (kbd "e") #'gemini-companion-new-file-edit)
+    (define-key map (kbd "c") #'gemini-companion-review-comment)
+    (define-key map (kbd "q") #'gemini-companion-review-quit)
+    (define-key map (kbd "g") #'undefined)
+    (define-key map [remap read-only-mode] #'gemini-companion-new-file-edit)
+    map)
+  "Keys in the proposal of a new file until it is edited.")
+
+(define-minor-mode gemini-companion-new-file-mode
+  "Read the proposed text of a new file; letters do not insert themselves.
+\\<gemini-companion-new-file-mode-map>\\[gemini-companion-new-file-edit]
+ends this mode, so that you can edit.
+
+\\{gemini-companion-new-file-mode-map}"
+  :interactive nil
+  :lighter nil
+  (setq buffer-read-only gemini-companion-new-file-mode))
+
+(defun gemini-companion-new-file-edit ()
+  "Make the proposed text editable."
+  (interactive nil gemini-companion-new-file-mode)
+  (gemini-companion-review-check-open gemini-companion-review-of-buffer)
+  (gemini-companion-new-file-mode -1)
+  (force-mode-line-update))
+
+(defun gemini-companion-review-window-show-new-file (review focus)
+  "Show REVIEW as its proposal.  Return a function that takes it off the screen.
+FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
+  (gemini-companion-review-window-show
+   (gemini-companion-review-window--make-new-file :review review) focus))
+
+(cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-window--new))
+  "Show the proposal of VIEW, read-only for now."
+  (let ((proposal
+         (gemini-companion-review-buffer-buffer (gemini-companion-review-window-review view))))
+    (with-current-buffer proposal
+      (gemini-companion-review-buffer-set-header #'gemini-companion-review-window--new-file-header)
+      (gemini-companion-new-file-mode))
+    (select-window (gemini-companion-review-window-display view proposal))))
+
+(cl-defmethod gemini-companion-review-window-buffers
+  ((view gemini-companion-review-window--new))
+  "Return the proposal of VIEW, in a list."
+  (list (gemini-companion-review-window-proposal view)))
+
+(cl-defmethod gemini-companion-review-window-clean-up
+  ((view gemini-companion-review-window--new))
+  "Make the proposal of VIEW editable, with the usual header line."
+  (when-let* ((proposal (gemini-companion-review-window-proposal view)))
+    (with-current-buffer proposal
+      ;; Once the review has ended, it remains read-only.
+      (when (gemini-companion-review-open-p (gemini-companion-review-window-review view))
+        (gemini-companion-new-file-mode -1))
+      (gemini-companion-review-buffer-set-header nil))))
+
+(defun gemini-companion-review-window--new-file-header (review)
+  "Return the header line for the proposal of REVIEW, a new file."
+  (gemini-companion-review-buffer-header
+   review nil
+   `((gemini-companion-accept "accepts")
+     (gemini-companion-reject "rejects")
+     ,@(and gemini-companion-new-file-mode '((gemini-companion-new-file-edit "edits")))
+     (gemini-companion-accept-all "accepts all"))))
+
+(provide 'gemini-companion-review-window)
+;;; gemini-companion-review-window.el ends here

@@ -1,0 +1,516 @@
+;;; gemini-companion-tool-diagnostics.el --- What checkers find, for the model -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The tool getDiagnostics: what Flymake or Flycheck report about open files, once they have checked
+;; the present text.  Checkers are processes or language servers; a timer looks for their reports.
+;;
+;; Flymake and Flycheck know when their own checkers have finished.  A language server publishes
+;; diagnostics whenever it likes, and Eglot's backend for Flymake reports the last ones.  So each
+;; text that Eglot sends is recorded, and whether diagnostics were published since.  Where that
+;; cannot be known, the answer says that it may be out of date.
+;;
+;; A server that names no version of the text may publish in parts, first what it found in the text
+;; before; so wait until it is quiet.  Or it publishes nothing when it still has nothing to report,
+;; as that of TypeScript does; so do not wait long for that.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'gemini-companion-log)
+(require 'gemini-companion-tool)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-write)
+
+(declare-function eglot--signal-textDocument/didChange "ext:eglot" ())
+(declare-function eglot-managed-p "ext:eglot" ())
+(declare-function flycheck-buffer "ext:flycheck" ())
+(declare-function flycheck-error-buffer "ext:flycheck" (error) t)
+(declare-function flycheck-error-column "ext:flycheck" (error) t)
+(declare-function flycheck-error-level "ext:flycheck" (error) t)
+(declare-function flycheck-error-line "ext:flycheck" (error) t)
+(declare-function flycheck-error-message "ext:flycheck" (error) t)
+(declare-function flycheck-running-p "ext:flycheck" ())
+(declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
+(declare-function flymake-diagnostic-type "flymake" (diagnostic) t)
+(declare-function flymake-disabled-backends "flymake" ())
+(declare-function flymake-reporting-backends "flymake" ())
+(declare-function flymake-running-backends "flymake" ())
+(declare-function flymake-start "flymake" (&optional deferred force))
+(declare-function eglot-uri-to-path "ext:eglot" (uri))
+(declare-function eglot--uri-to-path "ext:eglot" (uri))
+(declare-function lsp--uri-to-path "ext:lsp-mode" (uri))
+(declare-function url-unhex-string "url-util" (str &optional allow-newlines))
+(declare-function track-changes-inconsistent-state-p "ext:track-changes" ())
+(defvar eglot--docver)
+(defvar eglot--recent-changes)
+(defvar eglot--versioned-identifier)
+(defvar flycheck-current-errors)
+(defvar flycheck-last-status-change)
+(defvar flymake-check-start-time)
+(defvar flymake-timer)
+
+;;;; What Eglot's servers have checked
+
+(defvar-local gemini-companion-tool-diagnostics--sent nil
+  "The tick of the text that the language server has, or nil.
+It is the value of `buffer-chars-modified-tick' then.")
+
+(defvar-local gemini-companion-tool-diagnostics--sent-time nil
+  "When the language server got the text, in seconds since 1970.")
+
+;; A mode that starts again closes the text and opens it again.
+(put 'gemini-companion-tool-diagnostics--sent 'permanent-local t)
+(put 'gemini-companion-tool-diagnostics--sent-time 'permanent-local t)
+
+(defvar-local gemini-companion-tool-diagnostics--published nil
+  "The tick of the text that the language server has checked, or nil.")
+
+(defvar-local gemini-companion-tool-diagnostics--heard nil
+  "When the language server last published diagnostics without a version, or nil.")
+
+(defvar-local gemini-companion-tool-diagnostics--clean nil
+  "Non-nil if the language server last published none, and no version.")
+
+(defvar-local gemini-companion-tool-diagnostics--reopened nil
+  "Non-nil if the server may yet publish none because the text was closed.
+It does so when it has got the text again.")
+
+(defconst gemini-companion-tool-diagnostics--silence 6
+  "Seconds after which a server that names no versions may have nothing to publish.")
+
+(defun gemini-companion-tool-diagnostics--eglot-p ()
+  "Return non-nil if Eglot manages the current buffer."
+  (and (fboundp 'eglot-managed-p) (eglot-managed-p)))
+
+(defun gemini-companion-tool-diagnostics--record-sent (&rest _)
+  "Record that the language server has the text of the current buffer."
+  (let ((tick (buffer-chars-modified-tick)))
+    (unless (eql tick gemini-companion-tool-diagnostics--sent)
+      (setq gemini-companion-tool-diagnostics--sent tick
+            gemini-companion-tool-diagnostics--sent-time (float-time)))))
+
+(defun gemini-companion-tool-diagnostics--record-opened (&rest _)
+  "Record that the language server has got the current buffer anew."
+  (setq gemini-companion-tool-diagnostics--reopened gemini-companion-tool-diagnostics--sent
+        gemini-companion-tool-diagnostics--sent nil)
+  (gemini-companion-tool-diagnostics--record-sent))
+
+(defun gemini-companion-tool-diagnostics--record-published (_server method &rest parameters)
+  "If METHOD says so, record that a server has checked a buffer.
+PARAMETERS are those of the notification."
+  (when (eq method 'textDocument/publishDiagnostics)
+    (gemini-companion-log-errors "diagnostics"
+      (when-let* ((buffer (gemini-companion-tool-buffer
+                           (gemini-companion-tool-diagnostics-uri-file
+                            (plist-get parameters :uri)))))
+        (with-current-buffer buffer
+          (gemini-companion-tool-diagnostics--take-publication
+           (plist-get parameters :version)
+           (seq-empty-p (plist-get parameters :diagnostics))))))))
+
+(defun gemini-companion-tool-diagnostics--take-publication (version empty)
+  "Record that a server has checked VERSION of the current buffer.
+VERSION may be nil.  EMPTY is non-nil if it has found nothing."
+  (let ((tick (buffer-chars-modified-tick))
+        (unversioned (null version)))
+    (setq gemini-companion-tool-diagnostics--heard (and unversioned (float-time))
+          gemini-companion-tool-diagnostics--clean (and unversioned empty))
+    (unless (and gemini-companion-tool-diagnostics--reopened unversioned empty)
+      ;; Eglot shows them even if they are of an older text.
+      (setq gemini-companion-tool-diagnostics--published
+            (and (eql tick gemini-companion-tool-diagnostics--sent)
+                 (or unversioned
+                     (eql version (or (bound-and-true-p eglot--docver) ; since Eglot 1.18
+                                      (bound-and-true-p eglot--versioned-identifier))))
+                 tick)))
+    (setq gemini-companion-tool-diagnostics--reopened nil)))
+
+(defun gemini-companion-tool-diagnostics-uri-file (uri)
+  "Return the name of the file with URI, from a language server.
+If URI names no file, the value is no absolute file name."
+  (let ((file-name-handler-alist nil))
+    (cond ((fboundp 'eglot-uri-to-path) (eglot-uri-to-path uri))
+          ((fboundp 'eglot--uri-to-path) (eglot--uri-to-path uri)) ; Emacs 29
+          ((fboundp 'lsp--uri-to-path) (lsp--uri-to-path uri))
+          (t (decode-coding-string
+              (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))))
+
+(defconst gemini-companion-tool-diagnostics--advice
+  ;; Not a method: many users define one with the same specializers, which would replace it.
+  '((eglot-handle-notification . gemini-companion-tool-diagnostics--record-published)
+    (eglot--signal-textDocument/didOpen . gemini-companion-tool-diagnostics--record-opened)
+    (eglot--signal-textDocument/didChange . gemini-companion-tool-diagnostics--record-sent))
+  "Functions of Eglot, each with what is called after it.")
+
+(defun gemini-companion-tool-diagnostics--observe-eglot ()
+  "Record from now on what Eglot's servers have checked.
+That of the current buffer was just sent its text, and has checked nothing."
+  (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
+    (when (fboundp function)
+      (advice-add function :after record)))
+  (setq gemini-companion-tool-diagnostics--published nil)
+  (gemini-companion-tool-diagnostics--record-sent))
+
+(defun gemini-companion-tool-diagnostics--observe-present ()
+  "Record from now on what has been checked in buffers that Eglot manages.
+What was published before is not known: it is taken for that of the present
+text, unless there are changes that were not sent."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when (and (gemini-companion-tool-diagnostics--eglot-p)
+                 (not (bound-and-true-p eglot--recent-changes)))
+        (gemini-companion-tool-diagnostics--observe-eglot)
+        (setq gemini-companion-tool-diagnostics--published (buffer-chars-modified-tick))))))
+
+(defun gemini-companion-tool-diagnostics--observe ()
+  "Record what Eglot's servers have checked, as long as the mode is on."
+  ;; The hook is run after a buffer was sent to its server.
+  (unless (memq #'gemini-companion-tool-diagnostics--observe-eglot
+                (bound-and-true-p eglot-managed-mode-hook))
+    (add-hook 'eglot-managed-mode-hook #'gemini-companion-tool-diagnostics--observe-eglot)
+    (gemini-companion-tool-diagnostics--observe-present)))
+
+(defun gemini-companion-tool-diagnostics-stop ()
+  "Record no longer what Eglot's servers have checked."
+  (remove-hook 'eglot-managed-mode-hook #'gemini-companion-tool-diagnostics--observe-eglot)
+  (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
+    (advice-remove function record)))
+
+(defalias 'gemini-companion-diagnostics-unload-function #'gemini-companion-tool-diagnostics-stop
+  "Stop for `unload-feature'.")
+
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-tool-diagnostics-stop)
+
+(defun gemini-companion-tool-diagnostics-flush ()
+  "Let Eglot send the changes of the current buffer now, not when Emacs is idle."
+  (when (and (gemini-companion-tool-diagnostics--eglot-p)
+             (fboundp 'eglot--signal-textDocument/didChange)
+             ;; Emacs may be inside of a change.
+             (not (and (fboundp 'track-changes-inconsistent-state-p)
+                       (track-changes-inconsistent-state-p))))
+    (gemini-companion-log-errors "sending changes to a language server"
+      (eglot--signal-textDocument/didChange))))
+
+(defun gemini-companion-tool-diagnostics--server-behind-p ()
+  "Return non-nil if a server of Eglot has not checked the current buffer yet."
+  (and (gemini-companion-tool-diagnostics--eglot-p)
+       (or (not (eql gemini-companion-tool-diagnostics--published (buffer-chars-modified-tick)))
+           ;; One that names no versions has published all parts after some time.
+           (and gemini-companion-tool-diagnostics--heard
+                (< (float-time) (+ gemini-companion-tool-diagnostics--heard 0.5))))))
+
+(defun gemini-companion-tool-diagnostics--silent-p ()
+  "Return non-nil if a server of Eglot may have nothing to publish any more."
+  (and gemini-companion-tool-diagnostics--clean
+       (gemini-companion-tool-diagnostics--server-behind-p)
+       (eql gemini-companion-tool-diagnostics--sent (buffer-chars-modified-tick))
+       (> (float-time) (+ gemini-companion-tool-diagnostics--sent-time
+                          gemini-companion-tool-diagnostics--silence))))
+
+;;;; Checkers
+
+(defun gemini-companion-tool-diagnostics--checkers ()
+  "Return the checkers of the current buffer, `flycheck' or `flymake', or nil."
+  (cond ((bound-and-true-p flycheck-mode) 'flycheck)
+        ((bound-and-true-p flymake-mode) 'flymake)))
+
+(defun gemini-companion-tool-diagnostics--checking-p ()
+  "Return non-nil if checkers of the current buffer have not reported yet."
+  (pcase (gemini-companion-tool-diagnostics--checkers)
+    ('flycheck (flycheck-running-p))
+    ('flymake (cl-set-difference (flymake-running-backends)
+                                 (append (flymake-reporting-backends)
+                                         (flymake-disabled-backends))))))
+
+(defun gemini-companion-tool-diagnostics--up-to-date-p ()
+  "Return non-nil if checkers have begun to check the present text.
+They do so automatically, but not in buffers that were never on screen."
+  (pcase (gemini-companion-tool-diagnostics--checkers)
+    ('flycheck (not (memq flycheck-last-status-change '(not-checked interrupted))))
+    ('flymake (and (bound-and-true-p flymake-check-start-time)
+                   (not (bound-and-true-p flymake-timer))))))
+
+(defun gemini-companion-tool-diagnostics--disabled ()
+  "Return the names of checkers of the current buffer that do not work."
+  (pcase (gemini-companion-tool-diagnostics--checkers)
+    ('flycheck (and (memq flycheck-last-status-change '(errored no-checker suspicious))
+                    (list (format "Flycheck (%s)" flycheck-last-status-change))))
+    ('flymake (mapcar (lambda (backend)
+                        (if (symbolp backend) (symbol-name backend) "a function"))
+                      (flymake-disabled-backends)))))
+
+(defun gemini-companion-tool-diagnostics-list (buffer)
+  "Return the diagnostics of BUFFER, sorted by line.
+Each is a list (LINE COLUMN SEVERITY TEXT)."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (sort (pcase (gemini-companion-tool-diagnostics--checkers)
+                ('flycheck (gemini-companion-tool-diagnostics--of-flycheck))
+                ('flymake (gemini-companion-tool-diagnostics--of-flymake)))
+              (lambda (a b)
+                (or (< (car a) (car b))
+                    (and (= (car a) (car b)) (< (cadr a) (cadr b))))))))))
+
+(defun gemini-companion-tool-diagnostics--of-flymake ()
+  "Return the diagnostics of Flymake in the current buffer, a list of lists."
+  ;; The positions in the diagnostics themselves are not those after edits in Emacs 28.
+  (let ((overlays (sort (seq-filter (lambda (overlay) (overlay-get overlay 'flymake-diagnostic))
+                                    (overlays-in (point-min) (point-max)))
+                        (lambda (a b) (< (overlay-start a) (overlay-start b)))))
+        (line 1)
+        (counted (point-min))
+        (inhibit-field-text-motion t))
+    (cl-loop for overlay in overlays
+             for diagnostic = (overlay-get overlay 'flymake-diagnostic)
+             for start = (progn (goto-char (overlay-start overlay)) (line-beginning-position))
+             ;; To count from the first line each time would take long for many diagnostics.
+             do (setq line (+ line (count-lines counted start))
+                      counted start)
+             collect (list line
+                           (1+ (- (point) start))
+                           (gemini-companion-tool-diagnostics--severity
+                            (flymake-diagnostic-type diagnostic))
+                           (substring-no-properties
+                            (or (flymake-diagnostic-text diagnostic) ""))))))
+
+(defun gemini-companion-tool-diagnostics--of-flycheck ()
+  "Return the errors of Flycheck in the current buffer, a list of lists."
+  (cl-loop for found in flycheck-current-errors
+           if (memq (flycheck-error-buffer found) (list nil (current-buffer)))
+           collect (list (or (flycheck-error-line found) 1)
+                         (or (flycheck-error-column found) 1)
+                         (gemini-companion-tool-diagnostics--severity (flycheck-error-level found))
+                         (substring-no-properties (or (flycheck-error-message found) "")))))
+
+(defun gemini-companion-tool-diagnostics--severity (type)
+  "Return the severity of TYPE, a type of Flymake or a level of Flycheck."
+  (let ((name (format "%s" (or (and (symbolp type) (get type 'flymake-category)) type))))
+    (cond ((string-search "error" name) "error")
+          ((string-search "warning" name) "warning")
+          (t "note"))))
+
+;;;; Waiting until they are fresh
+
+(cl-defstruct (gemini-companion-tool-diagnostics--wait (:copier nil))
+  "A wait for the diagnostics of a buffer."
+  buffer
+  (deadline nil :documentation "When it ends at the latest, in seconds since 1970.")
+  (managed nil :documentation "Non-nil if Eglot managed the buffer when it began.")
+  (started nil :documentation "The tick of the text for which checkers were started, or nil.")
+  (dated nil :documentation "Non-nil if checkers were started before the server had checked."))
+
+(defun gemini-companion-tool-diagnostics-when-fresh (buffers patience callback
+                                                             &optional wanted lazy)
+  "Call CALLBACK once checkers have checked the present text of BUFFERS.
+That is done in a timer, after PATIENCE seconds in any case.  CALLBACK is
+called with a list of (BUFFER DIAGNOSTICS FRESH) for the buffers that are
+live.  For DIAGNOSTICS see `gemini-companion-tool-diagnostics-list'; FRESH is
+non-nil if they are those of the present text.
+
+WANTED, if non-nil, is a function; if it returns nil, stop without calling
+CALLBACK.  If LAZY is non-nil, start only checks that the present text needs."
+  (gemini-companion-tool-diagnostics--observe)
+  (let ((waits (mapcar (lambda (buffer)
+                         (gemini-companion-tool-diagnostics--begin buffer patience lazy))
+                       buffers)))
+    (mapc #'gemini-companion-tool-diagnostics--go-on waits)
+    (gemini-companion-tool-repeat
+     (lambda ()
+       (or (and wanted (not (funcall wanted)))
+           (let ((states (mapcar #'gemini-companion-tool-diagnostics--go-on waits)))
+             (unless (memq 'waiting states)
+               (funcall callback
+                        (cl-loop for buffer in buffers
+                                 for state in states
+                                 if (buffer-live-p buffer)
+                                 collect (list buffer
+                                               (gemini-companion-log-errors "diagnostics"
+                                                 (gemini-companion-tool-diagnostics-list buffer))
+                                               (eq state 'fresh))))
+               t)))))))
+
+(defun gemini-companion-tool-diagnostics--begin (buffer patience lazy)
+  "Return a wait for `gemini-companion-tool-diagnostics-when-fresh'.
+BUFFER is one of its buffers, PATIENCE and LAZY are as there."
+  (with-current-buffer buffer
+    (gemini-companion-tool-diagnostics-flush)
+    (make-gemini-companion-tool-diagnostics--wait
+     :buffer buffer :deadline (+ (float-time) patience)
+     :managed (gemini-companion-tool-diagnostics--eglot-p)
+     :started (and lazy (gemini-companion-tool-diagnostics--up-to-date-p)
+                   (buffer-chars-modified-tick))
+     :dated (gemini-companion-tool-diagnostics--server-behind-p))))
+
+(defun gemini-companion-tool-diagnostics--go-on (wait)
+  "Do what can be done for WAIT; return `fresh', `late' or `waiting'."
+  (let ((buffer (gemini-companion-tool-diagnostics--wait-buffer wait))
+        (late (> (float-time) (gemini-companion-tool-diagnostics--wait-deadline wait))))
+    (if (not (buffer-live-p buffer)) 'late
+      (with-current-buffer buffer
+        (pcase (gemini-companion-tool-diagnostics--step wait)
+          ;; Is it known what a language server has checked?  That of Eglot may have died.
+          ('fresh (if (or (bound-and-true-p lsp-managed-mode)
+                          (and (gemini-companion-tool-diagnostics--wait-managed wait)
+                               (not (gemini-companion-tool-diagnostics--eglot-p))))
+                      'late
+                    'fresh))
+          ('silent 'late)
+          (_ (if late 'late 'waiting)))))))
+
+(defun gemini-companion-tool-diagnostics--step (wait)
+  "Start the checkers of the current buffer for WAIT if needed.
+Return `fresh' if they have all reported about the present text, `silent' if
+only a language server has not, and may not do so.  While the user types,
+nothing is started or sent again."
+  (let ((started (gemini-companion-tool-diagnostics--wait-started wait))
+        (idle (gemini-companion-ui-idle-p 0.5)))
+    (when idle (gemini-companion-tool-diagnostics-flush))
+    (cond ((gemini-companion-tool-diagnostics--server-behind-p)
+           (cond
+            ;; Others can begin meanwhile.
+            ((not started) (gemini-companion-tool-diagnostics--start wait t))
+            ((and (gemini-companion-tool-diagnostics--silent-p)
+                  (not (gemini-companion-tool-diagnostics--checking-p)))
+             'silent)))
+          ((not started) (gemini-companion-tool-diagnostics--start wait nil))
+          ((gemini-companion-tool-diagnostics--checking-p) nil)
+          ((and (eql started (buffer-chars-modified-tick))
+                (not (gemini-companion-tool-diagnostics--wait-dated wait)))
+           'fresh)
+          ;; Flymake gets from Eglot what was published last.
+          (idle (gemini-companion-tool-diagnostics--start wait nil)))))
+
+(defun gemini-companion-tool-diagnostics--start (wait dated)
+  "Start the checkers of the current buffer for WAIT, and return nil.
+DATED is non-nil if its language server has not checked it yet."
+  (setf (gemini-companion-tool-diagnostics--wait-started wait) (buffer-chars-modified-tick)
+        (gemini-companion-tool-diagnostics--wait-dated wait) dated)
+  (ignore
+   (gemini-companion-log-errors "starting a check"
+     (pcase (gemini-companion-tool-diagnostics--checkers)
+       ('flycheck (flycheck-buffer))
+       ('flymake (flymake-start))))))
+
+;;;; The tool
+
+(defun gemini-companion-tool-diagnostics--get (call path wait)
+  "Answer CALL with the diagnostics of PATH, or of all open files.
+Wait WAIT seconds at most until they are fresh."
+  (let ((patience (max 0 (min gemini-companion-tool-patience
+                              (or wait gemini-companion-tool-patience)))))
+    (if (not path) (gemini-companion-tool-diagnostics--get-all call patience)
+      (let ((buffer (gemini-companion-tool-open-buffer call path)))
+        (gemini-companion-tool-diagnostics-take-file buffer)
+        (unless (gemini-companion-tool-diagnostics-checked-p buffer)
+          (user-error "Neither Flymake nor Flycheck checks this file in Emacs: %s" path))
+        (gemini-companion-tool-diagnostics--collect call (list buffer) patience)))))
+
+(defun gemini-companion-tool-diagnostics-take-file (buffer)
+  "Revert BUFFER if its file was changed and that loses no edits."
+  (unless (or (verify-visited-file-modtime buffer) (buffer-modified-p buffer))
+    (gemini-companion-log-errors "reverting a buffer"
+      (gemini-companion-write-revert-now (buffer-file-name buffer)))))
+
+(defun gemini-companion-tool-diagnostics--get-all (call patience)
+  "Answer CALL with the diagnostics of all open files, of 50 at most.
+PATIENCE is in seconds."
+  (let ((found nil))
+    (gemini-companion-tool-each
+     call (buffer-list)
+     (lambda (buffer)
+       (when (and (gemini-companion-tool-diagnostics-checked-p buffer)
+                  (length< found 50)
+                  (gemini-companion-tool-visible-p
+                   call (buffer-file-name buffer)
+                   (length (gemini-companion-tool-diagnostics-list buffer))))
+         (push buffer found)))
+     (lambda ()
+       (if (not found)
+           (gemini-companion-tool-answer call "Neither Flymake nor Flycheck checks an open file.")
+         (mapc #'gemini-companion-tool-diagnostics-take-file found)
+         (gemini-companion-tool-diagnostics--collect call (nreverse found) patience 'lazy))))))
+
+(defun gemini-companion-tool-diagnostics-checked-p (buffer)
+  "Return non-nil if BUFFER visits a file and has checkers."
+  (and (buffer-live-p buffer)
+       (buffer-file-name buffer)
+       (with-current-buffer buffer (gemini-companion-tool-diagnostics--checkers))))
+
+(defun gemini-companion-tool-diagnostics--collect (call buffers patience &optional lazy)
+  "Answer CALL when BUFFERS are checked, or after PATIENCE seconds; return nil.
+LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
+  (ignore
+   (gemini-companion-tool-diagnostics-when-fresh
+    buffers patience
+    (lambda (found)
+      (gemini-companion-tool-go-on call
+        (gemini-companion-tool-answer call (gemini-companion-tool-diagnostics--text call found))))
+    (lambda () (gemini-companion-tool-live-p call))
+    lazy)))
+
+(defun gemini-companion-tool-diagnostics--text (call found)
+  "Return the answer to CALL for FOUND, a list of (BUFFER DIAGNOSTICS FRESH)."
+  (unless found (user-error "The buffer has been killed in the meantime"))
+  (let ((lines nil) (notes nil))
+    (pcase-dolist (`(,buffer ,diagnostics ,fresh) found)
+      (let ((name (gemini-companion-tool-file-name call (buffer-file-name buffer))))
+        (pcase-dolist (`(,line ,column ,severity ,text) diagnostics)
+          (push (cons severity (gemini-companion-tool-line "%s:%d:%d: %s: %s"
+                                                           name line column severity text))
+                lines))
+        (setq notes (append notes (gemini-companion-tool-diagnostics--notes name buffer fresh)))))
+    (string-join (append (if lines (gemini-companion-tool-diagnostics--important (nreverse lines))
+                           '("No diagnostics."))
+                         notes)
+                 "\n")))
+
+(defun gemini-companion-tool-diagnostics--important (lines)
+  "Return LINES, pairs of a severity and a line, as far as they are answered.
+If there are too many, errors come first."
+  (let* ((most (- gemini-companion-tool-max-lines 10))
+         (more (- (length lines) most)))
+    (if (<= more 0) (mapcar #'cdr lines)
+      (append (seq-take (cl-loop for severity in '("error" "warning" "note")
+                                 append (cl-loop for (its . line) in lines
+                                                 if (equal its severity) collect line))
+                        most)
+              (list (format "(%d more, none of them more severe)" more))))))
+
+(defun gemini-companion-tool-diagnostics--notes (name buffer fresh)
+  "Return lines about what was not checked in BUFFER, the file NAME.
+FRESH is nil if it is not known that its present text was checked."
+  (with-current-buffer buffer
+    (let ((disabled (gemini-companion-tool-diagnostics--disabled)))
+      (append (unless fresh
+                (list (format (if (gemini-companion-tool-diagnostics--silent-p)
+                                  "(%s: the language server has reported nothing since the last \
+edit; some do that if nothing is wrong)"
+                                "(%s: some checks are still running, so this may be out of date)")
+                              name)))
+              (when disabled
+                (list (gemini-companion-tool-line "(%s: these checkers do not work here: %s)"
+                                                  name (string-join disabled ", "))))))))
+
+;;;###autoload
+(defun gemini-companion-tool-diagnostics-define ()
+  "Define the tool of this file, and observe Eglot."
+  (gemini-companion-tool-diagnostics--observe)
+  (gemini-companion-tool-define "getDiagnostics"
+    :description "Errors and warnings that Emacs's checkers and language servers report for an \
+open file, or all open files.  Waits until the last change was checked."
+    :arguments '(("path" string "File, by default all" optional)
+                 ("wait" integer "Seconds to wait at most, by default 15" optional))
+    :read-only t
+    :function #'gemini-companion-tool-diagnostics--get))
+;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-diagnostics-define)
+
+(provide 'gemini-companion-tool-diagnostics)
+;;; gemini-companion-tool-diagnostics.el ends here

@@ -1,0 +1,146 @@
+;;; gemini-companion-tool-edits.el --- Edits that a CLI has made -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A hook of the CLI calls the tool noteEdit after each edit of a file, also after those that were
+;; not proposed in Emacs, because the user lets the CLI edit without asking.  If the model may know
+;; of the file, such an edit enters the history, where it can be looked at and undone.  The answer,
+;; which the CLI adds to the result of the edit, is what Emacs's checkers report since the edit and
+;; did not report before.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'subr-x)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-tool-diagnostics)
+(require 'gemini-companion-file)
+(require 'gemini-companion-history)
+(require 'gemini-companion-log)
+(require 'gemini-companion-tool)
+
+(defvar-local gemini-companion-tool-edits--before nil
+  "The diagnostics before the buffer took an edit, as (TIME . SNAPSHOT), or nil.")
+
+;;;; The tool
+
+(defun gemini-companion-tool-edits--note (call path tool before after)
+  "Answer CALL, which reports that TOOL has edited the file PATH.
+BEFORE and AFTER are its texts, or nil."
+  (when (and after
+             (file-name-absolute-p path)
+             ;; Whoever has the token can report an edit of any file, and the user would undo it by
+             ;; writing what was reported.
+             (let ((file-name-handler-alist nil))
+               (cl-loop for file in (list path (file-truename path))
+                        never (gemini-companion-tool-secret-p call file)))
+             (gemini-companion-file-written-p path after)
+             (not (gemini-companion-tool-edits--known-p path after)))
+    (gemini-companion-tool-edits--record call path tool before after))
+  (let ((buffer (gemini-companion-tool-buffer (gemini-companion-tool-file call path))))
+    ;; Can checkers be asked about the text of the file?
+    (if (and buffer
+             (not (buffer-modified-p buffer))
+             (gemini-companion-tool-diagnostics-checked-p buffer))
+        (gemini-companion-tool-edits--compare call buffer)
+      "")))
+
+;;;; The history
+
+(defun gemini-companion-tool-edits--record (call file tool before after)
+  "Add the edit of FILE by TOOL to the history.
+CALL tells who has made it; BEFORE and AFTER are the texts, BEFORE is nil
+if the file is new."
+  (gemini-companion-history-add
+   :client (format "%s, %s"
+                   (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
+                   (truncate-string-to-width tool 40))
+   :path file
+   :outcome 'unreviewed
+   :before (and before (gemini-companion-file-encode before (gemini-companion-file-read file)))
+   :after after)
+  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
+
+(defun gemini-companion-tool-edits--known-p (file after)
+  "Return non-nil if the last change of FILE in the history has made it AFTER.
+It was decided in Emacs, or the client reports it twice."
+  (when-let* ((truename (let ((file-name-handler-alist nil)) (file-truename file)))
+              (entry (seq-find (lambda (entry)
+                                 (equal truename (gemini-companion-history-truename entry)))
+                               (gemini-companion-history-all))))
+    (and (or (gemini-companion-history-made-p entry)
+             (eq (gemini-companion-history-outcome entry) 'closed))
+         (< (float-time (time-since (gemini-companion-history-time entry))) 60)
+         (equal (gemini-companion-file-plain (gemini-companion-history-after entry))
+                (gemini-companion-file-plain after)))))
+
+;;;; Diagnostics
+
+(defun gemini-companion-tool-edits--compare (call buffer)
+  "Answer CALL with what checkers report about BUFFER only since the edit."
+  ;; A hook makes the snapshot, now or when Emacs took the edit.
+  (gemini-companion-tool-diagnostics-take-file buffer)
+  (let ((before (with-current-buffer buffer
+                  (pcase (prog1 gemini-companion-tool-edits--before
+                           (setq gemini-companion-tool-edits--before nil))
+                    (`(,(pred (< (- (float-time) 60))) . ,snapshot) snapshot)
+                    (_ (gemini-companion-tool-diagnostics-list buffer))))))
+    (ignore
+     (gemini-companion-tool-diagnostics-when-fresh
+      (list buffer) 10
+      (lambda (found)
+        (gemini-companion-tool-go-on call
+          (gemini-companion-tool-answer
+           call (gemini-companion-tool-edits--describe
+                 (gemini-companion-tool-edits--new before (cadar found))))))
+      (lambda () (gemini-companion-tool-live-p call))))))
+
+(defun gemini-companion-tool-edits--new (snapshot diagnostics)
+  "Return those of DIAGNOSTICS that are not in SNAPSHOT, an earlier list.
+Their lines may have moved meanwhile, so only severities and texts count."
+  (let ((known (make-hash-table :test #'equal)))
+    (dolist (diagnostic snapshot)
+      (cl-incf (gethash (cddr diagnostic) known 0)))
+    (cl-loop for diagnostic in diagnostics
+             if (< (cl-decf (gethash (cddr diagnostic) known 0)) 0) collect diagnostic)))
+
+(defun gemini-companion-tool-edits--describe (diagnostics)
+  "Return DIAGNOSTICS as text for the model, empty if there are none."
+  (if (null diagnostics) ""
+    (let ((more (- (length diagnostics) 10)))
+      (concat "New in the editor's diagnostics since this edit:\n"
+              (mapconcat (pcase-lambda (`(,line ,column ,severity ,text))
+                           (format "%d:%d: %s: %s" line column severity text))
+                         (seq-take diagnostics 10) "\n")
+              (if (> more 0) (format "\n(%d more)" more) "")))))
+
+(defun gemini-companion-tool-edits--note-diagnostics ()
+  "Remember the diagnostics of the current buffer, whose file was edited."
+  (gemini-companion-log-errors "diagnostics before an edit"
+    (when (and (not gemini-companion-tool-edits--before)
+               (gemini-companion-tool-diagnostics-checked-p (current-buffer)))
+      (setq gemini-companion-tool-edits--before
+            (cons (float-time) (gemini-companion-tool-diagnostics-list (current-buffer)))))))
+
+;;;###autoload
+(defun gemini-companion-tool-edits-define ()
+  "Define the tool of this file, which is for a hook of the client."
+  ;; Emacs may take the edit before the client tells of it.
+  (add-hook 'before-revert-hook #'gemini-companion-tool-edits--note-diagnostics)
+  (add-hook 'gemini-companion-write-before-hook #'gemini-companion-tool-edits--note-diagnostics)
+  (gemini-companion-tool-define "noteEdit"
+    :hidden t
+    :description "Tell Emacs that a file was edited; return new diagnostics."
+    :arguments '(("path" string "The file")
+                 ("tool" string "The tool that has edited it")
+                 ("before" string "Its text before, missing if it is new" optional)
+                 ("after" string "Its text now, missing if that is not known" optional))
+    :function #'gemini-companion-tool-edits--note))
+;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-edits-define)
+
+(provide 'gemini-companion-tool-edits)
+;;; gemini-companion-tool-edits.el ends here

@@ -1,0 +1,388 @@
+;;; gemini-companion-tool-extension.el --- Tools of Emacs for the models of CLIs -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A CLI offers tools to its model if an extension says how to call them.  An extension is a
+;; directory in the CLI's own: a manifest, a program for Node that passes calls on to the Emacs
+;; that the CLI would find (src/tools_adapter.mjs), and a hook that calls it after each edit.
+;; Gemini CLI asks its user before each call unless a policy, a file elsewhere, says that it need
+;; not; Qwen Code trusts tools that say that they only read.
+;;
+;; These files are written after a question, and removed by a command.  What somebody else has
+;; written under the same names is never changed: the manifest says that it is ours, and which
+;; directories were made for it.  When Emacs is idle, the mode replaces files that another version
+;; of this package wrote, but writes none that the user has deleted.
+
+;;; Code:
+
+(require 'json)
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-answer)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-cli-search)
+(require 'gemini-companion-file)
+(require 'gemini-companion-log)
+(require 'gemini-companion-native)
+(require 'gemini-companion-setup)
+(require 'gemini-companion-ui)
+
+;;;; The files
+
+(defconst gemini-companion-tool-extension--directory "extensions/emacs"
+  "The name of the extension in the directory of a CLI.")
+
+(defconst gemini-companion-tool-extension--policy
+  "# Written by gemini-companion, a package for Emacs.
+# M-x gemini-companion-tools-disable removes it.  Without it, the CLI asks before each call.
+
+[[rule]]
+mcpName = \"emacs\"
+toolName = \"*\"
+toolAnnotations = { readOnlyHint = true }
+decision = \"allow\"
+priority = 100
+"
+  "The policy: tools of Emacs that only read may be called without a question.")
+
+(defun gemini-companion-tool-extension--get (agent property)
+  "Return PROPERTY of the extension of AGENT, nil if there is none."
+  (plist-get (gemini-companion-agent-get agent :extension) property))
+
+(defun gemini-companion-tool-extension--home (agent environment)
+  "Return the directory of AGENT with ENVIRONMENT, or nil if it has none."
+  (when-let* (((gemini-companion-agent-get agent :extension))
+              (settings (gemini-companion-agent-settings-file agent environment)))
+    (file-name-directory settings)))
+
+(defun gemini-companion-tool-extension--manifest-name (agent)
+  "Return the name of the manifest in the directory of AGENT."
+  (concat gemini-companion-tool-extension--directory "/"
+          (gemini-companion-tool-extension--get agent :manifest)))
+
+(defun gemini-companion-tool-extension--files (agent made)
+  "Return the files for AGENT, an alist of names in its directory and texts.
+MADE are the directories that were made for them.  The manifest is the
+first one.  The text of the program is nil if the native module, which
+has it, is not loaded.  A policy that somebody else has written is not
+among them."
+  (let ((directory gemini-companion-tool-extension--directory)
+        (policy (gemini-companion-tool-extension--get agent :policy))
+        (json-encoding-pretty-print t))
+    `((,(gemini-companion-tool-extension--manifest-name agent)
+       . ,(concat (json-encode (gemini-companion-tool-extension--manifest agent made)) "\n"))
+      (,(concat directory "/emacs-tools.mjs")
+       . ,(and (gemini-companion-native-current-p) (gemini-companion-bridge-tools-adapter)))
+      (,(concat directory "/hooks/hooks.json")
+       . ,(concat (json-encode (gemini-companion-tool-extension--hooks agent)) "\n"))
+      ,@(unless (or (null policy) (gemini-companion-tool-extension--foreign-policy-p policy))
+          `((,policy . ,gemini-companion-tool-extension--policy))))))
+
+(defun gemini-companion-tool-extension--manifest (agent made)
+  "Return the manifest for AGENT; MADE are the directories that were made."
+  `((name . "emacs")
+    (version . ,gemini-companion-native-version)
+    (description . "Tools of Emacs for the model")
+    (gemini-companion
+     . ((about . "Emacs replaces changes here, and M-x gemini-companion-tools-disable removes it")
+        (made . ,(vconcat made))))
+    (mcpServers
+     . ((emacs . ((command . "node")
+                  (args . ,(vconcat (gemini-companion-tool-extension--words agent)))
+                  (timeout . 30000)))))))
+
+(defun gemini-companion-tool-extension--hooks (agent)
+  "Return the hook for AGENT, which runs after each edit.
+A CLI takes an exit code other than 0 with an error message, as of a shell
+that finds no node, for a failure of the edit, and tells its model so."
+  (let ((command (format "node %s hook 2>%s; exit 0"
+                         (mapconcat (lambda (word) (format "\"%s\"" word))
+                                    (gemini-companion-tool-extension--words agent) " ")
+                         ;; Windows runs it by PowerShell.
+                         (if (eq system-type 'windows-nt) "$null" "/dev/null"))))
+    `((hooks
+       . ((,(intern (gemini-companion-tool-extension--get agent :event))
+           . [((matcher . ,(format "^(%s)$" (gemini-companion-tool-extension--get agent :edits)))
+               (hooks . [((type . "command") (name . "emacs") (command . ,command)
+                          (timeout . 20000))]))]))))))
+
+(defun gemini-companion-tool-extension--words (agent)
+  "Return the program as AGENT starts it, a list of words.
+They tell it where AGENT looks for the discovery files of an Emacs."
+  (let ((optional (lambda (key value) (and value (list (concat key value))))))
+    `(,(concat (gemini-companion-tool-extension--get agent :here) "/emacs-tools.mjs")
+      ,@(pcase (gemini-companion-agent-get agent :directory)
+          (`(temporary ,name) (list (concat "directory=" name)))
+          (`(home ,variable ,default ,name)
+           (list (concat "directory=" name) (concat "home=" variable) (concat "default=" default))))
+      ,(concat "file=" (gemini-companion-agent-get agent :file))
+      ,@(funcall optional "port=" (gemini-companion-agent-variable agent 'port))
+      ,@(funcall optional "process=" (gemini-companion-agent-variable agent 'process)))))
+
+(defun gemini-companion-tool-extension--directories (agent)
+  "Return the directories for the files of AGENT, the innermost ones first."
+  `(,(concat gemini-companion-tool-extension--directory "/hooks")
+    ,gemini-companion-tool-extension--directory
+    ,(directory-file-name (file-name-directory gemini-companion-tool-extension--directory))
+    ,@(when-let* ((policy (gemini-companion-tool-extension--get agent :policy)))
+        (list (directory-file-name (file-name-directory policy))))
+    "."))
+
+;;;; What is there
+
+(defmacro gemini-companion-tool-extension--in (home &rest body)
+  "Evaluate BODY in the directory HOME, without handlers of files."
+  (declare (indent 1) (debug t))
+  `(let ((default-directory ,home)
+         (file-name-handler-alist nil))
+     ,@body))
+
+(defun gemini-companion-tool-extension-state (agent environment)
+  "Return what there is of the extension of AGENT with ENVIRONMENT.
+The value is nil if there is none, `current', `stale' if its files are not
+as this package writes them, or a string, as text for the user, if somebody
+else has written it."
+  (when-let* ((home (gemini-companion-tool-extension--home agent environment)))
+    (gemini-companion-tool-extension--in home
+      (cond ((gemini-companion-tool-extension--foreign agent))
+            ((not (file-exists-p (gemini-companion-tool-extension--manifest-name agent))) nil)
+            ((seq-some #'gemini-companion-tool-extension--stale-p
+                       (gemini-companion-tool-extension--files
+                        agent (gemini-companion-tool-extension--made agent)))
+             'stale)
+            (t 'current)))))
+
+(defun gemini-companion-tool-extension--foreign (agent)
+  "Return why the extension in the directory of AGENT is not ours, or nil."
+  (let* ((directory gemini-companion-tool-extension--directory)
+         (hooks (concat directory "/hooks"))
+         (manifest (gemini-companion-tool-extension--manifest-name agent)))
+    (unless (or (gemini-companion-tool-extension--vacant-p directory)
+                (and (not (file-symlink-p directory))
+                     (not (file-symlink-p hooks))
+                     (gemini-companion-tool-extension--mark manifest)))
+      (format "This package did not write %s, and leaves it alone: rename it to enable Emacs's \
+tools" (abbreviate-file-name (expand-file-name directory))))))
+
+(defun gemini-companion-tool-extension--vacant-p (directory)
+  "Return non-nil if there is nothing called DIRECTORY, or it is empty."
+  (or (not (file-attributes directory))
+      (and (file-directory-p directory)
+           (not (file-symlink-p directory))
+           (directory-empty-p directory))))
+
+(defun gemini-companion-tool-extension--foreign-policy-p (file)
+  "Return non-nil if FILE exists, and is not a policy of this package."
+  (and (file-attributes file)
+       (or (file-symlink-p file)
+           (not (string-prefix-p "# Written by gemini-companion,"
+                                 (or (gemini-companion-tool-extension--read file) ""))))))
+
+(defun gemini-companion-tool-extension--mark (manifest)
+  "Return what MANIFEST says about this package, an alist, or nil."
+  (unless (file-symlink-p manifest)
+    (let* ((content (gemini-companion-cli-search-read manifest))
+           (mark (and (listp content) (alist-get 'gemini-companion content))))
+      (and (consp mark) mark))))
+
+(defun gemini-companion-tool-extension--made (agent)
+  "Return the directories that were made for the files of AGENT."
+  (seq-intersection
+   (gemini-companion-tool-extension--directories agent)
+   (alist-get 'made (gemini-companion-tool-extension--mark
+                     (gemini-companion-tool-extension--manifest-name agent)))))
+
+(defun gemini-companion-tool-extension--stale-p (file)
+  "Return non-nil if FILE, a name and a text, exists and has another text."
+  (and (cdr file)
+       (file-attributes (car file))
+       (not (equal (gemini-companion-tool-extension--read (car file)) (cdr file)))))
+
+(defun gemini-companion-tool-extension--read (file)
+  "Return the text of FILE, or nil if it cannot be read."
+  (unless (or (file-symlink-p file) (gemini-companion-cli-search-unreadable file))
+    (gemini-companion-cli-search-text file)))
+
+;;;; Writing and removing
+
+(defun gemini-companion-tool-extension--write (agent environment &optional only-existing)
+  "Write the files for AGENT with ENVIRONMENT, and return non-nil if any changed.
+With ONLY-EXISTING, write none that does not exist."
+  (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent environment)
+    (let* ((known (gemini-companion-tool-extension--made agent))
+           (made (seq-filter (lambda (directory)
+                               (or (member directory known) (not (file-directory-p directory))))
+                             (gemini-companion-tool-extension--directories agent)))
+           (changed nil))
+      (pcase-dolist (`(,name . ,text) (gemini-companion-tool-extension--files agent made))
+        (unless (or (and only-existing (not (file-exists-p name)))
+                    (equal (gemini-companion-tool-extension--read name) text))
+          (make-directory (file-name-directory (expand-file-name name)) t)
+          (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
+                                         (logand #o644 (default-file-modes)))
+          (gemini-companion-log-add "wrote %s" (expand-file-name name))
+          (setq changed t)))
+      changed)))
+
+(defun gemini-companion-tool-extension--remove (agent)
+  "Remove the files for AGENT, and the directories made for them if empty.
+Return the names of what was removed; a directory stands for all in it."
+  (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent
+                                                                              process-environment)
+    (let ((made (gemini-companion-tool-extension--made agent))
+          (removed nil))
+      ;; The manifest, without which nothing else is ours, is the last one.
+      (pcase-dolist (`(,name . ,_) (reverse (gemini-companion-tool-extension--files agent nil)))
+        (when (file-attributes name)
+          (delete-file name)
+          (push name removed)))
+      (dolist (directory made)
+        (when (and (file-directory-p directory) (directory-empty-p directory))
+          (delete-directory directory)
+          (setq removed (cons (file-name-as-directory directory)
+                              (seq-remove (lambda (name)
+                                            (file-in-directory-p name directory))
+                                          removed)))))
+      (mapcar (lambda (name) (abbreviate-file-name (expand-file-name name))) removed))))
+
+;;;; Commands
+
+;;;###autoload
+(defun gemini-companion-tools-enable ()
+  "Let the models of CLIs, such as Gemini CLI and Qwen Code, use tools of Emacs.
+With these a model finds out about diagnostics, definitions and unsaved
+text, and gets to know of new diagnostics after each of its edits.  You are
+asked once; the question says what is written.  A CLI that is running
+takes notice when it is started again.
+
+`gemini-companion-mode' keeps these files up to date;
+`gemini-companion-tools-disable' removes them."
+  (interactive)
+  (unless (gemini-companion-native-load)
+    (user-error "First turn the companion on with M-x gemini-companion-mode: its native module \
+is missing"))
+  (let* ((agents (or (gemini-companion-tool-extension--agents)
+                     (user-error "No program in `gemini-companion-agents' can use Emacs's tools")))
+         (absent (gemini-companion-tool-extension--absent agents)))
+    (if (or (null absent) (gemini-companion-tool-extension--ask absent))
+        (gemini-companion-tool-extension--report
+         (mapcar #'gemini-companion-tool-extension--enable agents))
+      (message "Nothing was written"))))
+
+;;;###autoload
+(defun gemini-companion-tools-disable ()
+  "Remove the files that `gemini-companion-tools-enable' wrote.
+Keep files that you added, and their directories."
+  (interactive)
+  (gemini-companion-tool-extension--report
+   (or (delq nil (mapcar #'gemini-companion-tool-extension--disable
+                         (gemini-companion-agent-names)))
+       '(("There are no tools of Emacs to remove")))))
+
+(defun gemini-companion-tool-extension--agents ()
+  "Return the programs that are served and used here and have extensions."
+  (seq-filter (lambda (agent)
+                (and (gemini-companion-tool-extension--home agent process-environment)
+                     (gemini-companion-agent-directories agent)))
+              (gemini-companion-agent-served)))
+
+(defun gemini-companion-tool-extension--absent (agents)
+  "Return those of AGENTS whose extension is not there."
+  (seq-remove (lambda (agent) (gemini-companion-tool-extension-state agent process-environment))
+              agents))
+
+(defun gemini-companion-tool-extension--ask (agents)
+  "Ask whether to write the extensions of AGENTS, and return non-nil if so."
+  (let ((question
+         (format "Let the model use Emacs in %s?  The CLI will not ask before tools that only \
+read, or before showing you a file, which runs your hooks as C-x C-f does.  (Writes %s) "
+                 (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
+                            agents " and ")
+                 (string-join (mapcan #'gemini-companion-tool-extension--places agents) " and "))))
+    (y-or-n-p question)))
+
+(defun gemini-companion-tool-extension--places (agent)
+  "Return where the files for AGENT are, as text for the user, a list."
+  (let ((home (abbreviate-file-name
+               (gemini-companion-tool-extension--home agent process-environment)))
+        (policy (gemini-companion-tool-extension--get agent :policy)))
+    (cons (concat home gemini-companion-tool-extension--directory "/")
+          (and policy (list (concat home policy))))))
+
+(defun gemini-companion-tool-extension--enable (agent)
+  "Write the files for AGENT, unless others are there.
+Return the outcome, as a list of a text for the user and whether it failed."
+  (let ((title (gemini-companion-agent-get agent :title))
+        (state (gemini-companion-tool-extension-state agent process-environment)))
+    (condition-case problem
+        (if (stringp state) (list state t)
+          (list (concat (format "The model can use Emacs in %s" title)
+                        (and (gemini-companion-tool-extension--write agent process-environment)
+                             " when it next starts")
+                        (gemini-companion-tool-extension--describe-policy agent))))
+      (file-error (list (gemini-companion-ui-error-text problem) t)))))
+
+(defun gemini-companion-tool-extension--describe-policy (agent)
+  "Return what follows if somebody else has written the policy of AGENT, or nil."
+  (when-let* ((policy (gemini-companion-tool-extension--get agent :policy)))
+    (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent
+                                                                                process-environment)
+      (when (gemini-companion-tool-extension--foreign-policy-p policy)
+        (format ", which may ask you first: this package did not write %s, and leaves it alone"
+                (abbreviate-file-name (expand-file-name policy)))))))
+
+(defun gemini-companion-tool-extension--disable (agent)
+  "Remove the files for AGENT, if there are any of this package.
+Return the outcome as `gemini-companion-tool-extension--enable' does, or nil."
+  (condition-case problem
+      (when (symbolp (gemini-companion-tool-extension-state agent process-environment))
+        (when-let* ((home (gemini-companion-tool-extension--home agent process-environment))
+                    (removed (and (file-directory-p home)
+                                  (gemini-companion-tool-extension--remove agent))))
+          (list (concat "Removed " (string-join removed ", ")))))
+    (file-error (list (gemini-companion-ui-error-text problem) t))))
+
+(defun gemini-companion-tool-extension--report (outcomes)
+  "Show OUTCOMES; signal a `user-error' if there is a failure among them."
+  (let ((text (mapconcat #'car outcomes "\n")))
+    (if (seq-some #'cadr outcomes)
+        (user-error "%s" text)
+      (message "%s" text))))
+
+;;;; Automatically
+
+;;;###autoload (add-hook 'gemini-companion-setup-functions #'gemini-companion-tool-extension-offer)
+
+;;;###autoload
+(defun gemini-companion-tool-extension-offer ()
+  "Ask once whether models may use Emacs, unless they do or cannot.
+Return the outcome, as text for the user, or nil."
+  (when-let* (((not (gemini-companion-tool-extension-declined-p)))
+              ((ignore-errors (gemini-companion-native-load)))
+              (agents
+               (gemini-companion-tool-extension--absent (gemini-companion-tool-extension--agents))))
+    (if (gemini-companion-tool-extension--ask agents)
+        (mapconcat #'car (mapcar #'gemini-companion-tool-extension--enable agents) "\n")
+      (gemini-companion-answer-set 'tools 'never)
+      "Nothing was written for the model; M-x gemini-companion-tools-enable asks again")))
+
+(defun gemini-companion-tool-extension-declined-p ()
+  "Return non-nil if the user does not want to be offered the tools."
+  (eq (gemini-companion-answer-get 'tools) 'never))
+
+;;;###autoload
+(defun gemini-companion-tool-extension-keep-current ()
+  "Replace files of extensions that this package would write differently."
+  (dolist (agent (gemini-companion-agent-names))
+    (gemini-companion-log-errors "gemini-companion-tool-extension-keep-current"
+      (let ((environment (default-toplevel-value 'process-environment)))
+        (when (eq (gemini-companion-tool-extension-state agent environment) 'stale)
+          (gemini-companion-tool-extension--write agent environment 'only-existing))))))
+
+(provide 'gemini-companion-tool-extension)
+;;; gemini-companion-tool-extension.el ends here

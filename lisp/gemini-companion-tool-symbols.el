@@ -1,0 +1,375 @@
+;;; gemini-companion-tool-symbols.el --- Symbols of open files, for the model -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The tools findDefinition, findReferences and describeSymbol.  Language servers are sent a
+;; request and answer later, by Eglot or lsp-mode: the commands of Emacs for this would wait, and
+;; block it for seconds if the server is slow.  In Emacs Lisp, Emacs itself knows definitions and
+;; documentation.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'gemini-companion-context)
+(require 'gemini-companion-tool-diagnostics)
+(require 'gemini-companion-tool)
+(require 'gemini-companion-ui)
+
+(declare-function eglot--TextDocumentPositionParams "ext:eglot" ())
+(declare-function eglot-current-server "ext:eglot" ())
+(declare-function eglot-path-to-uri "ext:eglot" (path))
+(declare-function eglot-server-capable "ext:eglot" (&rest features))
+(declare-function help-function-arglist "help" (def &optional preserve-names))
+(declare-function jsonrpc-async-request "ext:jsonrpc")
+(declare-function lsp--text-document-position-params "ext:lsp-mode")
+(declare-function lsp-feature? "ext:lsp-mode" (method))
+(declare-function lsp-request-async "ext:lsp-mode")
+(declare-function xref-backend-definitions "xref" (backend identifier))
+(declare-function xref-item-location "xref" (item) t)
+(declare-function xref-location-group "xref" (location))
+
+;;;; Where the symbol is
+
+(defun gemini-companion-tool-symbols--call (call path line symbol function)
+  "Call FUNCTION at SYMBOL on LINE of the file PATH, and return its value.
+CALL, PATH, LINE and SYMBOL are those of a tool."
+  (let ((buffer (gemini-companion-tool-open-buffer call path)))
+    (gemini-companion-tool-diagnostics-take-file buffer)
+    (with-current-buffer buffer
+      (save-excursion
+        (save-restriction
+          (widen)
+          (goto-char (gemini-companion-tool-symbols--position line symbol))
+          (funcall function))))))
+
+(defun gemini-companion-tool-symbols--position (line symbol)
+  "Return the position of SYMBOL on LINE of the current buffer.
+Signal a `user-error' if it is not there."
+  (let* ((case-fold-search nil)
+         (inhibit-field-text-motion t)
+         (text (regexp-quote symbol)))
+    (when (string-empty-p symbol) (user-error "The symbol is empty"))
+    (goto-char (gemini-companion-ui-line-start line))
+    (let ((end (line-end-position)))
+      (if (or (save-excursion (re-search-forward (concat "\\_<" text "\\_>") end t))
+              (save-excursion (re-search-forward text end t)))
+          (match-beginning 0)
+        (user-error "Line %d has no %s%s" line symbol
+                    (if-let* ((nearest (gemini-companion-tool-symbols--nearest text)))
+                        (format "; line %d has" nearest)
+                      ""))))))
+
+(defun gemini-companion-tool-symbols--nearest (regexp)
+  "Return the number of the line nearest to point that matches REGEXP, or nil."
+  (let ((start (line-number-at-pos))
+        (lines (list (save-excursion
+                       (and (re-search-forward regexp nil t) (line-number-at-pos)))
+                     (save-excursion
+                       (and (re-search-backward regexp nil t) (line-number-at-pos))))))
+    (car (sort (delq nil lines)
+               (lambda (a b) (< (abs (- a start)) (abs (- b start))))))))
+
+;;;; Language servers
+
+(defun gemini-companion-tool-symbols--server ()
+  "Return which package has a language server for the current buffer, or nil.
+That is `eglot' or `lsp'."
+  (cond ((and (fboundp 'eglot-current-server) (eglot-current-server)) 'eglot)
+        ((and (bound-and-true-p lsp-managed-mode) (fboundp 'lsp-request-async)) 'lsp)))
+
+(defun gemini-companion-tool-symbols--request (call method capability extra answer)
+  "Request METHOD, a string, at point from the language server of the buffer.
+Then call the function ANSWER with the result; it answers CALL.
+CAPABILITY is what the server needs for that, a keyword; EXTRA is a plist
+of more parameters."
+  (let* ((done (lambda (result)
+                 (gemini-companion-tool-go-on call
+                   (funcall answer result))))
+         (fail (lambda (reason)
+                 (gemini-companion-tool-fail call (format "The language server: %s" reason)))))
+    (pcase (gemini-companion-tool-symbols--server)
+      ('eglot (gemini-companion-tool-symbols--request-eglot method capability extra done fail))
+      ('lsp (gemini-companion-tool-symbols--request-lsp method extra done fail))
+      (_ (user-error "No language server in this buffer: use grep_search")))
+    'later))
+
+(defun gemini-companion-tool-symbols--request-eglot (method capability extra done fail)
+  "Request METHOD by Eglot; call DONE with the result or FAIL with a reason.
+For CAPABILITY and EXTRA see `gemini-companion-tool-symbols--request'."
+  (unless (or (not (fboundp 'eglot-server-capable)) (eglot-server-capable capability))
+    (user-error "This buffer's language server cannot do that: use grep_search"))
+  ;; A deferred request would replace one of another call.
+  (gemini-companion-tool-diagnostics-flush)
+  (jsonrpc-async-request
+   (eglot-current-server) (intern (concat ":" method))
+   (append (gemini-companion-tool-symbols--eglot-position) extra)
+   :timeout gemini-companion-tool-patience
+   :success-fn done
+   :error-fn (lambda (problem) (funcall fail (plist-get problem :message)))
+   :timeout-fn (lambda ()
+                 (funcall fail (format "no answer for %d seconds"
+                                       gemini-companion-tool-patience)))))
+
+(defun gemini-companion-tool-symbols--eglot-position ()
+  "Return point as the parameters of a request by Eglot."
+  (if (fboundp 'eglot--TextDocumentPositionParams)
+      (eglot--TextDocumentPositionParams)
+    (pcase-let ((`(,line ,character) (gemini-companion-context-line-and-character (point))))
+      (list :textDocument (list :uri (eglot-path-to-uri buffer-file-name))
+            :position (list :line (1- line) :character (1- character))))))
+
+(defun gemini-companion-tool-symbols--request-lsp (method extra done fail)
+  "Request METHOD by lsp-mode; call DONE with the result or FAIL with a reason.
+For EXTRA see `gemini-companion-tool-symbols--request'."
+  (unless (lsp-feature? method)
+    (user-error "This buffer's language server cannot do that: use grep_search"))
+  (lsp-request-async
+   method (append (lsp--text-document-position-params) extra) done
+   :mode 'detached
+   :error-handler (lambda (problem &rest _)
+                    (funcall fail (gemini-companion-tool-symbols--get problem :message)))))
+
+(defun gemini-companion-tool-symbols--get (object key)
+  "Return the value of KEY, a keyword, in OBJECT, from a language server.
+lsp-mode makes objects hash tables with strings as keys, or plists."
+  (if (hash-table-p object)
+      (gethash (substring (symbol-name key) 1) object)
+    (plist-get object key)))
+
+(defun gemini-companion-tool-symbols--object-p (value)
+  "Return non-nil if VALUE, from a language server, is one object."
+  (or (hash-table-p value)
+      (and (consp value) (keywordp (car value)))))
+
+;;;; Places
+
+(defun gemini-companion-tool-symbols--locations (call result)
+  "Answer CALL with RESULT, the locations that a server has found.
+RESULT is one location, a vector or list of locations, or nil."
+  (let ((locations (if (gemini-companion-tool-symbols--object-p result) (list result)
+                     (append result nil))))
+    (gemini-companion-tool-symbols--places
+     call
+     (cl-loop for location in locations
+              for get = (lambda (&rest keys)
+                          (cl-some (lambda (key) (gemini-companion-tool-symbols--get location key))
+                                   keys))
+              for start = (gemini-companion-tool-symbols--get
+                           (funcall get :range :targetSelectionRange) :start)
+              collect
+              (cons (gemini-companion-tool-diagnostics-uri-file (funcall get :uri :targetUri))
+                    (1+ (gemini-companion-tool-symbols--get start :line)))))))
+
+(defun gemini-companion-tool-symbols--places (call places)
+  "Answer CALL with PLACES, each (FILE . LINE), and the text of 90 of them."
+  (let* ((places (delete-dups places))
+         (more (max 0 (- (length places) 1000)))
+         (room 90)
+         (lines nil))
+    (gemini-companion-tool-each
+     call (seq-group-by #'car (seq-take places 1000))
+     (pcase-lambda (`(,file . ,places))
+       (let* ((count (length places))
+              (kept (seq-take (sort (mapcar #'cdr places) #'<) room)))
+         (if (null kept) (setq more (+ more count))
+           (when (gemini-companion-tool-visible-p call file count)
+             (setq more (+ more (- count (length kept)))
+                   room (- room (length kept)))
+             (push (gemini-companion-tool-symbols--lines call file kept) lines)))))
+     (lambda ()
+       (gemini-companion-tool-answer
+        call (concat (if lines (string-join (nreverse lines) "\n") "Nothing was found.")
+                     (unless (zerop more) (format "\n(%d more)" more))))))))
+
+(defun gemini-companion-tool-symbols--lines (call file numbers)
+  "Return lines for the answer to CALL: those of FILE with NUMBERS, in order."
+  (let ((name (gemini-companion-tool-file-name call file)))
+    (gemini-companion-tool-symbols--in-file
+     file
+     (lambda ()
+       (let ((inhibit-field-text-motion t)
+             (current 1))
+         (mapconcat (lambda (number)
+                      (forward-line (- number current))
+                      (setq current number)
+                      (gemini-companion-tool-line
+                       "%s:%d: %s" name number
+                       (buffer-substring-no-properties
+                        (point) (min (line-end-position) (+ (point) 1000)))))
+                    numbers "\n"))))))
+
+(defun gemini-companion-tool-symbols--in-file (file function)
+  "Call FUNCTION at the start of the text of FILE, and return its value.
+That is in the buffer that visits FILE, or in one with its first megabyte,
+if it can be read."
+  (if-let* ((buffer (gemini-companion-tool-buffer file)))
+      (with-current-buffer buffer
+        (save-excursion
+          (save-restriction
+            (widen)
+            (goto-char (point-min))
+            (funcall function))))
+    (with-temp-buffer
+      (let ((file-name-handler-alist nil)
+            (format-alist nil)
+            (after-insert-file-functions nil))
+        (when (file-regular-p file)
+          (ignore-errors
+            (insert-file-contents file nil 0 (* 1024 1024)))))
+      (funcall function))))
+
+;;;; Emacs Lisp
+
+(defun gemini-companion-tool-symbols--elisp-p ()
+  "Return non-nil if Emacs itself knows the symbols of the current buffer best."
+  (and (derived-mode-p 'emacs-lisp-mode) (not (gemini-companion-tool-symbols--server))))
+
+(defun gemini-companion-tool-symbols--elisp-definitions (call symbol)
+  "Answer CALL with where SYMBOL is defined, as far as Emacs knows.
+The current buffer is searched as well: it may not have been loaded."
+  (require 'xref)
+  (let* ((here buffer-file-name)
+         (files (cl-loop for item in (xref-backend-definitions 'elisp symbol)
+                         for file = (xref-location-group (xref-item-location item))
+                         if (file-name-absolute-p file) ; else it is part of Emacs's C
+                         collect (replace-regexp-in-string "\\.elc\\'" ".el"
+                                                           (expand-file-name file)))))
+    (gemini-companion-tool-symbols--places
+     call
+     (cl-loop for file in (delete-dups (cons here files))
+              append (mapcar (lambda (line) (cons file line))
+                             (or (gemini-companion-tool-symbols--in-file
+                                  file
+                                  (lambda () (gemini-companion-tool-symbols--elisp-lines symbol)))
+                                 (unless (equal file here) '(1))))))))
+
+(defun gemini-companion-tool-symbols--elisp-lines (symbol)
+  "Return the numbers of the lines after point that define SYMBOL.
+Point is at the start of the buffer."
+  (let ((case-fold-search nil)
+        ;; The numbers bound the time that a hostile text can take.
+        (regexp (concat "^([^ \t\n()]\\{,40\\}def[^ \t\n()]\\{,40\\}[ \t]\\{1,40\\}['(]?"
+                        (regexp-quote symbol)
+                        "\\(?:[ \t\n()]\\|$\\)"))
+        (line 1)
+        (counted (point)))
+    (cl-loop while (re-search-forward regexp nil t)
+             for start = (match-beginning 0)
+             ;; To count from the first line each time would take long for many definitions.
+             do (setq line (+ line (count-lines counted start))
+                      counted start)
+             collect line)))
+
+(defun gemini-companion-tool-symbols--elisp-describe (name)
+  "Return what is known about the symbol of Emacs Lisp with NAME."
+  (let* ((symbol (intern-soft name))
+         (parts (and symbol
+                     (delq nil (list (gemini-companion-tool-symbols--describe-function symbol)
+                                     (gemini-companion-tool-symbols--describe-variable symbol)
+                                     (when (facep symbol)
+                                       (format "%s is a face\n%s" symbol
+                                               (or (face-documentation symbol)
+                                                   "Not documented."))))))))
+    (if parts (string-join parts "\n\n")
+      "Nothing is known about it: its file may not be loaded in this Emacs.")))
+
+(defun gemini-companion-tool-symbols--describe-function (symbol)
+  "Return what is known about the function SYMBOL, or nil if it is none."
+  (when (fboundp symbol)
+    (let* ((arguments (help-function-arglist symbol t))
+           (text (or (ignore-errors (documentation symbol)) "Not documented."))
+           (kind (cond ((or (macrop symbol) (special-form-p symbol)) "macro")
+                       ((commandp symbol) "command")
+                       (t "function"))))
+      (format "%s is a %s%s\n%s" symbol kind
+              (if (listp arguments) (format ": %S" (cons symbol arguments)) "")
+              text))))
+
+(defun gemini-companion-tool-symbols--describe-variable (symbol)
+  "Return what is known about the variable SYMBOL, or nil if it is none."
+  (when (or (get symbol 'variable-documentation)
+            (and (boundp symbol) (not (keywordp symbol)) (symbol-value symbol)
+                 (not (memq symbol '(t nil)))))
+    (format "%s is a %s\n%s" symbol
+            (if (custom-variable-p symbol) "user option" "variable")
+            (or (ignore-errors (documentation-property symbol 'variable-documentation))
+                "Not documented."))))
+
+;;;; The tools
+
+(defun gemini-companion-tool-symbols--find-definition (call path line symbol)
+  "Answer CALL with where SYMBOL on LINE of the file PATH is defined."
+  (gemini-companion-tool-symbols--call
+   call path line symbol
+   (lambda ()
+     (if (gemini-companion-tool-symbols--elisp-p)
+         (gemini-companion-tool-symbols--elisp-definitions call symbol)
+       (gemini-companion-tool-symbols--request
+        call "textDocument/definition" :definitionProvider nil
+        (lambda (result) (gemini-companion-tool-symbols--locations call result)))))))
+
+(defun gemini-companion-tool-symbols--find-references (call path line symbol)
+  "Answer CALL with where SYMBOL on LINE of the file PATH is used."
+  (gemini-companion-tool-symbols--call
+   call path line symbol
+   (lambda ()
+     (gemini-companion-tool-symbols--request
+      call "textDocument/references" :referencesProvider
+      '(:context (:includeDeclaration t))
+      (lambda (result) (gemini-companion-tool-symbols--locations call result))))))
+
+(defun gemini-companion-tool-symbols--describe (call path line symbol)
+  "Answer CALL with what is known about SYMBOL on LINE of the file PATH."
+  (gemini-companion-tool-symbols--call
+   call path line symbol
+   (lambda ()
+     (if (gemini-companion-tool-symbols--elisp-p)
+         (gemini-companion-tool-symbols--elisp-describe symbol)
+       (gemini-companion-tool-symbols--request
+        call "textDocument/hover" :hoverProvider nil
+        (lambda (result)
+          (gemini-companion-tool-answer
+           call (gemini-companion-tool-symbols--hover-text result))))))))
+
+(defun gemini-companion-tool-symbols--hover-text (result)
+  "Return the text of RESULT, the answer of a language server to hover."
+  (let* ((contents (and result (gemini-companion-tool-symbols--get result :contents)))
+         (parts (cond ((or (stringp contents) (gemini-companion-tool-symbols--object-p contents))
+                       (list contents))
+                      (t (append contents nil))))
+         (texts (cl-loop for part in parts
+                         for text = (if (stringp part) part
+                                      (gemini-companion-tool-symbols--get part :value))
+                         unless (string-blank-p (or text ""))
+                         collect (gemini-companion-tool-trim-end (string-trim-left text)
+                                                                 " \t\n\r"))))
+    (if texts (string-join texts "\n\n") "Nothing is known about it.")))
+
+;;;###autoload
+(defun gemini-companion-tool-symbols-define ()
+  "Define the tools of this file."
+  (let ((arguments '(("path" string "File that is open in Emacs")
+                     ("line" integer "Line with the symbol")
+                     ("symbol" string "The symbol as it is written there"))))
+    (gemini-companion-tool-define "findDefinition"
+      :description "Where a symbol in an open file is defined, by its language server."
+      :arguments arguments :read-only t
+      :function #'gemini-companion-tool-symbols--find-definition)
+    (gemini-companion-tool-define "findReferences"
+      :description "Where a symbol in an open file is used, by its language server; exact, \
+unlike a search for text."
+      :arguments arguments :read-only t
+      :function #'gemini-companion-tool-symbols--find-references)
+    (gemini-companion-tool-define "describeSymbol"
+      :description "Type, signature and documentation of a symbol in an open file."
+      :arguments arguments :read-only t
+      :function #'gemini-companion-tool-symbols--describe)))
+;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-symbols-define)
+
+(provide 'gemini-companion-tool-symbols)
+;;; gemini-companion-tool-symbols.el ends here

@@ -1,0 +1,559 @@
+;;; gemini-companion-tool.el --- Tools of Emacs for the model -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The model of a client can call tools of this Emacs: what the checkers have found, where a symbol
+;; is defined, which files have unsaved edits.  This file has the table of the tools, the calls, and
+;; three tools about buffers.  It is loaded when a client first wants the tools.
+;;
+;; A tool is a function of Lisp, called in a timer.  It returns the answer, or answers later:
+;; nothing may wait on the main thread.  A client that gives up cancels its call.
+;;
+;; Answers go to a remote model.  So the names of files, in arguments and in results, pass the
+;; rules for the context: private files and files outside of the client's scope are withheld, and
+;; the model learns only how many.  Only open buffers are used; a file is visited only to be shown.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-context)
+(require 'gemini-companion-host)
+(require 'gemini-companion-log)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-workspace)
+
+;; Not loaded in every Emacs.
+(defvar vc-follow-symlinks)
+
+;;;; Limits
+
+(defconst gemini-companion-tool-max-lines 100
+  "Maximum number of lines of an answer.")
+
+(defconst gemini-companion-tool--max-characters 30000
+  "Maximum number of characters of an answer.")
+
+(defvar gemini-companion-tool--slice 0.01
+  "Seconds for which Emacs works on many items before it does something else.")
+
+(defconst gemini-companion-tool-patience 15
+  "Seconds for which a call waits for checkers or the user.
+The client is sent an error after 20.")
+
+;;;; The table
+
+(cl-defstruct (gemini-companion-tool--tool (:copier nil))
+  "A tool that the model can call."
+  (name nil :documentation "What the model calls it, a string.")
+  (description nil :documentation "What it does, for the model.")
+  (arguments nil :documentation "As in `gemini-companion-tool-define'.")
+  (read-only nil :documentation "Non-nil if it changes nothing.")
+  (hidden nil :documentation "Non-nil if it is not listed.")
+  (function nil :documentation "As in `gemini-companion-tool-define'."))
+
+(defvar gemini-companion-tool--table nil
+  "The defined tools, the first one first.")
+
+(defvar gemini-companion-tool--wanted nil
+  "Non-nil once a client has wanted the tools.")
+
+(defvar gemini-companion-tool-hook nil
+  "Hook run when a client first wants the tools.
+Its functions define them with `gemini-companion-tool-define'.")
+
+;;;###autoload
+(defun gemini-companion-tool-define (name &rest properties)
+  "Define a tool with NAME, a string, that the model of a client can call.
+PROPERTIES is a plist:
+
+:description  What the tool does, for the model.
+:arguments    A list of (NAME TYPE DESCRIPTION &optional OPTIONAL); TYPE is
+              `string', `integer' or `boolean'.
+:read-only    Non-nil if it changes nothing, so that clients may let the
+              model call it without asking the user.
+:hidden       Non-nil if it works but is not listed.
+:function     What it does, for Emacs.
+
+The function is called with a call, an object, and the value of each
+argument, nil where it is missing or false.  If it returns a string, that
+is the answer.  Otherwise it must answer later, by
+`gemini-companion-tool-answer' or `gemini-companion-tool-fail'; Emacs must
+not wait.  If it signals an error, the call fails.
+
+The answer goes to the model.  For names of files that the model gives use
+`gemini-companion-tool-file', for those in the answer
+`gemini-companion-tool-visible-p'.
+
+A tool with the same NAME is replaced.  To replace one of ours do so in
+`gemini-companion-tool-hook'."
+  (declare (indent 1))
+  (let ((tool (apply #'make-gemini-companion-tool--tool :name name properties)))
+    (setq gemini-companion-tool--table
+          (if (gemini-companion-tool--find name)
+              (mapcar (lambda (old)
+                        (if (equal (gemini-companion-tool--tool-name old) name) tool old))
+                      gemini-companion-tool--table)
+            (append gemini-companion-tool--table (list tool))))
+    (when gemini-companion-tool--wanted (gemini-companion-tool--announce))))
+
+(defun gemini-companion-tool--find (name)
+  "Return the tool with NAME, or nil."
+  (cl-find name gemini-companion-tool--table
+           :key #'gemini-companion-tool--tool-name :test #'equal))
+
+(defun gemini-companion-tool--announce ()
+  "Let clients know the tools."
+  (gemini-companion-bridge-set-tools
+   (mapcar (lambda (tool)
+             (vector (gemini-companion-tool--tool-name tool)
+                     (gemini-companion-tool--tool-description tool)
+                     (and (gemini-companion-tool--tool-read-only tool) t)
+                     (not (gemini-companion-tool--tool-hidden tool))
+                     (vconcat (mapcar (pcase-lambda (`(,name ,type ,description ,optional))
+                                        (vector name (symbol-name type) description
+                                                (not optional)))
+                                      (gemini-companion-tool--tool-arguments tool)))))
+           gemini-companion-tool--table)))
+
+;;;###autoload
+(defun gemini-companion-tool-announce ()
+  "Define the tools if that was not done yet, and let clients know them."
+  (unless gemini-companion-tool--wanted
+    (gemini-companion-log-run-hook 'gemini-companion-tool-hook)
+    (setq gemini-companion-tool--wanted t))
+  (gemini-companion-tool--announce))
+;;;###autoload (put 'tools-wanted 'gemini-companion-handler #'gemini-companion-tool-announce)
+
+(defun gemini-companion-tool-signatures ()
+  "Return the listed tools as text for the user, such as \"showFile(path, line?)\"."
+  (cl-loop for tool in gemini-companion-tool--table
+           unless (gemini-companion-tool--tool-hidden tool)
+           collect (format "%s(%s)" (gemini-companion-tool--tool-name tool)
+                           (mapconcat (pcase-lambda (`(,name ,_ ,_ ,optional))
+                                        (concat name (and optional "?")))
+                                      (gemini-companion-tool--tool-arguments tool) ", "))))
+
+;;;; Calls
+
+(cl-defstruct (gemini-companion-tool-call (:copier nil))
+  "A call of a tool."
+  (id nil :documentation "The number by which the module knows it.")
+  (tool nil :documentation "The name of the tool.")
+  (agent nil :documentation "The agent of the client, such as `gemini'.")
+  (directory nil :documentation "Where the client works, or nil if that is not known.")
+  (subject nil :documentation "The name of the file that it is about, for the user, or nil.")
+  (started (float-time) :documentation "When it came, in seconds since 1970.")
+  (ended nil :documentation "When it ended, or nil.")
+  (outcome nil :documentation "How it ended, as text for the user, or nil.")
+  (withheld 0 :documentation "The number of results that are withheld."))
+
+(defvar gemini-companion-tool--calls nil
+  "The last calls, the newest first.")
+
+(defvar gemini-companion-tool-change-hook nil
+  "Hook run when a call has begun or ended.")
+
+(defun gemini-companion-tool-calls ()
+  "Return the last calls, the newest first."
+  gemini-companion-tool--calls)
+
+;;;###autoload
+(defun gemini-companion-tool-call (id agent name arguments directory)
+  "Call the tool NAME of a client of AGENT, with ARGUMENTS, a vector.
+ID is the number of the call, DIRECTORY where the client works, or nil."
+  (let ((tool (gemini-companion-tool--find name))
+        (call (make-gemini-companion-tool-call :id id :tool name :agent agent
+                                               :directory directory)))
+    (setq gemini-companion-tool--calls
+          (cons call (seq-take gemini-companion-tool--calls 19)))
+    (gemini-companion-log-run-hook 'gemini-companion-tool-change-hook)
+    (cond ((not tool) (gemini-companion-tool-fail call "There is no such tool"))
+          ((gemini-companion-workspace-pending-p)
+           ;; Nothing is in any scope yet.
+           (gemini-companion-workspace-hasten)
+           (gemini-companion-tool-poll
+            call
+            (lambda ()
+              (unless (gemini-companion-workspace-pending-p)
+                (gemini-companion-tool--run call tool arguments)
+                t))))
+          (t (gemini-companion-tool--run call tool arguments)))))
+;;;###autoload (put 'call-tool 'gemini-companion-handler #'gemini-companion-tool-call)
+
+(defmacro gemini-companion-tool-go-on (call &rest body)
+  "Evaluate BODY for CALL, unless that has ended; return nil.
+If BODY signals an error, CALL fails.  For timers and other callbacks: the
+current buffer, point there and the match data stay as they are."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-tool--go-on ,call (lambda () ,@body)))
+
+(defun gemini-companion-tool--run (call tool arguments)
+  "Call the function of TOOL for CALL, with ARGUMENTS, a vector."
+  (gemini-companion-tool-go-on call
+    (let ((answer (apply (gemini-companion-tool--tool-function tool)
+                         call (append arguments nil))))
+      (when (stringp answer)
+        (gemini-companion-tool-answer call answer)))))
+
+(defun gemini-companion-tool--go-on (call function)
+  "Call FUNCTION for CALL; see `gemini-companion-tool-go-on'."
+  (when (gemini-companion-tool-live-p call)
+    (condition-case problem
+        (save-excursion
+          (save-match-data
+            (let ((inhibit-quit nil)
+                  (throw-on-input nil))
+              (funcall function))))
+      (quit (gemini-companion-tool-fail call "The user has interrupted this"))
+      (error (gemini-companion-tool-fail call (gemini-companion-ui-error-text problem)))))
+  nil)
+
+;;;###autoload
+(defun gemini-companion-tool-cancel (id)
+  "Record that nobody waits for the answer to the call ID any more."
+  (when-let* ((call (cl-find id gemini-companion-tool--calls
+                             :key #'gemini-companion-tool-call-id)))
+    (gemini-companion-tool--end call "cancelled")))
+;;;###autoload (put 'cancel-call 'gemini-companion-handler #'gemini-companion-tool-cancel)
+
+(defun gemini-companion-tool--cancel-all (_clients)
+  "If the companion was stopped, record that nobody waits for any answer.
+Another companion may give its calls the same numbers."
+  (unless (gemini-companion-bridge-running-p)
+    (dolist (call gemini-companion-tool--calls)
+      (gemini-companion-tool--end call "cancelled"))))
+
+(add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-tool--cancel-all)
+
+(defun gemini-companion-tool-live-p (call)
+  "Return non-nil if somebody waits for the answer to CALL."
+  (and (not (gemini-companion-tool-call-outcome call))
+       (or (gemini-companion-bridge-awaited-p (gemini-companion-tool-call-id call))
+           ;; That is not known yet.
+           (ignore (gemini-companion-tool--end call "cancelled")))))
+
+(defun gemini-companion-tool-answer (call text)
+  "Answer CALL with TEXT, truncated if long.
+Return nil if nobody waits for it any more."
+  (when (gemini-companion-tool-live-p call)
+    (let* ((withheld (gemini-companion-tool-call-withheld call))
+           (some (> withheld 0))
+           (text (concat (gemini-companion-tool--cut text)
+                         (and some (format "\n(%d more in withheld files)" withheld)))))
+      (gemini-companion-bridge-answer (gemini-companion-tool-call-id call) text)
+      (gemini-companion-tool--end
+       call (concat (format "answered, %d characters" (length text))
+                    (and some (format ", %d withheld" withheld)))))))
+
+(defun gemini-companion-tool-fail (call reason)
+  "Answer CALL with an error, for REASON, a string.
+Return nil if nobody waits for it any more."
+  (when (gemini-companion-tool-live-p call)
+    (gemini-companion-bridge-fail (gemini-companion-tool-call-id call) reason)
+    (gemini-companion-tool--end call (concat "failed: " reason))))
+
+(defun gemini-companion-tool--end (call outcome)
+  "Record that CALL has ended with OUTCOME, and log it."
+  (unless (gemini-companion-tool-call-outcome call)
+    (setf (gemini-companion-tool-call-outcome call) outcome
+          (gemini-companion-tool-call-ended call) (float-time))
+    (gemini-companion-log-add "tool %s" (gemini-companion-tool-describe-call call))
+    (gemini-companion-log-run-hook 'gemini-companion-tool-change-hook))
+  t)
+
+(defun gemini-companion-tool-describe-call (call)
+  "Return a line about CALL for the user."
+  (let ((ended (gemini-companion-tool-call-ended call)))
+    (gemini-companion-ui-one-line
+     (concat (gemini-companion-tool-call-tool call)
+             (when-let* ((subject (gemini-companion-tool-call-subject call)))
+               (concat " " subject))
+             (format " for %s: %s" (gemini-companion-tool-call-agent call)
+                     (or (gemini-companion-tool-call-outcome call) "not answered yet"))
+             (and ended (format ", %.0f ms"
+                                (* 1000 (- ended (gemini-companion-tool-call-started call)))))))))
+
+(defun gemini-companion-tool-poll (call check)
+  "Call CHECK for CALL every few milliseconds, until it returns non-nil.
+Stop when CALL has ended; an error of CHECK fails it."
+  (gemini-companion-tool-repeat
+   (lambda ()
+     (let ((done t))                    ; unless CHECK returns nil
+       (gemini-companion-tool-go-on call
+         (setq done (funcall check)))
+       done))))
+
+(defun gemini-companion-tool-each (call items function finish)
+  "Call FUNCTION with each of ITEMS for CALL, then FINISH; return nil.
+If that takes long, go on in timers, so that the user need not wait."
+  (let ((slice (lambda ()
+                 (let ((end (+ (float-time) gemini-companion-tool--slice)))
+                   (while (and items
+                               (progn (funcall function (pop items)) t)
+                               (< (float-time) end))))
+                 (unless items
+                   (funcall finish)
+                   t))))
+    (unless (funcall slice)
+      (gemini-companion-tool-poll call slice))
+    nil))
+
+(defun gemini-companion-tool-repeat (check)
+  "Call CHECK in a timer, until it returns non-nil or signals an error."
+  (let ((timer nil))
+    (setq timer (run-at-time
+                 0.05 0.05
+                 (lambda ()
+                   (let ((done t))      ; after an error, too
+                     (gemini-companion-log-errors "tools"
+                       (save-current-buffer
+                         (setq done (funcall check))))
+                     (when done (cancel-timer timer))))))))
+
+;;;; What may be told
+
+(defun gemini-companion-tool-file (call path)
+  "Return the absolute name of the file that PATH means in CALL.
+PATH is absolute, or relative to the directory of the client.  Signal a
+`user-error' if the model may not know of that file."
+  (let* ((directory (gemini-companion-tool-call-directory call))
+         ;; A name from a client must not make Emacs open a connection.
+         (file (let ((file-name-handler-alist nil))
+                 (unless (or directory (file-name-absolute-p path))
+                   (user-error "Emacs does not know your working directory: give an absolute path"))
+                 (expand-file-name path directory))))
+    (setf (gemini-companion-tool-call-subject call) file)
+    (when (gemini-companion-tool--withheld-p call file)
+      (user-error "This file is withheld: %s" path))
+    file))
+
+(defun gemini-companion-tool-visible-p (call file &optional count)
+  "Return non-nil if the model may know of FILE in the answer to CALL.
+If not, this counts as COUNT results that are withheld, by default one."
+  (or (not (gemini-companion-tool--withheld-p call file))
+      (ignore (cl-incf (gemini-companion-tool-call-withheld call) (or count 1)))))
+
+(defun gemini-companion-tool--withheld-p (call file)
+  "Return non-nil if the model may not know of FILE in CALL."
+  (or gemini-companion-context-paused (gemini-companion-tool-secret-p call file)))
+
+(defun gemini-companion-tool-secret-p (call file)
+  "Return non-nil if FILE is remote, private, or not in the scope of CALL.
+What is not absolute is no file, but perhaps the address of something else."
+  (or (not (file-name-absolute-p file))
+      (gemini-companion-host-remote-p file)
+      (let* ((file-name-handler-alist nil)
+             (truename (file-truename file)))
+        (not (gemini-companion-workspace-in-scope-p
+              file truename
+              (gemini-companion-workspace-scope-of (gemini-companion-tool-call-directory call)))))
+      (gemini-companion-private-reason-of file (gemini-companion-tool-buffer file))))
+
+(defun gemini-companion-tool-buffer (file)
+  "Return the buffer that visits FILE, or nil."
+  (let ((file-name-handler-alist nil))
+    (find-buffer-visiting file)))
+
+(defun gemini-companion-tool-open-buffer (call path)
+  "Return the buffer that visits PATH in CALL; see `gemini-companion-tool-file'.
+Signal a `user-error' if there is none."
+  (let ((file (gemini-companion-tool-file call path)))
+    (or (gemini-companion-tool-buffer file)
+        (user-error "%s is not open in Emacs; showFile opens it"
+                    (gemini-companion-tool-file-name call file)))))
+
+;;;; Answers
+
+(defun gemini-companion-tool-file-name (call file)
+  "Return the name of FILE for the answer to CALL.
+It is relative to the directory of the client if FILE is below that."
+  (let* ((file-name-handler-alist nil)
+         (directory (gemini-companion-tool-call-directory call))
+         (directory (and directory (file-name-as-directory directory))))
+    (gemini-companion-ui-one-line
+     (if (not directory) file
+       (or (cl-loop for name in (list file (file-truename file))
+                    if (string-prefix-p directory name)
+                    return (string-remove-prefix directory name))
+           file)))))
+
+(defun gemini-companion-tool-line (format &rest arguments)
+  "Return FORMAT with ARGUMENTS as one line, truncated if long."
+  (let* ((text (apply #'format format arguments))
+         ;; To replace blanks would take long in a long text.
+         (start (substring text 0 (min (length text) 4000)))
+         (line (string-trim (replace-regexp-in-string "[[:space:]\n\r]+" " " start))))
+    (if (or (length> line 400) (length< start (length text)))
+        (concat (substring line 0 (min (length line) 400)) "...")
+      line)))
+
+(defun gemini-companion-tool-trim-end (text chars)
+  "Return TEXT without those of CHARS that it ends with.
+CHARS are as for `skip-chars-backward'.  What a language server answers may
+have a million blanks in the middle, for which `string-trim-right' would
+take minutes."
+  (with-temp-buffer
+    (insert text)
+    (skip-chars-backward chars)
+    (buffer-substring (point-min) (point))))
+
+(defun gemini-companion-tool--cut (text)
+  "Return TEXT as far as it may be answered, and say if there is more."
+  (let* ((text (gemini-companion-tool-trim-end (substring-no-properties text) "\n"))
+         (lines (split-string text "\n"))
+         (more (- (length lines) gemini-companion-tool-max-lines))
+         (kept (if (> more 0)
+                   (string-join (seq-take lines gemini-companion-tool-max-lines) "\n")
+                 text))
+         (rest (- (length kept) gemini-companion-tool--max-characters)))
+    (concat (if (> rest 0) (substring kept 0 gemini-companion-tool--max-characters) kept)
+            (cond ((> rest 0) "\n(The answer is too long and was truncated here)")
+                  ((> more 0) (format "\n(%d more lines)" more))))))
+
+;;;; Open files
+
+(defun gemini-companion-tool--get-open-files (call)
+  "Answer CALL with the open files, one per line."
+  (let ((lines nil))
+    (gemini-companion-tool-each
+     call (seq-filter #'buffer-file-name (buffer-list))
+     (lambda (buffer)
+       (when-let* ((file (and (buffer-live-p buffer) (buffer-file-name buffer))))
+         (when (gemini-companion-tool-visible-p call file)
+           (push (gemini-companion-tool--describe-buffer call file buffer) lines))))
+     (lambda ()
+       (gemini-companion-tool-answer
+        call (if lines (string-join (nreverse lines) "\n") "No files."))))))
+
+(defun gemini-companion-tool--describe-buffer (call file buffer)
+  "Return a line for the answer to CALL about FILE, which BUFFER visits."
+  (gemini-companion-tool-line
+   "%s (%s%s%s)" (gemini-companion-tool-file-name call file)
+   (string-remove-suffix "-mode" (symbol-name (buffer-local-value 'major-mode buffer)))
+   (if (buffer-modified-p buffer) ", unsaved edits" "")
+   (if (get-buffer-window buffer t) ", on screen" "")))
+
+(defun gemini-companion-tool--get-unsaved (call path line)
+  "Return the answer to CALL: the text of PATH with unsaved edits, from LINE on."
+  (with-current-buffer (gemini-companion-tool-open-buffer call path)
+    (if (not (buffer-modified-p)) "There are no unsaved edits: the file has all of the text."
+      (save-excursion
+        (save-restriction
+          (widen)
+          (goto-char (gemini-companion-ui-line-start (max 1 (or line 1))))
+          (gemini-companion-tool--part
+           (buffer-substring-no-properties
+            (point) (min (point-max) (+ (point) gemini-companion-tool--max-characters)))
+           (line-number-at-pos)
+           (line-number-at-pos (point-max))))))))
+
+(defun gemini-companion-tool--part (text first last)
+  "Return as many lines of TEXT as may be answered, and say which they are.
+TEXT begins at line FIRST of a buffer whose last line is LAST."
+  (let* ((most (- gemini-companion-tool--max-characters 100))
+         (lines (cl-loop for line in (split-string text "\n")
+                         for size = (1+ (length line)) then (+ size 1 (length line))
+                         for first-line = t then nil
+                         repeat (- gemini-companion-tool-max-lines 2)
+                         while (or first-line (<= size most))
+                         collect line))
+         (end (+ first (length lines) -1)))
+    (concat (format "Lines %d to %d of %d:\n" first end last)
+            (string-join lines "\n")
+            (when (< end last)
+              (format "\n(call again with line %d for the rest)" (1+ end))))))
+
+;;;; Showing a file
+
+(defun gemini-companion-tool--show-file (call path line)
+  "Show the file PATH at LINE for CALL when the user is not busy."
+  (let ((file (gemini-companion-tool-file call path))
+        (deadline (+ (float-time) gemini-companion-tool-patience)))
+    (gemini-companion-tool--check-file call file)
+    (gemini-companion-tool-poll
+     call
+     (lambda ()
+       (cond ((null (gemini-companion-ui-busy))
+              (gemini-companion-tool--display (gemini-companion-tool--visit call file) line)
+              (gemini-companion-tool-answer call "Shown.")
+              t)
+             ((> (float-time) deadline)
+              (user-error "The user is busy, so Emacs did not show it: call again later")))))))
+
+(defun gemini-companion-tool--check-file (call file)
+  "Signal a `user-error' if FILE of CALL cannot be shown without a question."
+  (unless (gemini-companion-tool-buffer file)
+    (let* ((file-name-handler-alist nil)
+           (name (gemini-companion-tool-file-name call file)))
+      (unless (file-exists-p file) (user-error "No such file: %s" name))
+      (unless (file-regular-p file) (user-error "%s is not a regular file" name))
+      (unless (file-readable-p file) (user-error "Cannot read %s" name))
+      (when (and large-file-warning-threshold
+                 (> (file-attribute-size (file-attributes (file-truename file)))
+                    large-file-warning-threshold))
+        (user-error "%s is too large to show without asking the user" name)))))
+
+(defun gemini-companion-tool--visit (call file)
+  "Return the buffer that visits FILE for CALL, if needed a new one.
+No question is asked: neither Emacs nor a hook may interrupt the user.  Of
+local variables only safe ones are obeyed."
+  (or (gemini-companion-tool-buffer file)
+      (let ((before (buffer-list))
+            (inhibit-interaction t)
+            (enable-local-variables :safe)
+            (enable-local-eval nil)
+            (vc-follow-symlinks nil)
+            (large-file-warning-threshold nil))
+        (condition-case problem
+            (let ((buffer (find-file-noselect file 'nowarn)))
+              ;; Its local variables may mark it as private.
+              (when (gemini-companion-tool--withheld-p call file)
+                (user-error "This file is withheld"))
+              buffer)
+          (error
+           (when-let* ((buffer (gemini-companion-tool-buffer file)))
+             (unless (memq buffer before) (gemini-companion-ui-kill-buffer buffer)))
+           (signal (car problem) (cdr problem)))))))
+
+(defun gemini-companion-tool--display (buffer line)
+  "Show BUFFER at LINE, unless that is nil, in another than the selected window."
+  (let ((window (display-buffer buffer '(nil (inhibit-same-window . t)))))
+    (unless window (user-error "There is no window to show it in"))
+    (when line
+      (with-selected-window window
+        (goto-char (gemini-companion-ui-line-start line))
+        (recenter)))))
+
+;;;; Their definitions
+
+;;;###autoload
+(defun gemini-companion-tool-add-own ()
+  "Define the tools of this file."
+  (gemini-companion-tool-define "getOpenFiles"
+    :description "Files that are open in Emacs, the one used last first, and which of them \
+have unsaved edits."
+    :read-only t
+    :function #'gemini-companion-tool--get-open-files)
+  (gemini-companion-tool-define "getUnsaved"
+    :description "Text of a file that is open in Emacs with the user's unsaved edits, which \
+reading the file does not show."
+    :arguments '(("path" string "File")
+                 ("line" integer "First line, by default 1" optional))
+    :read-only t
+    :function #'gemini-companion-tool--get-unsaved)
+  (gemini-companion-tool-define "showFile"
+    :description "Show a file to the user in Emacs, without moving the cursor there."
+    :arguments '(("path" string "File")
+                 ("line" integer "Line to show" optional))
+    :read-only t
+    :function #'gemini-companion-tool--show-file))
+;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-add-own)
+
+(provide 'gemini-companion-tool)
+;;; gemini-companion-tool.el ends here

@@ -1,0 +1,796 @@
+;;; gemini-companion-cli-send-test.el --- Tests of sending text to the CLI  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'dired)
+(require 'gemini-companion-cli-compose)
+(require 'gemini-companion-cli-send)
+(require 'gemini-companion-test-companion)
+
+(defmacro gemini-companion-cli-send-test--with (sent &rest body)
+  "Evaluate BODY in a new project with a terminal that runs a program.
+SENT is bound to a function that returns the text sent to it."
+  (declare (indent 1) (debug (symbolp body)))
+  (let ((terminal (make-symbol "terminal")))
+    `(gemini-companion-test-with-project
+       (let* ((gemini-companion-cli-send--poll-interval 0.001)
+              (inhibit-message t)
+              (,terminal (generate-new-buffer "terminal"))
+              (,sent (lambda () (with-current-buffer ,terminal (buffer-string)))))
+         (with-current-buffer ,terminal
+           (setq gemini-companion-cli-run-root gemini-companion-test-project))
+         (make-process :name "cli" :buffer ,terminal :command '("cat") :noquery t
+                       :connection-type 'pipe :coding 'utf-8-unix :sentinel #'ignore)
+         (unwind-protect (progn ,@body)
+           (when-let* ((process (get-buffer-process ,terminal)))
+             (delete-process process)))))))
+
+(defun gemini-companion-cli-send-test--wait (sent text)
+  "Wait until the function SENT returns TEXT."
+  (gemini-companion-test-wait (lambda () (format "%S; %S was sent" text (funcall sent)))
+                              (lambda () (equal (funcall sent) text))))
+
+(ert-deftest gemini-companion-cli-send/prompts-are-pasted-and-sent ()
+  (gemini-companion-cli-send-test--with sent
+    (gemini-companion-send-prompt "hello ä𝕏")
+    (gemini-companion-cli-send-test--wait sent "\e[200~hello ä𝕏\e[201~\r")
+    (should-error (gemini-companion-send-prompt " ") :type 'user-error)))
+
+(ert-deftest gemini-companion-cli-send/texts-contain-no-control-characters ()
+  (gemini-companion-cli-send-test--with sent
+    (gemini-companion-cli-send-text "a\e[201~\C-c\r\nb\rc\td\177\u009b" t)
+    (gemini-companion-cli-send-test--wait sent "\e[200~a[201~\nb\nc\td\e[201~\r")))
+
+(ert-deftest gemini-companion-cli-send/long-texts-arrive-whole-and-in-order ()
+  (gemini-companion-cli-send-test--with sent
+    (let ((text (mapconcat #'number-to-string (number-sequence 1 20000) " ")))
+      (gemini-companion-cli-send-text text t)
+      (gemini-companion-cli-send-text "next" t)
+      (gemini-companion-cli-send-test--wait
+       sent (concat "\e[200~" text "\e[201~\r\e[200~next\e[201~\r")))))
+
+(ert-deftest gemini-companion-cli-send/emacs-does-not-wait-for-a-cli-that-does-not-read ()
+  "The text arrives, whole and in order, once the CLI reads."
+  (gemini-companion-test-with-project
+    (let* ((gemini-companion-cli-send--poll-interval 0.001)
+           (inhibit-message t)
+           (text (mapconcat #'number-to-string (number-sequence 1 5000) " "))
+           (pipe (gemini-companion-test-file "pipe"))
+           (terminal (generate-new-buffer "terminal"))
+           (shows (lambda (end)
+                    (with-current-buffer terminal (string-suffix-p end (buffer-string)))))
+           (process (progn
+                      (call-process "mkfifo" nil nil nil pipe)
+                      (make-process
+                       :name "cli" :buffer terminal :noquery t :connection-type 'pty
+                       :coding 'utf-8-unix :sentinel #'ignore
+                       :command '("sh" "-c"
+                                  "stty raw -echo; echo ready; read go < pipe; exec cat")))))
+      (unwind-protect
+          (with-timeout (gemini-companion-test-timeout (ert-fail "Emacs waits"))
+            (with-current-buffer terminal
+              (setq gemini-companion-cli-run-root gemini-companion-test-project))
+            (gemini-companion-test-wait "the CLI" (lambda () (funcall shows "ready\n")))
+            (let ((write (symbol-function 'gemini-companion-cli-send--write))
+                  (full nil))
+              (cl-letf (((symbol-function 'gemini-companion-cli-send--write)
+                         (lambda (&rest arguments)
+                           (let ((outcome (apply write arguments)))
+                             (when (eq outcome 'waits) (setq full t))
+                             outcome))))
+                (gemini-companion-cli-send-text text t terminal)
+                (gemini-companion-test-wait "a terminal that takes no more" (lambda () full))))
+            (write-region "go\n" nil pipe nil 'silent)
+            (gemini-companion-test-wait
+             "the text" (lambda () (funcall shows (concat "ready\n\e[200~" text "\e[201~\r")))))
+        (delete-process process)))))
+
+(ert-deftest gemini-companion-cli-send/emacs-waits-for-none-of-several-clis ()
+  "What is sent to one does not end what is sent to the other."
+  (gemini-companion-test-with-project
+    (let* ((gemini-companion-cli-send--poll-interval 0.001)
+           (inhibit-message t)
+           (write (symbol-function 'gemini-companion-cli-send--write))
+           (attempts nil)
+           (processes
+            (mapcar (lambda (name)
+                      (let ((buffer (generate-new-buffer name)))
+                        (with-current-buffer buffer
+                          (setq gemini-companion-cli-run-root gemini-companion-test-project))
+                        (make-process :name name :buffer buffer :noquery t :connection-type 'pty
+                                      :sentinel #'ignore
+                                      :command '("sh" "-c" "stty raw -echo; exec sleep 1000"))))
+                    '("one" "two"))))
+      (unwind-protect
+          (cl-letf (((symbol-function 'gemini-companion-cli-send--write)
+                     (lambda (process text)
+                       (let ((outcome (funcall write process text)))
+                         (when (eq outcome 'waits) (push process attempts))
+                         outcome))))
+            (with-timeout (gemini-companion-test-timeout (ert-fail "Emacs waits"))
+              (dolist (process processes)
+                (gemini-companion-cli-send-text (make-string 30000 ?x) t (process-buffer process)))
+              (gemini-companion-test-wait
+               "several attempts for each"
+               (lambda ()
+                 (cl-loop for process in processes
+                          always (> (seq-count (lambda (it) (eq it process)) attempts) 3))))))
+        (mapc #'delete-process processes)))))
+
+(ert-deftest gemini-companion-cli-send/an-error-does-not-block-what-is-sent-next ()
+  (gemini-companion-cli-send-test--with sent
+    (cl-letf (((symbol-function 'process-send-string) (lambda (&rest _) (error "Broken"))))
+      (gemini-companion-cli-send-text "one" t))
+    (gemini-companion-cli-send-text "two" t)
+    (gemini-companion-cli-send-test--wait sent "\e[200~two\e[201~\r")))
+
+(ert-deftest gemini-companion-cli-send/line-endings-are-not-split ()
+  "Line ends of two characters are one as well, and no character is cut in two."
+  (gemini-companion-cli-send-test--with sent
+    (let ((gemini-companion-cli-send--chunk 3))
+      (gemini-companion-cli-send-text "ä𝕏\r\nb\r\n\r\n\r\r\n漢字\e\C-c\e\C-c\eé\r" t)
+      (gemini-companion-cli-send-test--wait sent "\e[200~ä𝕏\nb\n\n\n\n漢字é\n\e[201~\r"))))
+
+(ert-deftest gemini-companion-cli-send/a-region-names-its-file-and-lines ()
+  (gemini-companion-cli-send-test--with sent
+    (switch-to-buffer (find-file-noselect (gemini-companion-test-file "sub/a.txt" "1\n2\n3\n")))
+    (gemini-companion-send-region 3 7 t)
+    (gemini-companion-cli-send-test--wait
+     sent "\e[200~sub/a.txt, lines 2 to 3:\n```\n2\n3\n```\n\e[201~\r")))
+
+(ert-deftest gemini-companion-cli-send/a-region-of-a-file-elsewhere-is-no-command ()
+  "The CLI takes a prompt that begins with a slash for a command."
+  (gemini-companion-cli-send-test--with sent
+    (let ((name (gemini-companion-test-file "sub/a.txt" "1\n2\n")))
+      (switch-to-buffer (find-file-noselect name))
+      (with-current-buffer "terminal"
+        (setq gemini-companion-cli-run-root (gemini-companion-test-file "other/")))
+      (gemini-companion-send-region 3 5 t)
+      (gemini-companion-cli-send-test--wait
+       sent (format "\e[200~file %s, line 2:\n```\n2\n```\n\e[201~\r" name)))))
+
+(ert-deftest gemini-companion-cli-send/files-are-mentioned-as-the-cli-expects ()
+  (gemini-companion-cli-send-test--with sent
+    (switch-to-buffer (find-file-noselect
+                       (gemini-companion-test-file "sub/a (b) $c\\d [e].txt" "")))
+    (gemini-companion-send-file t)
+    (gemini-companion-cli-send-test--wait
+     sent "\e[200~@sub/a\\ \\(b\\)\\ \\$c\\\\d\\ \\[e\\].txt \e[201~\r")
+    (should (equal (gemini-companion-cli-send--mention "/etc/hosts" gemini-companion-test-project)
+                   "@/etc/hosts"))))
+
+(ert-deftest gemini-companion-cli-send/in-dired-marked-files-are-mentioned ()
+  (gemini-companion-cli-send-test--with sent
+    (gemini-companion-test-file "a" "")
+    (gemini-companion-test-file "b" "")
+    (switch-to-buffer (dired-noselect gemini-companion-test-project))
+    (dired-mark-files-regexp "\\`[ab]\\'")
+    (gemini-companion-send-file t)
+    (gemini-companion-cli-send-test--wait sent "\e[200~@a @b \e[201~\r")))
+
+(ert-deftest gemini-companion-cli-send/without-a-cli-it-says-how-to-run-one ()
+  (gemini-companion-test-with-project
+    (should (string-search "gemini-companion-run"
+                           (cadr (should-error (gemini-companion-send-prompt "x")
+                                               :type 'user-error))))))
+
+(ert-deftest gemini-companion-cli-send/a-composed-prompt-is-kept-until-it-is-sent ()
+  (gemini-companion-cli-send-test--with sent
+    (let ((gemini-companion-cli-send-history '("before")))
+      (gemini-companion-compose)
+      (insert "one\ntwo")
+      ;; The user leaves the buffer and comes back to it.
+      (bury-buffer)
+      (switch-to-buffer (generate-new-buffer "elsewhere"))
+      (gemini-companion-compose)
+      (should (equal (buffer-string) "one\ntwo"))
+      (gemini-companion-compose-send)
+      (gemini-companion-cli-send-test--wait sent "\e[200~one\ntwo\e[201~\r")
+      (should (equal gemini-companion-cli-send-history '("one\ntwo" "before")))
+      (gemini-companion-compose)
+      (should (equal (buffer-string) ""))
+      (gemini-companion-compose-previous)
+      (gemini-companion-compose-previous)
+      (should (equal (buffer-string) "before"))
+      (should-error (gemini-companion-compose-previous) :type 'user-error)
+      (gemini-companion-compose-next)
+      (should (equal (buffer-string) "one\ntwo"))
+      (gemini-companion-compose-quit))))
+
+(ert-deftest gemini-companion-cli-send/a-prompt-is-composed-in-one-window ()
+  "Also if the user calls the command again, there or elsewhere."
+  (gemini-companion-cli-send-test--with _sent
+    (let ((size (cons (frame-width) (frame-height)))
+          (window (selected-window)))
+      (unwind-protect
+          (progn
+            (set-frame-size nil 80 60)
+            (gemini-companion-compose)
+            (let ((windows (window-list)))
+              (should (length= windows 2))
+              (gemini-companion-compose)
+              (select-window window)
+              (gemini-companion-compose)
+              (should (equal (window-list) windows)))
+            (gemini-companion-compose-quit)
+            (should (equal (window-list) (list window))))
+        (set-frame-size nil (car size) (cdr size))))))
+
+(ert-deftest gemini-companion-cli-send/a-prompt-outlives-its-cli ()
+  (gemini-companion-cli-send-test--with _sent
+    (gemini-companion-compose)
+    (insert "precious")
+    (delete-process (get-buffer-process gemini-companion-cli-compose--terminal))
+    (should (string-search "M-x gemini-companion-compose"
+                           (gemini-companion-cli-send-test--refused #'gemini-companion-compose-send)))
+    (should (equal (buffer-string) "precious"))))
+
+(ert-deftest gemini-companion-cli-send/a-prompt-is-not-sent-to-a-shell-whose-cli-has-ended ()
+  "The user has started both, and writes a prompt meanwhile."
+  (gemini-companion-cli-send-test--with sent
+    (let ((sessions (list (vector nil nil (process-id (get-buffer-process "terminal"))))))
+      (with-current-buffer "terminal" (setq gemini-companion-cli-run-root nil))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-sessions) (lambda () sessions)))
+        (gemini-companion-compose)
+        (insert "rm x")
+        (setq sessions nil)
+        (should (string-search "No CLI is known to run in terminal"
+                               (gemini-companion-cli-send-test--refused
+                                #'gemini-companion-compose-send)))
+        (should (equal (buffer-string) "rm x"))
+        (should (equal (funcall sent) ""))))))
+
+(ert-deftest gemini-companion-cli-send/a-prompt-that-was-discarded-can-be-recalled ()
+  (gemini-companion-cli-send-test--with _sent
+    (let ((gemini-companion-cli-send-history nil))
+      (gemini-companion-compose)
+      (gemini-companion-compose-quit)
+      (should-not gemini-companion-cli-send-history)
+      (gemini-companion-compose)
+      (insert "precious\n")
+      (gemini-companion-compose-quit)
+      (gemini-companion-compose)
+      (should (equal (buffer-string) ""))
+      (gemini-companion-compose-previous)
+      (should (equal (buffer-string) "precious")))))
+
+(ert-deftest gemini-companion-cli-send/files-are-completed-after-an-at ()
+  (gemini-companion-cli-send-test--with _sent
+    (gemini-companion-test-file "two words.txt" "")
+    (gemini-companion-compose)
+    (insert "look at @two")
+    (pcase-let ((`(,start ,end ,table . ,_) (gemini-companion-cli-compose--complete)))
+      (should (equal (buffer-substring start end) "two"))
+      (should (equal (all-completions "two" table) '("two\\ words.txt"))))
+    (dolist (key '("TAB" "M-TAB"))
+      (insert " @two")
+      (call-interactively (key-binding (kbd key)))
+      (should (looking-back " @two\\\\ words\\.txt" (line-beginning-position))))
+    (insert " mail@two")
+    (should-not (gemini-companion-cli-compose--complete))))
+
+(ert-deftest gemini-companion-cli-send/any-part-of-a-file-name-is-completed ()
+  "And nothing but files, whatever Text mode completes."
+  (gemini-companion-cli-send-test--with _sent
+    (gemini-companion-compose)
+    (should (equal completion-at-point-functions '(gemini-companion-cli-compose--complete)))
+    (setq gemini-companion-cli-compose--names '("lib/one/x.py" "src/two.py" "src/one.py" "phone.txt"))
+    (insert "look at @ne.p")
+    (call-interactively (key-binding (kbd "TAB")))
+    (should (equal (buffer-string) "look at @src/one.py"))
+    (pcase-let* ((`(,_ ,_ ,table . ,_) (gemini-companion-cli-compose--complete))
+                 (metadata (completion-metadata "one" table nil)))
+      (should (equal (funcall (completion-metadata-get metadata 'display-sort-function)
+                              (let ((names (completion-all-completions "one" table nil 3 metadata)))
+                                ;; The last cdr is a number.
+                                (setcdr (last names) nil)
+                                names))
+                     '("phone.txt" "src/one.py" "lib/one/x.py"))))))
+
+(defvar flycheck-checkers)
+(defvar flycheck-current-errors)
+(declare-function flycheck-buffer "ext:flycheck")
+(declare-function flycheck-mode "ext:flycheck")
+
+(defun gemini-companion-cli-send-test--prompt (process)
+  "Return the text of the last prompt before a review of the client with PROCESS."
+  (car (run-hook-with-args-until-success
+        'gemini-companion-review-prompt-functions
+        (gemini-companion-review-make :process process :path "/a" :text ""))))
+
+(ert-deftest gemini-companion-cli-send/a-change-has-the-last-prompt ()
+  (gemini-companion-cli-send-test--with sent
+    (let* ((gemini-companion-review-prompt-functions nil)
+           (id (process-id (get-buffer-process "terminal"))))
+      (should-not (gemini-companion-cli-send-test--prompt id))
+      (gemini-companion-cli-send-text "not sent" nil)
+      (gemini-companion-send-prompt "first")
+      (gemini-companion-cli-send-test--wait sent "\e[200~not sent\e[201~\e[200~first\e[201~\r")
+      (should (equal (gemini-companion-cli-send-test--prompt id) "first"))
+      (gemini-companion-cli-send-text (make-string 5000 ?x) t)
+      (gemini-companion-test-wait "the second prompt"
+                                  (lambda () (equal (gemini-companion-cli-send-test--prompt id)
+                                                    (make-string 2000 ?x))))
+      ;; A client outside of Emacs and one of an unknown process.
+      (should-not (gemini-companion-cli-send-test--prompt (emacs-pid)))
+      (should-not (gemini-companion-cli-send-test--prompt nil)))))
+
+(ert-deftest gemini-companion-cli-send/prompts-typed-in-the-terminal-are-unknown ()
+  (gemini-companion-cli-send-test--with sent
+    (let* ((gemini-companion-review-prompt-functions nil)
+           (terminal (get-buffer "terminal"))
+           (id (process-id (get-buffer-process terminal)))
+           (press (lambda (key)
+                    (with-current-buffer terminal
+                      (cl-letf (((symbol-function 'this-command-keys-vector)
+                                 (lambda () (vector key))))
+                        (run-hooks 'pre-command-hook))))))
+      (gemini-companion-send-prompt "first")
+      (gemini-companion-cli-send-test--wait sent "\e[200~first\e[201~\r")
+      (funcall press ?a)
+      (should (equal (gemini-companion-cli-send-test--prompt id) "first"))
+      ;; A key that answers a question.
+      (with-current-buffer terminal
+        (erase-buffer)
+        (insert "╭─────╮\n│ Allow? │\n│ ● 1. Yes │\n╰─────╯\n"))
+      (funcall press ?\r)
+      (should (equal (gemini-companion-cli-send-test--prompt id) "first"))
+      (with-current-buffer terminal (erase-buffer) (insert "> do more\n"))
+      (funcall press ?\r)
+      (should-not (gemini-companion-cli-send-test--prompt id))
+      ;; In another buffer the key does not go to the terminal.
+      (should-not (memq #'gemini-companion-cli-send--forget-prompt
+                        (default-value 'pre-command-hook))))))
+
+(ert-deftest gemini-companion-cli-send/flycheck-errors-are-sent ()
+  "Point may be anywhere in the line of the error."
+  (let ((load-path (append (file-expand-wildcards
+                            "/usr/share/emacs/site-lisp/elpa-src/*")
+                           load-path)))
+    (unless (and (require 'flycheck nil t) (executable-find "bash"))
+      (gemini-companion-test-skip "elpa-flycheck is not installed")))
+  (gemini-companion-cli-send-test--with sent
+    (switch-to-buffer (find-file-noselect
+                       (gemini-companion-test-file "a.sh" "#!/bin/sh\necho 1\n  fi\n")))
+    (setq-local flycheck-checkers '(sh-posix-bash))
+    (flycheck-mode 1)
+    (flycheck-buffer)
+    (gemini-companion-test-wait "Flycheck" (lambda () flycheck-current-errors))
+    (goto-char (point-min))
+    (should-error (gemini-companion-send-diagnostic) :type 'user-error)
+    (forward-line 2)
+    (end-of-line)
+    (gemini-companion-send-diagnostic t)
+    (gemini-companion-test-wait
+     (lambda () (funcall sent))
+     (lambda () (string-match-p "a\\.sh, line 3: .*syntax error.*fi" (funcall sent))))))
+
+;;;; Answers
+
+(defconst gemini-companion-cli-send-test--composers
+  '("────────────────────────────────
+ Shift+Tab to accept edits
+────────────────────────────────
+ > %s
+────────────────────────────────
+ workspace (/directory)   /model
+ ~/project      gemini-2.5-flash
+"
+    ;; With colors and without a line below.
+    " ⠧ Thinking... (esc to cancel, 1s)
+────────────────────────────────
+▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄
+ > %s
+▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀
+"
+    ;; Qwen Code.
+    "────────────────────────────────
+> %s
+────────────────────────────────
+  ? for shortcuts
+")
+  "The end of the screen of a CLI that asks nothing.")
+
+(defconst gemini-companion-cli-send-test--questions
+  '("> please write
+
+╭──────────────────────────────╮
+│ ? WriteFile  Writing to a.txt│
+│ ╭──────────────────────────╮ │
+│ │ 1 - one                  │ │
+│ │ 1 + two                  │ │
+│ ╰──────────────────────────╯ │
+│ Apply this change?           │
+│                              │
+│ ● 1. Allow once              │
+│   2. Allow for this session  │
+│   3. No, suggest changes (e… │
+╰──────────────────────────────╯
+"
+    ;; There is space beside the box, and the selected choice is not the first.
+    " ╭────────────────────────────╮
+ │ Do you trust this folder?  │
+ │                            │
+ │   1. Trust folder (project)│
+ │   2. Trust parent folder   │
+ │ ● 3. Don't trust           │
+ │                            │
+ ╰────────────────────────────╯
+
+
+
+"
+    ;; The box is wider than the terminal.
+    " ╭─────────────────────────────
+ │ > Do you want to connect Emac
+ │ ● 1. Yes
+ │   2. No (esc)
+ │
+ ╰─────────────────────────────
+"
+    "╭──────────────────────────────╮
+│ ? Get started                │
+│     1. Sign in with Google   │
+│   ● 2. Use Gemini API Key    │
+│   (Use Enter to select)      │
+│   https://geminicli.com/docs/│
+╰──────────────────────────────╯
+"
+    ;; The title set by the CLI, as Term shows it.
+    "╭──────────────────────────────╮
+│ ● 1.  Red                    │
+│       like blood             │
+│   2.  Blue                   │
+│ Enter to select · Esc to can │
+╰──────────────────────────────╯
+ /tm
+\e]0;✋  Action Required (project)
+                     "
+    ;; Qwen Code's two kinds.
+    "  ╭────────────────────────────╮
+  │ › 1. Yes, allow once       │
+  │   2. Yes, allow always     │
+  ╰────────────────────────────╯
+
+  ⠏ Waiting for user confirmation...
+"
+    "  ╭────────────────────────────╮
+  │ ❯ 1. Red                   │
+  │   2. Blue                  │
+  ╰────────────────────────────╯
+
+  ⠏ Waiting for user confirmation...
+
+")
+  "Screens of CLIs with an open question.")
+
+(defun gemini-companion-cli-send-test--show (screen)
+  "Make the terminal, in a window, show SCREEN; return that text."
+  (with-current-buffer (gemini-companion-cli-send-terminal)
+    (display-buffer (current-buffer))
+    (erase-buffer)
+    (insert screen)
+    (set-marker (process-mark (get-buffer-process (current-buffer))) (point))
+    (buffer-string)))
+
+(defun gemini-companion-cli-send-test--refused (command)
+  "Return the error that COMMAND signals."
+  (cadr (should-error (call-interactively command) :type 'user-error)))
+
+(ert-deftest gemini-companion-cli-send/questions-are-answered ()
+  "The keys are Return and Escape in both CLIs."
+  (gemini-companion-cli-send-test--with sent
+    (dolist (question gemini-companion-cli-send-test--questions)
+      (pcase-dolist (`(,command . ,key) '((gemini-companion-answer-yes . "\r")
+                                          (gemini-companion-answer-no . "\e")))
+        (ert-info ((format "%s to %s" command question))
+          ;; The text before the question does not count.
+          (let ((screen (gemini-companion-cli-send-test--show
+                         (concat (format (car gemini-companion-cli-send-test--composers) "")
+                                 question))))
+            (call-interactively command)
+            (gemini-companion-cli-send-test--wait sent (concat screen key))
+            (gemini-companion-test-wait
+             "the queue to be empty"
+             (lambda () (null (buffer-local-value 'gemini-companion-cli-send--queue
+                                                  (gemini-companion-cli-send-terminal)))))))))))
+
+(ert-deftest gemini-companion-cli-send/no-key-is-sent-without-a-question ()
+  "An answered question does not count, nor does text of the user or of the model."
+  (gemini-companion-cli-send-test--with sent
+    (dolist (before `("" "✦ Some say:\n\n  ● 1. Allow once\n    2. No\n"
+                      "✦   1 │ ● 1. Yes      │\n    2 │   2. No       │\n"
+                      ,@gemini-companion-cli-send-test--questions))
+      (dolist (composer gemini-companion-cli-send-test--composers)
+        (dolist (prompt '("  Type your message or @path/to/file" "1. foo" "● 1. foo\n   │ ● 2. bar"))
+          (let ((screen (gemini-companion-cli-send-test--show
+                         (concat before "\n" (format composer prompt)))))
+            (ert-info ((concat "On this screen:\n" screen))
+              (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
+                (should (string-search "asks nothing now"
+                                       (gemini-companion-cli-send-test--refused command))))
+              (should (equal (funcall sent) screen)))))))
+    ;; A choice without a number is no question, nor is an empty screen.
+    (dolist (screen '("" "╭────────╮\n│ ● Vim  │\n│   Mode │\n╰────────╯\n"))
+      (gemini-companion-cli-send-test--show screen)
+      (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes))
+    ;; Text sent before would have arrived by now.
+    (gemini-companion-cli-send-test--show "")
+    (gemini-companion-send-prompt "next")
+    (gemini-companion-cli-send-test--wait sent "\e[200~next\e[201~\r")))
+
+(ert-deftest gemini-companion-cli-send/no-key-is-sent-if-the-screen-may-be-outdated ()
+  "While text is on its way to the CLI, or the terminal is in copy mode."
+  (gemini-companion-cli-send-test--with sent
+    (gemini-companion-cli-send-text "text" t)
+    (let ((screen (gemini-companion-cli-send-test--show
+                   (car gemini-companion-cli-send-test--questions))))
+      (should (string-search "still being sent"
+                             (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)))
+      (gemini-companion-test-wait
+       "the queue to be empty"
+       (lambda () (null (buffer-local-value 'gemini-companion-cli-send--queue
+                                            (gemini-companion-cli-send-terminal)))))
+      (should (string-prefix-p screen (funcall sent))))
+    (let ((screen (gemini-companion-cli-send-test--show
+                   (car gemini-companion-cli-send-test--questions))))
+      (let ((gemini-companion-cli-terminals
+             '((fake :title "Fake" :mode fundamental-mode :frozen always))))
+        (dolist (command '(gemini-companion-answer-no gemini-companion-send-prompt))
+          (should (string-search "copy mode" (gemini-companion-cli-send-test--refused command)))))
+      (gemini-companion-answer-yes)
+      ;; The CLI has not updated its screen yet.
+      (should (string-search "try again"
+                             (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)))
+      (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))
+
+(ert-deftest gemini-companion-cli-send/questions-are-not-answered-unseen ()
+  (gemini-companion-cli-send-test--with sent
+    (let ((terminal (gemini-companion-cli-send-terminal))
+          (selected (selected-window))
+          (screen (gemini-companion-cli-send-test--show
+                   (car gemini-companion-cli-send-test--questions))))
+      (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
+        (delete-windows-on terminal)
+        (should (string-search "was not on screen: check it, then answer"
+                               (call-interactively command)))
+        (should (equal (funcall sent) screen))
+        (should (eq (selected-window) selected)))
+      (gemini-companion-answer-yes)
+      (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))
+
+(ert-deftest gemini-companion-cli-send/without-a-cli-no-prompt-is-read ()
+  (gemini-companion-test-with-project
+    (cl-letf (((symbol-function 'read-string)
+               (lambda (&rest _) (ert-fail "A prompt was asked for"))))
+      (should (string-search "gemini-companion-run"
+                             (gemini-companion-cli-send-test--refused
+                              #'gemini-companion-send-prompt))))))
+
+;;;; Sending to an idle CLI
+
+(defconst gemini-companion-cli-send-test--rule (make-string 30 ?─))
+
+(defun gemini-companion-cli-send-test--screen (text &optional above)
+  "Return the screen of a CLI with TEXT in its prompt and ABOVE above it."
+  (format "> please write\n\n%s\n\n  1 open file\n%s\n%s\n%s\n workspace  /model\n ~/project\n"
+          (or above "") gemini-companion-cli-send-test--rule text gemini-companion-cli-send-test--rule))
+
+(defconst gemini-companion-cli-send-test--at-rest
+  (gemini-companion-cli-send-test--screen " >   Type your message or @path/to/file"))
+
+(defconst gemini-companion-cli-send-test--shell
+  (gemini-companion-cli-send-test--screen " !   Type your shell command"))
+
+(defconst gemini-companion-cli-send-test--question
+  "> please write\n╭─────╮\n│ Apply this change?  │\n│ ● 1. Allow once │\n╰─────╯\n")
+
+(defmacro gemini-companion-cli-send-test--with-screen (terminal sent &rest body)
+  "Evaluate BODY with TERMINAL bound to the buffer of a fake terminal.
+SENT is bound to a function that returns the text sent to it."
+  (declare (indent 2) (debug (symbolp symbolp body)))
+  `(let* ((gemini-companion-cli-send--poll-interval 0.001)
+          (,terminal (generate-new-buffer "terminal"))
+          (received "")
+          (,sent (lambda () received))
+          (process (make-process :name "cli" :buffer ,terminal :command '("cat") :noquery t
+                                 :connection-type 'pipe :coding 'utf-8-unix
+                                 :filter (lambda (_ text)
+                                           (setq received (concat received text)))
+                                 :sentinel #'ignore)))
+     (with-current-buffer ,terminal (setq gemini-companion-cli-run-root default-directory))
+     (unwind-protect (progn ,@body)
+       (delete-process process)
+       (kill-buffer ,terminal))))
+
+(defun gemini-companion-cli-send-test--draw (terminal screen)
+  "Make TERMINAL show SCREEN."
+  (with-current-buffer terminal
+    (erase-buffer)
+    (insert screen)))
+
+(defun gemini-companion-cli-send-test--wait-checks (terminal count)
+  "Wait until Emacs has checked the screen of TERMINAL COUNT times."
+  (cl-letf* ((state (symbol-function 'gemini-companion-cli-send--state))
+             ((symbol-function 'gemini-companion-cli-send--state)
+              (lambda (buffer)
+                (when (eq buffer terminal)
+                  (setq count (1- count)))
+                (funcall state buffer))))
+    (gemini-companion-test-wait "checks of the screen" (lambda () (<= count 0)))))
+
+(ert-deftest gemini-companion-cli-send/the-screen-shows-whether-a-cli-is-idle ()
+  (gemini-companion-cli-send-test--with-screen terminal _sent
+    (pcase-dolist (`(,screen . ,state)
+                   `((,gemini-companion-cli-send-test--at-rest . ">Typeyourmessageor@path/to/file")
+                     (,(gemini-companion-cli-send-test--screen " > half typed,\n   in two lines ")
+                      . ">halftyped,intwolines")
+                     ;; Remains of earlier output below the prompt.
+                     (,(concat gemini-companion-cli-send-test--at-rest "\n\n wor\n /tm\n\n")
+                      . ">Typeyourmessageor@path/to/file")
+                     (,gemini-companion-cli-send-test--shell . nil)
+                     (,(gemini-companion-cli-send-test--screen
+                        " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
+                      . works)
+                     (,gemini-companion-cli-send-test--question . asks)
+                     ;; A prompt already sent, shown after ">", is not the input field.
+                     (,(concat gemini-companion-cli-send-test--at-rest
+                               gemini-companion-cli-send-test--question)
+                      . asks)
+                     (,(concat gemini-companion-cli-send-test--at-rest (make-string 20 ?\n) "Bye") . nil)
+                     ("" . nil)))
+      (gemini-companion-cli-send-test--draw terminal screen)
+      (ert-info (screen)
+        (should (equal (gemini-companion-cli-send--state terminal) state))))
+    (delete-process (get-buffer-process terminal))
+    (should (eq (gemini-companion-cli-send--state terminal) 'ended))))
+
+(ert-deftest gemini-companion-cli-send/a-prompt-is-submitted-once-it-is-shown ()
+  "A busy CLI shows other things first, and is quiet for a while."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+    (let ((polls 0)
+          ;; Otherwise it would give up after some milliseconds.
+          (gemini-companion-cli-send--poll-interval 0.05))
+      (cl-letf* ((shown-p (symbol-function 'gemini-companion-cli-send--shown-p))
+                 ((symbol-function 'gemini-companion-cli-send--shown-p)
+                  (lambda (&rest arguments)
+                    (setq polls (1+ polls))
+                    (apply shown-p arguments))))
+        (gemini-companion-cli-send-text "hello\nthere" t terminal)
+        (gemini-companion-test-wait
+         "the text to be pasted"
+         (lambda () (string-suffix-p "\e[201~" (funcall sent))))
+        (gemini-companion-cli-send-test--draw
+         terminal (concat "news\n" gemini-companion-cli-send-test--at-rest))
+        (gemini-companion-test-wait "checks of the prompt" (lambda () (> polls 3)))
+        (should-not (string-search "\r" (funcall sent)))
+        (gemini-companion-cli-send-test--draw
+         terminal (gemini-companion-cli-send-test--screen " > hello\n   there "))
+        (gemini-companion-test-wait
+         "the prompt to be submitted"
+         (lambda () (string-suffix-p "\e[201~\r" (funcall sent))))))))
+
+(ert-deftest gemini-companion-cli-send/a-prompt-does-not-answer-a-question ()
+  "Neither one that is open, nor one that the CLI asks while the prompt is pasted."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--question)
+    (dolist (submit '(t nil))
+      (should (string-search
+               "The CLI asks a question: answer that first"
+               (cadr (should-error (gemini-companion-cli-send-text "1" submit terminal)
+                                   :type 'user-error)))))
+    (should (equal (funcall sent) ""))
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+    (let ((said nil))
+      (cl-letf (((symbol-function 'gemini-companion-ui-message)
+                 (lambda (_topic &rest arguments) (setq said (apply #'format arguments)))))
+        (gemini-companion-cli-send-text "explain" t terminal)
+        (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~")
+        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--question)
+        (gemini-companion-test-wait "a message" (lambda () said)))
+      (should (string-search "not sent.  The CLI asks a question" said)))
+    (gemini-companion-test-wait
+     "the queue to be empty"
+     (lambda () (null (buffer-local-value 'gemini-companion-cli-send--queue terminal))))
+    (should-not (buffer-local-value 'gemini-companion-cli-send--prompt terminal))
+    ;; The last that arrives.
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+    (gemini-companion-cli-send-text "x" nil terminal)
+    (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~\e[200~x\e[201~")))
+
+(ert-deftest gemini-companion-cli-send/a-prompt-is-not-run-by-a-shell ()
+  "The CLI is in shell mode, or the user chooses that while the prompt is pasted."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--shell)
+    (dolist (submit '(t nil))
+      (should (string-search
+               "shell mode"
+               (cadr (should-error (gemini-companion-cli-send-text "1" submit terminal)
+                                   :type 'user-error)))))
+    (should (equal (funcall sent) ""))
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+    (gemini-companion-cli-send-text "`rm x`" t terminal)
+    (gemini-companion-cli-send-test--wait sent "\e[200~`rm x`\e[201~")
+    (gemini-companion-cli-send-test--draw terminal
+                                          (gemini-companion-cli-send-test--screen " ! `rm x`"))
+    (gemini-companion-test-wait
+     "the queue to be empty"
+     (lambda () (null (buffer-local-value 'gemini-companion-cli-send--queue terminal))))
+    ;; The last that arrives.
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+    (gemini-companion-cli-send-text "x" nil terminal)
+    (gemini-companion-cli-send-test--wait sent "\e[200~`rm x`\e[201~\e[200~x\e[201~")))
+
+(ert-deftest gemini-companion-cli-send/automatic-prompts-wait-until-no-question-is-open ()
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (let (outcome)
+      (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--question)
+      (gemini-companion-cli-send-at-rest "use tabs" terminal
+                                         (lambda (it) (setq outcome it)))
+      (gemini-companion-cli-send-test--wait-checks terminal 20)
+      (should (equal (funcall sent) ""))
+      (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+      (gemini-companion-cli-send-test--wait sent "\e[200~use tabs\e[201~")
+      (should-not outcome)
+      (gemini-companion-cli-send-test--draw terminal
+                                            (gemini-companion-cli-send-test--screen " > use tabs "))
+      (gemini-companion-cli-send-test--wait sent "\e[200~use tabs\e[201~\r")
+      (should (eq outcome 'sent)))))
+
+(ert-deftest gemini-companion-cli-send/automatic-prompts-answer-no-question ()
+  "Nor is the text sent together with what the user types."
+  (dolist (between (list gemini-companion-cli-send-test--question
+                         gemini-companion-cli-send-test--at-rest
+                         (gemini-companion-cli-send-test--screen
+                          " > use tabs" "⠏ Thinking (esc to cancel, 3s)")
+                         (gemini-companion-cli-send-test--screen " > use tabs and rm")))
+    (gemini-companion-cli-send-test--with-screen terminal sent
+      (let (outcome)
+        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+        (gemini-companion-cli-send-at-rest "use tabs" terminal
+                                           (lambda (it) (setq outcome it)))
+        (gemini-companion-cli-send-test--wait sent "\e[200~use tabs\e[201~")
+        (gemini-companion-cli-send-test--draw terminal between)
+        (gemini-companion-test-wait "an outcome" (lambda () outcome))
+        (ert-info (between)
+          (should (eq outcome 'put))
+          (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+          (gemini-companion-cli-send-text "next" t terminal)
+          (gemini-companion-cli-send-test--wait
+           sent "\e[200~use tabs\e[201~\e[200~next\e[201~\r"))))))
+
+(ert-deftest gemini-companion-cli-send/automatic-prompts-are-not-lost-with-the-cli ()
+  "It ends, or its terminal is killed, before it has shown the text."
+  (dolist (end (list (lambda (terminal) (delete-process (get-buffer-process terminal)))
+                     (lambda (terminal) (kill-buffer terminal))))
+    (gemini-companion-cli-send-test--with-screen terminal sent
+      (let ((outcome 'none))
+        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+        (gemini-companion-cli-send-at-rest "use tabs" terminal
+                                           (lambda (it) (setq outcome it)))
+        (gemini-companion-cli-send-test--wait sent "\e[200~use tabs\e[201~")
+        (funcall end terminal)
+        (gemini-companion-test-wait "an outcome" (lambda () (not (eq outcome 'none))))
+        (should-not outcome)))))
+
+(ert-deftest gemini-companion-cli-send/waiting-for-an-idle-cli-times-out ()
+  (pcase-dolist (`(,screen ,text ,outcome)
+                 `((,gemini-companion-cli-send-test--question "" nil)
+                   ("no prompt at all\n" "" nil)
+                   (,(gemini-companion-cli-send-test--screen
+                      " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
+                    "\e[200~\nuse tabs\e[201~" put)))
+    (gemini-companion-cli-send-test--with-screen terminal sent
+      (let ((became 'nothing))
+        (gemini-companion-cli-send-test--draw terminal screen)
+        (gemini-companion-cli-send-at-rest "use tabs" terminal
+                                           (lambda (it) (setq became it)))
+        (gemini-companion-test-wait "an outcome" (lambda () (not (eq became 'nothing))))
+        (should (eq became outcome))
+        (gemini-companion-cli-send-test--wait sent text)))))
+
+;;; gemini-companion-cli-send-test.el ends here

@@ -1,0 +1,456 @@
+;;; gemini-companion-history-list-test.el --- Tests of the list of decided changes  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-lists)
+
+;;;; The list and the diff of a change
+
+(ert-deftest gemini-companion-history-list/the-newest-come-first-within-limits ()
+  (gemini-companion-test-with-lists client
+    (let ((gemini-companion-history--max-entries 3))
+      (gemini-companion-review-reject (gemini-companion-test-propose client "lost" "1"))
+      (gemini-companion-review-reject (gemini-companion-test-propose client "a.txt" "1"))
+      (gemini-companion-history-list)
+      (gemini-companion-test-accept-and-write client "b.txt" "b\n")
+      (let ((review (gemini-companion-test-propose client "c.txt" "c")))
+        (fake-cli-call-tool client "closeDiff"
+                            (list :filePath (gemini-companion-review-path review)
+                                  :suppressNotification t)))
+      ;; The list was updated without a command.
+      (should (equal (gemini-companion-test-list-files "*gemini history*" 2)
+                     '("c.txt" "b.txt" "a.txt")))
+      (should (equal (gemini-companion-test-list-column "*gemini history*" 1)
+                     '("in the CLI" "accepted" "rejected")))
+      (should (equal (gemini-companion-test-list-column "*gemini history*" 4)
+                     '("new, +1" "new, +1" "+1 -2"))))
+    ;; The text an undo replaced counts as well.
+    (let ((gemini-companion-history--max-size 15))
+      (gemini-companion-history-note-undone (cadr gemini-companion-history--entries)
+                                            "0123456789")
+      (should (= (length gemini-companion-history--entries) 2)))))
+
+(ert-deftest gemini-companion-history-list/a-change-is-shown-as-a-plain-diff ()
+  (gemini-companion-test-with-lists client
+    (let ((enable-local-variables :all)
+          (enable-local-eval t)
+          (hooked nil)
+          (text "\0NUL %s
+;; Local Variables:
+;; eval: (setq gemini-companion-test--evil t)
+;; End:"))
+      (let ((diff-mode-hook (list (lambda () (setq hooked t)))))
+        (gemini-companion-review-reject
+         (gemini-companion-test-propose client "a.txt" (concat "one\n" text)))
+        (gemini-companion-history-list)
+        (gemini-companion-test-list-goto "*gemini history*" 1)
+        (gemini-companion-test-list-press "RET")
+        (font-lock-ensure))
+      (should-not hooked)
+      (should-not (boundp 'gemini-companion-test--evil))
+      (should (equal (buffer-string)
+                     (concat (format "--- %s\tbefore\n+++ %s\tafter\n"
+                                     (gemini-companion-test-file "a.txt")
+                                     (gemini-companion-test-file "a.txt"))
+                             "@@ -1,2 +1,5 @@\n one\n-two\n"
+                             (replace-regexp-in-string "^" "+" text)
+                             "\n\\ No newline at end of file\n")))
+      (should buffer-read-only)
+      (should-not buffer-file-name)
+      (should (string-match-p "a\\.txt.*rejected" header-line-format))
+      (dolist (key '("RET" "C-c C-a" "C-c C-c" "k" "e" "C-x C-s"))
+        (should-not (string-prefix-p "diff-" (symbol-name (or (key-binding (kbd key))
+                                                              'none)))))
+      (goto-char (point-min))
+      (gemini-companion-test-list-press "n")
+      (should (looking-at "@@ ")))))
+
+(ert-deftest gemini-companion-history-list/new-and-unchanged-files-are-shown ()
+  (gemini-companion-test-with-lists client
+    (gemini-companion-test-file "dos.txt" "é\r\n")
+    (pcase-dolist (`(,name ,text ,shown)
+                   '(("n.txt" "é\n" "\\`--- .*no file before\n.*\n@@ .*\n\\+é\n\\'")
+                     ("dos.txt" "é\n" "\\`No line differs")
+                     ("empty" "" "\\`No line differs")))
+      (gemini-companion-review-reject (gemini-companion-test-propose client name text))
+      (gemini-companion-history-list)
+      (gemini-companion-test-list-goto "*gemini history*" 1)
+      (gemini-companion-test-list-press "RET")
+      (should (string-match-p shown (buffer-string))))))
+
+;;;; Keys in the diff of a change
+
+(ert-deftest gemini-companion-history-list/keys-work-in-the-diff-of-a-change ()
+  "They do so without the list, too."
+  (gemini-companion-test-with-lists client
+    (gemini-companion-test-accept-and-write client "b.txt" "b\n")
+    (gemini-companion-test-accept-and-write client "a.txt" "2\n")
+    (gemini-companion-history-list)
+    (gemini-companion-test-list-goto "*gemini history*" 1)
+    (gemini-companion-test-list-press "RET")
+    (should (string-prefix-p " u undo  w write  n next  p previous  q quit  a.txt, accepted, "
+                             header-line-format))
+    (let ((asked nil))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (question) (push question asked))))
+        (gemini-companion-test-list-press "u")
+        ;; The list is updated.
+        (should (equal (gemini-companion-test-list-column "*gemini history*" 1)
+                       '("undone" "accepted")))
+        (kill-buffer "*gemini history*")
+        (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
+        (should (string-match-p "\\` u make again  n next .*  a\\.txt, undone, "
+                                header-line-format))
+        (gemini-companion-test-list-press "u")
+        (should (equal (gemini-companion-test-file-bytes "a.txt") "2\n"))
+        (gemini-companion-test-file "a.txt" "other\n")
+        (gemini-companion-test-list-press "w")
+        (should (equal (gemini-companion-test-file-bytes "a.txt") "2\n")))
+      (should (equal (reverse asked)
+                     '("Undo the change to a.txt? "
+                       "Make the change to a.txt again? "
+                       "Write the text of this change to a.txt, in place of what is there? "))))
+    (should (eq (key-binding "q") 'quit-window))))
+
+;;;; Prompts
+
+(defmacro gemini-companion-history-list-test--after (prompt &rest body)
+  "Evaluate BODY with PROMPT as the last prompt sent."
+  (declare (indent 1) (debug t))
+  `(let ((gemini-companion-review-prompt-functions (list (lambda (_) ,prompt))))
+     ,@body))
+
+(defun gemini-companion-history-list-test--undo-prompt (answer number)
+  "Undo the prompt at line NUMBER of the history by its key, answering with ANSWER.
+Return the lines shown with the question, and the message or the error
+after it."
+  (gemini-companion-history-list)
+  (gemini-companion-test-list-goto "*gemini history*" number)
+  (let (shown message)
+    (cl-letf (((symbol-function 'y-or-n-p)
+               (lambda (question)
+                 (setq shown (append (gemini-companion-test-list-lines "*gemini undo*")
+                                     (list question)))
+                 answer))
+              ((symbol-function 'message)
+               (lambda (&rest arguments) (setq message (apply #'format-message arguments)))))
+      (condition-case error
+          (gemini-companion-test-list-press "U")
+        (user-error (setq message (cadr error)))))
+    (list shown message)))
+
+(ert-deftest gemini-companion-history-list/changes-are-grouped-by-prompt ()
+  (gemini-companion-test-with-lists client
+    (let ((first (cons "add types\n  and tests, please" (current-time)))
+          (second (cons (make-string 300 ?x) (current-time)))
+          (headings (lambda ()
+                      (seq-filter (lambda (line) (string-match-p "prompt" (downcase line)))
+                                  (gemini-companion-test-list-lines
+                                   "*gemini history*")))))
+      (gemini-companion-review-reject (gemini-companion-test-propose client "z.txt" "1"))
+      (gemini-companion-history-list)
+      (should-not (funcall headings))
+      (gemini-companion-history-list-test--after first
+        (gemini-companion-test-accept-and-write client "b.txt" "b\n")
+        (gemini-companion-test-accept-and-write client "c.txt" "c\n"))
+      (gemini-companion-history-list-test--after second
+        (gemini-companion-review-reject (gemini-companion-test-propose client "d.txt" "d")))
+      (should (string-match-p
+               (concat "\\`Prompt of [0-9:]+: xxx.*x\\(…\\|\\.\\.\\.\\)\n"
+                       "Prompt of [0-9:]+: add types and tests, please\n"
+                       "Prompt unknown:\\'")
+               (string-join (funcall headings) "\n")))
+      (should (<= (apply #'max (mapcar #'string-width (funcall headings))) 120))
+      (should (equal (gemini-companion-test-list-files "*gemini history*" 2)
+                     '("d.txt" "c.txt" "b.txt" "z.txt")))
+      ;; The second prompt has nothing to undo.
+      (gemini-companion-test-list-goto "*gemini history*" 1)
+      (should (equal (gemini-companion-test-list-keys) " q quit"))
+      (should-error (gemini-companion-test-list-press "RET") :type 'user-error)
+      (should-error (gemini-companion-test-list-press "U") :type 'user-error)
+      (gemini-companion-test-list-goto "*gemini history*" 3)
+      (should (equal (gemini-companion-test-list-keys)
+                     " U undo the prompt's changes  q quit"))
+      (gemini-companion-test-list-goto "*gemini history*" 4)
+      (let ((keys (gemini-companion-test-list-keys)))
+        (should (equal keys (concat " RET before and after  u undo  w write"
+                                    "  U undo the prompt's changes  q quit")))
+        (should (<= (length keys) 80)))
+      ;; In any other order the changes of a prompt are not together.
+      (tabulated-list-sort 2)
+      (should-not (funcall headings)))))
+
+(ert-deftest gemini-companion-history-list/all-changes-of-a-prompt-can-be-undone ()
+  "Of several changes of one file as well; changes of other prompts stay."
+  (gemini-companion-test-with-lists client
+    (let ((prompt (cons "do it" (current-time)))
+          (project (file-name-nondirectory
+                    (directory-file-name gemini-companion-test-project))))
+      (gemini-companion-test-accept-and-write client "other.txt" "other\n")
+      (gemini-companion-history-list-test--after prompt
+        (gemini-companion-test-accept-and-write client "a.txt" "one\n2\n")
+        (gemini-companion-test-accept-and-write client "new/n.txt" "n\n")
+        (gemini-companion-test-accept-and-write client "a.txt" "1\n2\n")
+        (gemini-companion-review-reject (gemini-companion-test-propose client "a.txt" "x")))
+      (gemini-companion-test-file "new/n.txt" "later\n")
+      (should (equal (gemini-companion-history-list-test--undo-prompt nil 1)
+                     (list (list "This will be undone:"
+                                 (format "  %s/a.txt  +1 -1" project)
+                                 (format "  %s/new/n.txt  new, +1, the file is deleted, has \
+changed since: later changes are lost, too" project)
+                                 (format "  %s/a.txt  +1 -1" project)
+                                 "Undo 3 changes? ")
+                           "Left as it is")))
+      (should (equal (gemini-companion-test-file-bytes "a.txt") "1\n2\n"))
+      ;; The key works on the line of each of its changes, too.
+      (should (equal (cadr (gemini-companion-history-list-test--undo-prompt t 3))
+                     "3 changes undone"))
+      (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
+      (should-not (file-exists-p (gemini-companion-test-file "new/n.txt")))
+      (should (equal (gemini-companion-test-file-bytes "other.txt") "other\n"))
+      (should (equal (gemini-companion-test-list-column "*gemini history*" 1)
+                     '("rejected" "undone" "undone" "undone" "accepted")))
+      (should-not (get-buffer-window "*gemini undo*"))
+      ;; Each change can be made again.
+      (gemini-companion-test-list-goto "*gemini history*" 5)
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-test-list-press "u"))
+      (should (equal (gemini-companion-test-file-bytes "a.txt") "one\n2\n")))))
+
+(ert-deftest gemini-companion-history-list/changes-that-cannot-be-undone-are-named ()
+  (gemini-companion-test-with-lists client
+    (let ((prompt (cons "do it" (current-time))))
+      (gemini-companion-history-list-test--after prompt
+        (gemini-companion-test-accept-and-write client "b.txt" "b\n")
+        (gemini-companion-test-accept-and-write client "b.txt" "b2\n")
+        (setf (gemini-companion-history-before (car gemini-companion-history--entries))
+              'unreadable)
+        (gemini-companion-test-accept-and-write client "c.txt" "c\n")
+        (gemini-companion-test-accept-and-write client "a.txt" "2\n"))
+      (gemini-companion-test-file "a.txt" "one\ntwo\n")
+      (pcase-let ((`(,shown ,message) (gemini-companion-history-list-test--undo-prompt t 1))
+                  (faults '("a.txt is as it was before the change already"
+                            "The previous contents of b.txt are not known"
+                            "A later change to b.txt stays")))
+        (should (equal (seq-drop shown 2)
+                       `("This is left alone:"
+                         ,@(mapcar (lambda (fault) (concat "  " fault)) faults)
+                         "Undo 1 change? ")))
+        (should (equal message (concat "1 change undone; " (string-join faults "; ")))))
+      (should-not (file-exists-p (gemini-companion-test-file "c.txt")))
+      (should (equal (gemini-companion-test-file-bytes "b.txt") "b2\n"))
+      ;; Nothing is left to undo, so there is no question.
+      (should (equal (car (gemini-companion-history-list-test--undo-prompt t 1)) nil)))))
+
+(ert-deftest gemini-companion-history-list/a-file-written-during-the-question-stays ()
+  (gemini-companion-test-with-lists client
+    (gemini-companion-history-list-test--after (cons "do it" (current-time))
+      (gemini-companion-test-accept-and-write client "b.txt" "b\n"))
+    (let ((prompt (cons "both" (current-time))) message)
+      (gemini-companion-history-list-test--after prompt
+        (gemini-companion-test-accept-and-write client "b.txt" "b2\n")
+        (gemini-companion-test-accept-and-write client "c.txt" "c\n"))
+      (gemini-companion-history-list)
+      (gemini-companion-test-list-goto "*gemini history*" 1)
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (_) (gemini-companion-test-file "c.txt" "other\n")))
+                ((symbol-function 'message)
+                 (lambda (&rest arguments) (setq message (apply #'format-message arguments)))))
+        (gemini-companion-test-list-press "U"))
+      (should (equal message "1 change undone; c.txt was written just now; left as it is"))
+      (should (equal (gemini-companion-test-file-bytes "c.txt") "other\n"))
+      (should (equal (gemini-companion-test-file-bytes "b.txt") "b\n")))))
+
+;;;; Undo
+
+(ert-deftest gemini-companion-history-list/undo-and-redo-byte-for-byte ()
+  (gemini-companion-test-with-lists client
+    (pcase-dolist
+        (`(,before ,text ,after)
+         `(("one\ntwo\n" "2\n" "2\n")
+           ("one\r\ntwo\r\n" "one\n2\n" "one\r\n2\r\n")
+           ("mixed\r\nends\n" "x" "x")
+           ("a\0\r\nb\r\n" "a\0\n2\n" "a\0\r\n2\r\n")
+           ("caf\351\n\377\0" "x\n" "x\n")
+           ("caf\351\n" "café!\n" "caf\351!\n")
+           ("\357\273\277mark\n" "2\n" "\357\273\2772\n")
+           ("no newline" "none" "none")
+           ("" "some\n" "some\n")))
+      (gemini-companion-test-write-bytes "x.txt" before)
+      (gemini-companion-test-accept-and-write client "x.txt" text after)
+      (should (equal (gemini-companion-test-list-undo t)
+                     "Undo the change to x.txt? "))
+      (should (equal (gemini-companion-test-file-bytes "x.txt") before))
+      (should (equal (car (gemini-companion-test-list-column "*gemini history*" 1))
+                     "undone"))
+      (should (equal (gemini-companion-test-list-undo t)
+                     "Make the change to x.txt again? "))
+      (should (equal (gemini-companion-test-file-bytes "x.txt") after))
+      (should (equal (car (gemini-companion-test-list-column "*gemini history*" 1))
+                     "accepted")))))
+
+(ert-deftest gemini-companion-history-list/undo-needs-a-yes ()
+  (gemini-companion-test-with-lists client
+    (gemini-companion-test-accept-and-write client "a.txt" "2\n")
+    (should (gemini-companion-test-list-undo nil))
+    (should (equal (gemini-companion-test-file-bytes "a.txt") "2\n"))
+    (should (equal (gemini-companion-test-list-column "*gemini history*" 1)
+                   '("accepted")))))
+
+(ert-deftest gemini-companion-history-list/undo-warns-of-later-changes ()
+  (gemini-companion-test-with-lists client
+    (gemini-companion-test-accept-and-write client "a.txt" "2\n")
+    (gemini-companion-test-file "a.txt" "2\nlater\n")
+    (should (string-match-p "a\\.txt has changed since; later changes would be lost, too\\..*Undo"
+                            (gemini-companion-test-list-undo t)))
+    (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
+    (gemini-companion-test-file "a.txt" "later yet\n")
+    (should (string-match-p "has changed since.*again"
+                            (gemini-companion-test-list-undo t)))
+    (should (equal (gemini-companion-test-file-bytes "a.txt") "2\nlater\n"))
+    (delete-file (gemini-companion-test-file "a.txt"))
+    (should (string-match-p "is gone by now.*Undo" (gemini-companion-test-list-undo t)))
+    (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))))
+
+(ert-deftest gemini-companion-history-list/undo-checks-the-file-again-after-the-question ()
+  (gemini-companion-test-with-lists client
+    (gemini-companion-test-accept-and-write client "a.txt" "2\n")
+    (gemini-companion-history-list)
+    (cl-letf (((symbol-function 'y-or-n-p)
+               (lambda (_question) (gemini-companion-test-file "a.txt" "other\n"))))
+      (should-error (gemini-companion-test-list-press "u") :type 'user-error))
+    (should (equal (gemini-companion-test-file-bytes "a.txt") "other\n"))))
+
+(ert-deftest gemini-companion-history-list/undo-of-a-new-file-deletes-it ()
+  (gemini-companion-test-with-lists client
+    (gemini-companion-test-accept-and-write client "new/n.txt" "text\n")
+    (let ((file (gemini-companion-test-file "new/n.txt")) trashed)
+      (should (string-match-p "deletes the file\\? \\'"
+                              (gemini-companion-test-list-undo nil)))
+      (should (file-exists-p file))
+      (cl-letf* ((delete (symbol-function 'delete-file))
+                 ((symbol-function 'delete-file)
+                  (lambda (name &optional trash)
+                    (setq trashed trash)
+                    (funcall delete name))))
+        (gemini-companion-test-list-undo t))
+      (should trashed)
+      (should-not (file-exists-p file))
+      (delete-directory (file-name-directory file))
+      (should (string-match-p "gone by now.*again" (gemini-companion-test-list-undo t)))
+      (should (equal (gemini-companion-test-file-bytes "new/n.txt") "text\n")))))
+
+(ert-deftest gemini-companion-history-list/nothing-to-undo ()
+  (gemini-companion-test-with-lists client
+    (gemini-companion-review-reject (gemini-companion-test-propose client "a.txt" "2\n"))
+    (should (string-match-p "Nothing to undo.*a\\.txt was rejected"
+                            (gemini-companion-test-list-undo t)))
+    ;; The client has not written the file.
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-review-show review 'keep)
+      (gemini-companion-review-commands-accept review))
+    (should (string-match-p "before the change already"
+                            (gemini-companion-test-list-undo t)))
+    (let ((entry (car gemini-companion-history--entries)))
+      (setf (gemini-companion-history-before entry) 'unreadable)
+      (should (string-match-p "not known" (gemini-companion-test-list-undo t))))
+    (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))))
+
+(ert-deftest gemini-companion-history-list/undo-writes-to-regular-files-only ()
+  (gemini-companion-test-with-lists client
+    (gemini-companion-test-accept-and-write client "n.txt" "2\n")
+    (let ((file (gemini-companion-test-file "n.txt")))
+      (delete-file file)
+      (call-process "mkfifo" nil nil nil file)
+      (should (string-match-p "cannot be read" (gemini-companion-test-list-undo t)))
+      (dolist (bytes '(nil "text"))
+        (should-error (gemini-companion-file-write file bytes)))
+      (should (file-exists-p file)))))
+
+(ert-deftest gemini-companion-history-list/a-name-that-leads-elsewhere-is-not-written ()
+  "A program may replace a directory by a link, also during a question."
+  (gemini-companion-test-with-lists client
+    (let* ((directory (gemini-companion-test-file "new"))
+           (others (gemini-companion-test-file "others"))
+           (old (concat directory ".old"))
+           (replace (lambda (&rest _)
+                      (rename-file directory old)
+                      (make-symbolic-link others directory)
+                      t))
+           (fault-of (lambda (key)
+                       (gemini-companion-test-list-goto "*gemini history*" 2)
+                       (cadr (should-error (gemini-companion-test-list-press key)
+                                           :type 'user-error)))))
+      (make-directory others)
+      (gemini-companion-history-list-test--after (cons "do it" (current-time))
+        (gemini-companion-test-accept-and-write client "new/n.txt" "2\n"))
+      (gemini-companion-test-file "others/n.txt" "other\n")
+      (gemini-companion-test-file "new/n.txt" "other\n")
+      (gemini-companion-history-list)
+      (cl-letf (((symbol-function 'y-or-n-p) replace))
+        (dolist (key '("u" "w"))
+          (should (equal (funcall fault-of key) "n.txt was written just now; left as it is"))
+          (delete-file directory)
+          (rename-file old directory)))
+      (funcall replace)
+      (dolist (key '("u" "w" "U"))
+        (should (equal (funcall fault-of key) "n.txt now leads to another file")))
+      (should (equal (gemini-companion-test-file-bytes "others/n.txt") "other\n")))))
+
+(ert-deftest gemini-companion-history-list/decisions-of-the-client-can-be-undone ()
+  (gemini-companion-test-with-lists client
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (fake-cli-call-tool client "closeDiff"
+                          (list :filePath (gemini-companion-review-path review)))
+      (should (string-search "it is not known yet how" (gemini-companion-test-list-undo t)))
+      (gemini-companion-test-file "a.txt" "2\n")
+      (gemini-companion-test-wait-outcome 'accepted-there)
+      (should (equal (gemini-companion-test-list-undo t) "Undo the change to a.txt? "))
+      (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n")))))
+
+(ert-deftest gemini-companion-history-list/undo-keeps-modes-and-links ()
+  (gemini-companion-test-with-lists client
+    (let ((file (gemini-companion-test-file "real.sh" "one\n"))
+          (link (gemini-companion-test-file "link.sh")))
+      (set-file-modes file #o750)
+      (make-symbolic-link file link)
+      (gemini-companion-test-accept-and-write client "link.sh" "2\n")
+      (gemini-companion-test-list-undo t)
+      (should (equal (gemini-companion-test-file-bytes "real.sh") "one\n"))
+      (should (file-symlink-p link))
+      (should (= (file-modes file) #o750)))))
+
+(ert-deftest gemini-companion-history-list/a-visiting-buffer-is-reverted-by-an-undo ()
+  (gemini-companion-test-with-lists client
+    (let ((buffer (current-buffer)))
+      (gemini-companion-test-accept-and-write client "a.txt" "one\n2\nthree\n")
+      (should (equal (buffer-string) "one\n2\nthree\n"))
+      (goto-char 3)
+      (gemini-companion-test-list-undo t)
+      (with-current-buffer buffer
+        (should (equal (buffer-string) "one\ntwo\n"))
+        (should (= (point) 3))
+        (should-not (buffer-modified-p))
+        (should (verify-visited-file-modtime))
+        (should-not (file-exists-p (make-lock-file-name buffer-file-name)))))))
+
+(ert-deftest gemini-companion-history-list/an-undo-keeps-unsaved-edits ()
+  (gemini-companion-test-with-lists client
+    (let ((buffer (current-buffer)) (lock (make-lock-file-name buffer-file-name)) message)
+      (insert "mine ")
+      (should (file-symlink-p lock))
+      (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?a))))
+        (gemini-companion-test-accept-and-write client "a.txt" "2\n"))
+      (cl-letf (((symbol-function 'message)
+                 (lambda (&rest arguments) (setq message (apply #'format-message arguments)))))
+        (gemini-companion-test-list-undo t))
+      (should (string-match-p "a\\.txt undone; unsaved edits in a\\.txt are kept" message))
+      (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
+      (should (file-symlink-p lock))
+      (with-current-buffer buffer
+        (should (equal (buffer-string) "mine one\ntwo\n"))
+        (should (buffer-modified-p))))))
+
+;;; gemini-companion-history-list-test.el ends here

@@ -1,0 +1,820 @@
+;;; gemini-companion-host-connect-test.el --- Tests of connections to hosts  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; With a program that stands in for ssh, and a keeper that does nothing but
+;; talk.  test/e2e/remote-test.el has a real sshd, and the real ones.
+
+;;; Code:
+
+(require 'ert)
+(require 'tramp-sh)
+(require 'gemini-companion-cli-compose)
+(require 'gemini-companion-host-connect)
+(require 'gemini-companion-doctor)
+(require 'gemini-companion-cli-run)
+(require 'gemini-companion-cli-send)
+(require 'gemini-companion-setup)
+(require 'gemini-companion-status)
+(require 'gemini-companion-test-companion)
+(require 'gemini-companion-test-host)
+
+(defconst gemini-companion-host-connect-test--ssh "#!/bin/sh
+cd @DIR@ || exit
+[ \"$1\" = -t ] && {
+  printf '%s\\n' \"$*\" >terminal; env >terminal-environment
+  for command; do :; done
+  export HOME=@DIR@/home SHELL=/bin/sh
+  exec sh -c \"$command\"
+}
+printf '%s\\n' \"$*\" >>calls
+env >>environment
+case \" $* \" in
+  *\" -O forward \"*) cat forward >&2 2>/dev/null && exit 255; exit 0 ;;
+  *\" -O check \"*) [ -e check ] && . ./check; [ -e shared ]; exit ;;
+  *\" -O cancel \"*) exit 0 ;;
+esac
+# A batch Emacs dies when it writes to what has ended.
+fail() { read -r line; exit 255; }
+[ -e cut ] && { echo 'ssh: connect to host build port 22: Connection refused' >&2; fail; }
+case \" $* \" in
+  *\" ControlMaster=no \"*) ;;
+  *) cat refusal >&2 2>/dev/null && fail ;;
+esac
+echo $$ >pid
+[ -e say ] && . ./say
+for command; do :; done
+export HOME=@DIR@/home SHELL=/bin/sh
+exec sh -c \"$command\"
+"
+  "A program that stands in for ssh, in the directory @DIR@.
+It does what files there tell.")
+
+(defconst gemini-companion-host-connect-test--keeper "relay=@RELAY@
+agent() { printf '%s\\n' \"agent: $*\" >>$HOME/agents; }
+@AGENTS@
+printf '%s\\n' @HASH@ @ID@ @EMACS@ @WORKSPACE@ @ROOTS@ >$HOME/filled
+printf %s \"$relay\" >$HOME/relay
+echo
+echo \"gemini-companion: home $HOME\"
+echo \"gemini-companion: socket $HOME/socket\"
+while read -r line; do
+  printf '%s\\n' \"$line\" >>$HOME/told
+  [ -e $HOME/say ] && . $HOME/say
+  case $line in forwarded) echo \"gemini-companion: ready $$ far 1\" ;; esac
+done
+echo ended >>$HOME/told
+"
+  "A keeper that announces nothing, and remembers what it was told.")
+
+(defvar gemini-companion-host-connect-test--directory nil
+  "The directory of the program that stands in for ssh.")
+
+(defmacro gemini-companion-host-connect-test--with-host (&rest body)
+  "Evaluate BODY with the mode on, and a program that stands in for ssh."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-project
+     (let* ((gemini-companion-host-connect-test--directory (gemini-companion-test-temp-directory))
+            (gemini-companion-ssh-program (gemini-companion-host-connect-test--file "ssh"))
+            (gemini-companion-host-connection--first-pause 0.01)
+            (gemini-companion-host-connection--all nil)
+            (tramp-default-proxies-alist nil)
+            (tramp-ssh-controlmaster-options nil))
+       (make-directory (gemini-companion-host-connect-test--file "home"))
+       (gemini-companion-host-connect-test--put
+        "ssh" (string-replace "@DIR@" (directory-file-name
+                                       gemini-companion-host-connect-test--directory)
+                              gemini-companion-host-connect-test--ssh))
+       (set-file-modes gemini-companion-ssh-program #o755)
+       (gemini-companion-answer-set '(connect . "build") 'always)
+       (gemini-companion-mode 1)
+       (unwind-protect
+           (cl-letf (((symbol-function 'gemini-companion-bridge-host-programs)
+                      (lambda () (cons "say 'relay'\n\\1 é"
+                                       gemini-companion-host-connect-test--keeper))))
+             ,@body)
+         (gemini-companion-mode -1)
+         (gemini-companion-test-wait
+          "ssh to end" (lambda () (not (gemini-companion-host-connect-test--processes))) 7)
+         (delete-directory gemini-companion-host-connect-test--directory t)))))
+
+(defun gemini-companion-host-connect-test--file (name)
+  "Return the file NAME of the program that stands in for ssh."
+  (expand-file-name name gemini-companion-host-connect-test--directory))
+
+(defun gemini-companion-host-connect-test--put (name text)
+  "Write TEXT to the file NAME of the program that stands in for ssh."
+  (gemini-companion-test-write (gemini-companion-host-connect-test--file name) text))
+
+(defun gemini-companion-host-connect-test--get (name)
+  "Return the contents of the file NAME of that program, or an empty string."
+  (let ((file (gemini-companion-host-connect-test--file name)))
+    (if (file-exists-p file) (gemini-companion-test-read file) "")))
+
+(defun gemini-companion-host-connect-test--processes ()
+  "Return the processes of ssh that this Emacs has started."
+  (seq-filter (lambda (process)
+                (and (string-prefix-p "gemini-companion-ssh" (process-name process))
+                     (eq (process-type process) 'real)))
+              (process-list)))
+
+(defun gemini-companion-host-connect-test--open (&optional directory)
+  "Connect to DIRECTORY, by default /ssh:build:/src, and wait for the outcome.
+Return the connection."
+  (let ((connection (gemini-companion-host-connect-to (or directory "/ssh:build:/src"))))
+    (gemini-companion-host-connect-test--await connection '(ready failed))
+    connection))
+
+(defun gemini-companion-host-connect-test--await (connection states)
+  "Wait until the state of CONNECTION is one of STATES."
+  (gemini-companion-test-wait
+   (lambda () (format "%S of a connection in %S" states
+                      (gemini-companion-host-connection-state connection)))
+   (lambda () (memq (gemini-companion-host-connection-state connection) states))))
+
+(defun gemini-companion-host-connect-test--fault (&optional directory)
+  "Connect to DIRECTORY in vain, and return the fault as text."
+  (let ((connection (gemini-companion-host-connect-test--open directory)))
+    (should (eq (gemini-companion-host-connection-state connection) 'failed))
+    (should-not (gemini-companion-host-connect-test--processes))
+    (gemini-companion-host-connection-explanation connection)))
+
+;;;; Connecting
+
+(ert-deftest gemini-companion-host-connect/keeper-is-told-everything ()
+  (gemini-companion-host-connect-test--with-host
+    (let* ((connection (gemini-companion-host-connect-test--open "/ssh:build:/src/a'b \"ü/"))
+           (token (cdr (assq 'gemini (gemini-companion-bridge-open-host "/ssh:build:"))))
+           (filled (split-string (gemini-companion-host-connect-test--get "home/filled") "\n")))
+      (should (eq (gemini-companion-host-connection-state connection) 'ready))
+      (should (equal (gemini-companion-host-connection-hostname connection) "far"))
+      (should (equal (gemini-companion-host-connect-test--get "home/relay") "say 'relay'\n\\1 é"))
+      (should (string-match-p "\\`[0-9a-f]\\{16\\}\\'" (nth 0 filled)))
+      (should (string-match-p "\\`[A-Za-z0-9._]+\\'" (nth 1 filled)))
+      (should (string-match-p "\\`[0-9a-f]+\\'" (nth 2 filled)))
+      (should (equal (nthcdr 3 filled)
+                     '("\"/src/a'b \\\"ü\"" "[\"/src/a'b \\\"ü\"]" "")))
+      (should (string-match-p
+               (concat "agent: gemini .*\"127.0.0.1:" (number-to-string
+                                                       (gemini-companion-bridge-port))
+                       "\",\"token\":\"" token
+                       "\"} gemini-ide-server-PID-PORT.json temporary gemini/ide")
+               (gemini-companion-host-connect-test--get "home/agents")))
+      (should-not (string-match-p "@[A-Z]+@" (gemini-companion-host-connection--script connection)))
+      ;; It need not be used here.
+      (should (string-match-p "^agent: qwen .* PORT\\.lock home QWEN_HOME ~/\\.qwen ide$"
+                              (gemini-companion-host-connect-test--get "home/agents")))
+      (should (equal (gemini-companion-host-connect-test--get "home/told")
+                     (concat "roots\t\"/src/a'b \\\"ü\"\t[\"/src/a'b \\\"ü\"]\nforwarded\n")))
+      ;; No secret is where other users see it.
+      (should-not (string-search token (gemini-companion-host-connect-test--get "calls"))))))
+
+(ert-deftest gemini-companion-host-connect/ssh-is-called-safely ()
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-answer-set '(connect . "a@jump#22|b@build#33") 'always)
+    (gemini-companion-host-connect-test--open "/ssh:a@jump#22|ssh:b@build#33:/src")
+    (pcase-let ((`(,master ,forward . ,_)
+                 (split-string (gemini-companion-host-connect-test--get "calls") "\n")))
+      (should (string-match-p "\\`-T .*-o BatchMode=yes .*-o ClearAllForwardings=yes .*-M -S \
+[^ ]+ -J a@jump:22 -l b -p 33 -- build exec sh\\'" master))
+      (should (string-match-p
+               (format "\\`-F /dev/null -S [^ ]+ -O forward -R %s:127.0.0.1:%d -J [^ ]+ -l b -p 33 \
+-- build\\'" (regexp-quote (gemini-companion-host-connect-test--file "home/socket"))
+(gemini-companion-bridge-port))
+               forward)))
+    ;; The user's ssh may be configured to send variables.
+    (should (getenv "GEMINI_CLI_IDE_AUTH_TOKEN"))
+    (should-not (string-match-p "GEMINI_CLI_IDE\\|QWEN_CODE_IDE\\|LLXPRT"
+                                (gemini-companion-host-connect-test--get "environment")))))
+
+(ert-deftest gemini-companion-host-connect/no-program-of-another-user-is-called-for-ssh ()
+  "If PATH has an empty element, which Emacs takes for the current directory."
+  (let* ((temporary-file-directory (gemini-companion-test-temp-directory))
+         (gemini-companion-ssh-program "gc-test-ssh")
+         (file (expand-file-name gemini-companion-ssh-program temporary-file-directory))
+         (exec-path (cons "." exec-path)))
+    (unwind-protect
+        (progn
+          (gemini-companion-test-write file "#!/bin/sh\n")
+          (set-file-modes file #o755)
+          (should-error (gemini-companion-host-ssh-make-process '("build")) :type 'file-missing))
+      (delete-directory temporary-file-directory t))))
+
+(ert-deftest gemini-companion-host-connect/what-is-filled-in-is-not-filled-in-itself ()
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-host-connect-test--open "/ssh:build:/src/@ROOTS@/@AGENTS@")
+    (should (equal (nthcdr 3 (split-string (gemini-companion-host-connect-test--get "home/filled") "\n"))
+                   '("\"/src/@ROOTS@/@AGENTS@\"" "[\"/src/@ROOTS@/@AGENTS@\"]" "")))))
+
+(ert-deftest gemini-companion-host-connect/odd-names-are-refused ()
+  "Nothing is run, and nobody is asked."
+  (gemini-companion-host-connect-test--with-host
+    (cl-letf (((symbol-function 'tramp-maybe-open-connection)
+               (lambda (&rest _) (ert-fail "Tramp was asked"))))
+      (gemini-companion-test-with-answer nil
+        (dolist (name '("/ssh:-oProxyCommand=touch:/x" "/ssh:-l@build:/x" "/ssh:a`b`:/x"
+                        "/ssh:a;b@build:/x" "/ssh:-j|ssh:build:/x" "/docker:box:/x" "/sudo::/x"
+                        "/ssh:build|sudo:root@build:/x" "/smb:build:/x"))
+          (should-error (gemini-companion-connect name) :type 'user-error))))
+    (should-not gemini-companion-host-connection--all)
+    (should-not (gemini-companion-host-all))
+    (should (equal (gemini-companion-host-connect-test--get "calls") ""))))
+
+(ert-deftest gemini-companion-host-connect/consent-is-asked-once ()
+  (gemini-companion-host-connect-test--with-host
+    (let* ((custom-file (gemini-companion-test-file "custom.el" ""))
+           (user-init-file custom-file))
+      (gemini-companion-test-with-answer 'no
+        (should-error (gemini-companion-connect "/ssh:farm:/src") :type 'user-error)
+        (should (string-match-p "\\`Anyone with root on farm can see"
+                                (car gemini-companion-test-questions)))
+        (should-not gemini-companion-host-connection--all))
+      (gemini-companion-test-with-answer 'yes
+        (gemini-companion-host-connect-test--open "/ssh:farm:/src")
+        (should (= 1 (length gemini-companion-test-questions))))
+      (should (eq 'always (gemini-companion-answer-get '(connect . "farm"))))
+      (should (equal (gemini-companion-test-read custom-file) ""))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-host-connect-test--open "/scp:farm:/src")))))
+
+(ert-deftest gemini-companion-host-connect/host-alone-gets-its-home-as-root ()
+  (gemini-companion-host-connect-test--with-host
+    (let ((connection (gemini-companion-host-connect-test--open "/ssh:build:")))
+      (should (eq (gemini-companion-host-connection-state connection) 'ready))
+      (should (equal (gemini-companion-host-roots (gemini-companion-host-connection-host connection))
+                     (list (gemini-companion-host-connect-test--file "home"))))
+      (should (string-prefix-p (format "roots\t%S\t" (gemini-companion-host-connect-test--file "home"))
+                               (gemini-companion-host-connect-test--get "home/told"))))))
+
+(ert-deftest gemini-companion-host-connect/second-directory-is-one-more-root ()
+  (gemini-companion-host-connect-test--with-host
+    (let ((connection (gemini-companion-host-connect-test--open)))
+      (should (eq connection (gemini-companion-host-connect-to "/ssh:build:/lib/")))
+      (gemini-companion-test-wait
+       "the roots"
+       (lambda () (string-search "roots\t\"/src:/lib\"\t[\"/src\",\"/lib\"]\n"
+                                 (gemini-companion-host-connect-test--get "home/told"))))
+      (should (= 1 (length (gemini-companion-host-connection-all)))))))
+
+(ert-deftest gemini-companion-host-connect/root-that-comes-late-is-announced ()
+  "The keeper has been told the roots, and is about to say that it is ready."
+  (gemini-companion-host-connect-test--with-host
+    (let ((go (gemini-companion-host-connect-test--file "home/go")))
+      (call-process "mkfifo" nil nil nil go)
+      (gemini-companion-host-connect-test--put
+       "home/say" "[ \"$line\" = forwarded ] && read -r _ <$HOME/go")
+      (let ((connection (gemini-companion-host-connect-to "/ssh:build:/src")))
+        (gemini-companion-test-wait
+         "the keeper" (lambda () (string-suffix-p "forwarded\n" (gemini-companion-host-connect-test--get
+                                                                 "home/told"))))
+        (gemini-companion-host-connect-to "/ssh:build:/lib")
+        (call-process "sh" nil nil nil "-c" "echo >\"$0\"" go)
+        (gemini-companion-host-connect-test--await connection '(ready))
+        (gemini-companion-test-wait
+         "the roots"
+         (lambda () (string-suffix-p "roots\t\"/src:/lib\"\t[\"/src\",\"/lib\"]\n"
+                                     (gemini-companion-host-connect-test--get "home/told"))))))))
+
+(ert-deftest gemini-companion-host-connect/user-is-told-that-it-is-ready ()
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-test-with-answer nil
+      (gemini-companion-connect "/ssh:build:")
+      (should (equal gemini-companion-test-messages '("Connecting to build...")))
+      (gemini-companion-test-wait
+       "a message" (lambda () (string-prefix-p "Connected to build:"
+                                               (car gemini-companion-test-messages)))))))
+
+(ert-deftest gemini-companion-host-connect/hosts-are-completed-without-a-connection ()
+  (gemini-companion-host-connect-test--with-host
+    (cl-letf (((symbol-function 'tramp-get-completion-function)
+               (lambda (_) '((ignore "x") (tramp-parse-auth-sources "ssh")
+                             (gemini-companion-host-connect-test--hosts "y"))))
+              ((symbol-function 'gemini-companion-host-connect-test--hosts)
+               (lambda (_) '((nil nil) (nil "one") ("me" "two"))))
+              ((symbol-function 'tramp-parse-auth-sources)
+               (lambda (_) (ert-fail "It may ask for a password"))))
+      (gemini-companion-answer-set '(connect . "a@b#22|c") 'always)
+      (gemini-companion-answer-set '(connect . "three") 'always)
+      (should (equal (gemini-companion-host-connect--candidates)
+                     '("/ssh:three:" "/ssh:a@b#22|ssh:c:" "/ssh:build:" "/ssh:one:"
+                       "/ssh:me@two:"))))
+    (should (equal (gemini-companion-host-connect--parse "me@two") "/ssh:me@two:"))
+    (should (equal (gemini-companion-host-connect--parse "/scp:two:/x") "/scp:two:/x"))
+    (should-error (gemini-companion-host-connect--parse "/tmp/x") :type 'user-error)))
+
+;;;; Faults
+
+(ert-deftest gemini-companion-host-connect/faults-say-what-to-do ()
+  (pcase-dolist (`(,file ,text ,expected)
+                 '(("refusal" "me@build: Permission denied (publickey,password)."
+                    "without asking for a password.*Permission denied.*ssh-agent")
+                   ("refusal" "Host key verification failed." "key of the host.*terminal")
+                   ("refusal" "ssh: Could not resolve hostname build: Name or service not known"
+                    "cannot be reached")
+                   ("refusal" "" "ssh has ended")
+                   ("forward" "remote port forwarding failed for listen path" "AllowStream")
+                   ("home/say" "echo 'gemini-companion: fault no node on PATH'"
+                    "Node.js is missing")
+                   ("home/say"
+                    "echo 'gemini-companion: fault /tmp/gemini belongs to another user'"
+                    "/tmp/gemini belongs to another user.*TMPDIR")))
+    (gemini-companion-host-connect-test--with-host
+      (gemini-companion-host-connect-test--put file text)
+      (should (string-match-p expected (gemini-companion-host-connect-test--fault)))
+      ;; Nothing is left.
+      (should-not (gemini-companion-host-all)))))
+
+(ert-deftest gemini-companion-host-connect/missing-ssh-is-a-fault ()
+  (gemini-companion-host-connect-test--with-host
+    (let ((gemini-companion-ssh-program "/nonexistent/ssh"))
+      (should (string-match-p "Install OpenSSH" (gemini-companion-host-connect-test--fault))))))
+
+(ert-deftest gemini-companion-host-connect/silent-host-is-given-up ()
+  (dolist (say '("exec sleep 1000" "exec cat"
+                 "echo 'gemini-companion: shell'; exec sleep 1000"
+                 "echo 'gemini-companion: ready 1 far 1'; exec sleep 1000"
+                 "echo; echo '%s $(x)'; exec sleep 1000"))
+    (gemini-companion-host-connect-test--with-host
+      (gemini-companion-host-connect-test--put "say" say)
+      (let ((gemini-companion-host-connection--patience 0.3))
+        (should (string-match-p "does not answer" (gemini-companion-host-connect-test--fault)))))))
+
+(ert-deftest gemini-companion-host-connect/shared-connection-that-is-silent-is-given-up ()
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
+    (gemini-companion-host-connect-test--put "check" "exec sleep 1000")
+    (let ((gemini-companion-host-connection--patience 0.3))
+      (should (string-match-p "does not answer" (gemini-companion-host-connect-test--fault))))))
+
+(ert-deftest gemini-companion-host-connect/flood-is-cut ()
+  "Emacs handles no more than a few parts of it."
+  (dolist (say '("exec yes" "exec yes >&2" "exec cat /dev/zero"
+                 ;; It keeps its input open, too: see above.
+                 "exec 3<&0; exec tr '\\0' a </dev/zero"
+                 "exec yes 'gemini-companion: warning x'"))
+    (gemini-companion-host-connect-test--with-host
+      (gemini-companion-host-connect-test--put "say" say)
+      (should (string-match-p "sends far more" (gemini-companion-host-connect-test--fault))))))
+
+(ert-deftest gemini-companion-host-connect/odd-socket-is-refused ()
+  (dolist (path '("8080:localhost:22" "relative" "/a:b" "/a\tb" ""
+                  ;; ssh would tell the host a variable, or the user's name here.
+                  "/a${HOME}b" "/a%u" "/a\\b"))
+    (gemini-companion-host-connect-test--with-host
+      (gemini-companion-host-connect-test--put
+       "say" (format "echo 'gemini-companion: shell'; printf '%%s\\n' 'gemini-companion: socket %s'
+exec sleep 1000" path))
+      (should (string-match-p "no socket" (gemini-companion-host-connect-test--fault)))
+      (should-not (string-search "forward -R" (gemini-companion-host-connect-test--get "calls"))))))
+
+(ert-deftest gemini-companion-host-connect/lines-come-in-parts ()
+  (gemini-companion-host-connect-test--with-host
+    (let ((lines nil)
+          (connection (gemini-companion-host-connection--make)))
+      (cl-letf (((symbol-function 'gemini-companion-host-connection--line)
+                 (lambda (_ line) (push line lines))))
+        (mapc (lambda (char) (gemini-companion-host-connection--receive connection (string char)))
+              "\nx\ngemini-companion: a b\n gemini-companion: c\ngemini-companion: d\n")
+        (should (equal lines '("d" "a b")))))))
+
+(ert-deftest gemini-companion-host-connect/warnings-are-kept ()
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-host-connect-test--put
+     "home/say" "for i in 1 2 3 4 5 6 7; do printf 'gemini-companion: warning w%s\\033\\n' $i; done")
+    (should (equal (gemini-companion-host-connection-warnings (gemini-companion-host-connect-test--open))
+                   '("w7^[" "w6^[" "w5^[" "w4^[" "w3^[")))))
+
+;;;; Shared connections
+
+(ert-deftest gemini-companion-host-connect/what-tramp-shares-is-used-if-needed ()
+  (gemini-companion-host-connect-test--with-host
+    (let ((tramp-ssh-controlmaster-options "-o ControlMaster=auto -o ControlPath=tramp.%%C"))
+      (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
+      (gemini-companion-host-connect-test--put "shared" "")
+      (let* ((connection (gemini-companion-host-connect-test--open))
+             (path (expand-file-name "tramp.%C" tramp-compat-temporary-file-directory))
+             (options (list "-o" "ControlMaster=no" "-o" (concat "ControlPath=" path))))
+        (should (eq (gemini-companion-host-connection-state connection) 'ready))
+        (should (equal (gemini-companion-host-connection-ssh-arguments connection)
+                       (append options '("--" "build"))))
+        (should (string-search (format "\n%s -O forward -R " (string-join options " "))
+                               (gemini-companion-host-connect-test--get "calls")))
+        (gemini-companion-disconnect "build")
+        (gemini-companion-test-wait
+         "the end of what was forwarded"
+         (lambda () (string-search "-O cancel -R " (gemini-companion-host-connect-test--get
+                                                    "calls"))))))))
+
+(ert-deftest gemini-companion-host-connect/host-that-refuses-is-asked-once ()
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
+    (should (string-match-p "ssh-agent" (gemini-companion-host-connect-test--fault)))
+    (pcase-let ((`(,first . ,others)
+                 (split-string (gemini-companion-host-connect-test--get "calls") "\n" t)))
+      (should (string-suffix-p "exec sh" first))
+      (should others)
+      (dolist (call others)
+        (should (string-prefix-p "-O check " call))))))
+
+;;;; The end, and a new beginning
+
+(defun gemini-companion-host-connect-test--kill ()
+  "Kill the program that stands in for ssh."
+  (signal-process (string-to-number (gemini-companion-host-connect-test--get "pid")) 'SIGKILL))
+
+(ert-deftest gemini-companion-host-connect/lost-connection-is-made-again ()
+  "What a program there has printed is no reason to give up."
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-host-connect-test--put "home/say" "echo 'x: Permission denied' >&2")
+    (let* ((connection (gemini-companion-host-connect-test--open))
+           (tokens (gemini-companion-bridge-open-host "/ssh:build:")))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-host-connect-test--kill)
+        (gemini-companion-host-connect-test--await connection '(lost))
+        (gemini-companion-host-connect-test--await connection '(ready))
+        ;; It was not lost for long.
+        (should-not gemini-companion-test-messages))
+      (should (equal tokens (gemini-companion-bridge-open-host "/ssh:build:")))
+      (should (gemini-companion-host-all))
+      ;; It keeps its place among several Emacsen.
+      (let ((roots "roots\t\"/src\"\t[\"/src\"]\n"))
+        (should (equal (gemini-companion-host-connect-test--get "home/told")
+                       (concat roots "forwarded\n" roots "slot 1\nforwarded\n")))))))
+
+(ert-deftest gemini-companion-host-connect/the-server-is-told-when-the-host-is-reachable ()
+  "While the host is not, its clients have more time to return."
+  (gemini-companion-host-connect-test--with-host
+    (let ((told nil))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-set-host-reachable)
+                 (lambda (prefix reachable)
+                   (should (equal prefix "/ssh:build:"))
+                   (unless (eq reachable (car told)) (push reachable told)))))
+        (let ((connection (gemini-companion-host-connect-test--open)))
+          (should (equal told '(t)))
+          (gemini-companion-test-with-answer nil
+            (gemini-companion-host-connect-test--kill)
+            (gemini-companion-host-connect-test--await connection '(lost))
+            (gemini-companion-host-connect-test--await connection '(ready)))
+          (should (equal told '(t nil t))))))))
+
+(ert-deftest gemini-companion-host-connect/pauses-grow-and-messages-are-few ()
+  (gemini-companion-host-connect-test--with-host
+    (let ((connection (gemini-companion-host-connect-test--open))
+          (gemini-companion-host-connection--notice-delay 0.2))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-host-connect-test--put "cut" "")
+        (gemini-companion-host-connect-test--kill)
+        (gemini-companion-test-wait
+         "some attempts"
+         (lambda () (>= (gemini-companion-host-connection-pause connection) 0.32)))
+        (gemini-companion-test-wait "a message" (lambda () gemini-companion-test-messages))
+        (should (equal gemini-companion-test-messages
+                       '("The connection to build is lost; trying again")))
+        (should (eq (gemini-companion-host-connection-proven connection) t))
+        (delete-file (gemini-companion-host-connect-test--file "cut"))
+        (gemini-companion-host-connect-test--await connection '(ready))
+        (should (equal gemini-companion-test-messages
+                       '("The connection to build is back"
+                         "The connection to build is lost; trying again")))
+        ;; One that has held for a while begins with a short pause when it is lost.
+        (let ((gemini-companion-host-connection--steady -1))
+          (gemini-companion-host-connect-test--kill)
+          (gemini-companion-test-wait
+           "the loss" (lambda () (= (gemini-companion-host-connection-pause connection) 0.02))))
+        (gemini-companion-host-connect-test--await connection '(ready))))))
+
+(ert-deftest gemini-companion-host-connect/what-worked-before-is-tried-again ()
+  "The connection may end while it is made, and there may be too many open files."
+  (gemini-companion-host-connect-test--with-host
+    (let ((connection (gemini-companion-host-connect-test--open)))
+      (gemini-companion-host-connect-test--put "forward" "mux_client_forward: read from master failed")
+      (gemini-companion-host-connect-test--kill)
+      (gemini-companion-test-wait
+       "an attempt that fails"
+       (lambda () (string-match-p "master failed"
+                                  (gemini-companion-host-connection-describe-state connection))))
+      (delete-file (gemini-companion-host-connect-test--file "forward"))
+      (gemini-companion-host-connect-test--await connection '(ready))
+      (cl-letf (((symbol-function 'make-temp-file)
+                 (lambda (&rest _) (signal 'file-error '("Too many open files")))))
+        (gemini-companion-host-connect-test--kill)
+        (gemini-companion-test-wait
+         "an attempt that fails"
+         (lambda () (string-match-p "Too many"
+                                    (gemini-companion-host-connection-describe-state connection)))))
+      (gemini-companion-host-connect-test--await connection '(ready)))))
+
+(ert-deftest gemini-companion-host-connect/reviews-stay-however-often-it-fails ()
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-host-connect-test--open)
+    (let* ((tokens (gemini-companion-bridge-open-host "/ssh:build:"))
+           (client (gemini-companion-test-host-connect (alist-get 'gemini tokens) "/src"))
+           (review (gemini-companion-test-open-diff
+                    client "/src/a.c" "int b;\n" "/ssh:build:"
+                    '(:proposal "1" :current (:text "int a;\n") :stamp "s" :modified 1700000000))))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
+        (gemini-companion-host-connect-test--kill)
+        (gemini-companion-host-connect-test--await (car (gemini-companion-host-connection-all)) '(failed))
+        (dotimes (_ 2) (gemini-companion-host-connect-test--fault)))
+      (should (gemini-companion-review-open-p review))
+      (delete-file (gemini-companion-host-connect-test--file "refusal"))
+      (delete-file (gemini-companion-host-connect-test--file "home/told"))
+      (should (eq 'ready (gemini-companion-host-connection-state (gemini-companion-host-connect-test--open))))
+      ;; Clients there have the same configuration as before.
+      (should (string-search "\nslot 1\n" (gemini-companion-host-connect-test--get "home/told")))
+      (should (equal tokens (gemini-companion-bridge-open-host "/ssh:build:")))
+      (should (gemini-companion-review-open-p review))
+      (fake-cli-disconnect client))))
+
+(ert-deftest gemini-companion-host-connect/what-does-not-pass-ends-attempts ()
+  "The reviews of clients there stay, until the user disconnects."
+  (gemini-companion-host-connect-test--with-host
+    (let ((connection (gemini-companion-host-connect-test--open)))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
+        (gemini-companion-host-connect-test--kill)
+        (gemini-companion-host-connect-test--await connection '(failed))
+        (should (string-match-p "ssh-agent.*M-x gemini-companion-connect"
+                                (car gemini-companion-test-messages)))
+        (should (gemini-companion-host-all))
+        ;; The user may do that too early.
+        (should (eq 'failed (gemini-companion-host-connection-state
+                             (gemini-companion-host-connect-test--open))))
+        (should (gemini-companion-host-all))
+        (delete-file (gemini-companion-host-connect-test--file "refusal"))
+        (should (eq 'ready (gemini-companion-host-connection-state
+                            (gemini-companion-host-connect-test--open))))
+        (should (= 1 (length (gemini-companion-host-connection-all))))
+        (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
+        (gemini-companion-host-connect-test--kill)
+        (gemini-companion-host-connect-test--await (car (gemini-companion-host-connection-all)) '(failed))
+        (gemini-companion-mode -1)
+        (should-not (gemini-companion-host-all))
+        (should-not (gemini-companion-host-connection-all))))))
+
+(ert-deftest gemini-companion-host-connect/keeper-cleans-up-at-the-end ()
+  "Whether the user disconnects or switches the mode off, which lasts."
+  (dolist (end (list (lambda () (call-interactively #'gemini-companion-disconnect))
+                     (lambda () (gemini-companion-mode -1))
+                     (lambda () (run-hooks 'kill-emacs-hook))))
+    (gemini-companion-host-connect-test--with-host
+      (let* ((connection (gemini-companion-host-connect-test--open))
+             (directory (gemini-companion-host-connection-directory connection)))
+        (should (= #o700 (file-modes directory)))
+        (funcall end)
+        (gemini-companion-test-wait
+         "the keeper" (lambda () (string-suffix-p "ended\n" (gemini-companion-host-connect-test--get
+                                                             "home/told"))))
+        (should-not (file-exists-p directory))
+        (should-not (gemini-companion-host-all))
+        (should-not (gemini-companion-host-connection-all))
+        (gemini-companion-test-wait
+         "ssh to end" (lambda () (not (gemini-companion-host-connect-test--processes))))
+        (gemini-companion-mode 1)
+        (should-not (gemini-companion-host-connect-test--processes))))))
+
+(ert-deftest gemini-companion-host-connect/nobody-waits-in-vain ()
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-host-connect-test--put "say" "exec sleep 1000")
+    (let* ((connection (gemini-companion-host-connect-to "/ssh:build:/src"))
+           (told 'nothing))
+      (gemini-companion-host-connection-when-ready connection (lambda (fault) (setq told fault)))
+      (should (eq told 'nothing))
+      (gemini-companion-disconnect "build")
+      (gemini-companion-test-wait "the outcome" (lambda () (stringp told)))
+      (should-not (gemini-companion-host-connect-test--processes)))))
+
+;;;; The CLI in a terminal
+
+(defmacro gemini-companion-host-connect-test--with-cli (&rest body)
+  "Evaluate BODY with a CLI on the host, in /ssh:build:DIRECTORY/.
+DIRECTORY is home/it's.  Tramp must not be asked for anything."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-host-connect-test--with-host
+     (gemini-companion-host-connect-test--put
+      "home/bin/gemini" "#!/bin/sh\nprintf '<%s>' \"$PWD\" \"$GEMINI_CLI_IDE_PID\" \"$@\"
+echo end\nexec cat\n")
+     (set-file-modes (gemini-companion-host-connect-test--file "home/bin/gemini") #o755)
+     (gemini-companion-host-connect-test--put "home/.profile" "PATH=$HOME/bin:$PATH\n")
+     (make-directory (gemini-companion-host-connect-test--file "home/it's"))
+     (let ((gemini-companion-terminal 'term)
+           (gemini-companion-program "/here/gemini")
+           (gemini-companion-arguments '("a b"))
+           (default-directory (concat "/ssh:build:" (gemini-companion-host-connect-test--file "home/it's/"))))
+       (gemini-companion-answer-set '(setup gemini . "/ssh:build:") 'never)
+       (cl-letf (((symbol-function 'project-current) #'ignore)
+                 ((symbol-function 'tramp-maybe-open-connection)
+                  (lambda (&rest _) (ert-fail "Tramp was asked"))))
+         (unwind-protect (progn ,@body)
+           (pcase-dolist (`(,buffer . ,_) (gemini-companion-cli-run-terminals))
+             (delete-process (get-buffer-process buffer))))))))
+
+(defun gemini-companion-host-connect-test--terminal ()
+  "Return the terminal in which a CLI runs once it shows all that it prints."
+  (gemini-companion-test-wait
+   "a terminal"
+   (lambda ()
+     (when-let* ((terminal (caar (gemini-companion-cli-run-terminals))))
+       (with-current-buffer terminal
+         (and (string-match-p "end" (buffer-string)) terminal))))))
+
+(ert-deftest gemini-companion-host-connect/cli-runs-on-the-host ()
+  "It starts when the host is connected, and its ssh learns no secret."
+  (gemini-companion-host-connect-test--with-cli
+    (gemini-companion-run)
+    (should (equal (buffer-name) "*gemini: build:it's*"))
+    (should (equal (buffer-string) "Connecting to build...\n"))
+    (should-not (file-remote-p default-directory))
+    (let ((terminal (gemini-companion-host-connect-test--terminal))
+          (root (gemini-companion-host-connect-test--file "home/it's"))
+          (connection (car (gemini-companion-host-connection-all))))
+      (should (eq terminal (current-buffer)))
+      (should (equal default-directory (concat "/ssh:build:" root "/")))
+      (should (string-search (format "<%s><%s><a b>end" root
+                                     (gemini-companion-host-connection-keeper connection))
+                             (string-replace "\n" "" (buffer-string))))
+      (should (string-match-p "\\`-t -e none -o RemoteCommand=none -- build exec sh "
+                              (gemini-companion-host-connect-test--get "terminal")))
+      (should-not (string-match-p "GEMINI_CLI_IDE\\|QWEN_CODE_IDE\\|LLXPRT"
+                                  (gemini-companion-host-connect-test--get "terminal-environment")))
+      ;; A new connection needs no new terminal.
+      (gemini-companion-host-connect-test--kill)
+      (gemini-companion-host-connect-test--await connection '(lost))
+      (gemini-companion-host-connect-test--await connection '(ready))
+      (should (eq (caar (gemini-companion-cli-run-terminals)) terminal))
+      (should (eq (gemini-companion-cli-run-buffer gemini-companion-cli-run-root) terminal)))))
+
+(ert-deftest gemini-companion-host-connect/fault-leaves-no-terminal ()
+  (gemini-companion-host-connect-test--with-cli
+    (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
+    (let ((buffer (current-buffer)))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-run)
+        (should-not (eq (current-buffer) buffer))
+        (gemini-companion-test-wait "a message"
+                                    (lambda () (string-match-p "ssh-agent"
+                                                               (or (car gemini-companion-test-messages)
+                                                                   ""))))
+        (should-not (get-buffer "*gemini: build:it's*"))))))
+
+(ert-deftest gemini-companion-host-connect/killed-terminal-stays-killed ()
+  (gemini-companion-host-connect-test--with-cli
+    (gemini-companion-run)
+    (kill-buffer)
+    (gemini-companion-host-connect-test--await (car (gemini-companion-host-connection-all)) '(ready))
+    (accept-process-output nil 0.01)
+    (should-not (gemini-companion-cli-run-terminals))
+    (should-not (get-buffer "*gemini: build:it's*"))))
+
+(ert-deftest gemini-companion-host-connect/agents-that-cannot-connect-are-refused ()
+  (gemini-companion-host-connect-test--with-cli
+    (should-error (gemini-companion-run-other 'llxprt) :type 'user-error)
+    (should-not (gemini-companion-host-connection-all))))
+
+(ert-deftest gemini-companion-host-connect/prompts-name-files-of-the-host ()
+  (gemini-companion-host-connect-test--with-cli
+    (gemini-companion-run)
+    (let* ((terminal (gemini-companion-host-connect-test--terminal))
+           (root (gemini-companion-host-connect-test--file "home/it's/")))
+      (dolist (case `((,(concat "/ssh:build:" root "a b.c") "@a\\ b.c ")
+                      ("/ssh:build:/etc/motd" "@/etc/motd ")
+                      ("/ssh:other:/etc/motd" nil)
+                      ("/etc/motd" nil)))
+        (pcase-let ((`(,file ,expected) case))
+          (with-temp-buffer
+            (setq buffer-file-name file
+                  default-directory (file-name-directory file))
+            (should (eq (gemini-companion-cli-send-terminal) terminal))
+            (if expected
+                (cl-letf (((symbol-function 'gemini-companion-cli-send-text)
+                           (lambda (text &rest _) (should (equal text expected)))))
+                  (gemini-companion-send-file))
+              (should-error (gemini-companion-send-file) :type 'user-error))
+            (setq buffer-file-name nil))))
+      ;; Completion asks nobody.
+      (with-temp-buffer
+        (setq buffer-file-name (concat "/ssh:build:" root "lib/x y.c"))
+        (unwind-protect
+            (let ((default-directory (concat "/ssh:build:" root)))
+              (should (equal (gemini-companion-cli-compose--files) '("lib/x\\ y.c"))))
+          (setq buffer-file-name nil))))))
+
+;;;; Reports
+
+(defun gemini-companion-host-connect-test--status ()
+  "Return the text of the status buffer."
+  (save-window-excursion
+    (gemini-companion-status)
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(ert-deftest gemini-companion-host-connect/status-shows-hosts ()
+  (gemini-companion-host-connect-test--with-host
+    (should-not (string-search "Other machines" (gemini-companion-host-connect-test--status)))
+    (let ((connection (gemini-companion-host-connect-test--open)))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-sessions)
+                 (lambda ()
+                   '(["1" "stdio-client" nil 5 open 0 0 "/ssh:build:/src" nil]
+                     ["2" "other" nil 5 open 0 0 nil nil] ["3" "new" nil 1 open 0 0 t t]))))
+        (should (string-match-p
+                 "Other machines\n  build: connected for [0-9]+ s (far, process [0-9]+ there), \
+1 session, /src  \\[disconnect\\]\n" (gemini-companion-host-connect-test--status))))
+      (gemini-companion-host-connect-test--put "cut" "")
+      (gemini-companion-host-connect-test--kill)
+      (gemini-companion-host-connect-test--await connection '(lost))
+      (should (string-match-p "build: lost for .*\\[connect\\]  \\[disconnect\\]\n"
+                              (gemini-companion-host-connect-test--status)))
+      (with-current-buffer "*gemini status*"
+        (goto-char (point-min))
+        (search-forward "build: ")
+        (search-forward "[disconnect")
+        (push-button (point)))
+      (should-not (gemini-companion-host-connection-all))
+      (should-not (string-search "Other machines" (gemini-companion-host-connect-test--status))))))
+
+(ert-deftest gemini-companion-host-connect/status-shows-failures ()
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-host-connect-test--put "refusal" "Host key verification failed.")
+    (gemini-companion-host-connect-test--fault)
+    (should (string-match-p "build: not connected: ssh does not trust"
+                            (gemini-companion-host-connect-test--status)))))
+
+(defun gemini-companion-host-connect-test--doctor (&optional directory)
+  "Return the doctor's report on DIRECTORY, by default /ssh:build:/src/."
+  (save-window-excursion (gemini-companion-doctor (or directory "/ssh:build:/src/")))
+  (let ((text (lambda () (with-current-buffer "*gemini doctor*"
+                           (buffer-substring-no-properties (point-min) (point-max))))))
+    (gemini-companion-test-wait
+     text (lambda () (not (string-search "still looking" (funcall text)))))
+    (funcall text)))
+
+(ert-deftest gemini-companion-host-connect/doctor-examines-a-host ()
+  "What it says is known, or comes from the host without Tramp."
+  (gemini-companion-host-connect-test--with-cli
+    (should (string-match-p "is not connected.\n.*M-x gemini-companion-connect"
+                            (gemini-companion-host-connect-test--doctor)))
+    (gemini-companion-host-connect-test--put
+     "home/say" "echo 'gemini-companion: warning /tmp/gemini belongs to another user'")
+    (gemini-companion-host-connect-test--open)
+    (pcase-dolist (`(,version ,expected)
+                   '(("0.61.0" "0\\.61\\.0; 0\\.61\\.0 was tested")
+                     ("0.6.1" "0\\.6\\.1, which cannot connect.*\n.*npm install")
+                     ("" "not known which version.*\n.*npm install")))
+      (gemini-companion-host-connect-test--put
+       "home/bin/gemini" (format "#!/bin/sh\necho hello\necho '%s'\n" version))
+      (let ((report (gemini-companion-host-connect-test--doctor)))
+        (should (string-match-p expected report))
+        (should (string-search "build is connected for" report))
+        (should (string-match-p "warns: /tmp/gemini belongs" report))
+        (should (string-match-p "No CLI on build is connected.*\n.*/ide enable" report))))
+    (should (string-match-p "/other/ is in no workspace root"
+                            (gemini-companion-host-connect-test--doctor "/ssh:build:/other/")))))
+
+(ert-deftest gemini-companion-host-connect/doctor-explains-a-failure ()
+  (gemini-companion-host-connect-test--with-cli
+    (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
+    (gemini-companion-host-connect-test--fault)
+    (should (string-match-p "One problem\\(?:.*\n\\)*.*without asking.*\n.*ssh-agent"
+                            (gemini-companion-host-connect-test--doctor)))))
+
+;;;; Settings of a CLI on a host
+
+(ert-deftest gemini-companion-host-connect/cli-is-set-up-on-the-host ()
+  "That takes one question for each host, before the first run there."
+  (let* ((home (gemini-companion-test-temp-directory))
+         (tramp-methods `(("mock" (tramp-login-program "env")
+                           (tramp-login-args ((,(concat "HOME=" home)) ("/bin/sh") ("-i")))
+                           (tramp-remote-shell "/bin/sh") (tramp-remote-shell-args ("-c"))
+                           (tramp-connection-timeout 10))))
+         (tramp-persistency-file-name nil)
+         (settings (expand-file-name ".gemini/settings.json" home))
+         (gemini-companion-answer--unsaved nil)
+         (noninteractive nil)
+         (default-directory (concat "/mock::" home)))
+    (unwind-protect
+        (cl-flet ((read-settings () (and (file-exists-p settings)
+                                         (gemini-companion-test-read settings))))
+          (gemini-companion-test-with-answer 'no
+            (gemini-companion-setup-before-run 'gemini)
+            (should (string-match-p "connect by itself.*/mock:"
+                                    (car gemini-companion-test-questions))))
+          (should-not (read-settings))
+          (gemini-companion-test-with-answer nil
+            (gemini-companion-setup-before-run 'gemini))
+          ;; The answer was for that host.
+          (should (equal (gemini-companion-answer-all)
+                         `(((setup gemini . ,(file-remote-p default-directory)) . never))))
+          (setq gemini-companion-answer--unsaved nil)
+          (gemini-companion-test-write settings "{\n\t\"a\": 1 // x\n}\n")
+          (gemini-companion-test-with-answer 'yes
+            (gemini-companion-setup-before-run 'gemini))
+          (should (equal (read-settings)
+                         "{\n\t\"ide\": {\n\t\t\"enabled\": true\n\t},\n\t\"a\": 1 // x\n}\n"))
+          (gemini-companion-test-with-answer nil
+            (gemini-companion-setup-before-run 'gemini)))
+      (tramp-cleanup-all-connections)
+      (delete-directory home t))))
+
+;;; gemini-companion-host-connect-test.el ends here

@@ -1,0 +1,194 @@
+;;; gemini-companion-review-buffer-test.el --- Tests of the buffers of a review  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-companion)
+(require 'gemini-companion-review-buffer)
+
+(declare-function treesit-language-available-p "treesit.c" (language &optional detail))
+(defvar major-mode-remap-alist)
+
+;;;; Modal editing
+
+(define-minor-mode gemini-companion-review-buffer-test-modal-mode
+  "A mode of modal editing, in which the letter x deletes."
+  :keymap (let ((map (make-sparse-keymap)))
+            (define-key map "x" #'delete-char)
+            map))
+
+(define-globalized-minor-mode gemini-companion-review-buffer-test-global-modal-mode
+  gemini-companion-review-buffer-test-modal-mode
+  (lambda () (gemini-companion-review-buffer-test-modal-mode 1))
+  :group 'gemini-companion)
+
+(defconst gemini-companion-review-buffer-test--modal-modes
+  '((gemini-companion-review-buffer-test-global-modal-mode . gemini-companion-review-buffer-test-modal-mode)
+    (no-such-mode . no-such-mode))
+  "The user's setting for that mode.")
+
+(ert-deftest gemini-companion-review-buffer/a-modal-mode-that-is-on-elsewhere-is-on ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-modal-modes gemini-companion-review-buffer-test--modal-modes)
+          (review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
+      (unwind-protect
+          (progn
+            (gemini-companion-review-buffer-test-global-modal-mode 1)
+            (dolist (buffer (list (gemini-companion-review-buffer-buffer review)
+                                  (gemini-companion-review-buffer-file-buffer review)))
+              (with-current-buffer buffer
+                (should (eq (key-binding "x") #'delete-char))
+                (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
+                (should-not (buffer-modified-p))))
+            (with-current-buffer (gemini-companion-review-buffer-buffer review)
+              (should (equal (buffer-string) "1\n2\n"))))
+        (gemini-companion-review-buffer-test-global-modal-mode -1)))))
+
+(ert-deftest gemini-companion-review-buffer/a-modal-mode-that-is-off-elsewhere-is-off ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-modal-modes gemini-companion-review-buffer-test--modal-modes)
+          (review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
+      (with-current-buffer (gemini-companion-review-buffer-buffer review)
+        (should (eq (key-binding "x") #'self-insert-command))))))
+
+(ert-deftest gemini-companion-review-buffer/a-modal-mode-that-fails-does-no-harm ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-modal-modes (list (cons 'gemini-companion-mode
+                                                    (lambda () (error "Not today")))))
+          (review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
+      (with-current-buffer (gemini-companion-review-buffer-buffer review)
+        (should (equal (buffer-string) "1\n2\n"))
+        (should gemini-companion-review-mode)))))
+
+;;;; Heavy texts
+
+(defun gemini-companion-review-buffer-test--mode-for (client name text)
+  "Return the major mode of the proposal of CLIENT for the file NAME with TEXT."
+  (buffer-local-value 'major-mode (gemini-companion-review-buffer-buffer
+                                   (gemini-companion-test-propose client name text))))
+
+(ert-deftest gemini-companion-review-buffer/a-heavy-text-has-no-major-mode ()
+  "It is large, has a long line, or repeats a few lines."
+  (gemini-companion-test-with-client client
+    (pcase-dolist (`(,mode . ,text)
+                   `((python-mode . "def f():\n  pass\n")
+                     (python-mode . ,(mapconcat (lambda (n) (format "f(%d)\n" n))
+                                                (number-sequence 1 2000) ""))
+                     (fundamental-mode . ,(mapconcat (lambda (n) (format "function(%d)\n" n))
+                                                     (number-sequence 1 20000) ""))
+                     (fundamental-mode . ,(concat (make-string 10001 ?x) "\n"))
+                     (fundamental-mode . ,(apply #'concat (make-list 200 "f(1)\n")))))
+      (should (eq mode (gemini-companion-review-buffer-test--mode-for client "a.py" text))))))
+
+(ert-deftest gemini-companion-review-buffer/ends-of-long-lines-are-hidden ()
+  (gemini-companion-test-with-client client
+    (let* ((text (concat "one\n" (make-string 20000 ?x) "\nthree\n"))
+           (review (gemini-companion-test-propose client "a.txt" text)))
+      (with-current-buffer (gemini-companion-review-buffer-buffer review)
+        (should (equal (buffer-string) text))
+        (should-not (invisible-p 10000))
+        (should (invisible-p 10010))
+        (goto-char (point-max))
+        (should-not (invisible-p (line-beginning-position 0)))))))
+
+(define-derived-mode gemini-companion-review-buffer-test-slow-mode prog-mode "Test"
+  "A mode whose fontification takes long, or fails."
+  (setq-local font-lock-defaults
+              '(((lambda (_limit)
+                   (pcase gemini-companion-review-buffer-test--fontify
+                     ('fail (error "Not today"))
+                     (_ (sleep-for gemini-companion-review-buffer-test--fontify)))
+                   nil)))))
+
+(defvar gemini-companion-review-buffer-test--fontify 0
+  "Seconds that fontification takes, or `fail'.")
+
+(ert-deftest gemini-companion-review-buffer/slow-fontification-is-given-up ()
+  (gemini-companion-test-with-client client
+    (let ((auto-mode-alist '(("" . gemini-companion-review-buffer-test-slow-mode)))
+          ;; Emacs in batch mode does not fontify.
+          (noninteractive nil))
+      (pcase-dolist (`(,time . ,mode) '((0 . gemini-companion-review-buffer-test-slow-mode)
+                                        (0.25 . fundamental-mode)
+                                        (fail . fundamental-mode)))
+        (let ((gemini-companion-review-buffer-test--fontify time))
+          (let* ((text (mapconcat #'number-to-string (number-sequence 1 500) "\n"))
+                 (buffer (gemini-companion-review-buffer-buffer
+                          (gemini-companion-test-propose client "a.x" text))))
+            (gemini-companion-test-wait
+             "the fontification to end"
+             (lambda ()
+               (not (seq-some (lambda (timer)
+                                (eq (timer--function timer) #'gemini-companion-heavy--step))
+                              timer-list))))
+            (should (eq mode (buffer-local-value 'major-mode buffer)))))))))
+
+(ert-deftest gemini-companion-review-buffer/xml-is-not-validated ()
+  (gemini-companion-test-with-client client
+    (with-current-buffer (gemini-companion-review-buffer-buffer
+                          (gemini-companion-test-propose client "a.xml" "<a></b>\n"))
+      (should (derived-mode-p 'nxml-mode))
+      (should-not (bound-and-true-p rng-validate-mode)))))
+
+;;;; Major modes
+
+(ert-deftest gemini-companion-review-buffer/a-major-mode-says-nothing ()
+  "Python mode cannot guess the indentation of a text that is not there yet."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client "a.py" "def f():\n  pass\n"))
+          (hidden nil))
+      (cl-letf (((symbol-function 'message)
+                 (lambda (&rest _) (push inhibit-message hidden))))
+        (gemini-companion-review-buffer-buffer review))
+      (should-not (memq nil hidden)))))
+
+(define-derived-mode gemini-companion-review-buffer-test-mode prog-mode "Test"
+  "A mode that a user may prefer.")
+
+(define-derived-mode gemini-companion-review-buffer-test-ts-mode prog-mode "Test"
+  "A mode that needs a grammar.")
+
+(define-derived-mode gemini-companion-review-buffer-test-special-mode special-mode "Test"
+  "A mode that is not for editing text.")
+
+(defun gemini-companion-review-buffer-test--mode-of (name)
+  "Return the major mode of the proposal for the file NAME; fail if Emacs warns."
+  (when (get-buffer "*Warnings*") (kill-buffer "*Warnings*"))
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client name "x = 1\n")))
+      (with-current-buffer (gemini-companion-review-buffer-buffer review)
+        (should (equal (buffer-string) "x = 1\n"))
+        (should-not (get-buffer "*Warnings*"))
+        major-mode))))
+
+(ert-deftest gemini-companion-review-buffer/the-user-s-preferred-major-mode-is-used ()
+  (pcase-dolist (`(,preferred ,seen)
+                 '((gemini-companion-review-buffer-test-mode gemini-companion-review-buffer-test-mode)
+                   (org-mode outline-mode)
+                   (gemini-companion-review-buffer-test-special-mode python-mode)
+                   (no-such-mode python-mode)
+                   (nil python-mode)))
+    (ert-info ((format "%s" preferred))
+      (let ((major-mode-remap-alist (list (cons 'python-mode preferred))))
+        (should (eq (gemini-companion-review-buffer-test--mode-of "a.py") seen))))))
+
+(ert-deftest gemini-companion-review-buffer/a-mode-without-its-grammar-is-not-used ()
+  (skip-unless (not (and (fboundp 'treesit-language-available-p)
+                         (treesit-language-available-p 'python))))
+  (let ((major-mode-remap-alist '((python-mode . python-ts-mode))))
+    (should (eq (gemini-companion-review-buffer-test--mode-of "a.py") 'python-mode)))
+  (let ((auto-mode-alist '(("\\.py\\'" . python-ts-mode)))
+        (major-mode-remap-alist nil))
+    (should (eq (gemini-companion-review-buffer-test--mode-of "a.py") 'fundamental-mode))))
+
+(ert-deftest gemini-companion-review-buffer/a-mode-with-its-grammar-is-used ()
+  (let ((major-mode-remap-alist '((python-mode . gemini-companion-review-buffer-test-ts-mode))))
+    (cl-letf (((symbol-function 'treesit-parser-list) (lambda (&rest _) '(parser))))
+      (should (eq (gemini-companion-review-buffer-test--mode-of "a.py")
+                  'gemini-companion-review-buffer-test-ts-mode)))
+    (cl-letf (((symbol-function 'treesit-parser-list) #'ignore))
+      (should (eq (gemini-companion-review-buffer-test--mode-of "a.py") 'python-mode)))))
+
+;;; gemini-companion-review-buffer-test.el ends here

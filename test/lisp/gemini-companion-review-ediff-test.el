@@ -1,0 +1,592 @@
+;;; gemini-companion-review-ediff-test.el --- Tests of the view in Ediff  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Windows, tabs and the texts compared. gemini-companion-review-test.el tests
+;; decisions.
+
+;;; Code:
+
+(require 'ert)
+(require 'seq)
+(require 'tab-bar)
+(require 'gemini-companion-test-companion)
+
+(defun gemini-companion-review-ediff-test--show (client text &optional focus)
+  "Have CLIENT propose TEXT for a.txt; show the review and return it.
+FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
+  (let ((review (gemini-companion-test-propose client "a.txt" text)))
+    (gemini-companion-review-show review (or focus 'keep))
+    review))
+
+(defun gemini-companion-review-ediff-test--layout ()
+  "Return all state of Emacs that must be the same before and after a review."
+  (list (mapcar (lambda (window)
+                  (list window (window-edges window) (window-buffer window)
+                        (window-point window) (window-start window)
+                        (window-dedicated-p window) (window-parameters window)))
+                (window-list nil 'no-minibuffer))
+        (selected-window)
+        (current-buffer)))
+
+(defun gemini-companion-review-ediff-test--proposal-window (review)
+  "Return the window that shows the proposal of REVIEW, or nil."
+  (get-buffer-window (gemini-companion-review-proposal review)))
+
+;;;; Windows
+
+(ert-deftest gemini-companion-review-ediff/the-selected-window-stays ()
+  (gemini-companion-test-with-client client
+    (let ((window (selected-window)) (buffer (current-buffer)))
+      (let ((review (gemini-companion-review-ediff-test--show client "2\n")))
+        (should (eq (selected-window) window))
+        (should (eq (window-buffer window) buffer))
+        (should (gemini-companion-review-ediff-test--proposal-window review))
+        ;; What the user types in the meantime stays, and so does point.
+        (goto-char (point-max))
+        (insert "typed")
+        (gemini-companion-reject)
+        (should (eq (selected-window) window))
+        (should (= (window-point window) (point-max)))
+        (set-buffer-modified-p nil)))))
+
+(ert-deftest gemini-companion-review-ediff/texts-are-displayed-as-in-the-user-s-buffer ()
+  "And the control panel has no line numbers."
+  (gemini-companion-test-with-client client
+    (global-display-line-numbers-mode 1)
+    (unwind-protect
+        (progn
+          (setq tab-width 3 truncate-lines t word-wrap t display-line-numbers 'relative)
+          (gemini-companion-review-ediff-test--show client "2\n")
+          (with-current-buffer (car ediff-session-registry)
+            (should-not display-line-numbers)
+            (dolist (buffer (list ediff-buffer-A ediff-buffer-B))
+              (with-current-buffer buffer
+                (should (equal (list tab-width truncate-lines word-wrap display-line-numbers)
+                               '(3 t t relative))))))
+          (gemini-companion-reject))
+      (global-display-line-numbers-mode -1))))
+
+(ert-deftest gemini-companion-review-ediff/the-review-can-be-selected ()
+  (gemini-companion-test-with-client client
+    (let ((window (selected-window)))
+      (gemini-companion-review-ediff-test--show client "2\n" 'select)
+      (should (eq (window-buffer) (car ediff-session-registry)))
+      ;; The user's window is still there, at its smallest size.
+      (should (< (window-height window) 6))
+      (gemini-companion-accept)
+      (should (eq (selected-window) window)))))
+
+(ert-deftest gemini-companion-review-ediff/layouts-are-restored-exactly ()
+  (pcase-dolist
+      (`(,name . ,arrange)
+       `((one . ignore)
+         (three . ,(lambda () (split-window-right) (split-window-below) (other-window 1)))
+         (dedicated . ,(lambda ()
+                         (set-window-dedicated-p (selected-window) t)))
+         (side . ,(lambda ()
+                    (display-buffer-in-side-window (generate-new-buffer "side")
+                                                   '((side . bottom)))))
+         (in-side . ,(lambda ()
+                       (select-window
+                        (display-buffer-in-side-window (generate-new-buffer "side")
+                                                       '((side . left))))))
+         (parameters . ,(lambda ()
+                          (set-window-parameter (split-window-below)
+                                                'no-delete-other-windows t)))))
+    (dolist (focus '(keep select))
+      (gemini-companion-test-with-client client
+        (delete-other-windows)
+        (with-current-buffer (window-buffer)
+          (dotimes (_ 200) (insert "line\n"))
+          (set-buffer-modified-p nil))
+        (funcall arrange)
+        (set-window-point nil 300)
+        (set-window-start nil 250 t)
+        (set-buffer (window-buffer))
+        (let ((before (gemini-companion-review-ediff-test--layout)))
+          (gemini-companion-review-ediff-test--show client "2\n" focus)
+          (should-not (equal (gemini-companion-review-ediff-test--layout) before))
+          (cl-letf (((symbol-function 'y-or-n-p) #'always))
+            (gemini-companion-accept))
+          (set-buffer (window-buffer))
+          (ert-info ((format "%s %s" name focus))
+            (should (equal (gemini-companion-review-ediff-test--layout) before))))))))
+
+(ert-deftest gemini-companion-review-ediff/side-windows-stay-on-screen ()
+  (gemini-companion-test-with-client client
+    (let ((side (display-buffer-in-side-window (generate-new-buffer "side")
+                                               '((side . bottom)))))
+      (select-window side)
+      (gemini-companion-review-ediff-test--show client "2\n")
+      (should (window-live-p side))
+      (should (eq (selected-window) side))
+      ;; The window of the file is shrunk, not the selected one.
+      (should (< (window-height (get-buffer-window "a.txt")) 6)))))
+
+(ert-deftest gemini-companion-review-ediff/window-changes-of-the-user-stay ()
+  "The review ends after the user has changed windows while it was shown."
+  (pcase-dolist
+      (`(,name . ,act)
+       `((another-buffer . ,(lambda () (switch-to-buffer "other") (goto-char 100)))
+         (a-window-more . ,(lambda ()
+                             (select-window (split-window-right))
+                             (switch-to-buffer "other")
+                             (goto-char 100)))
+         (in-a-window-of-the-review
+          . ,(lambda ()
+               (select-window (get-buffer-window (gemini-companion-review-proposal
+                                                  (gemini-companion-review-shown))))
+               (switch-to-buffer "other")
+               (goto-char 100)))
+         (a-side-window-less . ,(lambda () (delete-window (get-buffer-window "side"))))
+         (a-window-less . ,(lambda ()
+                             (delete-window)
+                             (select-window (get-buffer-window "second"))))
+         (point . ,(lambda () (goto-char 200)))))
+    (dolist (end (list #'gemini-companion-review-commands-accept #'gemini-companion-review-reject))
+      (gemini-companion-test-with-client client
+        (delete-other-windows)
+        (dolist (name '("other" "second" "side"))
+          (with-current-buffer (generate-new-buffer name)
+            (dotimes (_ 100) (insert "line\n"))))
+        (with-current-buffer (window-buffer)
+          (dotimes (_ 200) (insert "line\n"))
+          (set-buffer-modified-p nil))
+        (set-window-buffer (split-window-right) "second")
+        (display-buffer-in-side-window (get-buffer "side") '((side . bottom)))
+        (let ((review (gemini-companion-review-ediff-test--show client "2\n"))
+              (state (lambda ()
+                       (list (selected-window)
+                             (mapcar (lambda (window)
+                                       (list window (window-buffer window)
+                                             (window-point window)))
+                                     (seq-filter
+                                      (lambda (window)
+                                        (member (buffer-name (window-buffer window))
+                                                '("a.txt" "other" "second" "side")))
+                                      (window-list nil 'no-minibuffer))))))
+              before)
+          (funcall act)
+          (setq before (funcall state))
+          (cl-letf (((symbol-function 'y-or-n-p) #'always))
+            (funcall end review))
+          (ert-info ((symbol-name name))
+            (should-not (cl-set-exclusive-or (cadr (funcall state)) (cadr before)
+                                             :test #'equal))
+            (should (eq (selected-window) (car before)))
+            (should (= (length (window-list nil 'no-minibuffer))
+                       (length (cadr before))))))))))
+
+(ert-deftest gemini-companion-review-ediff/wide-frames-show-the-texts-side-by-side ()
+  (gemini-companion-test-with-client client
+    (pcase-dolist (`(,width . ,beside) '((80 . nil) (200 . t)))
+      (let ((before (frame-width)))
+        (unwind-protect
+            (let (review)
+              (set-frame-width nil width)
+              (setq review (gemini-companion-review-ediff-test--show client "2\n"))
+              (with-current-buffer (car ediff-session-registry)
+                (should (eq beside (= (window-top-line ediff-window-A)
+                                      (window-top-line ediff-window-B)))))
+              (should (gemini-companion-review-ediff-test--proposal-window review))
+              (gemini-companion-reject))
+          (set-frame-width nil before))))))
+
+(ert-deftest gemini-companion-review-ediff/the-first-difference-is-visible-and-selected ()
+  (gemini-companion-test-with-client client
+    (let* ((lines (mapcar #'number-to-string (number-sequence 1 500)))
+           (text (lambda (lines) (concat (string-join lines "\n") "\n"))))
+      (gemini-companion-test-file "a.txt" (funcall text lines))
+      (setf (nth 399 lines) "changed")
+      (let ((review (gemini-companion-review-ediff-test--show client (funcall text lines))))
+        (with-selected-window (gemini-companion-review-ediff-test--proposal-window review)
+          (should (looking-at "changed$"))
+          (should (< 390 (line-number-at-pos (window-start)) 400)))
+        (with-current-buffer (car ediff-session-registry)
+          (should (= ediff-number-of-differences 1))
+          (should (= ediff-current-difference 0)))))))
+
+(ert-deftest gemini-companion-review-ediff/no-buffer-of-ediff-remains ()
+  (gemini-companion-test-with-client client
+    (let ((buffers (lambda ()
+                     (seq-filter (lambda (name) (string-match-p "ediff" name))
+                                 (mapcar (lambda (it) (downcase (buffer-name it)))
+                                         (buffer-list))))))
+      (should-not (funcall buffers))
+      (gemini-companion-review-ediff-test--show client "one\n2\n" 'select)
+      (with-current-buffer (window-buffer) (ediff-jump-to-difference 1))
+      (get-buffer-create ediff-tmp-buffer)
+      (should (funcall buffers))
+      (gemini-companion-accept)
+      (should-not (funcall buffers)))))
+
+(ert-deftest gemini-companion-review-ediff/ediff-s-commands-keep-the-layout ()
+  (gemini-companion-test-with-client client
+    (let* ((window (selected-window))
+           (review (gemini-companion-review-ediff-test--show client "one\n2\n"))
+           (windows (window-list)))
+      (select-window (get-buffer-window (car ediff-session-registry)))
+      (ediff-jump-to-difference 1)
+      (should-not (seq-difference windows (window-list)))
+      (should (window-live-p window))
+      ;; Copying the text of the file rejects this difference.
+      (ediff-copy-A-to-B nil)
+      (should (equal (gemini-companion-review-current-text review) "one\ntwo\n")))))
+
+;;;; Tabs
+
+(ert-deftest gemini-companion-review-ediff/other-tabs-stay-and-the-first-is-restored ()
+  (gemini-companion-test-with-client client
+    (unwind-protect
+        (let ((before (mapcar #'window-buffer (window-list))))
+          (gemini-companion-review-ediff-test--show client "2\n")
+          (tab-bar-new-tab)
+          (switch-to-buffer (generate-new-buffer "elsewhere"))
+          ;; The other tab does not show it, so it is brought here.
+          (gemini-companion-accept)
+          (should (gemini-companion-review-ediff-test--proposal-window
+                   (gemini-companion-review-shown)))
+          (should (equal (buffer-name (window-buffer)) "elsewhere"))
+          (gemini-companion-accept)
+          (should (equal (buffer-name (window-buffer)) "elsewhere"))
+          (should (one-window-p))
+          (tab-bar-switch-to-prev-tab)
+          (should (equal (mapcar #'window-buffer (window-list)) before)))
+      (tab-bar-close-other-tabs))))
+
+(ert-deftest gemini-companion-review-ediff/closing-the-tab-postpones ()
+  (dolist (from-elsewhere '(nil t))
+    (gemini-companion-test-with-client client
+      (unwind-protect
+          (let (review)
+            (tab-bar-new-tab)
+            (switch-to-buffer "a.txt")
+            (setq review (gemini-companion-review-ediff-test--show client "2\n"))
+            (if (not from-elsewhere)
+                (tab-bar-close-tab)
+              (tab-bar-switch-to-prev-tab)
+              (tab-bar-close-tab 2))
+            (gemini-companion-test-wait-taken-down)
+            (should (eq (gemini-companion-review-state review) 'postponed))
+            (should-not (fake-cli-find-notification client "ide/diffRejected"))
+            (gemini-companion-review-next)
+            (should (gemini-companion-review-ediff-test--proposal-window review)))
+        (tab-bar-close-other-tabs)))))
+
+;;;; Unsaved edits and files changed on disk
+
+(defun gemini-companion-review-ediff-test--texts ()
+  "Return the texts of the Ediff session on screen, A first."
+  (with-current-buffer (car ediff-session-registry)
+    (mapcar (lambda (buffer) (with-current-buffer buffer (buffer-string)))
+            (seq-filter #'buffer-live-p
+                        (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))))
+
+(defmacro gemini-companion-review-ediff-test--answering (key &rest body)
+  "Evaluate BODY, answering each multiple choice with KEY; return the questions."
+  (declare (indent 1) (debug t))
+  `(let (questions)
+     (cl-letf (((symbol-function 'read-multiple-choice)
+                (lambda (question choices)
+                  (push question questions)
+                  (assq ,key choices))))
+       ,@body)
+     questions))
+
+(ert-deftest gemini-companion-review-ediff/unsaved-edits-are-shown-and-can-be-merged ()
+  (gemini-companion-test-with-client client
+    (goto-char (point-max))
+    (insert "mine\n")
+    (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should (string-match-p "\\` Unsaved edits  C-c C-e merges.*a.txt.*C-c C-k rejects"
+                                (gemini-companion-review-buffer--header-line))))
+      (should (gemini-companion-review-ediff-test--answering ?t
+                (should-error (gemini-companion-accept) :type 'user-error)))
+      (should-not (fake-cli-find-notification client "ide/diffAccepted"))
+      (should (equal (gemini-companion-review-ediff-test--texts)
+                     '("one\ntwo\nmine\n" "1\ntwo\n" "one\ntwo\n")))
+      ;; Ediff's key "a b" copies the edit that only the user's text has.
+      (select-window (get-buffer-window (car ediff-session-registry)))
+      (ediff-jump-to-difference 2)
+      (ediff-copy-A-to-B nil)
+      (should (gemini-companion-review-ediff-test--answering ?a (gemini-companion-accept)))
+      (should (equal (alist-get 'content
+                                (fake-cli-wait-notification client "ide/diffAccepted"))
+                     "1\ntwo\nmine\n")))
+    (with-current-buffer "a.txt"
+      (should (buffer-modified-p))
+      (should (equal (buffer-string) "one\ntwo\nmine\n")))))
+
+(defun gemini-companion-review-ediff-test--accepted (client)
+  "Wait until CLIENT is notified of an accept; return the accepted text."
+  (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted")))
+
+(ert-deftest gemini-companion-review-ediff/unsaved-edits-of-other-lines-are-merged-by-a-key ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\ntwo\nthree\nfour\n")
+    (revert-buffer nil t)
+    (goto-char (point-max))
+    (insert "mine\n")
+    (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\nthree\nfour\n" 'select)))
+      (set-buffer (window-buffer))
+      (call-interactively (key-binding (kbd "C-c C-e")))
+      (should (equal (gemini-companion-review-ediff-test--texts)
+                     '("one\ntwo\nthree\nfour\n" "1\ntwo\nthree\nfour\nmine\n")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should-not (string-match-p "Unsaved" (gemini-companion-review-buffer--header-line)))
+        ;; One undo takes the merge back.
+        (undo-boundary)
+        (let ((last-command nil)) (undo))
+        (should (equal (buffer-string) "1\ntwo\nthree\nfour\n")))
+      ;; The edits are missing again.
+      (should (gemini-companion-review-ediff-test--answering ?m
+                (should-error (gemini-companion-accept) :type 'user-error)))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char (point-min))
+        (insert "0\n"))
+      (should-not (gemini-companion-review-ediff-test--answering ?c (gemini-companion-accept)))
+      (should (equal (gemini-companion-review-ediff-test--accepted client)
+                     "0\n1\ntwo\nthree\nfour\nmine\n"))
+      ;; The client writes the text, and the buffer, whose edits it contains, is reverted.
+      (gemini-companion-test-file "a.txt" "0\n1\ntwo\nthree\nfour\nmine\n")
+      (with-current-buffer "a.txt"
+        (gemini-companion-test-wait
+         "the buffer to follow" (lambda () (not (buffer-modified-p))))
+        (should (equal (buffer-string) "0\n1\ntwo\nthree\nfour\nmine\n"))))))
+
+(ert-deftest gemini-companion-review-ediff/edits-after-a-merge-are-kept ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+    (revert-buffer nil t)
+    (goto-char (point-max))
+    (insert "mine\n")
+    (gemini-companion-review-ediff-test--show client "1\ntwo\nthree\n" 'select)
+    (gemini-companion-review-merge)
+    (with-current-buffer "a.txt"
+      (goto-char (point-max))
+      (insert "more\n"))
+    ;; The proposal lacks these edits again.
+    (should (gemini-companion-review-ediff-test--answering ?a (gemini-companion-accept)))
+    (should (equal (gemini-companion-review-ediff-test--accepted client) "1\ntwo\nthree\nmine\n"))
+    (gemini-companion-test-file "a.txt" "1\ntwo\nthree\nmine\n")
+    (gemini-companion-test-wait
+     "the file to be looked at"
+     (lambda () (null gemini-companion-write--timers)))
+    (with-current-buffer "a.txt"
+      (should (buffer-modified-p))
+      (should (equal (buffer-string) "one\ntwo\nthree\nmine\nmore\n"))
+      (set-buffer-modified-p nil))))
+
+(ert-deftest gemini-companion-review-ediff/edits-of-the-same-lines-are-not-merged ()
+  (gemini-companion-test-with-client client
+    (goto-char (point-min))
+    (insert "mine ")
+    (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n" 'select)))
+      (set-buffer (window-buffer))
+      (should (string-match-p
+               "same lines, first at line 1 .*C-c C-t shows all texts"
+               (cadr (should-error (gemini-companion-review-merge) :type 'user-error))))
+      (should (equal (gemini-companion-review-current-text review) "1\ntwo\n"))
+      (should (eq (gemini-companion-review-effect-conflict review) 'unsaved)))
+    (with-current-buffer "a.txt" (set-buffer-modified-p nil))))
+
+(ert-deftest gemini-companion-review-ediff/changes-on-disk-are-merged ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+    (revert-buffer nil t)
+    (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\nthree\n" 'select)))
+      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\nfour\n")
+      (should (gemini-companion-review-ediff-test--answering ?m
+                (should-error (gemini-companion-accept) :type 'user-error)))
+      (should (equal (gemini-companion-review-ediff-test--texts)
+                     '("one\ntwo\nthree\nfour\n" "1\ntwo\nthree\nfour\n")))
+      (should-not (gemini-companion-review-effect-conflict review))
+      (should-not (gemini-companion-review-ediff-test--answering ?c (gemini-companion-accept)))
+      (should (equal (gemini-companion-review-ediff-test--accepted client)
+                     "1\ntwo\nthree\nfour\n")))))
+
+(ert-deftest gemini-companion-review-ediff/an-undone-merge-of-changes-on-disk-is-missing-again ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+    (kill-buffer "a.txt")
+    (let* ((review (gemini-companion-review-ediff-test--show client "1\ntwo\nthree\n" 'select))
+           (write (lambda (text)
+                    (gemini-companion-test-file "a.txt" text)
+                    (should (eq (gemini-companion-review-effect-conflict review) 'changed))
+                    (gemini-companion-review-merge)
+                    (should-not (gemini-companion-review-effect-conflict review)))))
+      (funcall write "one\ntwo\nthree\nfour\n")
+      (funcall write "one\ntwo\nthree\nfour\nfive\n")
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (let ((last-command nil)) (undo))
+        (should (equal (buffer-string) "1\ntwo\nthree\nfour\n"))
+        (should (eq (gemini-companion-review-effect-conflict review) 'changed))
+        (let ((last-command 'undo)) (undo))
+        (should (equal (buffer-string) "1\ntwo\nthree\n")))
+      (should (eq (gemini-companion-review-effect-conflict review) 'changed))
+      ;; It can be merged again.
+      (gemini-companion-review-merge)
+      (should (equal (gemini-companion-review-ediff-test--texts)
+                     '("one\ntwo\nthree\nfour\nfive\n" "1\ntwo\nthree\nfour\nfive\n")))
+      (should-not (gemini-companion-review-ediff-test--answering ?c (gemini-companion-accept))))))
+
+(ert-deftest gemini-companion-review-ediff/changes-on-disk-are-merged-even-if-unsaved-edits-overlap ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+    (revert-buffer nil t)
+    (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\nthree\n" 'select)))
+      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\nfour\n")
+      (with-current-buffer "a.txt"
+        (revert-buffer nil t)
+        (goto-char (point-min))
+        (insert "mine "))
+      (should (string-search "same lines"
+                             (cadr (should-error (gemini-companion-review-merge)
+                                                 :type 'user-error))))
+      (should (equal (gemini-companion-review-ediff-test--texts)
+                     '("one\ntwo\nthree\nfour\n" "1\ntwo\nthree\nfour\n")))
+      (should (eq (gemini-companion-review-conflict review) 'unsaved))
+      (with-current-buffer "a.txt" (set-buffer-modified-p nil)))))
+
+(ert-deftest gemini-companion-review-ediff/edits-of-another-text-than-the-file-s-keep-it-from-being-merged ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n" 'select)))
+      (with-current-buffer "a.txt"
+        (goto-char (point-max))
+        (insert "mine\n"))
+      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\nfour\n")
+      (should (string-search "save or revert its buffer"
+                             (cadr (should-error (gemini-companion-review-merge)
+                                                 :type 'user-error))))
+      (should (equal (gemini-companion-review-current-text review) "1\ntwo\n"))
+      (with-current-buffer "a.txt" (set-buffer-modified-p nil)))))
+
+(ert-deftest gemini-companion-review-ediff/without-edits-there-is-nothing-to-merge ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-review-ediff-test--show client "1\ntwo\n" 'select)
+    (should-error (gemini-companion-review-merge) :type 'user-error)))
+
+(ert-deftest gemini-companion-review-ediff/copying-asks-before-a-difference-was-selected ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-ediff-test--show client "1\n2\n" 'select))
+          (asked 0))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (setq asked (1+ asked)) nil)))
+        (set-buffer (window-buffer))
+        (call-interactively (key-binding "a"))
+        (should (equal (gemini-companion-review-current-text review) "1\n2\n"))
+        (should (= asked 1))
+        ;; With a difference selected by the user, there is no question.
+        (ediff-jump-to-difference 1)
+        (call-interactively (key-binding "a"))
+        (should (= asked 1))
+        (should (equal (gemini-companion-review-current-text review) "one\ntwo\n"))))))
+
+(ert-deftest gemini-companion-review-ediff/differences-are-highlighted ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should (equal (alist-get 'ediff-even-diff-B face-remapping-alist)
+                       '(gemini-companion-added))))
+      (with-current-buffer (car ediff-session-registry)
+        (should (equal (alist-get 'ediff-odd-diff-A
+                                  (buffer-local-value 'face-remapping-alist ediff-buffer-A))
+                       '(gemini-companion-removed)))
+        (should (string-match-p "n p move  a takes back.*C-c C-c accepts" (buffer-string)))))))
+
+(ert-deftest gemini-companion-review-ediff/changes-on-disk-are-shown ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n")))
+      (should-not (gemini-companion-review-effect-warning review))
+      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+      (gemini-companion-test-wait
+       "the warning" (lambda () (gemini-companion-review-effect-warning review)))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should (string-match-p "\\` Changed on disk  C-c C-e merges.*a.txt"
+                                (gemini-companion-review-buffer--header-line)))
+        (gemini-companion-review-three-way))
+      (should (equal (gemini-companion-review-ediff-test--texts)
+                     '("one\ntwo\nthree\n" "1\ntwo\n" "one\ntwo\n")))
+      (gemini-companion-review-three-way)
+      (should (= (length (gemini-companion-review-ediff-test--texts)) 2))
+      (should (gemini-companion-review-ediff-test--answering ?c
+                (should-error (gemini-companion-accept) :type 'user-error)))
+      (should (memq review (gemini-companion-review-all-open))))))
+
+(ert-deftest gemini-companion-review-ediff/writing-the-same-text-is-no-change ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n")))
+      (gemini-companion-test-file "a.txt" "one\ntwo\n")
+      (set-file-times (gemini-companion-test-file "a.txt") '(0 0))
+      (gemini-companion-review-popup--check-file)
+      (should-not (gemini-companion-review-effect-warning review))
+      (should-not (gemini-companion-review-ediff-test--answering ?c (gemini-companion-accept))))))
+
+;;;; Differences
+
+(defun gemini-companion-review-ediff-test--differences ()
+  "Return the texts of each difference in the session on screen.
+In a session of three texts the state of A and of B follow: to which other
+text they are equal there."
+  (with-current-buffer (car ediff-session-registry)
+    (let ((control (current-buffer)))
+      (mapcar (lambda (number)
+                (append (mapcar (lambda (type) (ediff-get-region-contents number type control))
+                                (if ediff-3way-job '(A B C) '(A B)))
+                        (and ediff-3way-job
+                             (mapcar (lambda (type) (ediff-get-state-of-diff number type))
+                                     '(A B)))))
+              (number-sequence 0 (1- ediff-number-of-differences))))))
+
+(ert-deftest gemini-companion-review-ediff/differences-are-those-of-the-texts ()
+  "Also after the proposal was edited and compared again."
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "ä\n2\n3\n4\n5\n")
+    (let ((review (gemini-companion-review-ediff-test--show client "ö\n2\n3\n4\nnew\n5")))
+      (should (equal (gemini-companion-review-ediff-test--differences)
+                     '(("ä\n" "ö\n") ("5\n" "new\n5"))))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char (point-min))
+        (delete-region (point) (line-end-position 3)))
+      (select-window (get-buffer-window (car ediff-session-registry)))
+      (ediff-update-diffs)
+      (should (equal (gemini-companion-review-ediff-test--differences)
+                     '(("ä\n2\n3\n" "\n") ("5\n" "new\n5")))))))
+
+(ert-deftest gemini-companion-review-ediff/three-texts-are-compared-as-diff3-does ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client "a.txt" "1\nB\n3\n4\n5\nB\n7\nsame\n")))
+      (setf (gemini-companion-review-base review)
+            (encode-coding-string "1\n2\n3\n4\n5\n6\n7\n8\n" 'utf-8)
+            (gemini-companion-review-with-base review) t)
+      (gemini-companion-test-file "a.txt" "1\n2\n3\nA\n5\nA\n7\nsame\n")
+      (gemini-companion-review-show review 'keep)
+      (let ((expected '(("2\n" "B\n" "2\n" "=diff(C)" nil)
+                        ("A\n" "4\n" "4\n" nil "=diff(C)")
+                        ("A\n" "B\n" "6\n" nil nil)
+                        ("same\n" "same\n" "8\n" "=diff(B)" "=diff(A)"))))
+        (should (equal (gemini-companion-review-ediff-test--differences) expected))
+        (select-window (get-buffer-window (car ediff-session-registry)))
+        (setq ediff-setup-diff-regions-function #'ediff-setup-diff-regions3)
+        (ediff-update-diffs)
+        (should (equal (gemini-companion-review-ediff-test--differences) expected))))))
+
+(ert-deftest gemini-companion-review-ediff/more-differences-than-are-shown-are-joined ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" (apply #'concat (make-list 1010 "a\nb\n")))
+    (gemini-companion-review-ediff-test--show client (apply #'concat (make-list 1010 "a\nc\n")))
+    (let ((differences (gemini-companion-review-ediff-test--differences)))
+      (should (equal (length differences) 1000))
+      (should (string-prefix-p "b\n" (car (car differences)))))))
+
+(ert-deftest gemini-companion-review-ediff/without-the-program-diff-no-words-are-compared ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one two\n")
+    (let ((ediff-diff-program "/nonexistent/diff"))
+      (gemini-companion-review-ediff-test--show client "one three\n"))
+    (should (equal (gemini-companion-review-ediff-test--differences) '(("one two\n" "one three\n"))))))
+
+;;; gemini-companion-review-ediff-test.el ends here

@@ -1,0 +1,838 @@
+;;; gemini-companion-review-inline-test.el --- Tests of a review in its file's window -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'ediff)
+(require 'imenu)
+(require 'gemini-companion-review-inline)
+(require 'gemini-companion-test-companion)
+
+(defmacro gemini-companion-review-inline-test--with (client text &rest body)
+  "Evaluate BODY with CLIENT connected and reviews in the window of the file.
+That is a.txt with TEXT, which the selected window shows."
+  (declare (indent 2) (debug (symbolp form body)))
+  `(gemini-companion-test-with-client ,client
+     (let ((gemini-companion-diff-function #'gemini-companion-review-inline-show)
+           (require-final-newline nil))
+       (delete-other-windows)
+       (switch-to-buffer "a.txt")
+       (erase-buffer)
+       (insert ,text)
+       (save-buffer)
+       (goto-char (point-min))
+       (unwind-protect (progn ,@body)
+         (gemini-companion-review-window-leave-now)))))
+
+(defun gemini-companion-review-inline-test--show (client text &optional focus)
+  "Have CLIENT propose TEXT for a.txt; show the review and return it.
+FOCUS is `select' by default."
+  (let ((review (gemini-companion-test-propose client "a.txt" text)))
+    (gemini-companion-review-show review (or focus 'select))
+    review))
+
+(defun gemini-companion-review-inline-test--press (key)
+  "Press KEY in the selected window."
+  (with-current-buffer (window-buffer)
+    (let ((current-prefix-arg nil))
+      (call-interactively (key-binding (kbd key))))))
+
+(defun gemini-companion-review-inline-test--insert (text)
+  "Insert TEXT in the selected window."
+  (with-current-buffer (window-buffer)
+    (goto-char (window-point))
+    (insert text)))
+
+(defun gemini-companion-review-inline-test--lines ()
+  "Return the lines in the selected window, each with its sign."
+  (with-current-buffer (window-buffer)
+    (save-excursion
+      (goto-char (point-min))
+      (let ((lines nil))
+        (while (not (eobp))
+          (push (concat (pcase (get-text-property (point) 'gemini-companion-review-hunk)
+                          (`[removed ,_ ,_ ,_ ,_] "-")
+                          (`[added ,_ ,_ ,_ ,_] "+")
+                          (_ " "))
+                        (buffer-substring-no-properties (point) (line-end-position)))
+                lines)
+          (forward-line))
+        (nreverse lines)))))
+
+(defun gemini-companion-review-inline-test--header ()
+  "Return the header line of the selected window."
+  (with-current-buffer (window-buffer)
+    (gemini-companion-review-buffer--header-line)))
+
+(defun gemini-companion-review-inline-test--accepted (client)
+  "Accept the change, and return the text that CLIENT is sent."
+  (gemini-companion-review-inline-test--press "C-c C-c")
+  (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted")))
+
+(defun gemini-companion-review-inline-test--state ()
+  "Return all of the frame that a review changes."
+  (list (selected-window)
+        (mapcar (lambda (window)
+                  (list window (window-buffer window) (window-edges window)
+                        (window-start window) (window-point window)))
+                (window-list))))
+
+;;;; The view
+
+(ert-deftest gemini-companion-review-inline/it-takes-the-place-of-the-file ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\nthree\n"
+    (let ((windows (window-list)))
+      (gemini-companion-review-inline-test--show client "one\n2\nthree\nfour\n")
+      (should (equal (window-list) windows))
+      (should (equal (buffer-name (window-buffer)) "*gemini review: a.txt*"))
+      (should (equal (gemini-companion-review-inline-test--lines)
+                     '(" one" "-two" "+2" " three" "+four")))
+      (with-current-buffer (window-buffer)
+        (should buffer-read-only)
+        (should-not buffer-file-name)
+        (pcase-dolist (`(,key . ,command)
+                       '(("C-c C-c" . gemini-companion-accept)
+                         ("C-c C-k" . gemini-companion-reject)
+                         ("n" . gemini-companion-review-inline-next)
+                         ("C-c C-n" . gemini-companion-review-inline-next)
+                         ("C-c C-d" . gemini-companion-review-inline-drop)
+                         ("C-c C-v" . gemini-companion-review-other-view)
+                         ("C-c ;" . gemini-companion-review-comment)))
+          (should (eq (key-binding (kbd key)) command))))
+      (should (string-match-p "hunk 1 of 2.*a.txt.*\\+2 -1.*C-c C-c accepts.*C-c C-k rejects"
+                              (gemini-companion-review-inline-test--header))))))
+
+(ert-deftest gemini-companion-review-inline/afterwards-all-is-as-before ()
+  (gemini-companion-review-inline-test--with client (mapconcat #'number-to-string
+                                                               (number-sequence 1 200) "\n")
+    (split-window-right)
+    (goto-char (point-min))
+    (forward-line 150)
+    (set-window-point nil (point))
+    (set-window-start nil (line-beginning-position -10))
+    (let ((before (gemini-companion-review-inline-test--state))
+          (text (string-replace "\n170\n" "\nx\n" (buffer-string))))
+      (dolist (key '("C-c C-k" "C-c C-v"))
+        (gemini-companion-review-inline-test--show client text)
+        (should-not (equal (gemini-companion-review-inline-test--state) before))
+        (if (equal key "C-c C-v") (gemini-companion-review-postpone
+                                   (gemini-companion-review-shown))
+          (gemini-companion-review-inline-test--press key))
+        (should (equal (gemini-companion-review-inline-test--state) before))))))
+
+(ert-deftest gemini-companion-review-inline/the-window-in-which-one-types-is-not-taken ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((before (gemini-companion-review-inline-test--state))
+          (window (selected-window)))
+      (cl-letf (((symbol-function 'frame-focus-state) (lambda (&rest _) t)))
+        (gemini-companion-review-inline-test--show client "2\n" 'keep))
+      (should (eq (selected-window) window))
+      (should (equal (buffer-name (window-buffer)) "a.txt"))
+      (should (= (length (window-list)) 2))
+      (gemini-companion-reject)
+      (should (equal (gemini-companion-review-inline-test--state) before))
+      ;; The user is in another program.
+      (cl-letf (((symbol-function 'frame-focus-state) #'ignore))
+        (gemini-companion-review-inline-test--show client "2\n" 'keep))
+      (should (= (length (window-list)) 1))
+      (should (equal (buffer-name (window-buffer)) "*gemini review: a.txt*")))))
+
+(ert-deftest gemini-companion-review-inline/a-window-of-the-file-is-taken-while-one-is-elsewhere ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((file (selected-window))
+          (other (split-window-right)))
+      (select-window other)
+      (switch-to-buffer "*scratch*")
+      (let ((before (gemini-companion-review-inline-test--state)))
+        (gemini-companion-review-inline-test--show client "2\n" 'keep)
+        (should (eq (selected-window) other))
+        (should (equal (buffer-name (window-buffer file)) "*gemini review: a.txt*"))
+        (gemini-companion-review-next)
+        (should (eq (selected-window) file))
+        (gemini-companion-reject)
+        (should (equal (gemini-companion-review-inline-test--state) before))))))
+
+(ert-deftest gemini-companion-review-inline/a-dedicated-window-is-not-taken ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (set-window-dedicated-p nil t)
+    (unwind-protect
+        (let ((before (gemini-companion-review-inline-test--state)))
+          (gemini-companion-review-inline-test--show client "2\n")
+          (should (= (length (window-list)) 2))
+          (gemini-companion-reject)
+          (should (equal (gemini-companion-review-inline-test--state) before)))
+      (set-window-dedicated-p nil nil))))
+
+(ert-deftest gemini-companion-review-inline/users-choose-the-window ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((file (selected-window))
+          (display-buffer-alist '(("\\`\\*gemini review" display-buffer-in-direction
+                                   (direction . right)))))
+      (let ((before (gemini-companion-review-inline-test--state)))
+        (gemini-companion-review-inline-test--show client "2\n")
+        (should (equal (buffer-name (window-buffer file)) "a.txt"))
+        (should (= (length (window-list)) 2))
+        (gemini-companion-reject)
+        (should (equal (cadr (gemini-companion-review-inline-test--state)) (cadr before)))))))
+
+(ert-deftest gemini-companion-review-inline/what-the-user-displays-meanwhile-stays ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((review (gemini-companion-review-inline-test--show client "2\n")))
+      (switch-to-buffer "*scratch*")
+      (gemini-companion-review-reject review)
+      (should (equal (buffer-name (window-buffer)) "*scratch*")))))
+
+(ert-deftest gemini-companion-review-inline/a-clone-of-the-file-is-taken ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((clone (make-indirect-buffer (current-buffer) "clone" t)))
+      (unwind-protect
+          (progn
+            (switch-to-buffer clone)
+            (narrow-to-region 5 8)
+            (gemini-companion-review-inline-test--show client "one\n2\n")
+            (should (= (length (window-list)) 1))
+            (gemini-companion-reject)
+            (should (eq (window-buffer) clone))
+            (should (equal (with-current-buffer clone (buffer-string)) "two")))
+        (kill-buffer clone)))))
+
+(ert-deftest gemini-companion-review-inline/a-new-file-is-shown-alone ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-diff-function #'gemini-companion-review-inline-show)
+          (review (gemini-companion-test-propose client "new.txt" "text\n")))
+      (gemini-companion-review-show review 'select)
+      (with-current-buffer (window-buffer)
+        (should (eq gemini-companion-review-of-buffer review))
+        (should (equal (buffer-string) "text\n"))
+        (should-error (gemini-companion-review-other-view) :type 'user-error)))))
+
+(ert-deftest gemini-companion-review-inline/killing-its-buffers-postpones ()
+  (dolist (part (list #'gemini-companion-review-front #'gemini-companion-review-proposal))
+    (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
+      (let ((before (gemini-companion-review-inline-test--state))
+            (review (gemini-companion-review-inline-test--show
+                     client gemini-companion-test-three-hunks-new)))
+        (gemini-companion-review-inline-test--press "k")
+        (kill-buffer (funcall part review))
+        (gemini-companion-test-wait-taken-down)
+        (should (equal (gemini-companion-review-inline-test--state) before))
+        (should-not (fake-cli-find-notification client "ide/diffRejected"))
+        (gemini-companion-review-next)
+        (should (equal (gemini-companion-review-inline-test--accepted client)
+                       (string-replace "2\n2a\n" "two\n"
+                                       gemini-companion-test-three-hunks-new)))))))
+
+(ert-deftest gemini-companion-review-inline/it-ends-in-another-tab-too ()
+  (dolist (end (list (lambda ()
+                       (gemini-companion-review-reject (gemini-companion-review-shown)))
+                     #'gemini-companion-test-kill-view))
+    (gemini-companion-review-inline-test--with client "one\ntwo\n"
+      (unwind-protect
+          (let ((tab-bar-show nil)
+                (before nil))
+            (split-window-right)
+            (goto-char 5)
+            (setq before (gemini-companion-review-inline-test--state))
+            (gemini-companion-review-inline-test--show client "2\n")
+            (tab-bar-new-tab)
+            (switch-to-buffer "*scratch*")
+            (funcall end)
+            (should (equal (buffer-name (window-buffer)) "*scratch*"))
+            (tab-bar-select-tab 1)
+            (should (equal (gemini-companion-review-inline-test--state) before)))
+        (tab-bar-close-other-tabs)))))
+
+;;;; What is shown when
+
+(ert-deftest gemini-companion-review-inline/the-old-name-of-a-view-shows-this-one ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((gemini-companion-diff-function 'gemini-companion-diff-show))
+      (gemini-companion-review-inline-test--show client "one\n2\n")
+      (should (equal (gemini-companion-review-inline-test--lines) '(" one" "-two" "+2")))
+      (should (equal (gemini-companion-review-inline-test--accepted client) "one\n2\n")))))
+
+(ert-deftest gemini-companion-review-inline/three-texts-are-shown-in-ediff ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((before (gemini-companion-review-inline-test--state))
+          (review (gemini-companion-review-inline-test--show client "2\n")))
+      (gemini-companion-review-inline-test--press "C-c C-t")
+      (should (equal (list (gemini-companion-review-front review)) ediff-session-registry))
+      (gemini-companion-review-three-way)
+      (should-not ediff-session-registry)
+      (should (equal (gemini-companion-review-inline-test--lines) '("-one" "-two" "+2")))
+      (gemini-companion-reject)
+      (should (equal (gemini-companion-review-inline-test--state) before)))))
+
+(ert-deftest gemini-companion-review-inline/an-emptied-file-is-one-hunk ()
+  (gemini-companion-review-inline-test--with client "one\0\ntwo\n"
+    (let ((review (gemini-companion-review-inline-test--show client "")))
+      (should (equal (gemini-companion-review-inline-test--lines) '("-one\0" "-two")))
+      (gemini-companion-review-inline-test--press "k")
+      (should (equal (gemini-companion-review-current-text review) "one\0\ntwo\n"))
+      (should (string-match-p "Changes nothing.*no hunk left"
+                              (gemini-companion-review-inline-test--header)))
+      (should-error (gemini-companion-review-inline-test--press "k") :type 'user-error))))
+
+(ert-deftest gemini-companion-review-inline/the-header-warns-of-edits-that-an-accept-would-lose ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (insert "mine ")
+    (gemini-companion-review-inline-test--show client "one\n2\n")
+    (should (string-match-p "\\` Unsaved edits  C-c C-e merges.*C-c C-c accepts  C-c C-k rejects"
+                            (gemini-companion-review-inline-test--header)))))
+
+(ert-deftest gemini-companion-review-inline/a-review-whose-view-fails-waits ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((before (gemini-companion-review-inline-test--state))
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (cl-letf (((symbol-function 'gemini-companion-change-regions) #'error))
+        (should-error (gemini-companion-review-show review 'select)))
+      (should-not (gemini-companion-review-shown))
+      (should (equal (gemini-companion-review-inline-test--state) before))
+      (gemini-companion-accept)
+      (should (eq (gemini-companion-review-shown) review))
+      (should (equal (gemini-companion-review-inline-test--accepted client) "2\n")))))
+
+(ert-deftest gemini-companion-review-inline/postponing-keeps-dropped-hunks ()
+  (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
+    (let* ((before (gemini-companion-review-inline-test--state))
+           (review (gemini-companion-review-inline-test--show
+                    client gemini-companion-test-three-hunks-new))
+           (text (progn (gemini-companion-review-inline-test--press "k")
+                        (gemini-companion-review-current-text review))))
+      (cl-letf (((symbol-function 'read-multiple-choice)
+                 (lambda (&rest _) (signal 'quit nil))))
+        (gemini-companion-review-inline-test--press "q"))
+      (should-not (gemini-companion-review-shown))
+      (should (equal (gemini-companion-review-inline-test--state) before))
+      ;; The view leaves nothing behind in the proposal's buffer.
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should-not (memq #'gemini-companion-review-inline--proposal-changed after-change-functions))
+        (should-not gemini-companion-review-inline--of-buffer))
+      (gemini-companion-review-next)
+      (should (string-match-p "of 2" (gemini-companion-review-inline-test--header)))
+      (should (equal (gemini-companion-review-inline-test--accepted client) text)))))
+
+(ert-deftest gemini-companion-review-inline/a-hunk-not-yet-shown-is-not-dropped ()
+  (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
+    (let ((review (gemini-companion-review-inline-test--show
+                   client gemini-companion-test-three-hunks-new)))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char (point-min))
+        (insert "zero\n"))
+      (should-error (gemini-companion-review-inline-test--press "k") :type 'user-error)
+      (should (equal (car (gemini-companion-review-inline-test--lines)) "+zero"))
+      (should (equal (gemini-companion-review-current-text review)
+                     (concat "zero\n" gemini-companion-test-three-hunks-new))))))
+
+(ert-deftest gemini-companion-review-inline/g-compares-with-the-current-file ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((review (gemini-companion-review-inline-test--show client "2\n")))
+      (gemini-companion-test-file "a.txt" "other\n")
+      ;; What is shown could not be updated, so its hunks do not belong to this file.
+      (cl-letf (((symbol-function 'gemini-companion-change-regions) #'error))
+        (should-error (gemini-companion-review-inline-test--press "g")))
+      (should-error (gemini-companion-review-inline-test--press "k") :type 'user-error)
+      (should (equal (gemini-companion-review-current-text review) "2\n"))
+      (gemini-companion-review-inline-test--press "g")
+      (should (equal (gemini-companion-review-inline-test--lines) '("-other" "+2")))
+      (gemini-companion-review-inline-test--press "k")
+      (should (equal (gemini-companion-review-current-text review) "other\n")))))
+
+;;;; Hunks
+
+(ert-deftest gemini-companion-review-inline/keys-go-from-hunk-to-hunk ()
+  (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
+    (gemini-companion-review-inline-test--show client gemini-companion-test-three-hunks-new)
+    (let ((place (lambda ()
+                   (string-match "hunk \\([0-9]\\) of 3" (gemini-companion-review-inline-test--header))
+                   (match-string 1 (gemini-companion-review-inline-test--header)))))
+      (should (equal (funcall place) "1"))
+      (gemini-companion-review-inline-test--press "n")
+      (should (equal (funcall place) "2"))
+      (gemini-companion-review-inline-test--press "TAB")
+      (should (equal (funcall place) "3"))
+      (should-error (gemini-companion-review-inline-test--press "n") :type 'user-error)
+      (gemini-companion-review-inline-test--press "p")
+      (gemini-companion-review-inline-test--press "<backtab>")
+      (should (equal (funcall place) "1"))
+      (should-error (gemini-companion-review-inline-test--press "p") :type 'user-error))))
+
+(ert-deftest gemini-companion-review-inline/a-hunk-is-dropped-and-brought-back ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\nthree\n"
+    (let ((review (gemini-companion-review-inline-test--show client "one\n2\nthree\nfour\n")))
+      (gemini-companion-review-inline-test--press "k")
+      (should (equal (gemini-companion-review-inline-test--lines) '(" one" " two" " three" "+four")))
+      (should (equal (gemini-companion-review-current-text review) "one\ntwo\nthree\nfour\n"))
+      (gemini-companion-review-inline-test--press "u")
+      (should (equal (gemini-companion-review-inline-test--lines)
+                     '(" one" "-two" "+2" " three" "+four")))
+      (should (string-search "hunk 1 of 2" (gemini-companion-review-inline-test--header)))
+      (should-error (gemini-companion-review-inline-test--press "u") :type 'user-error)
+      (should (equal (gemini-companion-review-inline-test--accepted client) "one\n2\nthree\nfour\n")))))
+
+(ert-deftest gemini-companion-review-inline/undo-goes-to-the-hunk-that-is-back ()
+  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n6\n"
+    (gemini-companion-review-inline-test--show client "1\n3\n4\nfive\n6\n")
+    (let ((looking-at (lambda (regexp)
+                        (with-current-buffer (window-buffer) (looking-at-p regexp)))))
+      (dolist (key '("k" "y"))
+        (gemini-companion-review-inline-test--press key)
+        (should (funcall looking-at "5"))
+        (with-current-buffer (window-buffer) (goto-char (point-max)))
+        (gemini-companion-review-inline-test--press "u")
+        (should (funcall looking-at "2"))
+        (should (string-search "hunk 1 of 2" (gemini-companion-review-inline-test--header))))
+      ;; What was edited in a hunk with both is the added line.
+      (gemini-companion-review-inline-test--press "n")
+      (with-current-buffer (window-buffer) (forward-line))
+      (gemini-companion-review-inline-test--press "e")
+      (gemini-companion-review-inline-test--insert "x")
+      (gemini-companion-review-inline-test--press "C-c C-o")
+      (should (funcall looking-at "xfive")))))
+
+(ert-deftest gemini-companion-review-inline/lines-of-the-region-are-dropped ()
+  (gemini-companion-review-inline-test--with client "1\n2\n3"
+    (let ((review (gemini-companion-review-inline-test--show client "one\ntwo\n3\nmore"))
+          (drop (lambda (first last)
+                  (with-current-buffer (window-buffer)
+                    (goto-char (point-min))
+                    (search-forward first)
+                    (set-mark (match-beginning 0))
+                    (goto-char (mark))
+                    (search-forward last)
+                    (let ((transient-mark-mode t))
+                      (activate-mark)
+                      (gemini-companion-review-inline-test--press "k"))))))
+      (funcall drop "two" "two")
+      (should (equal (gemini-companion-review-current-text review) "one\n3\nmore"))
+      (funcall drop "2\n" "2")
+      (should (equal (gemini-companion-review-current-text review) "2\none\n3\nmore"))
+      (gemini-companion-review-inline-test--press "u")
+      (gemini-companion-review-inline-test--press "u")
+      ;; That the last line has no newline is part of a change.
+      (funcall drop "more" "more")
+      (should (equal (gemini-companion-review-current-text review) "one\ntwo\n3\n"))
+      (gemini-companion-review-inline-test--press "u")
+      (with-current-buffer (window-buffer)
+        (goto-char (point-min))
+        (search-forward "more")
+        (gemini-companion-review-inline-test--press "k"))
+      (should (equal (gemini-companion-review-current-text review) "1\n2\n3")))))
+
+(ert-deftest gemini-companion-review-inline/a-kept-hunk-is-shown-as-if-it-was-in-the-file ()
+  (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
+    (let ((review (gemini-companion-review-inline-test--show client gemini-companion-test-three-hunks-new))
+          (all nil))
+      (setq all (gemini-companion-review-inline-test--lines))
+      (gemini-companion-review-inline-test--press "y")
+      (should (string-search "hunk 1 of 2" (gemini-companion-review-inline-test--header)))
+      (should (equal (seq-take (gemini-companion-review-inline-test--lines) 3) '(" one" " 2" " 2a")))
+      (gemini-companion-review-inline-test--press "k")
+      (should (string-search "hunk 1 of 1" (gemini-companion-review-inline-test--header)))
+      (gemini-companion-review-inline-test--press "y")
+      (should (string-search "no hunk left" (gemini-companion-review-inline-test--header)))
+      (should (gemini-companion-review-open-p review))
+      ;; Undo goes back through all of it.
+      (dotimes (_ 3) (gemini-companion-review-inline-test--press "u"))
+      (should (equal (gemini-companion-review-inline-test--lines) all))
+      (should-error (gemini-companion-review-inline-test--press "u") :type 'user-error)
+      (should (equal (gemini-companion-review-inline-test--accepted client)
+                     gemini-companion-test-three-hunks-new)))))
+
+(ert-deftest gemini-companion-review-inline/lines-are-those-of-the-proposal ()
+  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n"
+    (gemini-companion-review-inline-test--show client "1\nthree\n4\n5\nsix\n")
+    (with-current-buffer (window-buffer)
+      (should (eq (key-binding (kbd "M-g g")) #'gemini-companion-review-inline-goto-line))
+      (cl-loop for (line text) in '((1 "1") (2 "three") (3 "4") (5 "six"))
+               do (gemini-companion-review-inline-goto-line line)
+               (should (looking-at-p text))
+               (should (= (gemini-companion-review-hunk-line) line)))
+      (should (equal (mapcar #'car (funcall imenu-create-index-function)) '("2: 2" "5: six"))))))
+
+;;;; Editing
+
+(ert-deftest gemini-companion-review-inline/the-proposal-is-edited-in-place ()
+  (dolist (back '("C-c C-o" "C-x C-s"))
+    (gemini-companion-review-inline-test--with client "one\ntwo\nthree\n"
+      (let ((review (gemini-companion-review-inline-test--show client "one\n2\nthree\nfour\n")))
+        (gemini-companion-review-inline-test--press "n")
+        (gemini-companion-review-inline-test--press "e")
+        (should (eq (window-buffer) (gemini-companion-review-proposal review)))
+        (with-current-buffer (window-buffer) (should (looking-at-p "four")))
+        (should (= (length (window-list)) 1))
+        (should (gemini-companion-review-intact-p review))
+        (should (string-match-p "goes back" (gemini-companion-review-inline-test--header)))
+        (gemini-companion-review-inline-test--insert "x")
+        (gemini-companion-review-inline-test--press back)
+        (should (equal (gemini-companion-review-inline-test--lines)
+                       '(" one" "-two" "+2" " three" "+xfour")))
+        (with-current-buffer (window-buffer) (should (looking-at-p "xfour")))
+        (should (equal (gemini-companion-review-inline-test--accepted client)
+                       "one\n2\nthree\nxfour\n"))))))
+
+(ert-deftest gemini-companion-review-inline/a-change-is-decided-while-it-is-edited ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((before (gemini-companion-review-inline-test--state)))
+      (gemini-companion-review-inline-test--show client "one\n2\n")
+      (gemini-companion-review-inline-test--press "e")
+      (gemini-companion-review-inline-test--insert "x")
+      (should (equal (gemini-companion-review-inline-test--accepted client) "one\nx2\n"))
+      ;; Until the file is written, the old text would be shown.
+      (should (equal (gemini-companion-review-inline-test--lines) '(" one" "-two" "+x2")))
+      (gemini-companion-review-window-leave-now)
+      (should (equal (gemini-companion-review-inline-test--state) before)))))
+
+(ert-deftest gemini-companion-review-inline/undo-in-the-proposal-keeps-and-unkeeps-exactly ()
+  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n6\n7\n8\n"
+    (let* ((review (gemini-companion-review-inline-test--show client "1\na\nb\nc\nd\n3\n4\n5\n6\n7\n8\nx"))
+           (all (gemini-companion-review-inline-test--lines))
+           (undo (lambda (&rest befores)
+                   (gemini-companion-review-inline-test--press "e")
+                   (with-current-buffer (window-buffer)
+                     (dolist (last-command befores)
+                       (let ((this-command 'undo))
+                         (undo 1)
+                         ;; As Emacs does after each command.
+                         (undo-boundary))))
+                   (gemini-companion-review-inline-test--press "C-c C-o")
+                   (gemini-companion-review-inline-test--lines)))
+           (kept '(" 1" " a" " b" " c" " d" " 3" " 4" " 5" " 6" " 7" " 8" "+x")))
+      (gemini-companion-review-inline-test--press "y")
+      (gemini-companion-review-inline-test--press "u")
+      ;; The first one does it again.
+      (should (equal (funcall undo nil) kept))
+      (should (equal (funcall undo nil) all))
+      (should (equal (funcall undo nil 'undo) all))
+      (should (equal (gemini-companion-review-current-text review)
+                     "1\na\nb\nc\nd\n3\n4\n5\n6\n7\n8\nx")))))
+
+(ert-deftest gemini-companion-review-inline/another-view-has-what-was-dropped-and-edited ()
+  (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
+    (let ((review (gemini-companion-review-inline-test--show client gemini-companion-test-three-hunks-new))
+          (text nil))
+      (gemini-companion-review-inline-test--press "k")
+      (setq text (gemini-companion-review-current-text review))
+      (should-not (equal text gemini-companion-test-three-hunks-new))
+      (gemini-companion-review-inline-test--press "C-c C-v")
+      (should (= (length ediff-session-registry) 1))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (gemini-companion-review-other-view))
+      (should (equal (buffer-name (window-buffer)) "*gemini review: a.txt*"))
+      (should-not ediff-session-registry)
+      (should (equal (gemini-companion-review-inline-test--accepted client) text)))))
+
+;;;; Faces
+
+(defun gemini-companion-review-inline-test--fontify ()
+  "Do in the current buffer what redisplay does, which a batch Emacs lacks."
+  (with-silent-modifications
+    (gemini-companion-review-hunk--fontify (point-min) (point-max))))
+
+(ert-deftest gemini-companion-review-inline/faces-are-those-of-each-text ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\nthree\n"
+    (let ((review (gemini-companion-review-inline-test--show client "one\n2\nthree\n"))
+          (face (lambda (text)
+                  (goto-char (point-min))
+                  (search-forward text)
+                  (ensure-list (get-text-property (1- (point)) 'face)))))
+      (with-current-buffer (window-buffer)
+        ;; A batch Emacs fontifies nothing itself.
+        (cl-loop for (buffer text face)
+                 in `((,(gemini-companion-review-proposal review) "three" bold)
+                      (,(gemini-companion-review-inline--current gemini-companion-review-inline--of-buffer)
+                       "two" italic))
+                 do (with-current-buffer buffer
+                      (with-silent-modifications
+                        (goto-char (point-min))
+                        (search-forward text)
+                        (put-text-property (match-beginning 0) (point) 'face face))))
+        (gemini-companion-review-inline-test--fontify)
+        (should (equal (funcall face "one") nil))
+        (should (memq 'italic (funcall face "two")))
+        (should (memq 'gemini-companion-removed (funcall face "two")))
+        (should (memq 'gemini-companion-added (funcall face "2")))
+        (should (equal (funcall face "three") '(bold)))))))
+
+(ert-deftest gemini-companion-review-inline/words-that-differ-are-marked ()
+  (gemini-companion-review-inline-test--with client "the quick brown fox jumps\nsame\n"
+    (gemini-companion-review-inline-test--show client "the quick red fox jumps\nsame\n")
+    (with-current-buffer (window-buffer)
+      (gemini-companion-review-inline-test--fontify)
+      (cl-loop for (word . face) in '(("brown" . gemini-companion-removed-word)
+                                      ("red" . gemini-companion-added-word))
+               do (goto-char (point-min))
+               (search-forward word)
+               (should (memq face (ensure-list (get-text-property (1- (point)) 'face))))
+               (should-not (memq face (ensure-list (get-text-property (1+ (point)) 'face))))))))
+
+(ert-deftest gemini-companion-review-inline/the-margin-has-the-numbers-of-lines ()
+  (gemini-companion-review-inline-test--with client "1\n2\n3\n"
+    (setq-local display-line-numbers t)
+    (gemini-companion-review-inline-test--show client "1\ntwo\n3\n")
+    (with-current-buffer (window-buffer)
+      (should-not display-line-numbers)
+      (should (= left-margin-width 4))
+      (gemini-companion-review-inline-test--fontify)
+      (let ((prefixes nil))
+        (goto-char (point-min))
+        (while (not (eobp))
+          (push (substring-no-properties
+                 (nth 1 (get-text-property 0 'display
+                                           (get-text-property (point) 'line-prefix))))
+                prefixes)
+          (forward-line))
+        (should (equal (nreverse prefixes) '("  1 " "-   " "+ 2 " "  3 ")))))))
+
+;;;; Comments
+
+(defun gemini-companion-review-inline-test--comment (text place)
+  "Comment TEXT on the line of PLACE, a text."
+  (with-current-buffer (window-buffer)
+    (goto-char (point-min))
+    (search-forward place)
+    (cl-letf (((symbol-function 'read-string) (lambda (&rest _) text)))
+      (gemini-companion-review-inline-test--press "C-c ;"))))
+
+(defun gemini-companion-review-inline-test--comments ()
+  "Return the comments in the selected window, with the lines above them."
+  (with-current-buffer (window-buffer)
+    (cl-loop for (_ _ _ text overlay) in (gemini-companion-review-comment--list (current-buffer))
+             collect (list (save-excursion
+                             (goto-char (overlay-end overlay))
+                             (buffer-substring-no-properties (line-beginning-position)
+                                                             (line-end-position)))
+                           text))))
+
+(ert-deftest gemini-companion-review-inline/comments-stay-at-their-lines-in-all-views ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\nthree\nfour\n"
+    (let ((review (gemini-companion-review-inline-test--show client "one\n2\nthree\n4\n"))
+          (all '(("two" "why?") ("2" "two!") ("4" "@see"))))
+      (gemini-companion-review-inline-test--comment "why?" "two")
+      (gemini-companion-review-inline-test--comment "two!" "2")
+      (gemini-companion-review-inline-test--comment "@see" "4")
+      (should (equal (gemini-companion-review-inline-test--comments) all))
+      (should (string-search "3 comments" (gemini-companion-review-inline-test--header)))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (goto-char (point-min))
+        (insert "zero\n"))
+      (with-current-buffer (window-buffer) (revert-buffer))
+      (should (equal (gemini-companion-review-inline-test--comments) all))
+      (gemini-companion-review-inline-test--press "C-c C-v")
+      (should (= (length ediff-session-registry) 1))
+      (should (= (gemini-companion-review-comment-count review) 3))
+      ;; Neither is a killed proposal the end of them.
+      (kill-buffer (gemini-companion-review-proposal review))
+      (gemini-companion-test-wait-taken-down)
+      (gemini-companion-review-next)
+      (gemini-companion-review-other-view)
+      (should (equal (gemini-companion-review-inline-test--comments) all))
+      (gemini-companion-review-inline-test--comment "" "2")
+      (should (equal (mapcar #'cadr (gemini-companion-review-inline-test--comments)) '("why?" "@see")))
+      (should (equal (gemini-companion-review-comment--prompt review)
+                     "a.txt:3 (removed) `two`: why?\na.txt:5 `4`: @see")))))
+
+(ert-deftest gemini-companion-review-inline/narrowing-moves-neither-hunks-nor-comments ()
+  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+    (gemini-companion-review-inline-test--show client "1\nTWO\n3\n4\n5\n6\n7\n8\nnine\n")
+    (with-current-buffer (window-buffer)
+      (goto-char (point-min))
+      (search-forward "5")
+      (narrow-to-region (line-beginning-position) (line-beginning-position 3))
+      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why")))
+        (gemini-companion-review-comment))
+      (let ((comment (nth 4 (car (gemini-companion-review-comment--list (current-buffer))))))
+        (should (equal (buffer-substring-no-properties (overlay-start comment)
+                                                       (overlay-end comment))
+                       "5")))
+      (gemini-companion-review-inline-test--press "n")
+      (should (looking-at-p "9")))))
+
+(ert-deftest gemini-companion-review-inline/a-newline-that-only-one-text-has-at-its-end-is-seen ()
+  (cl-loop
+   for (old new removed added) in '(("a\nb" "a\nb\n" t nil) ("a\nb\n" "a\nb" nil t)
+                                    ("a\nb" "a\nc" nil nil) ("a\n" "a\nb" nil t)
+                                    ("a\nb" "a\n" t nil) ("a\nb\n" "x\nb\n" nil nil))
+   do (gemini-companion-review-inline-test--with client old
+        (gemini-companion-review-inline-test--show client new)
+        (with-current-buffer (window-buffer)
+          (should (equal (list (and (text-property-not-all (point-min) (point-max) 'display nil) t)
+                               (and (seq-find (lambda (it) (overlay-get it 'after-string))
+                                              (overlays-in (point-max) (point-max)))
+                                    t))
+                         (list removed added)))))))
+
+(ert-deftest gemini-companion-review-inline/words-are-marked-in-a-hunk-that-is-visible-in-part ()
+  (gemini-companion-review-inline-test--with client "first word\nsecond word\n"
+    (gemini-companion-review-inline-test--show client "first term\nsecond term\n")
+    (with-current-buffer (window-buffer)
+      (goto-char (point-min))
+      (forward-line 2)
+      (narrow-to-region (point) (point-max))
+      (with-silent-modifications
+        (gemini-companion-review-hunk--fontify (point-min) (point-max)))
+      (search-forward "second ")
+      (should (memq 'gemini-companion-added-word
+                    (ensure-list (get-text-property (point) 'face))))
+      (narrow-to-region (point-max) (point-max))
+      (should (= (gemini-companion-review-hunk-line) 3)))))
+
+(ert-deftest gemini-companion-review-inline/a-comment-on-more-than-removed-lines-is-on-the-others ()
+  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n"
+    (let ((review (gemini-companion-review-inline-test--show client "1\nTWO\n3\n4\nfive\n")))
+      (cl-loop
+       for (start . end) in '((1 . 17) (3 . 9) (3 . 5))
+       do (with-current-buffer (window-buffer)
+            (goto-char end)
+            (set-mark start)
+            (let ((transient-mark-mode t))
+              (activate-mark)
+              (cl-letf (((symbol-function 'read-string) (lambda (&rest _) (format "%d" end))))
+                (gemini-companion-review-comment)))))
+      (should (equal (sort (split-string (gemini-companion-review-comment--prompt review) "\n") #'string<)
+                     '("a.txt:1-5 `1`: 17" "a.txt:2 (removed) `2`: 5" "a.txt:2 `TWO`: 9"))))))
+
+(ert-deftest gemini-companion-review-inline/comments-are-sent-with-the-decision ()
+  (dolist (case '(("C-c C-c" . "I accepted the change to a.txt, with comments:")
+                  ("C-c C-k" . "I rejected the change to a.txt:")))
+    (gemini-companion-review-inline-test--with client "one\n@two\n"
+      (let ((kill-ring nil))
+        (gemini-companion-review-inline-test--show client "one\n@2\n")
+        (gemini-companion-review-inline-test--comment "why?" "@2")
+        (gemini-companion-review-inline-test--press (car case))
+        ;; The client does not run in a terminal of this Emacs.
+        (should (equal (car kill-ring)
+                       (concat (cdr case) "\na.txt:2 `\\@2`: why?")))))))
+
+(ert-deftest gemini-companion-review-inline/a-reason-goes-with-the-comments ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((kill-ring nil))
+      (gemini-companion-review-inline-test--show client "one\n2\n")
+      (gemini-companion-review-inline-test--comment "why?" "2")
+      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "No.")))
+        (let ((current-prefix-arg '(4)))
+          (call-interactively #'gemini-companion-reject)))
+      (should (equal kill-ring '("No.\nI rejected the change to a.txt:\na.txt:2 `2`: why?"))))))
+
+;;;; After an accept
+
+(ert-deftest gemini-companion-review-inline/no-old-text-is-shown-after-an-accept ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (goto-char 5)
+    (set-window-point nil 5)
+    (let ((file (buffer-file-name))
+          (gemini-companion-review-inline--write-time 60))
+      (gemini-companion-review-inline-test--show client "zero\none\n2\n")
+      (should (equal (gemini-companion-review-inline-test--accepted client) "zero\none\n2\n"))
+      (should (equal (buffer-name (window-buffer)) "*gemini review: a.txt*"))
+      (gemini-companion-test-write file "zero\none\n2\n")
+      (gemini-companion-test-wait
+       "the file to be back" (lambda () (equal (buffer-name (window-buffer)) "a.txt")))
+      (with-current-buffer "a.txt"
+        (should (equal (buffer-string) "zero\none\n2\n"))
+        ;; Its line is now the third one.
+        (should (= (line-number-at-pos (window-point)) 3))
+        (should-not (memq #'gemini-companion-review-window-leave-now after-revert-hook))))))
+
+(ert-deftest gemini-companion-review-inline/a-key-meanwhile-is-for-the-file ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((gemini-companion-review-inline--write-time 60))
+      (gemini-companion-review-inline-test--show client "one\n2\n")
+      (gemini-companion-review-inline-test--accepted client)
+      (with-current-buffer (window-buffer)
+        (should (eq (key-binding "x" t) (lookup-key gemini-companion-review-inline--frozen-map [t])))
+        (goto-char (point-max))
+        (should (eq (key-binding "\C-x" t)
+                    (lookup-key gemini-companion-review-inline--frozen-map [t])))
+        (cl-letf (((symbol-function 'this-command-keys-vector) (lambda () [?x]))
+                  (unread-command-events nil))
+          (gemini-companion-review-inline--pass-key)
+          (should (equal unread-command-events '((t . ?x))))))
+      (should (equal (buffer-name (window-buffer)) "a.txt")))))
+
+(ert-deftest gemini-companion-review-inline/the-next-change-follows-at-once ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((before (gemini-companion-review-inline-test--state))
+          (gemini-companion-review-inline--write-time 60))
+      (gemini-companion-review-inline-test--show client "one\n2\n")
+      (gemini-companion-review-inline-test--accepted client)
+      (gemini-companion-review-inline-test--show client "one\n3\n")
+      (should (equal (gemini-companion-review-inline-test--lines) '(" one" "-two" "+3")))
+      (gemini-companion-review-inline-test--press "C-c C-k")
+      (should (equal (gemini-companion-review-inline-test--state) before)))))
+
+;;;; Random texts
+
+(defun gemini-companion-review-inline-test--sides ()
+  "Return the file and the proposal, read from the selected window."
+  (with-current-buffer (window-buffer)
+    (let ((sides (list "" "")))
+      (save-excursion
+        (goto-char (point-min))
+        (while (not (eobp))
+          (let* ((end (next-single-property-change (point) 'gemini-companion-review-hunk
+                                                   nil (point-max)))
+                 (text (buffer-substring (point) end))
+                 (kind (aref (get-text-property (point) 'gemini-companion-review-hunk) 0)))
+            (when (get-text-property (1- end) 'gemini-companion-review-hunk-lacking)
+              (setq text (substring text 0 -1)))
+            (unless (eq kind 'added) (cl-callf concat (nth 0 sides) text))
+            (unless (eq kind 'removed) (cl-callf concat (nth 1 sides) text))
+            (goto-char end))))
+      (mapcar #'substring-no-properties sides))))
+
+(defun gemini-companion-review-inline-test--random-text (&optional text)
+  "Return a random text, or TEXT with random changes."
+  (let ((lines (if text (split-string text "\n")
+                 (cl-loop repeat (random 30) collect (string (+ ?a (random 4)))))))
+    (concat (mapconcat #'identity
+                       (cl-loop for line in lines
+                                append (pcase (random 9)
+                                         (0 nil)
+                                         (1 (list (string (+ ?a (random 9))) line))
+                                         (2 (list (string (+ ?a (random 9)))))
+                                         (_ (list line))))
+                       "\n")
+            (if (zerop (random 2)) "\n" ""))))
+
+(ert-deftest gemini-companion-review-inline/random-texts-are-dropped-kept-and-undone-exactly ()
+  (gemini-companion-test-with-project
+    (random "gemini-companion")
+    (let ((inhibit-message t)
+          (mixed 0))
+      (dotimes (_ 150)
+        (let* ((old (gemini-companion-review-inline-test--random-text))
+               (new (gemini-companion-review-inline-test--random-text old))
+               (review (gemini-companion-review-make
+                        :id 1 :client "" :path (gemini-companion-test-file "random" old)
+                        :proposed new :text new))
+               (hide (gemini-companion-review-inline-show review 'select))
+               (steps 0))
+          (ert-info ((format "%S\n%S" old new))
+            (should (equal (gemini-companion-review-inline-test--sides) (list old new)))
+            (with-current-buffer (window-buffer)
+              (while (and (> (length gemini-companion-review-hunk-list) 0) (< steps 60))
+                (cl-incf steps)
+                (gemini-companion-review-inline--go (seq-random-elt gemini-companion-review-hunk-list))
+                (let ((file (car (gemini-companion-review-inline-test--sides))))
+                  (pcase (random 3)
+                    (0 (gemini-companion-review-inline-keep)
+                       (should (equal (cadr (gemini-companion-review-inline-test--sides))
+                                      (gemini-companion-review-current-text review))))
+                    (1 (gemini-companion-review-inline-drop)
+                       (should (equal (car (gemini-companion-review-inline-test--sides)) file)))
+                    (_ (ignore-error user-error (gemini-companion-review-inline-undo))))
+                  (unless (member (gemini-companion-review-current-text review) (list old new))
+                    (cl-incf mixed))
+                  (should (equal (cadr (gemini-companion-review-inline-test--sides))
+                                 (gemini-companion-review-current-text review)))))
+              ;; Back to the client's proposal.
+              (while (ignore-error user-error (gemini-companion-review-inline-undo) t))
+              (should (equal (gemini-companion-review-inline-test--sides) (list old new)))))
+          (funcall hide)
+          (kill-buffer (gemini-companion-review-proposal review))))
+      (should (> mixed 100)))))
+
+;;; gemini-companion-review-inline-test.el ends here

@@ -1,0 +1,220 @@
+;;; gemini-companion-review-window-test.el --- Tests of the windows of a review  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What holds for all views: where `display-buffer-alist' puts them, and what the user does with
+;; their windows.
+
+;;; Code:
+
+(require 'ert)
+(require 'tab-bar)
+(require 'gemini-companion-test-companion)
+
+(defconst gemini-companion-review-window-test--views
+  '((gemini-companion-review-ediff-show "a.txt" "2\n")
+    (gemini-companion-review-inline-show "a.txt" "2\n")
+    (gemini-companion-review-ediff-show "new.txt" "new\n"))
+  "Views, each with a file and the text that is proposed for it.")
+
+(defmacro gemini-companion-review-window-test--each (review focus &rest body)
+  "Evaluate BODY with REVIEW shown in each view in turn, with FOCUS.
+WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
+`display-buffer-alist' may be bound around this."
+  (declare (indent 2) (debug (symbolp form body)))
+  `(pcase-dolist (`(,view ,name ,text) gemini-companion-review-window-test--views)
+     (ert-info ((format "%s %s" view name))
+       (gemini-companion-test-with-client client
+         (delete-other-windows)
+         (switch-to-buffer "a.txt")
+         (set-window-buffer (split-window-right) "*scratch*")
+         (let* ((gemini-companion-diff-function view)
+                (tab-bar-show nil)
+                (windows (gemini-companion-review-window-test--windows))
+                (,review (gemini-companion-test-propose client name text)))
+           (gemini-companion-review-show ,review ,focus)
+           ,@body)))))
+
+(defun gemini-companion-review-window-test--windows ()
+  "Return all of the frame that a review changes."
+  (list (selected-window)
+        (mapcar (lambda (window)
+                  (list window (window-buffer window) (window-edges window)
+                        (window-start window) (window-point window)
+                        (window-dedicated-p window)))
+                (window-list nil 'no-minibuffer))))
+
+(defun gemini-companion-review-window-test--shown (review)
+  "Return the windows of REVIEW on the selected frame."
+  (seq-filter (lambda (window)
+                (eq review (buffer-local-value 'gemini-companion-review-of-buffer
+                                               (window-buffer window))))
+              (window-list nil 'no-minibuffer)))
+
+;;;; Where it is shown
+
+(ert-deftest gemini-companion-review-window/users-choose-where-it-is-shown ()
+  (dolist (focus '(keep select))
+    (pcase-dolist (`(,action . ,window-p)
+                   `(((display-buffer-in-direction (direction . right) (window . root))
+                      . ,(lambda (window) (= (nth 2 (window-edges window)) (frame-width))))
+                     ((display-buffer-in-side-window (side . bottom) (window-height . 16))
+                      . ,(lambda (window) (eq (window-parameter window 'window-side) 'bottom)))
+                     ((display-buffer-use-some-window)
+                      . ,(lambda (window) (> (window-left-column window) 0)))
+                     ((display-buffer-same-window)
+                      . ,(lambda (window) (= (window-left-column window) 0)))))
+      (let ((display-buffer-alist `(("\\`\\*gemini " ,@action))))
+        (ert-info ((format "%S" action))
+          (gemini-companion-review-window-test--each review focus
+            (let ((shown (gemini-companion-review-window-test--shown review)))
+              (should shown)
+              (unless (or (cdr shown)   ; Ediff, which cannot be everywhere
+                          (cl-some window-p shown))
+                (ert-fail shown)))
+            (should (gemini-companion-review-intact-p review))
+            (gemini-companion-review-reject review)
+            (should (equal (gemini-companion-review-window-test--windows) windows))))))))
+
+(ert-deftest gemini-companion-review-window/a-prefix-such-as-C-x-4-4-is-for-the-user-s-next-command ()
+  (let ((display-buffer-overriding-action '(display-buffer-in-new-tab)))
+    (gemini-companion-review-window-test--each review 'keep
+      (should (= (length (tab-bar-tabs)) 1))
+      (gemini-companion-review-reject review)
+      (should (equal (gemini-companion-review-window-test--windows) windows)))))
+
+(ert-deftest gemini-companion-review-window/ediff-is-not-where-it-has-no-room ()
+  (let ((display-buffer-alist '(("\\`\\*gemini " display-buffer-in-side-window (side . right)))))
+    (gemini-companion-review-window-test--each review 'select
+      (let ((shown (gemini-companion-review-window-test--shown review)))
+        (when (cdr shown)
+          (should-not (seq-some (lambda (window) (window-parameter window 'window-side))
+                                shown))))
+      (gemini-companion-review-reject review)
+      (should (equal (gemini-companion-review-window-test--windows) windows)))))
+
+(ert-deftest gemini-companion-review-window/a-tiny-frame-is-enough ()
+  (let ((height (frame-height)))
+    (dolist (lines '(15 18 24))
+      (dolist (focus '(keep select))
+        (unwind-protect
+            (progn
+              (set-frame-height nil lines)
+              (gemini-companion-review-window-test--each review focus
+                (should (gemini-companion-review-intact-p review))
+                (gemini-companion-review-reject review)
+                (should (equal (gemini-companion-review-window-test--windows) windows))))
+          (set-frame-height nil height))))))
+
+;;;; What the user does with its windows
+
+(ert-deftest gemini-companion-review-window/it-may-be-alone-or-lack-a-window ()
+  (dolist (act (list #'delete-other-windows #'delete-window))
+    (dolist (end (list #'gemini-companion-review-reject #'gemini-companion-review-postpone))
+      (gemini-companion-review-window-test--each review 'keep
+        (dolist (number (number-sequence 0 (1- (length (gemini-companion-review-window-test--shown
+                                                        review)))))
+          (gemini-companion-review-show-again review 'keep)
+          (let ((shown (gemini-companion-review-window-test--shown review)))
+            (unless (and (eq act #'delete-window) (null (cdr shown)))
+              (funcall act (nth number shown))
+              (gemini-companion-review-visit review)
+              (should (gemini-companion-review-intact-p review))
+              (gemini-companion-review-show-again review 'keep)
+              (funcall act (nth number (gemini-companion-review-window-test--shown review))))))
+        (funcall end review)
+        (should-not (gemini-companion-review-window-test--shown review))
+        ;; In the window of the user, C-x 1 is about the others of the user.
+        (unless (eq (gemini-companion-review-view review) 'gemini-companion-review-inline-show)
+          (should (equal (mapcar #'cadr (cadr windows))
+                         (mapcar #'window-buffer (window-list)))))))))
+
+(ert-deftest gemini-companion-review-window/a-window-that-the-user-has-opened-is-given-back ()
+  (let ((display-buffer-alist '(("\\`\\*gemini " display-buffer-use-some-window
+                                 (inhibit-same-window . t)))))
+    (gemini-companion-test-with-client client
+      (delete-other-windows)
+      (switch-to-buffer "a.txt")
+      (let ((gemini-companion-diff-function #'gemini-companion-review-ediff-show)
+            (review (gemini-companion-test-propose client "a.txt" "2\n"))
+            (window (split-window-right)))
+        (gemini-companion-review-show review 'keep)
+        (delete-window window)
+        (setq window (split-window-right))
+        (set-window-buffer window "*scratch*")
+        (with-current-buffer (gemini-companion-review-front review)
+          (call-interactively (key-binding "|")))
+        (gemini-companion-review-reject review)
+        (should (window-live-p window))
+        (should (equal (buffer-name (window-buffer window)) "*scratch*"))))))
+
+(ert-deftest gemini-companion-review-window/a-window-configuration-may-replace-it ()
+  (gemini-companion-review-window-test--each review 'keep
+    (gemini-companion-review-postpone review)
+    (let ((old (current-window-configuration)))
+      (gemini-companion-review-show review 'keep)
+      (set-window-configuration old)
+      (should (equal (gemini-companion-review-window-test--windows) windows))
+      (gemini-companion-review-reject review)
+      (should (equal (gemini-companion-review-window-test--windows) windows)))))
+
+;;;; Tabs
+
+(ert-deftest gemini-companion-review-window/it-leaves-another-tab ()
+  (pcase-dolist
+      (`(,name . ,end)
+       `((reject . ,#'gemini-companion-review-reject)
+         (postpone . ,#'gemini-companion-review-postpone)
+         (elsewhere . ,(lambda (review)
+                         (gemini-companion-review-visit review)
+                         (should (gemini-companion-review-window-test--shown review))
+                         (gemini-companion-review-postpone review)))
+         (kill . ,(lambda (review)
+                    (kill-buffer (gemini-companion-review-front review))
+                    (gemini-companion-test-wait-taken-down)))))
+    (dolist (focus '(keep select))
+      (ert-info ((format "%s %s" name focus))
+        (gemini-companion-review-window-test--each review focus
+          (unwind-protect
+              (progn
+                (tab-bar-new-tab)
+                ;; In both tabs, and in two windows of this one, point is elsewhere.
+                (switch-to-buffer "a.txt")
+                (set-window-point (split-window) 2)
+                (goto-char (point-max))
+                (let ((here (gemini-companion-review-window-test--windows)))
+                  (funcall end review)
+                  (set-buffer (window-buffer))
+                  (should (= (point) (point-max)))
+                  (should (equal (gemini-companion-review-window-test--windows) here)))
+                (tab-bar-switch-to-prev-tab)
+                (should (equal (gemini-companion-review-window-test--windows) windows)))
+            (tab-bar-close-other-tabs)))))))
+
+(ert-deftest gemini-companion-review-window/it-stays-while-another-tab-is-current ()
+  (gemini-companion-review-window-test--each review 'keep
+    (unwind-protect
+        (let ((shown (gemini-companion-review-window-test--windows)))
+          (tab-bar-new-tab)
+          (tab-bar-switch-to-prev-tab)
+          (should (equal (gemini-companion-review-window-test--windows) shown))
+          (should (gemini-companion-review-intact-p review))
+          (gemini-companion-review-reject review)
+          (should (equal (gemini-companion-review-window-test--windows) windows)))
+      (tab-bar-close-other-tabs))))
+
+(ert-deftest gemini-companion-review-window/a-tab-of-its-own-goes-with-it ()
+  (let ((display-buffer-alist '(("\\`\\*gemini " display-buffer-in-new-tab))))
+    (dolist (away '(nil t))
+      (gemini-companion-review-window-test--each review 'select
+        (should (= (length (tab-bar-tabs)) 2))
+        (should (gemini-companion-review-intact-p review))
+        (when away
+          (tab-bar-switch-to-prev-tab))
+        (gemini-companion-review-reject review)
+        (should (= (length (tab-bar-tabs)) 1))
+        (should (equal (gemini-companion-review-window-test--windows) windows))))))
+
+;;; gemini-companion-review-window-test.el ends here

@@ -1,0 +1,204 @@
+;;; gemini-companion-tool-edits-test.el --- Tests of edits that a CLI has made  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'flymake)
+(require 'gemini-companion-tool-edits)
+(require 'gemini-companion-history-list)
+(require 'gemini-companion-test-tools)
+
+(defun gemini-companion-tool-edits-test--check (report &rest _)
+  "Pass the bad words in the current buffer to REPORT, for Flymake."
+  (let ((found nil))
+    (save-excursion
+      (goto-char (point-min))
+      (while (re-search-forward "bad[a-z]*" nil t)
+        (push (flymake-make-diagnostic (current-buffer) (match-beginning 0) (match-end 0)
+                                       :error (match-string 0))
+              found)))
+    (funcall report found)))
+
+(defun gemini-companion-tool-edits-test--open (text)
+  "Visit a.txt, with TEXT, in a buffer with a checker, and return the buffer."
+  (let ((buffer (gemini-companion-test-open "a.txt" text)))
+    (with-current-buffer buffer
+      (setq-local flymake-diagnostic-functions '(gemini-companion-tool-edits-test--check))
+      (flymake-mode 1)
+      (flymake-start))
+    buffer))
+
+(defun gemini-companion-tool-edits-test--edit (before after)
+  "Let a client write AFTER to a.txt and tell of it; return the answer.
+BEFORE is what it says that was there."
+  (let ((file (gemini-companion-test-file "a.txt" after)))
+    (set-file-times file (time-add nil 2))
+    (gemini-companion-test-call-tool "noteEdit" file "replace" before after)))
+
+(defmacro gemini-companion-tool-edits-test--with-history (&rest body)
+  "Evaluate BODY with tools and an empty history."
+  (declare (indent 0) (debug t))
+  `(let ((gemini-companion-history--entries nil))
+     (gemini-companion-test-with-tools ,@body)))
+
+;;;; Diagnostics
+
+(ert-deftest gemini-companion-tool-edits/the-model-is-told-what-is-new ()
+  (gemini-companion-tool-edits-test--with-history
+    (with-current-buffer (gemini-companion-tool-edits-test--open "one\nbadone\n")
+      (should (equal (gemini-companion-tool-edits-test--edit "one\nbadone\n" "new\none\nbadone\n") ""))
+      (should (equal (buffer-string) "new\none\nbadone\n"))
+      (should (equal (gemini-companion-tool-edits-test--edit "" "new\none badtwo\nbadone\n")
+                     "New in the editor's diagnostics since this edit:\n2:5: error: badtwo"))
+      ;; What it was told of is not new any more, but a second one of the kind is.
+      (should (equal (gemini-companion-tool-edits-test--edit "" "badtwo\nbadtwo\nbadone\n")
+                     "New in the editor's diagnostics since this edit:\n2:1: error: badtwo"))
+      (should (equal (gemini-companion-tool-edits-test--edit "" "good\n") "")))))
+
+(ert-deftest gemini-companion-tool-edits/emacs-may-take-the-edit-first ()
+  (dolist (take (list (lambda () (revert-buffer t t t))
+                      (lambda () (gemini-companion-write-revert-now buffer-file-name))))
+    (gemini-companion-tool-edits-test--with-history
+      (with-current-buffer (gemini-companion-tool-edits-test--open "badone\n")
+        (let ((file (gemini-companion-test-file "a.txt" "badone badtwo\n")))
+          (set-file-times file (time-add nil 2))
+          (funcall take)
+          (flymake-start)
+          (should (equal (gemini-companion-test-call-tool "noteEdit" file "replace" "badone\n"
+                                                          "badone badtwo\n")
+                         "New in the editor's diagnostics since this edit:\n1:8: error: badtwo")))))))
+
+(ert-deftest gemini-companion-tool-edits/few-words-are-told ()
+  (gemini-companion-tool-edits-test--with-history
+    (with-current-buffer (gemini-companion-tool-edits-test--open "good\n")
+      (let ((answer (gemini-companion-tool-edits-test--edit
+                     "" (mapconcat (lambda (n) (make-string n ?x))
+                                   (number-sequence 1 3) "\n"))))
+        (should (equal answer "")))
+      (let ((answer (gemini-companion-tool-edits-test--edit
+                     "" (mapconcat (lambda (n) (concat "bad" (make-string n ?a)))
+                                   (number-sequence 1 15) "\n"))))
+        (should (= 12 (length (split-string answer "\n"))))
+        (should (string-suffix-p "(5 more)" answer))))))
+
+(ert-deftest gemini-companion-tool-edits/nothing-is-told-of-other-buffers ()
+  (gemini-companion-tool-edits-test--with-history
+    ;; It is not open.
+    (should (equal (gemini-companion-tool-edits-test--edit "" "bad\n") ""))
+    (with-current-buffer (gemini-companion-tool-edits-test--open "one\n")
+      ;; The user's edits are not those of the client.
+      (insert "mine")
+      (should (equal (gemini-companion-tool-edits-test--edit "" "bad\n") ""))
+      (should (equal (buffer-string) "mineone\n"))
+      (set-buffer-modified-p nil)
+      (gemini-companion-write-revert-now buffer-file-name)
+      (flymake-mode -1)
+      (should (equal (gemini-companion-tool-edits-test--edit "" "bad bad\n") "")))))
+
+(ert-deftest gemini-companion-tool-edits/nothing-is-told-of-withheld-files ()
+  (gemini-companion-tool-edits-test--with-history
+    (with-current-buffer (gemini-companion-tool-edits-test--open "one\n")
+      (setq-local gemini-companion-private t)
+      (should (consp (gemini-companion-tool-edits-test--edit "one\n" "bad\n")))
+      (should-not (gemini-companion-history-all)))))
+
+;;;; The history
+
+(defun gemini-companion-tool-edits-test--entry ()
+  "Return the only entry of the history as (CLIENT OUTCOME BEFORE AFTER)."
+  (let ((entries (gemini-companion-history-all)))
+    (should (= 1 (length entries)))
+    (list (gemini-companion-history-client (car entries))
+          (gemini-companion-history-outcome (car entries))
+          (gemini-companion-history-before (car entries))
+          (gemini-companion-history-after (car entries)))))
+
+(ert-deftest gemini-companion-tool-edits/an-edit-without-a-review-can-be-undone ()
+  (gemini-companion-tool-edits-test--with-history
+    (let ((file (gemini-companion-test-file "a.txt")))
+      ;; Clients read any line ends as LF.
+      (gemini-companion-test-write file "two\r\nä\r\n")
+      (gemini-companion-test-call-tool "noteEdit" file "write_file" "one\nä\n" "two\nä\n")
+      (should (equal (gemini-companion-tool-edits-test--entry)
+                     `("Gemini CLI, write_file" unreviewed
+                       ,(encode-coding-string "one\r\nä\r\n" 'utf-8) "two\nä\n")))
+      (let ((entry (car (gemini-companion-history-all))))
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (gemini-companion-history-list-undo entry)
+          (should (equal (gemini-companion-file-read file)
+                         (encode-coding-string "one\r\nä\r\n" 'utf-8)))
+          (gemini-companion-history-list-undo entry)
+          (should (equal (gemini-companion-file-read file)
+                         (encode-coding-string "two\r\nä\r\n" 'utf-8))))))))
+
+(ert-deftest gemini-companion-tool-edits/the-user-is-told-whose-word-an-undo-takes ()
+  (gemini-companion-tool-edits-test--with-history
+    (let ((file (gemini-companion-test-file "a.txt" "one\n")))
+      (gemini-companion-test-call-tool "noteEdit" file "replace" "curl evil\nrun\n" "one\n")
+      (gemini-companion-test-with-answer 'no
+        (should-error (gemini-companion-history-list-undo
+                       (car (gemini-companion-history-all)))
+                      :type 'user-error)
+        (should (equal gemini-companion-test-questions
+                       '("Only the CLI says what was in a.txt before.  Undo the change, +2 -1? "))))
+      (should (equal (gemini-companion-test-read file) "one\n")))
+    (let ((file (gemini-companion-test-file "b.txt" "one\n")))
+      (gemini-companion-test-call-tool "noteEdit" file "replace" nil "one\n")
+      (gemini-companion-test-with-answer 'no
+        (should-error (gemini-companion-history-list-undo
+                       (car (gemini-companion-history-all))))
+        (should (equal gemini-companion-test-questions
+                       '("Only the CLI says what was in b.txt before.  Undo the change, +0 -1, \
+which deletes the file? ")))))))
+
+(ert-deftest gemini-companion-tool-edits/no-edit-outside-of-the-project-is-recorded ()
+  "Whoever has the token could let the user undo, and so write, anything anywhere."
+  (gemini-companion-tool-edits-test--with-history
+    (let ((elsewhere (gemini-companion-test-temp-directory))
+          (gemini-companion-context-paused nil))
+      (unwind-protect
+          (let ((outside (expand-file-name ".bashrc" elsewhere)))
+            (gemini-companion-test-write outside "one\n")
+            (make-symbolic-link outside (gemini-companion-test-file "link"))
+            (gemini-companion-test-file ".env" "one\n")
+            (dolist (file (list outside
+                                (gemini-companion-test-file "link")
+                                (gemini-companion-test-file ".env")))
+              (gemini-companion-test-call-tool "noteEdit" file "replace" "bad\n" "one\n"))
+            (should-not (gemini-companion-history-all))
+            ;; What is not to be told may be recorded: the history stays in Emacs.
+            (setq gemini-companion-context-paused t)
+            (gemini-companion-test-call-tool
+             "noteEdit" (gemini-companion-test-file "a.txt" "one\n") "replace" "two\n" "one\n")
+            (should (= 1 (length (gemini-companion-history-all)))))
+        (delete-directory elsewhere t)))))
+
+(ert-deftest gemini-companion-tool-edits/a-new-file-was-not-there-before ()
+  (gemini-companion-tool-edits-test--with-history
+    (gemini-companion-tool-edits-test--edit nil "new\n")
+    (should (equal (cdr (gemini-companion-tool-edits-test--entry)) '(unreviewed nil "new\n")))))
+
+(ert-deftest gemini-companion-tool-edits/what-was-decided-in-emacs-is-there-once ()
+  (gemini-companion-tool-edits-test--with-history
+    (let ((file (gemini-companion-test-file "a.txt")))
+      (gemini-companion-history-add :client "x" :path file :outcome 'accepted
+                                    :before "one\n" :after "two\n")
+      (gemini-companion-tool-edits-test--edit "one\n" "two\n")
+      (should (eq 'accepted (nth 1 (gemini-companion-tool-edits-test--entry))))
+      ;; The next edit of it is another one, however often it is told.
+      (dotimes (_ 2)
+        (gemini-companion-tool-edits-test--edit "two\n" "three\n"))
+      (should (equal (mapcar #'gemini-companion-history-outcome (gemini-companion-history-all))
+                     '(unreviewed accepted))))))
+
+(ert-deftest gemini-companion-tool-edits/only-what-the-file-contains-is-recorded ()
+  (gemini-companion-tool-edits-test--with-history
+    (let ((file (gemini-companion-test-file "a.txt" "real\n")))
+      (dolist (path (list file (concat "/ssh:nowhere.invalid:" file) "/no/such/file" "a.txt"))
+        (gemini-companion-test-call-tool "noteEdit" path "replace" "before\n" "claimed\n"))
+      (gemini-companion-test-call-tool "noteEdit" file "replace" "before\n" nil)
+      (should-not (gemini-companion-history-all)))))
+
+;;; gemini-companion-tool-edits-test.el ends here
