@@ -105,8 +105,7 @@ Until then a loss makes the pause before the next attempt longer.")
 (defun gemini-companion-host-connection-of-directory (directory)
   "Return the connection to the host of DIRECTORY, a remote name, or nil.
 It may have failed."
-  (seq-find (lambda (connection)
-              (string-prefix-p (gemini-companion-host-connection-prefix connection) directory))
+  (seq-find (lambda (it) (string-prefix-p (gemini-companion-host-connection-prefix it) directory))
             gemini-companion-host-connection--all))
 
 (defun gemini-companion-host-connection-add (host name hops)
@@ -130,10 +129,9 @@ If it replaces one that has failed, it goes on with the clients of that."
 (defun gemini-companion-host-connection-add-root (connection root)
   "Make ROOT, a directory name on the host of CONNECTION, a workspace root.
 An empty one stands for the home directory, which the keeper will tell."
-  (let ((host (gemini-companion-host-connection-host connection)))
-    (unless (or (string-empty-p root) (string-prefix-p "~" root))
-      (gemini-companion-host-set-roots
-       host (append (gemini-companion-host-roots host) (list root))))))
+  (unless (or (string-empty-p root) (string-prefix-p "~" root))
+    (let ((host (gemini-companion-host-connection-host connection)))
+      (gemini-companion-host-set-roots host `(,@(gemini-companion-host-roots host) ,root)))))
 
 (defun gemini-companion-host-connection-when-ready (connection function)
   "Call FUNCTION once CONNECTION is ready or has failed.
@@ -452,9 +450,8 @@ OUTPUT is what ssh has printed."
                (`(,workspace . ,roots) (gemini-companion-host-connection--roots connection))
                (hash (substring (secure-hash 'sha256 (encode-coding-string relay 'utf-8)) 0 16))
                ;; What tells the configuration of this user from others' on a host.
-               (id (replace-regexp-in-string "[^A-Za-z0-9._]" "_"
-                                             (format "%s-%s" (system-name) (user-login-name))
-                                             t t))
+               (id (replace-regexp-in-string
+                    "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name)) t t))
                (emacs (secure-hash 'md5 (concat prefix gemini-companion-host-connection--session)))
                (words `(("@RELAY@" . ,relay) ("@HASH@" . ,hash) ("@ID@" . ,id) ("@EMACS@" . ,emacs)
                         ("@WORKSPACE@" . ,workspace) ("@ROOTS@" . ,roots))))

@@ -47,7 +47,7 @@
   (frame nil :documentation "The frame on which it is shown.")
   (focus nil :documentation "`keep' or `select', as in `gemini-companion-diff-focus'.")
   (selected nil :documentation "The window that was selected before.")
-  (configurations nil :documentation "Alist of the frames before, and their configurations.")
+  (layouts nil :documentation "Alist of the frames before, and their configurations.")
   (before nil :documentation "Snapshots of all windows before.")
   (beside nil :documentation "Snapshots of the user's windows once it was shown.")
   (made nil :documentation "The windows made for it, including deleted ones.")
@@ -160,7 +160,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
     (setf (gemini-companion-review-window-focus view) focus
           (gemini-companion-review-window-frame view) frame
           (gemini-companion-review-window-selected view) (selected-window)
-          (gemini-companion-review-window-configurations view)
+          (gemini-companion-review-window-layouts view)
           (mapcar (lambda (it) (cons it (current-window-configuration it))) (frame-list))
           (gemini-companion-review-window-before view)
           (mapcar #'gemini-companion-review-window--snapshot
@@ -503,7 +503,7 @@ If the user has not rearranged the frame, they get back their exact size.
 A frame or tab that was made for VIEW goes, too; TAB is the one in which it
 is, or nil if that is the current one."
   (let* ((frame (gemini-companion-review-window-frame view))
-         (known (assq frame (gemini-companion-review-window-configurations view)))
+         (known (assq frame (gemini-companion-review-window-layouts view)))
          (own (gemini-companion-review-window--own-windows view))
          (now (gemini-companion-review-window--snapshots view))
          (tabs (frame-parameter frame 'tabs)))
@@ -565,7 +565,7 @@ selected again."
                                    (mapcar #'car (gemini-companion-review-window-beside view))))))
     ;; Neither the frame nor the minibuffer is to be selected or changed by it.
     (set-window-configuration
-     (alist-get frame (gemini-companion-review-window-configurations view)) t t)
+     (alist-get frame (gemini-companion-review-window-layouts view)) t t)
     (dolist (window deleted)
       (when (and (window-live-p window) (window-parameter window 'window-side))
         (gemini-companion-review-window--delete-window window)))
