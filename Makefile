@@ -4,7 +4,7 @@ EMACS ?= emacs
 export EMACS SUITE MATCH
 
 .PHONY: help build compile doc dist test coverage mutants miri conformance soak endurance bench \
-	screenshot record demo lint fmt release-check clean distclean
+	screenshot record demo lint arrows fmt release-check clean distclean
 
 help: ## List these targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -85,6 +85,9 @@ lint: ## Check formatting, style and packaging
 release-check: ## Build the published module twice and compare; downloads 0.5 GB of tools
 	@scripts/bootstrap build
 	@scripts/release-check
+
+arrows: ## Draw in ARCHITECTURE.md which files use which
+	@$(EMACS) -Q --batch -l scripts/arrows.el -f gemini-companion-arrows-draw
 
 fmt: ## Format the Rust sources
 	cargo fmt --all

@@ -68,7 +68,7 @@ Where it cannot be written, it holds until Emacs exits."
         (error
          (unless (equal gemini-companion-answer--ignored (list bytes))
            (setq gemini-companion-answer--ignored (list bytes))
-           (gemini-companion-log-add "%s is ignored: it does not contain answers"
+           (gemini-companion-log-add "%s is ignored: it holds no answers"
                                      gemini-companion-answer--file))
          nil)))))
 

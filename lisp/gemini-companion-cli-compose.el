@@ -261,8 +261,7 @@ If COMMENTS is non-nil, REASON is the user's comments on REVIEW."
          ('sent (gemini-companion-ui-message review "%s; %s %s" ended title
                                              (if comments "has your comments" "was told why")))
          ('put (gemini-companion-ui-message
-                review "Added %2$s to the prompt of %1$s without sending: complete or send it in \
-%3$s"
+                review "In the prompt of %s is %s, not sent: complete it, or send it, in %s"
                 title what (buffer-name terminal)))
          (_ (gemini-companion-cli-compose--keep-reason review reason comments))))
      ;; After an accept the CLI goes on with its turn.

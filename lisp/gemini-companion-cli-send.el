@@ -202,7 +202,7 @@ If the question is not on screen, show it instead."
              (message "Answered %s in %s" name (buffer-name)))
             (t
              (gemini-companion-cli-send--show-question)
-             (message "The question of %s was not on screen; look at it, then answer"
+             (message "The question of %s was not on screen: check it, then answer"
                       (gemini-companion-cli-send-title)))))))
 
 (defvar-local gemini-companion-cli-send--shown nil
@@ -240,10 +240,10 @@ Leave the selected window selected."
 (defun gemini-companion-cli-send--question-fault ()
   "Return why no question of the CLI in the current buffer is answered, or nil."
   (cond
-   (gemini-companion-cli-send--queue "Emacs is still sending something else; try again shortly")
+   (gemini-companion-cli-send--queue "Something else is still being sent: try again")
    ((gemini-companion-cli-terminals-frozen))
    ((not (gemini-companion-cli-screen-question-p))
-    (format "%s asks no question now" (gemini-companion-cli-send-title)))
+    (format "%s asks nothing now" (gemini-companion-cli-send-title)))
    ((eql gemini-companion-cli-send--answered (buffer-chars-modified-tick))
     "The CLI has not shown your last answer yet; try again shortly")))
 
@@ -301,12 +301,12 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
   "Return why the CLI in the current buffer takes no prompt now, or nil.
 Keys for a prompt would answer its question, or be a command for a shell."
   (cond ((not (assq (current-buffer) (gemini-companion-cli-run-terminals)))
-         (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
+         (format "No CLI is known to run in %s, and a shell would run the text" (buffer-name)))
         ((gemini-companion-cli-terminals-frozen))
         ((gemini-companion-cli-screen-question-p)
-         (format "%s asks a question; answer it first" (gemini-companion-cli-send-title)))
+         (format "%s asks a question: answer that first" (gemini-companion-cli-send-title)))
         ((gemini-companion-cli-screen-shell-p)
-         (format "%s is in shell mode, and would run the text; leave shell mode first"
+         (format "%s is in shell mode, and would run the text: leave that first"
                  (gemini-companion-cli-send-title)))))
 
 (defun gemini-companion-cli-send--check (fault)

@@ -190,15 +190,15 @@ If it fails, or if the user quits, say so and what to do next."
       (save-window-excursion
         (package-refresh-contents)
         (unless (assq 'eat package-archive-contents)
-          (error "No readable package archive has it"))
+          (error "No package archive that could be read has it"))
         ;; It is selected before it is downloaded: do that once it is there.
         (package-install 'eat 'dont-select)
         (package-install 'eat))
     ((error quit)
      (let ((reason (gemini-companion-ui-error-text problem)))
        (gemini-companion-log-add "Eat was not installed: %s" reason)
-       (message "Using Term, because installing Eat failed: %s.  Eat is in NonGNU ELPA (see \
-`package-archives'); to try again, type M-x package-install RET eat"
+       (message "Using Term, because Eat was not installed: %s.  It is in NonGNU ELPA, see \
+`package-archives'; to try again, type M-x package-install RET eat"
                 reason)))))
 
 ;;;; Starting a program

@@ -358,7 +358,7 @@ keys that MAP leads to."
                  (format "%s (^C cancels %s)" (gemini-companion-review-file review) cancels)
                  `((?a "accept" ,(concat title " writes the text as it now reads"))
                    ,@(and (gemini-companion-review-position review)
-                          '((?! "all" "Name all changes of this turn, then accept them")))
+                          '((?! "all" "Accept all changes of this turn, which are named first")))
                    (?r "reject" "The file stays as it is")
                    (?g "go there" "Select the change")
                    (?c "send ^C" ,(concat "That cancels " cancels))

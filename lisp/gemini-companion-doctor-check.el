@@ -109,7 +109,7 @@
     (list 'fine
           (format "The native module is loaded, version %s." gemini-companion-native-version)))
    ((gemini-companion-native-loaded-version)
-    (list 'problem (format "The loaded native module has version %s, but this package needs %s."
+    (list 'problem (format "The native module that is loaded has version %s, this package needs %s."
                            (gemini-companion-native-loaded-version) gemini-companion-native-version)
           "Switch the mode off and on; restart Emacs if that tells you to."))
    (t (condition-case error
@@ -142,7 +142,7 @@
                     (gemini-companion-doctor-check--connection case)
                     (gemini-companion-doctor-check--container)))
             (when gemini-companion-context-paused
-              (list 'note "Context paused: clients see no open files, because the context is \
+              (list 'note "Clients are told that no file is open, because the context is \
 paused."
                     "Resume it: M-x gemini-companion-toggle-context."
                     (cons "resume" #'gemini-companion-toggle-context)))))))
@@ -159,7 +159,7 @@ paused."
      (mapcar (lambda (file)
                (if (file-attributes file)
                    (list 'problem
-                         (format "Something has changed %s since this Emacs wrote it." file)
+                         (format "%s is not as this Emacs wrote it: something changed it." file)
                          "Write it again, which Emacs does within a minute; then type /ide enable \
 in the CLI." button)
                  (list 'problem
@@ -220,7 +220,7 @@ environment, which M-x gemini-companion-copy-environment also copies."
 this report is for the environment of Emacs."))
      (when headless
        (list 'problem
-             (format "%s=true: the CLI runs without its user interface, and never connects."
+             (format "%s=true: the CLI then runs without its user interface, and never connects."
                      headless)
              (format "Start it with that variable unset: env -u %s %s" headless
                      (gemini-companion-cli-run-program
@@ -234,8 +234,8 @@ container."))
      (when (and proxy (not (equal direct "*"))
                 (not (member "127.0.0.1" (split-string direct "[, ]+" t))))
        (list 'note
-             (format "There is a proxy (%s), and NO_PROXY does not name 127.0.0.1: some versions \
-of the CLI and other clients look for this Emacs through the proxy." proxy)
+             (format "A proxy is set (%s), and NO_PROXY does not name 127.0.0.1: some versions \
+of the CLI and other clients ask the proxy for this Emacs." proxy)
              "Start it with NO_PROXY=127.0.0.1,localhost in its environment, or by \
 M-x gemini-companion-run, which takes care of that.")))))
 
@@ -260,7 +260,7 @@ M-x gemini-companion-run, which takes care of that.")))))
                    (gemini-companion-doctor-check-case-settings case))
     (`(,_ ,file . ,fault)
      (list 'problem
-           (format "The CLI does not start: its settings Cannot read %s (%s)." file fault)
+           (format "The CLI does not start: its settings %s cannot be read (%s)." file fault)
            "Correct that file."
            (cons "open" (lambda () (find-file-other-window file)))))
     (_ (list (gemini-companion-doctor-check--ide-mode case)
@@ -319,7 +319,7 @@ settings, tools and environment of the project."
                (gemini-companion-doctor-check-case-search case)))
     (list (mapcar #'gemini-companion-doctor-check--file files)
           (cond (chosen (gemini-companion-doctor-check--chosen case chosen))
-                (files (list 'problem (format "No usable file in %s." directory)
+                (files (list 'problem (format "No file in %s can be used." directory)
                              "See what this report says about each."
                              (gemini-companion-doctor-check--announce-button)))
                 (t (gemini-companion-doctor-check--directory case directory))))))
@@ -342,7 +342,7 @@ settings, tools and environment of the project."
       (list (if own 'problem 'note)
             (format "%s %s: clients ignore it." name fault)
             (cond ((string-search "another user" fault)
-                   (format "If you may, remove it: rm %s" (shell-quote-argument name)))
+                   (format "Remove it, if you may: rm %s" (shell-quote-argument name)))
                   (own "Announce this Emacs again."))
             (and own (gemini-companion-doctor-check--announce-button))))))
 
@@ -383,14 +383,14 @@ the same TMPDIR." temporary)
     (cond
      ((not (gemini-companion-cli-search-ide chosen))
       (list 'problem
-            (format "The CLI uses %s, which lacks \"ideInfo\", and says that it does not support \
-this editor." name)
+            (format "The CLI takes %s, which lacks \"ideInfo\": it says that this editor is not \
+supported." name)
             "Update the companion that wrote it, or delete the file if nobody needs it."
             (gemini-companion-doctor-check--delete-button name)))
      ((not (gemini-companion-cli-search-file-fits chosen))
       (gemini-companion-doctor-check--describe-mismatch case chosen))
      ((gemini-companion-doctor-check-own-p chosen)
-      (list 'fine (format "A CLI that you start here uses this Emacs's file, %s." name)))
+      (list 'fine (format "A CLI that is started here takes the file of this Emacs, %s." name)))
      (t (gemini-companion-doctor-check--describe-other case chosen)))))
 
 (defun gemini-companion-doctor-check--describe-mismatch (case chosen)
@@ -423,9 +423,9 @@ the CLI says \"Directory mismatch\"."
     (cond
      ((gemini-companion-cli-search-elsewhere-p chosen)
       (list 'problem
-            (format "The CLI takes %s, and not this Emacs (%s).  That file comes from another \
-container (PID namespace), or from before a reboot: nothing here can tell whether its Emacs is \
-alive." name reason)
+            (format "The CLI takes %s, and not this Emacs (%s).  That file was written in \
+another container (PID namespace), or before this machine was started: nothing here can tell \
+whether its Emacs is alive." name reason)
             "If that Emacs is gone, delete the file; else give each of the two a TMPDIR of its own."
             (gemini-companion-doctor-check--delete-button name)))
      ((not (gemini-companion-cli-search-file-alive chosen))
@@ -434,9 +434,9 @@ no other file." name process reason)
             "Delete that file, and restart the CLI."
             (gemini-companion-doctor-check--delete-button name)))
      ((not (gemini-companion-bridge-running-p))
-      (list 'fine (format "A CLI that you start here uses %s, of %s." name editor)))
+      (list 'fine (format "A CLI that is started here takes %s, of %s." name editor)))
      (t (list 'problem
-              (format "The CLI uses %s, of %s, and not this Emacs (%s)." name editor reason)
+              (format "The CLI takes %s, of %s, and not this Emacs (%s)." name editor reason)
               "Start it by M-x gemini-companion-run, or give its terminal the variables \
 that M-x gemini-companion-copy-environment copies."
               (cons "copy" #'gemini-companion-copy-environment))))))
@@ -461,7 +461,7 @@ that M-x gemini-companion-copy-environment copies."
                       "To let it, type M-x gemini-companion-tools-enable, and restart the CLI."
                       button)))
         ((and (pred stringp) reason)
-         (list 'note (format "The model cannot use Emacs's tools: %s." reason)))
+         (list 'note (format "The model cannot use the tools of Emacs: %s." reason)))
         (state
          (list
           (if (eq state 'stale)

@@ -127,10 +127,10 @@ Return the number of problems."
   (let* ((groups (seq-group-by #'car findings))
          (problems (length (alist-get 'problem groups)))
          (summary (pcase problems
-                    ((and 0 (guard (> pending 0))) "No problem found so far")
-                    (0 "No problem: a CLI that you start here finds Emacs")
+                    ((and 0 (guard (> pending 0))) "No problem was found so far")
+                    (0 "No problem: a CLI that is started here finds an Emacs")
                     (1 "One problem")
-                    (_ (format "%d problems; start with the first" problems)))))
+                    (_ (format "%d problems; begin with the first" problems)))))
     (insert (propertize summary 'face 'bold) (if (> pending 0) ", still looking...\n" "\n"))
     (gemini-companion-doctor--line "for %s in %s, in %s"
                                    (gemini-companion-doctor-check-title case)
@@ -356,7 +356,7 @@ Call CALLBACK with the finding, or nil."
           ;; A CLI that runs was found in some other way.
           (running (funcall callback nil))
           (t (funcall callback
-                      (list 'problem (format "Cannot find the program `%s' on PATH." name)
+                      (list 'problem (format "There is no program `%s' on PATH." name)
                             (format "Install it (%s), or set `gemini-companion-program'."
                                     (gemini-companion-agent-get agent :install))))))))
 
@@ -418,7 +418,7 @@ that may have printed something, too."
       (list 'fine (concat (format "%s has version %s" program version)
                           (if tested (format "; %s was tested with this package." tested) "."))))
      (remote
-      (list 'note (format "%s did not print its version." program)
+      (list 'note (format "It is not known which version %s has: it did not print it." program)
             (format "If it is missing, install it there: %s" install)))
      (t (list 'problem (format "%s does not print its version, but: %s" program
                                (truncate-string-to-width (string-trim output) 200 nil nil "..."))

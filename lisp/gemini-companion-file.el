@@ -358,13 +358,13 @@ PATH may be remote, if its handlers are bound."
   "Insert the file PATH at point, decoded as by `insert-file-contents'."
   (if (not (gemini-companion-file-host path))
       (if (gemini-companion-file--unreadable-p path)
-          (error "%s is too large, or not a regular file" path)
+          (error "%s is too large, or no regular file" path)
         (insert-file-contents path))
     (let ((start (point))
           ;; The name decides how to decode, too.
           (file-name-handler-alist nil))
       (insert (or (gemini-companion-file-read path)
-                  (error "The contents of %s are unknown" path)))
+                  (error "It is not known what %s contains" path)))
       (decode-coding-inserted-region start (point) path))))
 
 (defun gemini-companion-file-write (path bytes)
@@ -379,7 +379,7 @@ An existing file is replaced as by `gemini-companion-file-replace'."
   "Write BYTES to the file PATH, even a remote one, if its handlers are bound.
 For the rest see `gemini-companion-file-write'."
   (when (and (file-exists-p path) (not (file-regular-p path)))
-    (error "%s is not a regular file" path))
+    (error "%s is no regular file" path))
   (if (not bytes)
       (delete-file (file-truename path) t)
     (make-directory (file-name-directory path) t)
@@ -473,7 +473,7 @@ If that fails, FILE gets its old contents again."
       (when needed
         (condition-case nil
             (copy-file old file t)
-          (error (error "Cannot write %s; its old contents are in %s" file old))))
+          (error (error "%s could not be written; its old contents are in %s" file old))))
       (delete-directory directory t))))
 
 ;;;; When files were written

@@ -159,7 +159,7 @@ many, call GIVE-UP."
             (cl-incf slow)))
         (gemini-companion-log-run-hook 'gemini-companion-heavy-step-hook)
         (cond ((> slow 2)               ; the first one may have loaded libraries
-               (gemini-companion-log-add "%s is not fontified: %s is too slow, or fails"
+               (gemini-companion-log-add "%s is not fontified: %s takes too long, or fails"
                                          (buffer-name) major-mode)
                (funcall give-up))
               ((funcall unfinished)

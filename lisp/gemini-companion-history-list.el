@@ -321,7 +321,7 @@ The value is nil if there is no file, `unreadable' if it cannot be read, and
 CURRENT is the value of `gemini-companion-history-list--read'."
   (let ((file (gemini-companion-history-list--file entry)))
     (pcase current
-      ('unreadable (format "Cannot read %s" file))
+      ('unreadable (format "%s cannot be read" file))
       ('moved (format "%s now leads to another file" file)))))
 
 (defun gemini-companion-history-list--access (entry function)
@@ -356,7 +356,7 @@ CURRENT is the value of `gemini-companion-history-list--read'."
           ((not (equal current bytes)) nil)
           ((eq outcome 'undone)
            (format "%s is already as it was before the undo" file))
-          (t (format "%s is already as it was before the change" file)))))
+          (t (format "%s is as it was before the change already" file)))))
 
 (defun gemini-companion-history-list--ask (question)
   "Signal a `user-error' unless the user says yes to QUESTION."
@@ -367,9 +367,9 @@ CURRENT is the value of `gemini-companion-history-list--read'."
   "Return the question before the file of ENTRY gets BYTES in place of CURRENT."
   (let ((file (gemini-companion-history-list--file entry)))
     (concat (cond ((not current)
-                   (format "%s is gone.  " file))
+                   (format "%s is gone by now.  " file))
                   ((not (gemini-companion-history-list--unchanged-p entry current))
-                   (format "%s has changed since then; you would lose later changes, too.  " file)))
+                   (format "%s has changed since; later changes would be lost, too.  " file)))
             (pcase (gemini-companion-history-outcome entry)
               ('undone (format "Make the change to %s again" file))
               ('unreviewed (gemini-companion-history-list--unreviewed-question
@@ -385,7 +385,7 @@ BYTES and CURRENT are those of `gemini-companion-history-list--question'."
          (text (gemini-companion-change-decode path (or bytes "")
                                                (gemini-companion-history-after entry)))
          (change (gemini-companion-change-of path current text)))
-    (format "Only the CLI knows what %s contained before.  Undo the change, %s"
+    (format "Only the CLI says what was in %s before.  Undo the change, %s"
             file (gemini-companion-change-size change))))
 
 (defun gemini-companion-history-list--unchanged-p (entry bytes)
@@ -403,7 +403,7 @@ BYTES and CURRENT are those of `gemini-companion-history-list--question'."
 (defun gemini-companion-history-list--replace (entry current bytes)
   "Write BYTES to the file of ENTRY if it still contains CURRENT."
   (unless (equal (gemini-companion-history-list--read entry) current)
-    (user-error "%s has just been written; left as it is"
+    (user-error "%s was written just now; left as it is"
                 (gemini-companion-history-list--file entry)))
   (gemini-companion-history-list--access
    entry
@@ -431,7 +431,7 @@ Return how the buffer still differs from the file, as text for the user."
       (cond ((not buffer) "")
             ((buffer-modified-p buffer)
              (format "; unsaved edits in %s are kept" (buffer-name buffer)))
-            (t (format "; could not update the buffer %s" (buffer-name buffer)))))))
+            (t (format "; buffer %s was not updated" (buffer-name buffer)))))))
 
 (defun gemini-companion-history-list--refresh ()
   "Update the buffers that show the history, or a change of it."
@@ -457,11 +457,11 @@ Return how the buffer still differs from the file, as text for the user."
 First list them, with those that cannot be undone, and ask."
   (interactive (list (or (gemini-companion-history-list--prompt
                           (gemini-companion-review-list-at-point))
-                         (user-error "The prompt that led to this change is unknown")))
+                         (user-error "The prompt of this change is not known")))
                gemini-companion-history-list-mode)
   (let* ((plan (gemini-companion-history-list--plan
                 (or (gemini-companion-history-list--accepted prompt)
-                    (user-error "Nothing to undo: you accepted no change of this prompt"))))
+                    (user-error "Nothing to undo: no change of this prompt is accepted"))))
          (steps (seq-remove #'gemini-companion-history-list--step-fault plan))
          (faults (delq nil (mapcar #'gemini-companion-history-list--step-fault plan))))
     (unless steps
@@ -573,7 +573,7 @@ CURRENT is the value of `gemini-companion-history-list--read'."
            (user-error "%s" (gemini-companion-history-list--fault entry current)))
           ((and (stringp current)
                 (gemini-companion-file-text-p current (gemini-companion-history-after entry)))
-           (user-error "%s already has this text" file)))))
+           (user-error "%s has this text already" file)))))
 
 (provide 'gemini-companion-history-list)
 ;;; gemini-companion-history-list.el ends here

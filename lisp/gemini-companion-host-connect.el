@@ -95,7 +95,7 @@ If it names only a host, return it as it is."
 (defun gemini-companion-host-connect--parse (text)
   "Return the remote name that TEXT, which a user has entered, stands for."
   (let ((text (string-trim text)))
-    (cond ((string-empty-p text) (user-error "Enter a host"))
+    (cond ((string-empty-p text) (user-error "No host was entered"))
           ((file-remote-p text) text)
           ((string-search "/" text) (user-error "%s is not remote" text))
           (t (format "/ssh:%s:" text)))))
@@ -140,7 +140,7 @@ Ask for the user's consent if it was not given.  Return the
     (unless (bound-and-true-p gemini-companion-mode)
       (gemini-companion-mode 1))
     (unless (gemini-companion-bridge-running-p)
-      (user-error "Gemini companion is still starting; try again shortly"))
+      (user-error "Gemini companion is not on yet: try again when it is"))
     (let* ((host (gemini-companion-host-add prefix))
            (connection (or (gemini-companion-host-connection-of-host host)
                            (gemini-companion-host-connection-add

@@ -192,7 +192,7 @@ For their form see `gemini-companion-bridge-sessions'."
   (condition-case problem
       (let ((default-directory gemini-companion-agent-neutral-directory))
         (unless (executable-find gemini-companion-ssh-program)
-          (error "Cannot find the program %s" gemini-companion-ssh-program))
+          (error "There is no program %s" gemini-companion-ssh-program))
         (setf (gemini-companion-host-connection-directory connection) (make-temp-file "gc-" t))
         (gemini-companion-host-connection--run-master connection))
     (error
@@ -636,7 +636,7 @@ DETAIL, text for the user, may say more."
     (cond ((null lost) (setf (gemini-companion-host-connection-lost connection) now))
           ((and (numberp lost) (> (- now lost) gemini-companion-host-connection--notice-delay))
            (setf (gemini-companion-host-connection-lost connection) t)
-           (gemini-companion-ui-message connection "Lost the connection to %s; trying again"
+           (gemini-companion-ui-message connection "The connection to %s is lost; trying again"
                                         (gemini-companion-host-connection-name connection))))
     (setf (gemini-companion-host-connection-pause connection) (min 60 (* 2 pause))
           (gemini-companion-host-connection-retry connection)

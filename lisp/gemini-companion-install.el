@@ -200,7 +200,7 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
     (condition-case problem
         (gemini-companion-install--put-published (gemini-companion-install--fetch url)
                                                  "what was downloaded")
-      (quit (message "Stopped installing the native module of gemini-companion"))
+      (quit (message "The native module of gemini-companion is not installed: you stopped that"))
       (error (gemini-companion-install--fail "%s" (gemini-companion-ui-error-text problem))))))
 
 (defun gemini-companion-install--fetch (url)
@@ -218,7 +218,7 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
                      (url-retrieve url
                                    (lambda (status) (setq answer (list status (current-buffer))))
                                    nil nil 'inhibit-cookies)
-                   (error (gemini-companion-native-signal "cannot reach the server (%s)"
+                   (error (gemini-companion-native-signal "the server cannot be reached (%s)"
                                                           (error-message-string error))))))
     (unwind-protect
         (progn

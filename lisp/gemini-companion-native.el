@@ -102,7 +102,7 @@ build option is --with-modules)"))
       (push file tried)
       (condition-case error
           (gemini-companion-native--load-file file)
-        (error (push (format "Cannot load %s (%s)" file (error-message-string error))
+        (error (push (format "%s cannot be loaded (%s)" file (error-message-string error))
                      failures))))
     (cond ((gemini-companion-native-current-p))
           (failures

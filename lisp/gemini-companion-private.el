@@ -136,7 +136,7 @@ An error counts as a reason, so that only this file is withheld."
               ((cl-loop for name in names thereis (gemini-companion-private--named-p name))
                "named by `gemini-companion-private-files'")
               (t (gemini-companion-private--ignored-reason names host))))
-    (error (format "cannot be checked: %s" (error-message-string err)))))
+    (error (format "cannot be judged: %s" (error-message-string err)))))
 
 (defun gemini-companion-private--named-p (file)
   "Return non-nil if `gemini-companion-private-files' matches FILE."

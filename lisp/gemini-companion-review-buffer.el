@@ -224,7 +224,7 @@ on disk."
                  ((gemini-companion-review-buffer-file-p review)
                   (let ((bytes (gemini-companion-review-bytes review)))
                     (unless (stringp bytes)
-                      (error "It is too large, or no longer a file that Emacs can read"))
+                      (error "It is too large, or no longer a regular file that Emacs can read"))
                     (list "On disk" (gemini-companion-review-text-of-file review bytes))))
                  (t '("No file yet" ""))))))
 

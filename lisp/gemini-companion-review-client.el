@@ -80,7 +80,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
 Signal an error if that host has not reported what the file contains."
   (when-let* ((prefix (gemini-companion-file-host path)))
     (unless (gemini-companion-file-known-p path)
-      (error "The contents of %s are unknown" path))
+      (error "It is not known what %s contains" path))
     prefix))
 
 (gemini-companion-bridge-define-handler close-review (id call)
@@ -93,7 +93,7 @@ Signal an error if that host has not reported what the file contains."
           (t
            (gemini-companion-review-end
             review 'withdrawn (gemini-companion-review-bytes review)
-            (format "withdrawn: %s went away" (gemini-companion-review-agent-title review)))
+            (format "withdrawn, %s has gone away" (gemini-companion-review-agent-title review)))
            (gemini-companion-review-announce-ending review)))))
 
 (defun gemini-companion-review-client--close (review call)
@@ -146,7 +146,7 @@ DIRECTORY is where the client works, or nil if that is not known."
   "Accept REVIEW for its client, or ask the user to do so; answer CALL.
 DIRECTORY is where the client works, or nil if that is not known."
   (pcase gemini-companion-accept-by-client
-    ('nil (error "In this Emacs, only the user can accept changes"))
+    ('nil (error "In this Emacs only the user accepts"))
     ('ask
      (let ((file (gemini-companion-review-client--check-client review directory)))
        (gemini-companion-review-request-accept
@@ -164,7 +164,7 @@ DIRECTORY is where the client works, or nil if that is not known."
         (lambda (_id) (gemini-companion-review-client--write-file review text file directory))
         'client))
      (when (gemini-companion-review-open-p review)
-       (error "This diff has been decided in the meantime"))
+       (error "This diff was decided meanwhile"))
      (gemini-companion-review-client--answer-client review 'accepted call))))
 
 (defun gemini-companion-review-client--answer-client (review outcome call)
@@ -176,7 +176,7 @@ DIRECTORY is where the client works, or nil if that is not known."
        (gemini-companion-log-errors "reverting a buffer"
          (gemini-companion-write-revert-now path)))
       ('rejected (gemini-companion-bridge-answer call (format "Rejected: %s" path)))
-      (_ (gemini-companion-bridge-fail call "This diff has been decided in the meantime")))))
+      (_ (gemini-companion-bridge-fail call "This diff was decided meanwhile")))))
 
 (defun gemini-companion-review-client--write-file (review text file directory)
   "Write TEXT to FILE, that of REVIEW, then report that it was accepted.
@@ -206,7 +206,7 @@ the name of the file without symbolic links."
     ('unsaved (error "The user has unsaved edits of this file in Emacs"))
     ('changed (error "The file has changed since this diff was opened")))
   (when (gemini-companion-review-effect-question review)
-    (error "Only the user can accept a text that lacks most of the file"))
+    (error "Only the user accepts a text that lacks most of the file"))
   (gemini-companion-review-client--check-place review directory))
 
 (defun gemini-companion-review-client--check-place (review directory)
@@ -217,10 +217,10 @@ For DIRECTORY and the value see `gemini-companion-review-client--check-client'."
          (root (gemini-companion-review-client--root file directory)))
     (when-let* ((reason (gemini-companion-private-reason-of
                          path (gemini-companion-review-visiting review))))
-      (error "Only the user can accept a change to this file: it is %s" reason))
+      (error "Only the user accepts a change to this file: it is %s" reason))
     (when-let* ((reason (or (gemini-companion-review-client--guard-reason path root)
                             (gemini-companion-review-client--guard-reason file root))))
-      (error "Only the user can accept a change to this file: %s" reason))
+      (error "Only the user accepts a change to this file: %s" reason))
     ;; What cannot be read could not be written again if the report fails.
     (when (or (eq (gemini-companion-review-bytes review) 'unreadable)
               (not (gemini-companion-review-client--writable-p file)))
@@ -235,9 +235,9 @@ may be in any project."
                 (gemini-companion-workspace-scope-of directory))))
     (cond ((cl-loop for name in names if (string-prefix-p name file) return name))
           (names
-           (error "The client works in another project: only the user can accept this change"))
+           (error "The client works in another project: only the user accepts this change"))
           ((cdr (gemini-companion-workspace-innermost file 'only-project)))
-          (t (error "Outside of projects, only the user can accept changes")))))
+          (t (error "Outside of projects only the user accepts")))))
 
 (defun gemini-companion-review-client--guard-reason (file root)
   "Return why FILE, in the workspace ROOT, can make programs run something.

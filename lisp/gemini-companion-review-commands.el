@@ -68,7 +68,7 @@ Return nil if it cannot be shown."
       (progn
         (gemini-companion-review-show-again review 'keep)
         ;; Unlike `message', replace a pending message about REVIEW, that it still waits.
-        (gemini-companion-ui-message review "%s was not on screen; look at it, then decide"
+        (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
                                      (gemini-companion-review-file review))
         t)
     (error nil)))
@@ -228,7 +228,7 @@ Signal a `user-error' unless the user wants it."
   "Ask before an accept of REVIEW, which cannot be shown."
   (gemini-companion-review-commands-confirm
    review
-   (format "Cannot show %s (%s).  Accept it unseen, %d lines in place of %d? "
+   (format "%s cannot be shown (%s).  Accept it unseen, %d lines in place of %d? "
            (gemini-companion-ui-one-line (gemini-companion-review-path review))
            (gemini-companion-review-reason review)
            (gemini-companion-review-effect-count-lines

@@ -90,7 +90,7 @@ sends all comments on a change when you have accepted or rejected it."
   "Return the place of a comment on the lines from START to END of a proposal."
   (unless (eq (current-buffer)
               (gemini-companion-review-proposal gemini-companion-review-of-buffer))
-    (user-error "Comment on lines of the proposed text"))
+    (user-error "Comment on lines of the proposal"))
   (list (current-buffer) (line-number-at-pos start t) (line-number-at-pos end t) nil))
 
 (defun gemini-companion-review-comment--add (proposal first last quote text)

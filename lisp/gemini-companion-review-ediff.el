@@ -176,11 +176,11 @@ See `gemini-companion-review-comment-place-function'."
   "Describe the keys of the control panel in the echo area."
   (interactive nil ediff-mode)
   (message "%s" (format "\
-n p      next, previous difference   %-2s       drop the difference
+n p      next, previous difference   %-2s       take the difference back
 v V      scroll                      |        side by side, or above each other
-e        edit the text               !        compare again, after an edit
+e        edit the proposal           !        compare again, after an edit
 C-c C-c  accept                      C-c C-k  reject
-C-c C-a  accept all of the turn      C-c C-e  merge edits that are missing
+C-c C-a  accept all that wait        C-c C-e  merge edits that are missing
 C-c ;    comment on the difference   C-c C-v  another view
 q        accept, reject or decide later"
                         (if ediff-3way-job "ab" "a"))))
@@ -191,7 +191,7 @@ q        accept, reject or decide later"
   (unless (window-live-p ediff-window-B)
     (ediff-recenter 'no-rehighlight))
   (select-window ediff-window-B)
-  (message "%s" (substitute-command-keys "Edit the proposed text; \\[gemini-companion-accept] \
+  (message "%s" (substitute-command-keys "Edit the proposal; \\[gemini-companion-accept] \
 accepts it, \\[gemini-companion-review-next] goes back")))
 
 (defun gemini-companion-review-ediff--turner (view)
@@ -220,7 +220,7 @@ so ask first unless the user has selected a difference."
     (interactive "P")
     (when (or (not (gemini-companion-review-ediff--offered view))
               argument
-              (y-or-n-p "Drop the current difference? "))
+              (y-or-n-p "Change the proposal at the selected difference? "))
       (setf (gemini-companion-review-ediff--offered view) nil)
       (funcall command argument))))
 

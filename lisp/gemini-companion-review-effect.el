@@ -170,9 +170,9 @@ What was merged into it since does not count."
 (defun gemini-companion-review-effect-warning (review)
   "Return a warning about the conflict of REVIEW, or nil."
   (pcase (gemini-companion-review-conflict review)
-    ('unsaved (format "%s has unsaved edits that this text lacks"
+    ('unsaved (format "The buffer of %s has unsaved edits that this text does not contain"
                       (gemini-companion-review-file review)))
-    ('changed (format "%s has changed on disk since the client made this text"
+    ('changed (format "%s has changed on disk since this text was made"
                       (gemini-companion-review-file review)))))
 
 (defun gemini-companion-review-effect-question (review)
@@ -184,7 +184,7 @@ What was merged into it since does not count."
                   (or (gemini-companion-review-base review) ""))))
     (cond ((string-empty-p text)
            (unless (string-empty-p (gemini-companion-review-proposed review))
-             (format "%s ignores an empty text, and would write its original text.  Accept? "
+             (format "%s ignores an empty text, and would write its own proposal.  Accept? "
                      title)))
           ((gemini-companion-change-deletion-p before after)
            (format "%s would write a text of %d lines in place of %d lines.  Accept? "
@@ -230,7 +230,7 @@ Signal a `user-error' if they are edits of another text than the file has."
          (bytes (gemini-companion-file-read path))
          (before (gemini-companion-review-current-text review)))
     (unless bytes
-      (user-error "Nothing to merge: %s is gone or unreadable"
+      (user-error "Nothing to merge: %s was deleted, or cannot be read"
                   (gemini-companion-review-project-path review)))
     (gemini-companion-review-effect--merge-text
      review (gemini-companion-review-text-of-file review bytes))

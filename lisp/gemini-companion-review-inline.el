@@ -93,9 +93,9 @@ accept or reject all hunks together, but can drop some first.
   (message "%s" "\
 n p      next, previous hunk      k        drop the hunk, or the region's lines
 y        keep the hunk, go on     u        undo
-e RET    edit the text here       c        comment on the line or region
+e RET    edit the proposal here   c        comment on the line or region
 C-c C-c  accept                   C-c C-k  reject
-C-c C-a  accept all of the turn   C-c C-v  another view
+C-c C-a  accept all that wait     C-c C-v  another view
 q        accept, reject or decide later"))
 
 ;;;; Showing
@@ -370,12 +370,12 @@ lines."
   (let ((view (gemini-companion-review-inline--view-here)))
     (unless (buffer-live-p (gemini-companion-review-inline--current view))
       (gemini-companion-review-inline--revert)
-      (user-error "The file has been read again; check the change, then try again"))
+      (user-error "The file was read again: check the change, then try again"))
     (unless (and (eql (gemini-companion-review-inline--tick view)
                       (buffer-chars-modified-tick (gemini-companion-review-window-proposal view)))
                  (not (buffer-modified-p)))
       (gemini-companion-review-inline--update view)
-      (user-error "The change has been edited; check it, then try again"))
+      (user-error "The change was edited: check it, then try again"))
     view))
 
 ;;;; Comments
@@ -426,7 +426,7 @@ goes to the next one"))))
 (defun gemini-companion-review-inline-goto-line (line)
   "Go to LINE of the proposed text."
   (interactive (list (if current-prefix-arg (prefix-numeric-value current-prefix-arg)
-                       (read-number "Go to line of the proposed text: ")))
+                       (read-number "Go to line of the proposal: ")))
                gemini-companion-review-inline-mode)
   (push-mark)
   (widen)
@@ -571,7 +571,7 @@ or \\[save-buffer] goes back."
     (goto-char (gemini-companion-ui-line-start line))
     (move-to-column column)
     (recenter row)
-    (message "%s" (substitute-command-keys "Edit the proposed text; \
+    (message "%s" (substitute-command-keys "Edit the proposal; \
 \\<gemini-companion-review-inline-edit-mode-map>\
 \\[gemini-companion-review-inline-return] goes back"))))
 

@@ -319,12 +319,10 @@ If it is in none, return it relative to the home directory."
   (let* ((file-name-handler-alist nil)
          (non-essential t)
          (home (abbreviate-file-name path))
-         (project (gemini-companion-log-errors "project"
-                    (project-current nil (file-name-directory path))))
-         (name (and project
-                    (file-relative-name path (file-name-directory
-                                              (directory-file-name
-                                               (expand-file-name (project-root project))))))))
+         (root (gemini-companion-log-errors "project"
+                 (when-let* ((project (project-current nil (file-name-directory path))))
+                   (directory-file-name (expand-file-name (project-root project))))))
+         (name (and root (file-relative-name path (file-name-directory root)))))
     (if (and name (not (string-prefix-p "../" name)) (< (length name) (length home)))
         name
       home)))

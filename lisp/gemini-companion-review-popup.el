@@ -38,7 +38,7 @@ much of the frame as possible.  If `announce', show only a message that a
 change waits."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Stays where it is" keep)
-                 (const :tag "Goes to the change" select)
+                 (const :tag "Goes to the review" select)
                  (const :tag "Only announce the change" announce))
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -211,7 +211,7 @@ could not type meanwhile if it was done all at once."
         ;; Also after a quit, which was perhaps meant for something else.
         (gemini-companion-review-popup--announce review))
     (error
-     (message "Cannot show the change to %s: %s.  Decide it in %s, or in M-x \
+     (message "The change to %s cannot be shown: %s.  Decide it in %s, or in M-x \
 gemini-companion-review-list"
               (gemini-companion-review-file review) (gemini-companion-ui-error-text error)
               (gemini-companion-review-agent-title review))))
@@ -344,7 +344,7 @@ The mode line shows it, and the echo area if that is empty."
                      (active-minibuffer-window)
                      (bound-and-true-p isearch-mode)
                      (not (gemini-companion-ui-user-frame-p)))
-           (message "A change to %s will appear when you pause"
+           (message "A change to %s will be shown when you pause"
                     (gemini-companion-review-file review))))))
 
 (defun gemini-companion-review-popup--release ()

@@ -314,7 +314,7 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
       (not (gemini-companion-ui-user-frame-p))
       (let ((count (gemini-companion-review-count)))
         (yes-or-no-p (format "%s for your decision.  Reject %s and exit? "
-                             (if (= count 1) "A change waits"
+                             (if (= count 1) "A proposed change waits"
                                (format "%d changes wait" count))
                              (if (= count 1) "it" "them"))))))
 
@@ -356,7 +356,7 @@ REVIEW cannot be shown, record why, and signal the error."
     (condition-case error
         (let ((hide (funcall (gemini-companion-review-view review) review focus)))
           (unless (functionp hide)
-            (error "`gemini-companion-diff-function' did not return a function"))
+            (error "`gemini-companion-diff-function' has not returned a function"))
           (setf (gemini-companion-review-hide-function review) hide
                 (gemini-companion-review-seen review) t)
           (gemini-companion-review--enter review 'shown)
@@ -454,7 +454,7 @@ so before."
   "Return what else OUTCOME of REVIEW means in its turn, to be added to a message."
   (let ((rest (length (nth 2 (gemini-companion-review-turn review)))))
     (if (or (zerop rest) (not (eq outcome 'rejected))) ""
-      (format "; %s cancels %d more behind it"
+      (format "; %s cancels %d more that waits behind it"
               (gemini-companion-review-agent-title review) rest))))
 
 (defun gemini-companion-review-reject (review)

@@ -55,8 +55,8 @@ even if you have answered before.  For another machine, you are asked by
         (done nil)
         (failed nil))
     (dolist (agent (or (gemini-companion-setup--agents)
-                       (user-error "Type /ide enable in the CLI: Emacs does not know where its \
-settings are")))
+                       (user-error "Type /ide enable in the CLI: it is not known where the \
+programs that are served have their settings")))
       (condition-case problem
           (push (gemini-companion-setup--offer agent) done)
         (gemini-companion-setup-unusable
@@ -110,12 +110,12 @@ as in `gemini-companion-setup-do'."
   (let* ((file (abbreviate-file-name (gemini-companion-setup--file agent)))
          (question (format "Let %s connect by itself? (%s %s) "
                            (gemini-companion-agent-get agent :title)
-                           (if value "turns on ide.enabled in" "adds ide.enabled to")
+                           (if value "switches on ide.enabled in" "adds ide.enabled to")
                            file)))
     (cond ((y-or-n-p question)
            (gemini-companion-setup-do agent process-environment starting))
           (t (gemini-companion-answer-set (gemini-companion-setup--question agent) 'never)
-             (format "Left %s alone; M-x gemini-companion-setup asks again" file)))))
+             (format "%s is left as it is; M-x gemini-companion-setup asks again" file)))))
 
 (defun gemini-companion-setup-do (agent environment &optional starting)
   "Let AGENT, started with ENVIRONMENT, connect by itself.
@@ -183,7 +183,7 @@ Return the outcome, as text for the user, or nil."
 (defun gemini-companion-setup--refuse (format &rest arguments)
   "Signal that the file is left alone, because of FORMAT with ARGUMENTS."
   (signal 'gemini-companion-setup-unusable
-          (list (format "Left %s alone: %s"
+          (list (format "%s is left alone: %s"
                         (abbreviate-file-name gemini-companion-setup--settings-file)
                         (apply #'format format arguments)))))
 

@@ -153,7 +153,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
        (gemini-companion-status--session session) (aref session 0)
        (cons "disconnect" (lambda ()
                             (unless (gemini-companion-bridge-disconnect (aref session 0))
-                              (user-error "This session has ended in the meantime"))))))))
+                              (user-error "This session has ended meanwhile"))))))))
 
 (defun gemini-companion-status--row (text subject &rest buttons)
   "Insert a line of TEXT about SUBJECT, with BUTTONS, each (LABEL . FUNCTION)."
@@ -199,7 +199,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
             (pcase stream
               ('lost ", its connection is lost")
               ('never ", not listening yet"))
-            (and own-front "; you decide its changes in its own front end")
+            (and own-front "; reviews are in its own front")
             (unless (zerop reviews) (format ", waiting for %d of your decisions" reviews))
             (unless (zerop undelivered) (format ", %d decisions not delivered" undelivered)))))
 
@@ -207,7 +207,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
   "Insert the open reviews, and how many were decided."
   (let ((reviews (gemini-companion-review-all-open)))
     (gemini-companion-status--heading
-     (format "Changes that wait: %d; decided: %d" (length reviews)
+     (format "Changes that wait for you: %d; decided: %d" (length reviews)
              (length (gemini-companion-history-all)))
      (cons "list" #'gemini-companion-review-list)
      (cons "history" #'gemini-companion-history-list))
@@ -221,7 +221,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
 (defun gemini-companion-status--show (review)
   "Show REVIEW, unless it was decided meanwhile."
   (unless (memq review (gemini-companion-review-all-open))
-    (user-error "This change has been decided in the meantime"))
+    (user-error "This change was decided meanwhile"))
   (unless (gemini-companion-review-shown-p review)
     (gemini-companion-review-show review 'select)))
 
@@ -312,7 +312,7 @@ When it appears on screen, this is called as well."
    (substitute-command-keys
     (format "\\<gemini-companion-context-view-mode-map>%s  \
 (\\[gemini-companion-toggle-context] %s)\n"
-            (if gemini-companion-context-paused "Context paused: clients see no open files: paused"
+            (if gemini-companion-context-paused "Clients are told that no file is open: paused"
               "What clients are told")
             (if gemini-companion-context-paused "resumes" "pauses it")))
    ;; They are loaded when a client wants them.

@@ -458,7 +458,7 @@ LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
 
 (defun gemini-companion-tool-diagnostics--text (call found)
   "Return the answer to CALL for FOUND, a list of (BUFFER DIAGNOSTICS FRESH)."
-  (unless found (user-error "The buffer has been killed in the meantime"))
+  (unless found (user-error "The buffer was killed meanwhile"))
   (let ((lines nil) (notes nil))
     (pcase-dolist (`(,buffer ,diagnostics ,fresh) found)
       (let ((name (gemini-companion-tool-file-name call (buffer-file-name buffer))))

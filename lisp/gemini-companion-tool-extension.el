@@ -166,8 +166,8 @@ else has written it."
                 (and (not (file-symlink-p directory))
                      (not (file-symlink-p hooks))
                      (gemini-companion-tool-extension--mark manifest)))
-      (format "This package did not write %s, and leaves it alone: rename it to enable Emacs's \
-tools" (abbreviate-file-name (expand-file-name directory))))))
+      (format "%s is left alone, since it was not written by this package: rename it to enable \
+the tools of Emacs" (abbreviate-file-name (expand-file-name directory))))))
 
 (defun gemini-companion-tool-extension--vacant-p (directory)
   "Return non-nil if there is nothing called DIRECTORY, or it is empty."
@@ -264,10 +264,10 @@ takes notice when it is started again.
 `gemini-companion-tools-disable' removes them."
   (interactive)
   (unless (gemini-companion-native-load)
-    (user-error "First turn the companion on with M-x gemini-companion-mode: its native module \
-is missing"))
+    (user-error "Switch the companion on first: M-x gemini-companion-mode: its native module is \
+missing"))
   (let* ((agents (or (gemini-companion-tool-extension--agents)
-                     (user-error "No program in `gemini-companion-agents' can use Emacs's tools")))
+                     (user-error "No program is served that could use the tools of Emacs")))
          (absent (gemini-companion-tool-extension--absent agents)))
     (if (or (null absent) (gemini-companion-tool-extension--ask absent))
         (gemini-companion-tool-extension--report
@@ -299,8 +299,8 @@ Keep files that you added, and their directories."
 (defun gemini-companion-tool-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
   (let ((question
-         (format "Let the model use Emacs in %s?  The CLI will not ask before tools that only \
-read, or before showing you a file, which runs your hooks as C-x C-f does.  (Writes %s) "
+         (format "Let the model use Emacs in %s?  Tools that only read need no confirmation, nor \
+does showing you a file, which is visited as you do, with all that this starts.  (Writes %s) "
                  (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
                             agents " and ")
                  (string-join (mapcan #'gemini-companion-tool-extension--places agents) " and "))))
@@ -333,7 +333,7 @@ Return the outcome, as a list of a text for the user and whether it failed."
     (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent
                                                                                 process-environment)
       (when (gemini-companion-tool-extension--foreign-policy-p policy)
-        (format ", which may ask you first: this package did not write %s, and leaves it alone"
+        (format ", which may ask you first: %s was not written by this package, and is left alone"
                 (abbreviate-file-name (expand-file-name policy)))))))
 
 (defun gemini-companion-tool-extension--disable (agent)

@@ -102,7 +102,7 @@ of more parameters."
   "Request METHOD by Eglot; call DONE with the result or FAIL with a reason.
 For CAPABILITY and EXTRA see `gemini-companion-tool-symbols--request'."
   (unless (or (not (fboundp 'eglot-server-capable)) (eglot-server-capable capability))
-    (user-error "This buffer's language server cannot do that: use grep_search"))
+    (user-error "The language server of this buffer does not offer that: use grep_search"))
   ;; A deferred request would replace one of another call.
   (gemini-companion-tool-diagnostics-flush)
   (jsonrpc-async-request
@@ -127,7 +127,7 @@ For CAPABILITY and EXTRA see `gemini-companion-tool-symbols--request'."
   "Request METHOD by lsp-mode; call DONE with the result or FAIL with a reason.
 For EXTRA see `gemini-companion-tool-symbols--request'."
   (unless (lsp-feature? method)
-    (user-error "This buffer's language server cannot do that: use grep_search"))
+    (user-error "The language server of this buffer does not offer that: use grep_search"))
   (lsp-request-async
    method (append (lsp--text-document-position-params) extra) done
    :mode 'detached

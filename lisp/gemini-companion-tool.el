@@ -245,7 +245,7 @@ Return nil if nobody waits for it any more."
     (let* ((withheld (gemini-companion-tool-call-withheld call))
            (some (> withheld 0))
            (text (concat (gemini-companion-tool--cut text)
-                         (and some (format "\n(%d more in withheld files)" withheld)))))
+                         (and some (format "\n(%d more in files that are withheld)" withheld)))))
       (gemini-companion-bridge-answer (gemini-companion-tool-call-id call) text)
       (gemini-companion-tool--end
        call (concat (format "answered, %d characters" (length text))
@@ -326,7 +326,7 @@ PATH is absolute, or relative to the directory of the client.  Signal a
          ;; A name from a client must not make Emacs open a connection.
          (file (let ((file-name-handler-alist nil))
                  (unless (or directory (file-name-absolute-p path))
-                   (user-error "Emacs does not know your working directory: give an absolute path"))
+                   (user-error "Where you work is not known: give an absolute path"))
                  (expand-file-name path directory))))
     (setf (gemini-companion-tool-call-subject call) file)
     (when (gemini-companion-tool--withheld-p call file)
@@ -413,7 +413,7 @@ take minutes."
                  text))
          (rest (- (length kept) gemini-companion-tool--max-characters)))
     (concat (if (> rest 0) (substring kept 0 gemini-companion-tool--max-characters) kept)
-            (cond ((> rest 0) "\n(The answer is too long and was truncated here)")
+            (cond ((> rest 0) "\n(The answer was cut here: it is too long)")
                   ((> more 0) (format "\n(%d more lines)" more))))))
 
 ;;;; Open files
@@ -484,20 +484,20 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
               (gemini-companion-tool-answer call "Shown.")
               t)
              ((> (float-time) deadline)
-              (user-error "The user is busy, so Emacs did not show it: call again later")))))))
+              (user-error "The user is busy, so it was not shown: call again later")))))))
 
 (defun gemini-companion-tool--check-file (call file)
   "Signal a `user-error' if FILE of CALL cannot be shown without a question."
   (unless (gemini-companion-tool-buffer file)
     (let* ((file-name-handler-alist nil)
            (name (gemini-companion-tool-file-name call file)))
-      (unless (file-exists-p file) (user-error "No such file: %s" name))
-      (unless (file-regular-p file) (user-error "%s is not a regular file" name))
-      (unless (file-readable-p file) (user-error "Cannot read %s" name))
+      (unless (file-exists-p file) (user-error "There is no file %s" name))
+      (unless (file-regular-p file) (user-error "%s is no regular file" name))
+      (unless (file-readable-p file) (user-error "%s cannot be read" name))
       (when (and large-file-warning-threshold
                  (> (file-attribute-size (file-attributes (file-truename file)))
                     large-file-warning-threshold))
-        (user-error "%s is too large to show without asking the user" name)))))
+        (user-error "%s is too large to be shown without asking the user" name)))))
 
 (defun gemini-companion-tool--visit (call file)
   "Return the buffer that visits FILE for CALL, if needed a new one.

@@ -461,7 +461,7 @@ For MERGED and TEXT see `gemini-companion-write-revert'."
                         (or (not text) (gemini-companion-file-written-p path text)))))
             ((buffer-modified-p)
              (gemini-companion-ui-message
-              buffer "%s changed on disk; its buffer keeps your edits" (buffer-name)))
+              buffer "%s changed on disk; your edits in its buffer are kept" (buffer-name)))
             (t (gemini-companion-ui-message
                 buffer "%s changed on disk; M-x revert-buffer shows it" (buffer-name)))))))
 

@@ -467,8 +467,8 @@ altered discovery files again."
         (gemini-companion-agent-set-environment))
     (error
      (gemini-companion--switch-off)
-     (error "Gemini companion is off, because it could not restart its server: %s.  M-x \
-gemini-companion-mode turns it on again" (gemini-companion-ui-error-text error)))))
+     (error "Gemini companion is off, since its server could not be restarted: %s.  M-x \
+gemini-companion-mode switches it on again" (gemini-companion-ui-error-text error)))))
 
 (defun gemini-companion--switch-off ()
   "Switch the mode off, since the companion cannot go on."
@@ -488,13 +488,13 @@ gemini-companion-mode turns it on again" (gemini-companion-ui-error-text error))
       (progn
         (gemini-companion--switch-off)
         (gemini-companion--warn :error "The server died twice, and the companion is off.  M-x \
-gemini-companion-log tells you more, M-x gemini-companion-mode turns it on again"))
+gemini-companion-log says more, M-x gemini-companion-mode switches it on again"))
     (setq gemini-companion--died (current-time))
     (condition-case error
         (progn
           (gemini-companion--restart-server)
           (gemini-companion--warn
-           :warning "The server died; Emacs has restarted it, and clients can connect again"))
+           :warning "The server died and was restarted; clients are served again"))
       (error (gemini-companion--warn :error "%s" (gemini-companion-ui-error-text error))))))
 
 (defun gemini-companion--stop ()

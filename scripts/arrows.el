@@ -178,5 +178,15 @@
         (let ((coding-system-for-write 'utf-8-unix))
           (write-region nil nil "ARCHITECTURE.md" nil 'quiet))))))
 
+(defun gemini-companion-arrows-missing ()
+  "Return the files of Lisp that the map in ARCHITECTURE.md does not name."
+  (with-temp-buffer
+    (insert-file-contents "ARCHITECTURE.md")
+    (seq-remove (lambda (name)
+                  (goto-char (point-min))
+                  (search-forward (format "`%s.el`" (if (equal name "(main)") "" (concat "-" name)))
+                                  nil t))
+                (mapcar #'car (gemini-companion-arrows-lisp)))))
+
 (provide 'arrows)
 ;;; arrows.el ends here

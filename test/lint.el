@@ -21,6 +21,11 @@
 (require 'subr-x)
 (require 'transient) ; how its macros are indented
 
+(declare-function gemini-companion-arrows-circle "../scripts/arrows" (uses))
+(declare-function gemini-companion-arrows-draw "../scripts/arrows" (&optional only-check))
+(declare-function gemini-companion-arrows-lisp "../scripts/arrows" ())
+(declare-function gemini-companion-arrows-missing "../scripts/arrows" ())
+(declare-function gemini-companion-arrows-rust "../scripts/arrows" ())
 (declare-function package-lint-buffer "ext:package-lint" (&optional buffer) t)
 (declare-function relint-buffer "ext:relint" (buffer) t)
 (defvar package-lint-main-file)
@@ -31,7 +36,6 @@
     (package-lint package)
     (relint package tests)
     (declare package)
-    (circle package)
     (prefix package)
     (size package)
     (obsolete package tests)
@@ -70,6 +74,8 @@ The file of it says what these are.")
           (condition-case problem
               (gemini-companion-lint--check check file)
             (error (gemini-companion-lint--note check file 0 (error-message-string problem)))))))
+    (when (or (null checks) (member "arrows" checks))
+      (gemini-companion-lint--arrows))
     (message "Emacs %s: %d findings in %d files" emacs-version gemini-companion-lint--findings
              (apply #'+ (mapcar (lambda (kind) (length (cdr kind))) files)))
     (kill-emacs (if (zerop gemini-companion-lint--findings) 0 1))))
@@ -248,39 +254,18 @@ PARENS are the positions of the parentheses around it."
                  (put name 'lisp-indent-function (cadr how)))))))
       (end-of-file nil))))
 
-(defvar gemini-companion-lint--uses (make-hash-table :test #'equal)
-  "What each file of the package uses, names of libraries.")
-
-(defun gemini-companion-lint--uses-of (library)
-  "Return the libraries of the package that LIBRARY requires, or calls when loaded."
-  (or (gethash library gemini-companion-lint--uses)
-      (puthash library (gemini-companion-lint--read-uses library) gemini-companion-lint--uses)))
-
-(defun gemini-companion-lint--read-uses (library)
-  "Read what LIBRARY uses from its file."
-  (with-temp-buffer
-    (insert-file-contents (concat library ".el"))
-    (let ((used nil))
-      (while (re-search-forward
-              "(\\(?:require '\\|declare-function\\s-+\\S-+\\s-+\"\\)\\(gemini-companion[-a-z]*\\)"
-              nil t)
-        (push (match-string 1) used))
-      (delete library (seq-uniq used)))))
-
-(defun gemini-companion-lint--circle (note)
-  "Check that the file is in no circle of files that use each other; call NOTE."
-  (let* ((library (file-name-base buffer-file-name))
-         (seen nil)
-         (paths (list (list library))))
-    (while paths
-      (let ((path (pop paths)))
-        (dolist (used (gemini-companion-lint--uses-of (car path)))
-          (cond ((equal used library)
-                 (funcall note 1 (string-join (reverse (cons used path)) " -> "))
-                 (setq paths nil))
-                ((not (member used seen))
-                 (push used seen)
-                 (push (cons used path) paths))))))))
+(defun gemini-companion-lint--arrows ()
+  "Check that no files use each other, and that ARCHITECTURE.md shows them all."
+  (load (expand-file-name "scripts/arrows.el") nil t)
+  (let ((note (lambda (text)
+                (gemini-companion-lint--note 'arrows "ARCHITECTURE.md" 0 text))))
+    (dolist (uses (list (gemini-companion-arrows-rust) (gemini-companion-arrows-lisp)))
+      (when-let* ((circle (gemini-companion-arrows-circle uses)))
+        (funcall note (concat "a circle: " (string-join circle " → ")))))
+    (unless (gemini-companion-arrows-draw 'only-check)
+      (funcall note "the arrows are out of date: run make arrows"))
+    (dolist (name (gemini-companion-arrows-missing))
+      (funcall note (format "the map lacks %s" name)))))
 
 ;; A name leads to its file: `gemini-companion-review-show' is in gemini-companion-review.el.
 ;; Commands, options, faces, modes and keymaps have the names that users would look for.

@@ -112,7 +112,7 @@ Then the server reports first that a text that is closed has no faults."
     (should (equal (gemini-companion-test-served-call
                     tools "getDiagnostics" :path "a.js")
                    "No diagnostics.
-(a.js: the language server has reported nothing since the last change, as some do if nothing is \
+(a.js: the language server has reported nothing since the last edit; some do that if nothing is \
 wrong)"))))
 
 (ert-deftest gemini-companion-language-server/symbols-are-found ()

@@ -153,7 +153,7 @@ not fetched yet."
                  (format "\\`Using Term, because Eat was not installed: \\(?:%s\\)\\. \
 .*M-x package-install RET eat\\'"
                          (if archive "Opening input file.*\\|Error retrieving.*\\|Quit"
-                           "No readable package archive has it"))
+                           "No package archive that could be read has it"))
                  (car gemini-companion-test-messages))))
       (should (eq gemini-companion-terminal 'auto))
       (should-not (gemini-companion-cli-watch-test--offer))

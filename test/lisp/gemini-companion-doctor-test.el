@@ -604,7 +604,7 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--home "settings.json" text)
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
-       (format "settings Cannot read %s (holds no JSON)"
+       (format "settings %s cannot be read (holds no JSON)"
                (gemini-companion-test-file "home/.gemini/settings.json"))
        "-> Correct that file"))
     (gemini-companion-test-file "work/.gemini/settings.json" (make-string (* 2 1024 1024) ?\s))

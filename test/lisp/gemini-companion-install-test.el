@@ -168,7 +168,7 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
     (gemini-companion-install-test--refuse "what is this?\n\n" "the server gave no answer")
     (gemini-companion-install-test--refuse
      (gemini-companion-test-http-answer "302 Found" "" "Location: /again" "Content-Length: 0")
-     "cannot be reached (http-redirect-limit")))
+     "cannot reach the server (http-redirect-limit")))
 
 (ert-deftest gemini-companion-install/a-missing-server-is-reported ()
   (gemini-companion-install-test--in #'ignore

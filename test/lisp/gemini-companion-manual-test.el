@@ -102,9 +102,9 @@ Only the core was loaded, and Customize loads the rest."
                             offered))))))
     (should (equal (sort offered #'string<)
                    '("accept" "accept-all" "answer-no" "answer-yes" "compose" "connect" "copy-environment"
-                     "disconnect" "doctor" "install-from-file"
+                     "disconnect" "doctor" "history-list" "install-from-file"
                      "install-module" "log" "menu" "mode" "reject" "restart"
-                     "review-history" "review-list" "review-merge" "review-next"
+                     "review-list" "review-merge" "review-next"
                      "review-other-view" "review-quit" "review-three-way" "run" "run-other" "send-diagnostic"
                      "send-file" "send-prompt" "send-region" "setup" "show-context" "status"
                      "terminal-show" "toggle-context" "toggle-protocol-log" "tools-disable" "tools-enable")))))

@@ -28,7 +28,7 @@ The form ANSWER is evaluated when Emacs asks for the reason."
       (fake-cli-wait-notification client "ide/diffRejected")
       (should (equal kill-ring '("use tabs")))
       (should (equal (car gemini-companion-test-messages)
-                     "a.txt: rejected.  Paste the reason into Gemini CLI: \
+                     "a.txt: rejected.  Yank the reason into Gemini CLI: \
 it is in the kill ring")))))
 
 (ert-deftest gemini-companion-reason/without-a-reason-the-change-is-just-rejected ()

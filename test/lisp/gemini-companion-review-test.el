@@ -163,7 +163,7 @@ The file has no directory."
         (cl-letf (((symbol-function 'message)
                    (lambda (&rest arguments) (setq message (apply #'format arguments)))))
           (gemini-companion-accept))
-        (should (string-match-p "decided in Gemini CLI already" message))))))
+        (should (string-match-p "already been decided in Gemini CLI" message))))))
 
 (ert-deftest gemini-companion-review/killing-a-buffer-postpones-without-loss ()
   (dolist (part '(control ediff-buffer-A ediff-buffer-B))
@@ -720,7 +720,7 @@ x
            (path (gemini-companion-test-file "b.txt" "one\ntwo\nthree\n"))
            (review (gemini-companion-test-propose client "b.txt" "x\n")))
       (should (equal (cdr (should-error (gemini-companion-review-show review 'select)))
-                     '("It is too large, or no longer a file that Emacs can read")))
+                     '("It is too large, or no longer a regular file that Emacs can read")))
       ;; Emacs could not restore it.
       (setf (gemini-companion-review-seen review) t)
       (let ((result (fake-cli-call-tool client "acceptDiff" `(:filePath ,path))))

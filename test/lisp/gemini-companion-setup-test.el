@@ -392,7 +392,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
       (gemini-companion-setup-test--before-run)
       (should (equal (car gemini-companion-test-questions)
                      "Let Gemini CLI connect by itself? \
-(turns on ide.enabled in ~/.gemini/settings.json) ")))))
+(switches on ide.enabled in ~/.gemini/settings.json) ")))))
 
 (ert-deftest gemini-companion-setup/a-run-does-not-ask-after-a-no-but-the-command-does ()
   (gemini-companion-setup-test--with 'no

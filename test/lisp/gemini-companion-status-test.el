@@ -162,7 +162,7 @@ SESSIONS are their keys, and ENDED those that were disconnected."
     ;; It ends before the buffer shows that.
     (setq sessions (list "3"))
     (should (equal (cadr (should-error (push-button) :type 'user-error))
-                   "This session has ended in the meantime"))
+                   "This session has ended meanwhile"))
     (should-not ended)
     (should (string-search "client 3" (buffer-string)))))
 

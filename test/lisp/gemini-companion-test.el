@@ -110,7 +110,7 @@
             (should-not (= (gemini-companion-bridge-port) port))
             (should (= 1 (length warnings)))
             (should (string-match-p
-                     (format "cannot listen on 127.0.0.1:%d: .*listens on port %d: free the port"
+                     (format "cannot listen on 127.0.0.1:%d: .*listens on port %d; free the port"
                              port (gemini-companion-bridge-port))
                      (car warnings)))))
       (delete-process taken))))

@@ -21,7 +21,7 @@
 (defvar trusted-content)
 
 (defconst gemini-companion-tool-diagnostics-test--late
-  "\n(a.served: not all checks have finished, this may be out of date)"
+  "\n(a.served: some checks are still running, so this may be out of date)"
   "What is said when not all checks have finished.")
 
 ;;;; Flymake
@@ -95,7 +95,7 @@ a.txt:2:5: warning: odd word")))))
   (gemini-companion-tool-diagnostics-test--with-backend reports
     (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.txt" 0)
                    "No diagnostics.
-(a.txt: not all checks have finished, this may be out of date)"))
+(a.txt: some checks are still running, so this may be out of date)"))
     (should (cdr reports))))
 
 (ert-deftest gemini-companion-tool-diagnostics/a-checker-that-fails-is-said ()
@@ -126,7 +126,7 @@ a.txt:2:5: warning: odd word")))))
       (should (cdr reports))
       (kill-buffer)
       (should (equal (gemini-companion-test-tools-wait id)
-                     '("The buffer has been killed in the meantime"))))))
+                     '("The buffer was killed meanwhile"))))))
 
 (ert-deftest gemini-companion-tool-diagnostics/a-cancelled-call-stops-waiting ()
   (gemini-companion-tool-diagnostics-test--with-backend reports
@@ -379,8 +379,8 @@ a.served:2:1: error: fake: bad line: bad one")))))
       (insert "fine\n")
       (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.served")
                      "No diagnostics.
-(a.served: the language server has reported nothing since the last change, as some do if nothing \
-is wrong)"))
+(a.served: the language server has reported nothing since the last edit; some do that if nothing is \
+wrong)"))
       ;; One that names versions is known to publish for each.
       (gemini-companion-tool-diagnostics-test--publish-none server :version 0)
       (should (string-suffix-p gemini-companion-tool-diagnostics-test--late

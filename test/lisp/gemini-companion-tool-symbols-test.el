@@ -111,7 +111,7 @@ gone.served:4:
   (gemini-companion-test-with-server buffer gemini-companion-tool-symbols-test--text
     (let ((eglot-ignored-server-capabilities '(:hoverProvider)))
       (should (equal (gemini-companion-test-call-tool "describeSymbol" "a.served" 2 "one")
-                     '("This buffer's language server cannot do that: use grep_search"))))))
+                     '("The language server of this buffer does not offer that: use grep_search"))))))
 
 (ert-deftest gemini-companion-tool-symbols/a-buffer-may-be-killed-meanwhile ()
   (gemini-companion-test-with-server buffer gemini-companion-tool-symbols-test--text

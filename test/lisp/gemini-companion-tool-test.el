@@ -155,7 +155,7 @@
       (setq text (make-string 30001 ?x))
       (should (equal (gemini-companion-test-call-tool "mine" "a")
                      (concat (make-string 30000 ?x)
-                             "\n(The answer is too long and was truncated here)")))
+                             "\n(The answer was cut here: it is too long)")))
       (setq text (concat "a" (make-string 1000000 ?\n) "b\n\n"))
       (should (string-suffix-p "\n(999901 more lines)"
                                (gemini-companion-test-call-tool "mine" "a"))))))
@@ -310,7 +310,7 @@ It is in a list if the call failed."
         (gemini-companion-tool-file-name call (gemini-companion-tool-file call path)))
     (gemini-companion-test-open "a.txt" "one\n")
     (pcase-dolist (`(,path ,answer)
-                   `(("a.txt" ("Emacs does not know your working directory: give an absolute path"))
+                   `(("a.txt" ("Where you work is not known: give an absolute path"))
                      (,(gemini-companion-test-file "a.txt")
                       ,(gemini-companion-test-file "a.txt"))))
       (should (equal (gemini-companion-test-tools-wait
@@ -388,7 +388,7 @@ It is in a list if the call failed."
       (insert (make-string 20000 ?x) "\n" (make-string 20000 ?y) "\n" (make-string 40000 ?z))
       (should (string-suffix-p "x\n(call again with line 2 for the rest)"
                                (gemini-companion-test-call-tool "getUnsaved" "a.txt")))
-      (should (string-suffix-p "z\n(The answer is too long and was truncated here)"
+      (should (string-suffix-p "z\n(The answer was cut here: it is too long)"
                                (gemini-companion-test-call-tool "getUnsaved" "a.txt" 3))))
     (should (equal (gemini-companion-test-call-tool "getUnsaved" "none.txt")
                    '("none.txt is not open in Emacs; showFile opens it")))))
@@ -439,7 +439,7 @@ It is in a list if the call failed."
         (setq busy t)
         (let ((gemini-companion-tool-patience 0.1))
           (should (equal (gemini-companion-test-call-tool "showFile" "b.txt")
-                         '("The user is busy, so Emacs did not show it: call again later")))
+                         '("The user is busy, so it was not shown: call again later")))
           (should-not (get-buffer "b.txt")))))))
 
 (ert-deftest gemini-companion-tool/what-cannot-be-shown-fails ()
@@ -451,7 +451,7 @@ It is in a list if the call failed."
         (pcase-dolist (`(,path ,reason)
                        '((".env" "This file is withheld: .env")
                          ("none.txt" "There is no file none.txt")
-                         ("fifo" "fifo is not a regular file")
+                         ("fifo" "fifo is no regular file")
                          ("." "This file is withheld: .")
                          ("large.txt" "large.txt is too large to be shown without asking the user")))
           (should (equal (gemini-companion-test-call-tool "showFile" path) (list reason))))))))

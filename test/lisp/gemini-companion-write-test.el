@@ -133,7 +133,7 @@ Return the content that CLIENT receives."
     (gemini-companion-write-test--with client
       (gemini-companion-test-file "b.txt" "one\r\ntwo\r\n")
       (gemini-companion-write-test--wait-message
-       "has not written what you accepted to b\\.txt.*review-history"
+       "has not written what you accepted to b\\.txt.*history-list"
        (lambda ()
          (should (equal (gemini-companion-write-test--accept client "2\nä\n") ""))
          (when written

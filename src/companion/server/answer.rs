@@ -15,13 +15,12 @@ use hyper::{Response, StatusCode};
 
 use super::admission;
 use super::body::Reservation;
+use super::error::HttpError;
 use super::guard::Refusal;
+use super::headers::{EVENT_STREAM, JSON};
 use super::trace::Tracer;
-use crate::mcp::message::{Reply, RpcError};
+use crate::mcp::message::Reply;
 use crate::quota::Share;
-
-pub const JSON: &str = "application/json";
-pub const EVENT_STREAM: &str = "text/event-stream";
 
 /// Bytes of a large answer that hyper is given at once.
 const PIECE: usize = 64 << 10;
@@ -71,26 +70,7 @@ impl Body for Sending {
     }
 }
 
-/// An HTTP error and the JSON-RPC error in its body.
-pub struct HttpError {
-    pub status: StatusCode,
-    pub failure: RpcError,
-}
-
 impl HttpError {
-    pub fn new(status: StatusCode, reason: &str) -> HttpError {
-        HttpError { status, failure: RpcError::invalid_request(reason) }
-    }
-
-    pub fn bad_request(failure: RpcError) -> HttpError {
-        HttpError { status: StatusCode::BAD_REQUEST, failure }
-    }
-
-    /// A client that gets this starts a new session, by MCP.
-    pub fn unknown_session() -> HttpError {
-        HttpError::new(StatusCode::NOT_FOUND, "this session has ended: initialize a new one")
-    }
-
     pub fn into_answer(self) -> HttpAnswer {
         json(self.status, &Reply::failure(self.failure))
     }

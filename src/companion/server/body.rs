@@ -8,7 +8,7 @@ use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::HttpError;
+use super::error::HttpError;
 use crate::allowance::Allowance;
 use crate::limits::Limits;
 use crate::quota::{Quota, Share};

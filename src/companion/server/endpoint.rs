@@ -14,14 +14,15 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::answer::{
-    EVENT_STREAM, HttpAnswer, HttpError, JSON, Sending, Uses, accepted, closing, empty,
-    event_stream, json, large_json, method_not_allowed, refuse,
+    HttpAnswer, Sending, Uses, accepted, closing, empty, event_stream, json, large_json,
+    method_not_allowed, refuse,
 };
 use super::body::{BodyReader, Reservation};
+use super::error::HttpError;
 use super::guard::{Guard, Refusal};
 use super::headers::{
-    LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, has_own_front, named_revision,
-    names_no_session, session_id, session_key,
+    EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, has_own_front,
+    named_revision, names_no_session, session_id, session_key,
 };
 use super::peer::{Peer, place_of, process_of};
 use super::sse::{EventStream, PendingReply};

@@ -4,9 +4,12 @@ use hyper::StatusCode;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
 use percent_encoding::percent_decode;
 
-use super::answer::{HttpError, JSON};
+use super::error::HttpError;
 use crate::mcp::Revision;
 use crate::mcp::sessions::key_of;
+
+pub const JSON: &str = "application/json";
+pub const EVENT_STREAM: &str = "text/event-stream";
 
 pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

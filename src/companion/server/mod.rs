@@ -7,6 +7,7 @@ mod answer;
 mod body;
 mod connection;
 mod endpoint;
+mod error;
 mod guard;
 mod headers;
 mod peer;
