@@ -171,13 +171,13 @@ that line in the proposal, and the text of removed lines or nil."
     (gemini-companion-review-comment--add (gemini-companion-review-proposal review)
                                           first last quote text)))
 
-(add-hook 'gemini-companion-review-end-functions #'gemini-companion-review-comment--send)
-
-(defun gemini-companion-review-comment--send (review outcome)
+;;;###autoload
+(defun gemini-companion-review-comment-send (review outcome)
   "Have the comments on REVIEW sent, which has ended with OUTCOME."
   (when-let* ((prompt (gemini-companion-review-comment--prompt review)))
     (gemini-companion-log-run-hook 'gemini-companion-review-comment-send-functions
                                    review outcome prompt)))
+;;;###autoload (add-hook 'gemini-companion-review-end-functions #'gemini-companion-review-comment-send)
 
 (defun gemini-companion-review-comment--prompt (review)
   "Return the comments on REVIEW as a prompt, or nil if there are none.

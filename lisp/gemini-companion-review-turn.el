@@ -91,9 +91,8 @@ something, show it instead."
   (pcase (car gemini-companion-review-turn--accepted)
     (`(,review ,_ ,time . ,_) (cons review time))))
 
-(add-hook 'gemini-companion-review-end-functions #'gemini-companion-review-turn--remember)
-
-(defun gemini-companion-review-turn--remember (review outcome)
+;;;###autoload
+(defun gemini-companion-review-turn-remember (review outcome)
   "If the OUTCOME of REVIEW is that it was accepted, remember that.
 If Emacs has written the file, that is not needed."
   (when (and (eq outcome 'accepted) (not (gemini-companion-review-request review)))
@@ -101,6 +100,7 @@ If Emacs has written the file, that is not needed."
           (cons (list review (gemini-companion-review-current-text review) (float-time) nil)
                 (seq-filter (pcase-lambda (`(,_ ,_ ,time . ,_)) (< (- (float-time) time) 60))
                             gemini-companion-review-turn--accepted)))))
+;;;###autoload (add-hook 'gemini-companion-review-end-functions #'gemini-companion-review-turn-remember)
 
 (defun gemini-companion-review-turn--accept-again (review)
   "Accept REVIEW if the user has just accepted the same, which was not written.

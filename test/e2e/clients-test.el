@@ -162,10 +162,10 @@ In each a client receives the outcomes of its own reviews, once."
                                         name view)) ()
             :tags '(e2e)
             (gemini-companion-clients-test--run-all
-             ',(intern (format "gemini-companion-%s-show" view))
+             ',(intern (format "gemini-companion-review-%s-show" view))
              ,@(mapcar #'macroexp-quote scenarios)))))))
 
-(gemini-companion-clients-test--define ediff diff)
+(gemini-companion-clients-test--define ediff inline)
 
 (ert-deftest gemini-companion-clients/reviews-end-with-their-client ()
   "All reviews of a client that disconnects end, shown or not."

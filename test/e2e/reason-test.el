@@ -89,7 +89,7 @@ SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
   (gemini-companion-reason-test--with-change (emacs cli #'gemini-companion-test-cli-start)
     (gemini-companion-reason-test--reject emacs "use tabs")
     (gemini-companion-test-wait-screen
-     emacs "a\\.txt: rejected\\.  Paste the reason into Gemini CLI: it is in the kill ring")
+     emacs "a\\.txt: rejected\\.  Yank the reason into Gemini CLI: it is in the kill ring")
     (should (equal (gemini-companion-test-eval emacs '(current-kill 0)) "use tabs"))
     (gemini-companion-test-cli-wait-screen cli "Request cancelled")
     (should (= 1 (length (gemini-companion-test-cli-requests cli))))))
