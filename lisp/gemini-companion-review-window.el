@@ -56,7 +56,7 @@
 of the window, the buffer, the place of its start and that of point, and the
 number of columns by which it was scrolled; or nil."))
 
-(defconst gemini-companion-review-window--hooks
+(defconst gemini-companion-review-window--watched
   '((window-selection-change-functions . gemini-companion-review-window--note-selection)
     (delete-frame-functions . gemini-companion-review-window--note-deleted-frame)
     (tab-bar-tab-pre-close-functions . gemini-companion-review-window--note-closed-tab))
@@ -147,7 +147,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
     (setf (gemini-companion-review-front review) nil
           (gemini-companion-review-intact-function review) nil))
   (setq gemini-companion-review-window--current nil)
-  (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--hooks)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--watched)
     (remove-hook hook function))
   (gemini-companion-review-window-leave view))
 
@@ -175,7 +175,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
         (add-hook 'kill-buffer-hook #'gemini-companion-review-window--note-killed-buffer nil t))))
-  (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--hooks)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--watched)
     (add-hook hook function)))
 
 (defun gemini-companion-review-window--note-selection (&rest _)

@@ -165,7 +165,7 @@ In each a client receives the outcomes of its own reviews, once."
              ',(intern (format "gemini-companion-review-%s-show" view))
              ,@(mapcar #'macroexp-quote scenarios)))))))
 
-(gemini-companion-clients-test--define ediff inline)
+(gemini-companion-clients-test--define ediff)
 
 (ert-deftest gemini-companion-clients/reviews-end-with-their-client ()
   "All reviews of a client that disconnects end, shown or not."
