@@ -17,7 +17,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-workspace)
@@ -279,12 +278,16 @@ not used here."
                                                        (gemini-companion-agent--environment))))
     (pcase (gemini-companion-agent-get agent :directory)
       (`(temporary ,name)
-       (seq-uniq (cons first
-                       (mapcar (lambda (temporary)
-                                 (concat (directory-file-name (expand-file-name temporary))
-                                         "/" name))
-                               gemini-companion-temporary-directories))
-                 (lambda (one other) (equal (file-truename one) (file-truename other)))))
+       (cl-loop with known = nil
+                for directory in (cons first
+                                       (mapcar (lambda (temporary)
+                                                 (concat (directory-file-name
+                                                          (expand-file-name temporary))
+                                                         "/" name))
+                                               gemini-companion-temporary-directories))
+                for real = (file-truename directory)
+                unless (member real known) collect directory
+                do (push real known)))
       (_ (and (file-directory-p (file-name-directory first))
               (list first))))))
 

@@ -18,7 +18,7 @@
 
 ;;; Code:
 
-(require 'cl-lib)
+(eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
@@ -245,11 +245,11 @@ Return nil if it is not known to."
   (let ((names (split-string file "/" t))
         (below (split-string (string-remove-prefix (file-name-as-directory root) file)
                              "/" t)))
-    (cond ((or (cl-intersection (mapcar #'downcase names) '(".git" ".hg" ".svn" ".bzr" ".jj")
-                                :test #'equal)
+    (cond ((or (cl-loop for name in names
+                        thereis (member (downcase name) '(".git" ".hg" ".svn" ".bzr" ".jj")))
                (gemini-companion-review-client--in-repository-p file))
            "it is part of a repository")
-          ((cl-some (lambda (name) (string-prefix-p "." name)) below)
+          ((cl-loop for name in below thereis (string-prefix-p "." name))
            "a name that begins with a dot often configures programs")
           ((and (member (car (last names)) gemini-companion-review-client--git-hook-names)
                 (string-search "hooks" (or (car (last names 2)) "")))

@@ -358,8 +358,8 @@ directories of the buffers used last, or the repositories around them."
          (append
           (mapcar #'gemini-companion-workspace--valid-root gemini-companion-workspace-roots)
           (cl-loop
-           for (directory . only-project)
-           in (seq-take (gemini-companion-workspace--buffer-directories) 64)
+           repeat 64
+           for (directory . only-project) in (gemini-companion-workspace--buffer-directories)
            for root = (unless (file-remote-p directory)
                         (locate-dominating-file directory
                                                 #'gemini-companion-workspace--repository-p))

@@ -38,7 +38,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
@@ -199,9 +198,9 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
 
 (defun gemini-companion--hidden-question ()
   "Return a terminal that the user does not see, and whose CLI asks something."
-  (seq-find (lambda (buffer)
-              (and (buffer-live-p buffer) (not (gemini-companion-ui-window-of buffer))))
-            gemini-companion-ui-asking))
+  (cl-loop for buffer in gemini-companion-ui-asking
+           if (and (buffer-live-p buffer) (not (gemini-companion-ui-window-of buffer)))
+           return buffer))
 
 (defun gemini-companion-state ()
   "Return what the mode line shows as text for the user."
