@@ -232,9 +232,8 @@ OWN-FRONT]: a string that identifies the session, the name of the client,
 its process id or nil, the age of the session, the state of its
 stream (`never', `open' or `lost'), the number of its open reviews, the
 number of outcomes that wait for the stream, the directory in which the
-client works, nil if that is not known, t if it is not known yet, and t if
-its user decides changes in a front of its own, such as an editor that
-speaks ACP with it."
+client works, nil if that is not known, and t if its user decides changes in
+a front of its own, such as an editor that speaks ACP with it."
   (append (gemini-companion-bridge--call #'gemini-companion--mod-sessions) nil))
 
 (defun gemini-companion-bridge-disconnect (key)
@@ -288,7 +287,7 @@ They can if REACHABLE is non-nil; those who do not return then have ended."
 For their form see `gemini-companion-bridge-sessions'."
   (cl-loop for session in (gemini-companion-bridge-sessions)
            for directory = (aref session 7)
-           if (and (stringp directory) (string-prefix-p prefix directory))
+           if (and directory (string-prefix-p prefix directory))
            collect session))
 
 (defun gemini-companion-bridge-host-programs ()

@@ -17,7 +17,7 @@
 
 (declare-function gemini-companion--mod-decode "ext:gemini-companion-module" (bytes unix) t)
 (declare-function gemini-companion--mod-diff "ext:gemini-companion-module"
-                  (before after context apart) t)
+                  (before after context) t)
 (declare-function gemini-companion--mod-merge "ext:gemini-companion-module"
                   (base ours theirs) t)
 (declare-function gemini-companion--mod-regions "ext:gemini-companion-module" (a b c most) t)
@@ -40,7 +40,7 @@ Emacs does."
 
 (defun gemini-companion-change-diff (before after)
   "Return the hunks of a unified diff from the text BEFORE to AFTER."
-  (aref (gemini-companion--mod-diff before after 3 nil) 3))
+  (aref (gemini-companion--mod-diff before after 3) 3))
 
 (defun gemini-companion-change-regions (a b &optional c)
   "Return where the texts A and B, and C unless that is nil, differ.
@@ -79,7 +79,7 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
           (t
            (let ((before (gemini-companion-change-decode path bytes text)))
              (pcase-let ((`[,added ,removed ,total ,_]
-                          (gemini-companion--mod-diff before text nil nil)))
+                          (gemini-companion--mod-diff before text nil)))
                (setf (gemini-companion-change-added change) added
                      (gemini-companion-change-removed change) removed
                      (gemini-companion-change-remarks change)

@@ -14,10 +14,10 @@
 (require 'project)
 (require 'seq)
 (require 'subr-x)
-(require 'gemini-companion-review-comment)
-(require 'gemini-companion-review)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
+(require 'gemini-companion-review)
+(require 'gemini-companion-review-comment)
 (require 'gemini-companion-ui)
 
 ;;;; Prompts

@@ -17,10 +17,10 @@
 (require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-cli-terminals)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-setup)
-(require 'gemini-companion-cli-terminals)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 

@@ -314,7 +314,7 @@ Of several members with one name the last counts."
       (setq found (and (listp (cdr found)) (assq (pop path) (reverse (cdr found))))))
     found))
 
-(defun gemini-companion-client-ide-mode (agent directory environment settings)
+(defun gemini-companion-cli-search-ide-mode (agent directory environment settings)
   "Return (VALUE . FILE) for ide.enabled, or nil if that is not set.
 This is what counts for an AGENT in DIRECTORY with ENVIRONMENT and SETTINGS."
   (gemini-companion-cli-search-setting

@@ -18,11 +18,11 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
-(require 'gemini-companion-doctor-check)
+(require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-search)
+(require 'gemini-companion-doctor-check)
 (require 'gemini-companion-host)
 (require 'gemini-companion-native)
-(require 'gemini-companion-cli-run)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 

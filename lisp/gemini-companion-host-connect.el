@@ -18,8 +18,8 @@
 (require 'tramp)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
-(require 'gemini-companion-host-connection)
 (require 'gemini-companion-host)
+(require 'gemini-companion-host-connection)
 (require 'gemini-companion-host-ssh)
 (require 'gemini-companion-ui)
 

@@ -22,8 +22,8 @@
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-host)
-(require 'gemini-companion-log)
 (require 'gemini-companion-host-ssh)
+(require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 
 ;;;; State

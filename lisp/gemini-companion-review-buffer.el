@@ -14,14 +14,14 @@
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'gemini-companion-review-comment)
-(require 'gemini-companion-review-commands)
-(require 'gemini-companion-review-turn)
 (require 'gemini-companion-file)
 (require 'gemini-companion-heavy)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
+(require 'gemini-companion-review-commands)
+(require 'gemini-companion-review-comment)
+(require 'gemini-companion-review-turn)
 (require 'gemini-companion-ui)
 
 (defvar major-mode-remap-alist) ; Emacs 29

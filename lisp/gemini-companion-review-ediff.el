@@ -16,12 +16,12 @@
 
 (require 'diff-mode)
 (require 'ediff)
-(require 'gemini-companion-review-comment)
-(require 'gemini-companion-review-commands)
-(require 'gemini-companion-review-buffer)
 (require 'gemini-companion-review)
-(require 'gemini-companion-ui)
+(require 'gemini-companion-review-buffer)
+(require 'gemini-companion-review-commands)
+(require 'gemini-companion-review-comment)
 (require 'gemini-companion-review-window)
+(require 'gemini-companion-ui)
 
 (defconst gemini-companion-review-ediff--diff-options "--text"
   "Options for diff and diff3, where Ediff itself calls them.

@@ -19,8 +19,8 @@
 (require 'diff-mode)                    ; bitmaps for the fringe
 (require 'subr-x)
 (require 'gemini-companion-heavy)
-(require 'gemini-companion-review-buffer)
 (require 'gemini-companion-review)
+(require 'gemini-companion-review-buffer)
 (require 'gemini-companion-ui)
 
 (cl-defstruct (gemini-companion-review-hunk

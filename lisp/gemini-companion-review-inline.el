@@ -17,14 +17,14 @@
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'gemini-companion-review-comment)
 (require 'gemini-companion-history)
-(require 'gemini-companion-review-hunk)
 (require 'gemini-companion-log)
-(require 'gemini-companion-review-buffer)
 (require 'gemini-companion-review)
-(require 'gemini-companion-ui)
+(require 'gemini-companion-review-buffer)
+(require 'gemini-companion-review-comment)
+(require 'gemini-companion-review-hunk)
 (require 'gemini-companion-review-window)
+(require 'gemini-companion-ui)
 
 (declare-function gemini-companion-review-ediff-show "gemini-companion-review-ediff")
 

@@ -19,11 +19,11 @@
 (require 'seq)
 (require 'subr-x)
 (require 'tabulated-list)
-(require 'gemini-companion-review-commands)
 (require 'gemini-companion-file)
 (require 'gemini-companion-log)
-(require 'gemini-companion-review-popup)
 (require 'gemini-companion-review)
+(require 'gemini-companion-review-commands)
+(require 'gemini-companion-review-popup)
 (require 'gemini-companion-ui)
 
 (declare-function gemini-companion-cli-compose-reject "gemini-companion-cli-compose")

@@ -146,11 +146,15 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
   (let ((review (car (gemini-companion-review-popup--waiting))))
     (and review (null (gemini-companion-review-popup--obstacle review)) review)))
 
+(defun gemini-companion-review-popup--manual ()
+  "Return text that says why the user has to ask for reviews, nil if not so."
+  (cond ((eq gemini-companion-diff-policy 'queue) "queued")
+        ((eq gemini-companion-diff-focus 'announce) "announced")))
+
 (defun gemini-companion-review-popup--obstacle (review)
   "Return what keeps REVIEW from being the next one to show, as text, or nil."
   (let ((shown (gemini-companion-review-shown)))
-    (cond ((eq gemini-companion-diff-policy 'queue) "queued")
-          ((eq gemini-companion-diff-focus 'announce) "announced")
+    (cond ((gemini-companion-review-popup--manual))
           ((and shown (gemini-companion-review-on-screen-p shown))
            "waiting for the one on screen")
           (shown (concat "waiting for " (gemini-companion-review-file shown)))
@@ -239,8 +243,7 @@ gemini-companion-review-list"
   "Announce REVIEW unless it is on screen, or will be shown automatically.
 If the user has hidden the review on screen, the next one waits for that."
   (unless (or (gemini-companion-review-shown-p review)
-              (and (eq gemini-companion-diff-policy 'pop-up)
-                   (not (eq gemini-companion-diff-focus 'announce))
+              (and (not (gemini-companion-review-popup--manual))
                    (let ((shown (gemini-companion-review-shown)))
                      (or (null shown)
                          (gemini-companion-review-on-screen-p shown)))))

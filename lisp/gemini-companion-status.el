@@ -21,8 +21,8 @@
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
-(require 'gemini-companion-review-popup)
 (require 'gemini-companion-review)
+(require 'gemini-companion-review-popup)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 

@@ -265,16 +265,12 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
   (let ((overlays (sort (seq-filter (lambda (overlay) (overlay-get overlay 'flymake-diagnostic))
                                     (overlays-in (point-min) (point-max)))
                         (lambda (a b) (< (overlay-start a) (overlay-start b)))))
-        (line 1)
-        (counted (point-min))
+        (line-of (gemini-companion-tool-line-counter))
         (inhibit-field-text-motion t))
     (cl-loop for overlay in overlays
              for diagnostic = (overlay-get overlay 'flymake-diagnostic)
              for start = (progn (goto-char (overlay-start overlay)) (line-beginning-position))
-             ;; To count from the first line each time would take long for many diagnostics.
-             do (setq line (+ line (count-lines counted start))
-                      counted start)
-             collect (list line
+             collect (list (funcall line-of start)
                            (1+ (- (point) start))
                            (gemini-companion-tool-diagnostics--severity
                             (flymake-diagnostic-type diagnostic))

@@ -17,11 +17,11 @@
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-agent)
-(require 'gemini-companion-tool-diagnostics)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-tool)
+(require 'gemini-companion-tool-diagnostics)
 
 (defvar-local gemini-companion-tool-edits--before nil
   "The diagnostics before the buffer took an edit, as (TIME . SNAPSHOT), or nil.")

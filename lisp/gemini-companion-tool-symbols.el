@@ -16,8 +16,8 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'gemini-companion-context)
-(require 'gemini-companion-tool-diagnostics)
 (require 'gemini-companion-tool)
+(require 'gemini-companion-tool-diagnostics)
 (require 'gemini-companion-ui)
 
 (declare-function eglot--TextDocumentPositionParams "ext:eglot" ())
@@ -256,14 +256,9 @@ Point is at the start of the buffer."
         (regexp (concat "^([^ \t\n()]\\{,40\\}def[^ \t\n()]\\{,40\\}[ \t]\\{1,40\\}['(]?"
                         (regexp-quote symbol)
                         "\\(?:[ \t\n()]\\|$\\)"))
-        (line 1)
-        (counted (point)))
+        (line-of (gemini-companion-tool-line-counter)))
     (cl-loop while (re-search-forward regexp nil t)
-             for start = (match-beginning 0)
-             ;; To count from the first line each time would take long for many definitions.
-             do (setq line (+ line (count-lines counted start))
-                      counted start)
-             collect line)))
+             collect (funcall line-of (match-beginning 0)))))
 
 (defun gemini-companion-tool-symbols--elisp-describe (name)
   "Return what is known about the symbol of Emacs Lisp with NAME."

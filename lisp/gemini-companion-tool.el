@@ -383,6 +383,17 @@ It is relative to the directory of the client if FILE is below that."
                     return (string-remove-prefix directory name))
            file)))))
 
+(defun gemini-companion-tool-line-counter ()
+  "Return a function that returns the number of the line at a position.
+Call it with increasing positions in the current buffer: to count from the
+first line each time would take long for many."
+  (let ((line 1)
+        (counted (point-min)))
+    (lambda (position)
+      (setq line (+ line (count-lines counted position))
+            counted position)
+      line)))
+
 (defun gemini-companion-tool-line (format &rest arguments)
   "Return FORMAT with ARGUMENTS as one line, truncated if long."
   (let* ((text (apply #'format format arguments))

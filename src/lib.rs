@@ -353,18 +353,16 @@ fn verdict(env: &Env, named: Result<bool>) -> Result<Value<'_>> {
 /// Return how the text AFTER differs from BEFORE, as [ADDED REMOVED TOTAL HUNKS].
 ///
 /// ADDED and REMOVED are numbers of lines, TOTAL is the number of lines of BEFORE.  HUNKS are those
-/// of a unified diff, with CONTEXT lines around each; nil if CONTEXT is nil.  If APART is non-nil,
-/// changes that are close to each other do not share a hunk.
+/// of a unified diff, with CONTEXT lines around each; nil if CONTEXT is nil.
 #[defun]
 fn diff<'e>(
     env: &'e Env,
     before: Text,
     after: Text,
     context: Option<usize>,
-    apart: Value,
 ) -> Result<Value<'e>> {
     let comparison = Comparison::new(&before.0, &after.0, diff::TIMEOUT);
-    let hunks = context.map(|lines| Text(comparison.unified(lines, apart.is_not_nil())));
+    let hunks = context.map(|lines| Text(comparison.unified(lines)));
     let [added, removed, total] =
         [comparison.added(), comparison.removed(), comparison.total()].map(|count| count as i64);
     env.vector((added, removed, total, hunks))

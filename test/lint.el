@@ -295,7 +295,7 @@ If the names of several files are its beginning, the longest one counts."
               (let body nil))
          (and `(cl-defstruct (,name . ,_) . ,_) (let body nil)))
      (let ((text (symbol-name name)))
-       (unless (or (string-match-p "--\\|-\\(?:mode\\|map\\|mode-line\\)\\'" text)
+       (unless (or (string-match-p "--\\|-map\\'" text)
                    (assq 'interactive body))
          text)))))
 

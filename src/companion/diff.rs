@@ -68,24 +68,18 @@ impl<'t> Comparison<'t> {
         self.before.len()
     }
 
-    /// The hunks of a unified diff, with up to `context` lines around each.
-    ///
-    /// Changes that are close to each other share a hunk, unless `apart`: then each has its own,
-    /// and the lines between two are divided between them.
-    pub fn unified(&self, context: usize, apart: bool) -> Vec<u8> {
-        let share = |one: &Change, next: &Change| {
-            !apart && next.before.start - one.before.end <= 2 * context
-        };
+    /// The hunks of a unified diff, with up to `context` lines around each. Changes that are close to
+    /// each other share a hunk.
+    pub fn unified(&self, context: usize) -> Vec<u8> {
+        let share =
+            |one: &Change, next: &Change| next.before.start - one.before.end <= 2 * context;
         let mut text = Vec::new();
         let mut first = 0;
         for changes in self.changes.chunk_by(share) {
             let next = first + changes.len();
-            let lead = if first == 0 { self.gap(0) } else { self.gap(first) / 2 };
-            let trail = match self.gap(next) {
-                rest if next == self.changes.len() => rest,
-                between => between.div_ceil(2),
-            };
-            self.write_hunk(&mut text, changes, lead.min(context), trail.min(context));
+            // Between two hunks there are more lines than both take.
+            let (lead, trail) = (self.gap(first).min(context), self.gap(next).min(context));
+            self.write_hunk(&mut text, changes, lead, trail);
             first = next;
         }
         text

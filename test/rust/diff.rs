@@ -13,7 +13,7 @@ use crate::hostile::{chance, ensure, pick, run_cases};
 const ENOUGH: Duration = Duration::from_secs(600);
 
 fn unified(before: &str, after: &str) -> String {
-    String::from_utf8(compare(before, after).unified(3, false)).unwrap()
+    String::from_utf8(compare(before, after).unified(3)).unwrap()
 }
 
 fn compare<'t>(before: &'t str, after: &'t str) -> Comparison<'t> {
@@ -44,21 +44,17 @@ fn diffs_have_the_format_of_the_program_diff() {
 #[test]
 fn line_endings_and_invalid_utf8_are_compared_as_bytes() {
     assert_eq!(unified("a\r\n", "a\n"), "@@ -1 +1 @@\n-a\r\n+a\n");
-    let hunks = Comparison::new(b"\xff\n", b"\xfe\n", ENOUGH).unified(3, false);
+    let hunks = Comparison::new(b"\xff\n", b"\xfe\n", ENOUGH).unified(3);
     assert_eq!(hunks, b"@@ -1 +1 @@\n-\xff\n+\xfe\n");
 }
 
 #[test]
-fn nearby_changes_share_a_hunk_unless_split() {
+fn nearby_changes_share_a_hunk() {
     let before = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
     let after = "1\ntwo\n3\n4\n5\nsix\n7\n8\n9\n";
     let both = compare(before, after);
     assert_eq!((both.added(), both.removed()), (2, 2));
     assert_eq!(unified(before, after).matches("@@ -").count(), 1);
-    assert_eq!(
-        String::from_utf8(both.unified(3, true)).unwrap(),
-        "@@ -1,4 +1,4 @@\n 1\n-2\n+two\n 3\n 4\n@@ -5,5 +5,5 @@\n 5\n-6\n+six\n 7\n 8\n 9\n"
-    );
 }
 
 #[test]
@@ -96,20 +92,18 @@ fn applying_a_diff_yields_the_other_text() {
     run_cases("diffs", 3_000, 1_000_000, |_, random, _| {
         let (before, after) = (random_text(random), random_text(random));
         let comparison = compare(&before, &after);
-        for apart in [false, true] {
-            let hunks = String::from_utf8(comparison.unified(3, apart)).unwrap();
-            let applied = apply(&before, &hunks);
-            ensure(applied == after, || {
-                format!("{before:?} to {after:?} is {applied:?} by {hunks}")
-            })?;
-            let signs = |sign| hunks.lines().filter(|line| line.starts_with(sign)).count();
-            ensure(signs('+') == comparison.added(), || {
-                format!("{} added in {hunks}", comparison.added())
-            })?;
-            ensure(signs('-') == comparison.removed(), || {
-                format!("{} removed in {hunks}", comparison.removed())
-            })?;
-        }
+        let hunks = String::from_utf8(comparison.unified(3)).unwrap();
+        let applied = apply(&before, &hunks);
+        ensure(applied == after, || {
+            format!("{before:?} to {after:?} is {applied:?} by {hunks}")
+        })?;
+        let signs = |sign| hunks.lines().filter(|line| line.starts_with(sign)).count();
+        ensure(signs('+') == comparison.added(), || {
+            format!("{} added in {hunks}", comparison.added())
+        })?;
+        ensure(signs('-') == comparison.removed(), || {
+            format!("{} removed in {hunks}", comparison.removed())
+        })?;
         Ok(())
     });
 }
@@ -186,7 +180,7 @@ fn a_diff_that_runs_out_of_time_is_correct_if_not_minimal() {
         || -> String { (0..60_000).map(|_| pick(&mut random, &["a\n", "b\n"])).collect() };
     let (before, after) = (draw(), draw());
     let comparison = Comparison::new(before.as_bytes(), after.as_bytes(), Duration::ZERO);
-    let hunks = String::from_utf8(comparison.unified(3, false)).unwrap();
+    let hunks = String::from_utf8(comparison.unified(3)).unwrap();
     assert!(apply(&before, &hunks) == after);
 }
 
