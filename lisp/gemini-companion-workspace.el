@@ -353,19 +353,22 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
 A client that starts right after the mode is switched on finds them.
 Loading the library for projects would take too long then, so these are the
 directories of the buffers used last, or the repositories around them."
-  (delete-dups
-   (delq nil
-         (append
-          (mapcar #'gemini-companion-workspace--valid-root gemini-companion-workspace-roots)
-          (cl-loop
-           repeat 64
-           for (directory . only-project) in (gemini-companion-workspace--buffer-directories)
-           for root = (unless (file-remote-p directory)
-                        (locate-dominating-file directory
-                                                #'gemini-companion-workspace--repository-p))
-           collect (or (and root (gemini-companion-workspace--guessable-root root))
-                       (unless only-project
-                         (gemini-companion-workspace--guessable-root directory))))))))
+  (let ((roots (nreverse (delq nil (mapcar #'gemini-companion-workspace--valid-root
+                                           gemini-companion-workspace-roots)))))
+    (cl-loop repeat 64
+             for (directory . only-project) in (gemini-companion-workspace--buffer-directories)
+             ;; Most are in a project that is there already.
+             unless (or (file-remote-p directory)
+                        (cl-loop with name = (expand-file-name directory)
+                                 for root in roots
+                                 thereis (string-prefix-p (file-name-as-directory root) name)))
+             do (let* ((around (locate-dominating-file
+                                directory #'gemini-companion-workspace--repository-p))
+                       (root (or (and around (gemini-companion-workspace--guessable-root around))
+                                 (unless only-project
+                                   (gemini-companion-workspace--guessable-root directory)))))
+                  (when root (push root roots))))
+    (delete-dups (nreverse roots))))
 
 (defun gemini-companion-workspace--repository-p (directory)
   "Return non-nil if DIRECTORY has files of a version control system."

@@ -164,7 +164,7 @@ Window hooks run as they do when Emacs redisplays."
     (gemini-companion-bench--ignore "judge: too costly" (string-join (make-list 3000 "*a*")) 3
                                     "judge: 20 lines")
     (gemini-companion-bench--large-buffer))
-  (mapc #'gemini-companion-bench--projects '(10 100))
+  (gemini-companion-bench--projects 10)
   (gemini-companion-bench--open-files))
 
 (gemini-companion-bench-context)
