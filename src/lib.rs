@@ -355,12 +355,7 @@ fn verdict(env: &Env, named: Result<bool>) -> Result<Value<'_>> {
 /// ADDED and REMOVED are numbers of lines, TOTAL is the number of lines of BEFORE.  HUNKS are those
 /// of a unified diff, with CONTEXT lines around each; nil if CONTEXT is nil.
 #[defun]
-fn diff<'e>(
-    env: &'e Env,
-    before: Text,
-    after: Text,
-    context: Option<usize>,
-) -> Result<Value<'e>> {
+fn diff<'e>(env: &'e Env, before: Text, after: Text, context: Option<usize>) -> Result<Value<'e>> {
     let comparison = Comparison::new(&before.0, &after.0, diff::TIMEOUT);
     let hunks = context.map(|lines| Text(comparison.unified(lines)));
     let [added, removed, total] =

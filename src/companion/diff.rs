@@ -71,8 +71,7 @@ impl<'t> Comparison<'t> {
     /// The hunks of a unified diff, with up to `context` lines around each. Changes that are close to
     /// each other share a hunk.
     pub fn unified(&self, context: usize) -> Vec<u8> {
-        let share =
-            |one: &Change, next: &Change| next.before.start - one.before.end <= 2 * context;
+        let share = |one: &Change, next: &Change| next.before.start - one.before.end <= 2 * context;
         let mut text = Vec::new();
         let mut first = 0;
         for changes in self.changes.chunk_by(share) {

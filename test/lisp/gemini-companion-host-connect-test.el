@@ -717,7 +717,7 @@ echo end\nexec cat\n")
       (cl-letf (((symbol-function 'gemini-companion-bridge-sessions)
                  (lambda ()
                    '(["1" "stdio-client" nil 5 open 0 0 "/ssh:build:/src" nil]
-                     ["2" "other" nil 5 open 0 0 nil nil] ["3" "new" nil 1 open 0 0 t t]))))
+                     ["2" "other" nil 5 open 0 0 nil nil] ["3" "new" nil 1 open 0 0 nil t]))))
         (should (string-match-p
                  "Other machines\n  build: connected for [0-9]+ s (far, process [0-9]+ there), \
 1 session, /src  \\[disconnect\\]\n" (gemini-companion-host-connect-test--status))))

@@ -94,9 +94,7 @@ fn applying_a_diff_yields_the_other_text() {
         let comparison = compare(&before, &after);
         let hunks = String::from_utf8(comparison.unified(3)).unwrap();
         let applied = apply(&before, &hunks);
-        ensure(applied == after, || {
-            format!("{before:?} to {after:?} is {applied:?} by {hunks}")
-        })?;
+        ensure(applied == after, || format!("{before:?} to {after:?} is {applied:?} by {hunks}"))?;
         let signs = |sign| hunks.lines().filter(|line| line.starts_with(sign)).count();
         ensure(signs('+') == comparison.added(), || {
             format!("{} added in {hunks}", comparison.added())
