@@ -100,7 +100,9 @@ Unlike `error-message-string', do not quote the strings of our errors."
 (defun gemini-companion-ui-idle-p (seconds)
   "Return non-nil if the user has pressed no key for SECONDS."
   (let ((idle (current-idle-time)))
-    (or (null idle) (> (float-time idle) seconds))))
+    ;; There is no idle time while a command runs, which may be one for the key just pressed, and
+    ;; none ever in batch mode.
+    (if idle (> (float-time idle) seconds) noninteractive)))
 
 (defun gemini-companion-ui-busy ()
   "Return why windows may not change now, as text, or nil if they may."
