@@ -7,9 +7,9 @@
 ;;; Commentary:
 
 ;; Answers to questions that are asked once.  They are no options: the user's init file is for what
-;; he has customized.  They are kept in a file of ours, as data that is never evaluated, one to a
-;; line, so that the user can delete one.  The file is read each time, since another Emacs may have
-;; written it.
+;; the user customizes.  A file of ours holds them as data that is never evaluated, one to a line,
+;; so that the user can delete one.  Emacs reads it each time, since another Emacs may have written
+;; it.
 ;;
 ;; A question is a symbol, or a cons of a symbol and what the question is about.
 
@@ -28,9 +28,6 @@ If nil, as in batch mode, they hold until Emacs exits.")
 (defvar gemini-companion-answer--unsaved nil
   "The answers that are not in the file, an alist as it is there.")
 
-(defvar gemini-companion-answer--ignored nil
-  "The bytes of the file that were last ignored, in a list: that is logged once.")
-
 (defun gemini-companion-answer-get (question)
   "Return the answer to QUESTION, `always' or `never', or nil if there is none."
   (cdr (assoc question (gemini-companion-answer-all))))
@@ -43,8 +40,8 @@ If nil, as in batch mode, they hold until Emacs exits.")
                       (gemini-companion-answer--read))))
 
 (defun gemini-companion-answer-set (question answer)
-  "Keep ANSWER, `always' or `never', as that to QUESTION.
-Where it cannot be written, it holds until Emacs exits."
+  "Store ANSWER, `always' or `never', to QUESTION.
+If it cannot be written, it holds until Emacs exits."
   (setf (alist-get question gemini-companion-answer--unsaved nil nil #'equal) answer)
   (when gemini-companion-answer--file
     (gemini-companion-log-errors "Your answer holds only until Emacs exits"
@@ -58,19 +55,12 @@ Where it cannot be written, it holds until Emacs exits."
 
 (defun gemini-companion-answer--read ()
   "Return the answers in the file, or nil if it is not as it should be."
-  (when (and gemini-companion-answer--file
-             (file-exists-p gemini-companion-answer--file))
-    (let ((bytes (gemini-companion-file-read gemini-companion-answer--file)))
-      (condition-case nil
-          (let ((answers (gemini-companion-answer--parse bytes)))
-            (setq gemini-companion-answer--ignored nil)
-            answers)
-        (error
-         (unless (equal gemini-companion-answer--ignored (list bytes))
-           (setq gemini-companion-answer--ignored (list bytes))
-           (gemini-companion-log-add "%s is ignored: it holds no answers"
-                                     gemini-companion-answer--file))
-         nil)))))
+  (when (and gemini-companion-answer--file (file-exists-p gemini-companion-answer--file))
+    (condition-case nil
+        (gemini-companion-answer--parse (gemini-companion-file-read gemini-companion-answer--file))
+      (error (gemini-companion-log-add "%s is ignored: it does not contain answers"
+                                       gemini-companion-answer--file)
+             nil))))
 
 (defun gemini-companion-answer--parse (bytes)
   "Return the answers in BYTES, or signal an error."

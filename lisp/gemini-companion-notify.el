@@ -6,12 +6,11 @@
 
 ;;; Commentary:
 
-;; Notifies a user who does not look at Emacs that a change awaits a decision: by one notification
-;; of the desktop, which each further change replaces, and which is closed when all are decided; or
-;; by the bell.
+;; Tells a user who does not look at Emacs that a change waits: by one notification of the desktop,
+;; which each further change replaces, and which closes when all are decided; or by the bell.
 ;;
-;; Emacs never waits for a desktop: a program that it starts shows the notification.  D-Bus in Emacs
-;; waits without limit for a bus that is stopped.
+;; A program that Emacs starts shows the notification.  D-Bus in Emacs would wait without limit for
+;; a bus that is stopped.
 
 ;;; Code:
 
@@ -47,7 +46,7 @@ it with the review, or with the buffer of the terminal."
 
 (defvar gemini-companion-notify--subjects nil
   "What the user was notified of and still waits, the newest first.
-Each is a review, or the terminal of a CLI that asks something else.")
+For the values see `gemini-companion-notify-of'.")
 
 (defvar gemini-companion-notify--shown nil
   "The notification, or nil.
@@ -59,21 +58,9 @@ It is the process that shows it until it is closed, or its id on Windows.")
 ;;;; When to notify, and how
 
 ;;;###autoload
-(defun gemini-companion-notify-review (review)
-  "Notify the user of REVIEW, which awaits a decision, unless Emacs has the focus.
-Do so once, as the option `gemini-companion-notify' says."
-  (gemini-companion-notify--subject review))
-;;;###autoload (add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-notify-review)
-
-;;;###autoload
-(defun gemini-companion-notify-question (terminal)
-  "Notify the user that the CLI in the buffer TERMINAL asks something.
-See `gemini-companion-notify-review'."
-  (gemini-companion-notify--subject terminal))
-;;;###autoload (add-hook 'gemini-companion-cli-watch-asking-functions #'gemini-companion-notify-question)
-
-(defun gemini-companion-notify--subject (subject)
-  "Notify the user of SUBJECT, unless that was done, or Emacs has the focus."
+(defun gemini-companion-notify-of (subject)
+  "Notify the user of SUBJECT, unless that was done, or Emacs has the focus.
+SUBJECT is a review, or the terminal of a CLI that asks something else."
   (when (and gemini-companion-notify
              (gemini-companion-notify--waits-p subject)
              (not (memq subject gemini-companion-notify--subjects))
@@ -85,6 +72,8 @@ See `gemini-companion-notify-review'."
       ('t (gemini-companion-notify--send))
       ('bell (gemini-companion-notify--ring))
       (function (funcall function subject)))))
+;;;###autoload (add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-notify-of)
+;;;###autoload (add-hook 'gemini-companion-cli-watch-asking-functions #'gemini-companion-notify-of)
 
 (defun gemini-companion-notify--waits-p (subject)
   "Return non-nil if SUBJECT still waits for the user."
@@ -94,16 +83,14 @@ See `gemini-companion-notify-review'."
 
 (defun gemini-companion-notify--away-p ()
   "Return non-nil if the user does not seem to look at this Emacs."
-  (let ((states (mapcar #'frame-focus-state (frame-list)))
-        (idle (current-idle-time)))
-    (cond (noninteractive nil)
-          ((memq t states) nil)
+  (let ((states (mapcar #'frame-focus-state (frame-list))))
+    (cond ((or noninteractive (memq t states)) nil)
           ((memq 'unknown states)
-           (and idle (> (float-time idle) gemini-companion-notify--away)))
+           (gemini-companion-ui-idle-p gemini-companion-notify--away))
           (t t))))
 
 (defun gemini-companion-notify--update ()
-  "Close the notification if nothing of what it tells waits any longer."
+  "Close the notification if nothing that it is about waits any longer."
   (gemini-companion-log-errors "a notification"
     (setq gemini-companion-notify--subjects
           (seq-filter #'gemini-companion-notify--waits-p gemini-companion-notify--subjects))
@@ -114,8 +101,7 @@ See `gemini-companion-notify-review'."
 
 (defun gemini-companion-notify--means ()
   "Return how to notify the user: `notify-send', `osascript', `w32' or `bell'.
-The user of a text terminal may be at another machine than the desktop
-here, but hears the bell."
+The user of a text terminal may sit at another machine, but hears the bell."
   (cond ((seq-every-p (lambda (frame)
                         (not (or (display-graphic-p frame)
                                  ;; A daemon's own.
@@ -133,30 +119,22 @@ here, but hears the bell."
 
 ;;;; What it says
 
-(defun gemini-companion-notify--title ()
-  "Return the title of the notification."
-  (let ((subject (car gemini-companion-notify--subjects))
-        (count (length gemini-companion-notify--subjects)))
-    (cond ((bufferp subject) "A CLI asks a question")
-          ((> count 1) (format "%d changes wait for your decision" count))
-          (t (gemini-companion-notify--plain
-              (format "%s proposes %s"
-                      (gemini-companion-review-agent-title subject)
-                      (if (gemini-companion-change-new
-                           (gemini-companion-review-effect-change subject))
-                          "a new file"
-                        "a change")))))))
-
-(defun gemini-companion-notify--body ()
-  "Return where the CLI asks, or the file and the size of the newest change."
-  (let ((subject (car gemini-companion-notify--subjects)))
+(defun gemini-companion-notify--text ()
+  "Return what the notification says about the newest subject, (TITLE . BODY)."
+  (pcase-let ((`(,subject . ,others) gemini-companion-notify--subjects))
     (if (bufferp subject)
-        (gemini-companion-notify--plain (buffer-name subject))
-      (let ((file (gemini-companion-notify--plain
+        (cons "A CLI asks a question" (gemini-companion-notify--plain (buffer-name subject)))
+      (let ((change (gemini-companion-review-effect-change subject))
+            (file (gemini-companion-notify--plain
                    (gemini-companion-review-project-path subject))))
-        (format "%s, %s"
-                (if (length> file 120) (concat "…" (substring file -120)) file)
-                (gemini-companion-change-size (gemini-companion-review-effect-change subject)))))))
+        (cons (if others
+                  (format "%d changes wait for your decision" (1+ (length others)))
+                (gemini-companion-notify--plain
+                 (format "%s proposes %s" (gemini-companion-review-agent-title subject)
+                         (if (gemini-companion-change-new change) "a new file" "a change"))))
+              (format "%s, %s"
+                      (if (length> file 120) (concat "…" (substring file -120)) file)
+                      (gemini-companion-change-size change)))))))
 
 (defun gemini-companion-notify--plain (text)
   "Return TEXT with a question mark for each character that is not visible.
@@ -169,19 +147,12 @@ Some are not Unicode, and some end the argument of a program."
                  (char-to-string char)))
              text ""))
 
-(defun gemini-companion-notify--escape (text)
-  "Return TEXT with the special characters of markup escaped."
-  (replace-regexp-in-string "[&<>]"
-                            (lambda (it) (pcase it ("&" "&amp;") ("<" "&lt;") (_ "&gt;")))
-                            text t t))
-
 ;;;; Showing it
 
 (defun gemini-companion-notify--send ()
   "Notify the user of what waits, in place of the last notification."
-  (let ((title (gemini-companion-notify--title))
-        (body (gemini-companion-notify--body)))
-    (gemini-companion-notify--close)
+  (gemini-companion-notify--close)
+  (pcase-let ((`(,title . ,body) (gemini-companion-notify--text)))
     (pcase (gemini-companion-notify--means)
       ('notify-send (gemini-companion-notify--notify-send title body))
       ('osascript
@@ -200,19 +171,19 @@ Some are not Unicode, and some end the argument of a program."
   "Close the notification, if there is one."
   (let ((shown gemini-companion-notify--shown))
     (setq gemini-companion-notify--shown nil)
-    (cond ((and (processp shown) (process-live-p shown))
+    (cond ((integerp shown) (w32-notification-close shown))
+          ((process-live-p shown)
            ;; notify-send closes it then.
-           (interrupt-process shown))
-          ((integerp shown) (w32-notification-close shown)))))
+           (interrupt-process shown)))))
 
 (defun gemini-companion-notify--notify-send (title body &optional old)
-  "Notify the user by TITLE and BODY, by the program notify-send.
-It ends when the notification is closed, and says if that was by a click.
+  "Notify the user with TITLE and BODY through the program notify-send.
+It ends when the notification is closed, and prints whether by a click.
 Before version 0.8, for which OLD is non-nil, it could not do that."
   (let ((process (apply #'gemini-companion-notify--start
                         `("notify-send" "--app-name=Emacs" "--icon=emacs"
                           ,@(unless old '("--action=default=Show"))
-                          "--" ,title ,(gemini-companion-notify--escape body)))))
+                          "--" ,title ,(url-insert-entities-in-string body)))))
     (setq gemini-companion-notify--shown process)
     (set-process-filter
      process
@@ -240,7 +211,7 @@ Before version 0.8, for which OLD is non-nil, it could not do that."
                   :connection-type 'pipe :coding 'utf-8-unix :sentinel #'ignore)))
 
 (defun gemini-companion-notify--visit ()
-  "Show the newest subject of which the user was notified, or any open change."
+  "Show the newest subject of the notification, or any open change."
   (gemini-companion-log-errors "a click on a notification"
     (let ((subject (car (or gemini-companion-notify--subjects (gemini-companion-review-all-open)))))
       (select-frame-set-input-focus
