@@ -52,11 +52,8 @@ this package.  The URL must use https, unless it is on this machine."
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
-(defvar gemini-companion-install--max-size (* 32 1024 1024)
-  "Size in bytes beyond which a download cannot be a module.")
-
-(defvar gemini-companion-install--patience 30
-  "Seconds without a new byte after which a download has failed.")
+(defvar gemini-companion-install--patience 300
+  "Seconds after which a download has failed.")
 
 (defconst gemini-companion-install--build-buffer "*gemini build*"
   "Name of the buffer in which cargo builds the module.")
@@ -113,7 +110,7 @@ built yourself, set `gemini-companion-module-file'."
   (interactive "fFile of the native module: ")
   (gemini-companion-install--as-command
     (gemini-companion-install--check-published)
-    (gemini-companion-install--put-published (gemini-companion-install--bytes file) file)))
+    (gemini-companion-install--put-published (gemini-companion-file-read-as-named file) file)))
 
 ;;;; Which way
 
@@ -200,7 +197,7 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
     (condition-case problem
         (gemini-companion-install--put-published (gemini-companion-install--fetch url)
                                                  "what was downloaded")
-      (quit (message "The native module of gemini-companion is not installed: you stopped that"))
+      (quit (message "Stopped installing the native module of gemini-companion"))
       (error (gemini-companion-install--fail "%s" (gemini-companion-ui-error-text problem))))))
 
 (defun gemini-companion-install--fetch (url)
@@ -218,47 +215,27 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
                      (url-retrieve url
                                    (lambda (status) (setq answer (list status (current-buffer))))
                                    nil nil 'inhibit-cookies)
-                   (error (gemini-companion-native-signal "the server cannot be reached (%s)"
+                   (error (gemini-companion-native-signal "cannot reach the server (%s)"
                                                           (error-message-string error))))))
     (unwind-protect
-        (progn
-          (gemini-companion-install--await buffer (lambda () answer))
+        (with-timeout (gemini-companion-install--patience
+                       (gemini-companion-native-signal "the download took too long"))
+          (while (not answer)
+            (accept-process-output nil 0.1))
           (with-current-buffer (setq buffer (cadr answer))
             (buffer-substring-no-properties
              (gemini-companion-install--check-answer (car answer)) (point-max))))
       (gemini-companion-install--drop buffer))))
 
-(defun gemini-companion-install--await (buffer done-p)
-  "Wait until DONE-P returns non-nil, while a download goes into BUFFER.
-Signal an error if no byte arrives for half a minute, or too many do."
-  (let ((size 0)
-        (deadline (+ (float-time) gemini-companion-install--patience)))
-    (while (not (funcall done-p))
-      (accept-process-output nil 0.1)
-      (let ((new (buffer-size (gemini-companion-install--last-buffer buffer))))
-        (cond ((> new gemini-companion-install--max-size)
-               (gemini-companion-native-signal "the file is too large to be a module"))
-              ((/= new size)
-               (setq size new
-                     deadline (+ (float-time) gemini-companion-install--patience)))
-              ((> (float-time) deadline)
-               (gemini-companion-native-signal "nothing arrived for %d seconds"
-                                               gemini-companion-install--patience)))))))
-
-(defun gemini-companion-install--last-buffer (buffer)
-  "Return the buffer of the response to the request of BUFFER.
-It is a new one after each redirection."
-  (let ((next (and (buffer-live-p buffer) (buffer-local-value 'url-redirect-buffer buffer))))
-    (if (buffer-live-p next) (gemini-companion-install--last-buffer next) buffer)))
-
 (defun gemini-companion-install--drop (buffer)
-  "Close the connection of BUFFER, that of a download, and kill BUFFER."
-  (let ((last (gemini-companion-install--last-buffer buffer)))
-    (when-let* ((connection (get-buffer-process last)))
+  "Kill BUFFER, that of a download, and those to which it was redirected."
+  (when (buffer-live-p buffer)
+    (gemini-companion-install--drop (buffer-local-value 'url-redirect-buffer buffer))
+    (when-let* ((connection (get-buffer-process buffer)))
       ;; That of url.el would connect again.
       (set-process-sentinel connection #'ignore)
       (delete-process connection))
-    (gemini-companion-ui-kill-buffer last)))
+    (gemini-companion-ui-kill-buffer buffer)))
 
 (defun gemini-companion-install--check-answer (status)
   "Return where the file begins in the current buffer, a server's response.
@@ -266,16 +243,14 @@ Signal an error if it failed, as STATUS, that of `url-retrieve', says."
   (let ((code (bound-and-true-p url-http-response-status))
         (failure (plist-get status :error))
         (length (bound-and-true-p url-http-content-length))
-        (start (save-excursion
-                 (goto-char (point-min))
-                 (re-search-forward "\n\r?\n" nil t))))
+        (start (progn (goto-char (point-min))
+                      (re-search-forward "\n\r?\n" nil t))))
     (cond ((and (numberp code) (>= code 400))
            (gemini-companion-native-signal
             "the server answered %d, %s" code
             (or (nth 2 (assq code url-http-codes)) "which is an error")))
           (failure (gemini-companion-native-signal
-                    "cannot reach the server (%s)"
-                    (string-trim (mapconcat (lambda (it) (format "%s" it)) (cdr failure) " "))))
+                    "cannot reach the server (%s)" (mapconcat #'prin1-to-string (cdr failure) " ")))
           ((not (and start (eql code 200)))
            (gemini-companion-native-signal "the server gave no answer"))
           ((and length (< (- (point-max) start) length))
@@ -339,7 +314,7 @@ in a checkout."
 MANIFEST is its Cargo.toml."
   (condition-case error
       (if (string-prefix-p "finished" status)
-          (let ((bytes (gemini-companion-install--bytes
+          (let ((bytes (gemini-companion-file-read-as-named
                         (gemini-companion-install--built-file target))))
             (delete-directory target t)
             (gemini-companion-install--put bytes))
@@ -363,13 +338,6 @@ platform."
         (gemini-companion-native-signal "cargo built no %s in %s" name target))))
 
 ;;;; Putting the module in place
-
-(defun gemini-companion-install--bytes (file)
-  "Return the contents of FILE as bytes."
-  (with-temp-buffer
-    (set-buffer-multibyte nil)
-    (insert-file-contents-literally file)
-    (buffer-string)))
 
 (defun gemini-companion-install--put-published (bytes what)
   "Install BYTES if they are the published module; error messages call them WHAT."

@@ -79,14 +79,11 @@ build option is --with-modules)"))
 
 ;;;; Loading
 
-(defun gemini-companion-native-loaded-p ()
-  "Return non-nil if a native module is loaded."
-  ;; `featurep' could be wrong: `unload-feature' removes the feature, but not the module.
-  (fboundp 'gemini-companion--mod-version))
-
 (defun gemini-companion-native-loaded-version ()
   "Return the version of the native module that is loaded, nil if none is."
-  (and (gemini-companion-native-loaded-p) (gemini-companion--mod-version)))
+  ;; `featurep' could be wrong: `unload-feature' removes the feature, but not the module.
+  (and (fboundp 'gemini-companion--mod-version)
+       (gemini-companion--mod-version)))
 
 (defun gemini-companion-native-current-p ()
   "Return non-nil if the native module of this version is loaded."
@@ -102,12 +99,12 @@ build option is --with-modules)"))
       (push file tried)
       (condition-case error
           (gemini-companion-native--load-file file)
-        (error (push (format "%s cannot be loaded (%s)" file (error-message-string error))
+        (error (push (format "cannot load %s (%s)" file (error-message-string error))
                      failures))))
     (cond ((gemini-companion-native-current-p))
           (failures
            (gemini-companion-native-signal
-            "%s%s" (mapconcat #'identity (nreverse failures) "; ")
+            "%s%s" (string-join (nreverse failures) "; ")
             (if (gemini-companion-native-named-file) ""
               ": C-u M-x gemini-companion-install-module gets another one")))
           ((gemini-companion-native-find)
@@ -188,21 +185,12 @@ PREDICATE is also called with names of files that do not exist."
   (when (file-regular-p file)
     (with-temp-buffer
       (set-buffer-multibyte nil)
-      ;; The version is near the beginning; to read the whole file takes milliseconds at each start.
-      (insert-file-contents-literally file nil 0 (* 512 1024))
-      (or (gemini-companion-native--version-here)
-          (progn
-            (insert-file-contents-literally file nil nil nil 'replace)
-            (gemini-companion-native--version-here))))))
-
-(defun gemini-companion-native--version-here ()
-  "Return the version in the bytes of a module, the current buffer, or nil."
-  (goto-char (point-min))
-  (let ((case-fold-search nil))
-    ;; Many times faster than to search for the whole regexp.
-    (and (search-forward "gemini-companion-module:version=" nil t)
-         (looking-at "\\([0-9.]+\\):end")
-         (match-string 1))))
+      (insert-file-contents-literally file)
+      (let ((case-fold-search nil))
+        ;; Many times faster than to search for the whole regexp.
+        (and (search-forward "gemini-companion-module:version=" nil t)
+             (looking-at "\\([0-9.]+\\):end")
+             (match-string 1))))))
 
 (defun gemini-companion-native-describe-missing ()
   "Return which module is missing, and what is there instead."

@@ -347,7 +347,7 @@ Otherwise each test would take a minute to build them."
      (gemini-companion-installed-test--answer emacs "d")
      (gemini-companion-test-wait-screen emacs "Contacting host")
      (gemini-companion-test-keys emacs "C-g")
-     (gemini-companion-test-wait-screen emacs "is not installed: you stopped that")
+     (gemini-companion-test-wait-screen emacs "Stopped installing the native module")
      (should-not (gemini-companion-installed-test--installed emacs))
      (should-not (gemini-companion-test-eval emacs 'gemini-companion-mode)))))
 
