@@ -8,9 +8,11 @@
 
 ;; What a CLI that starts in some directory, with some environment, would find: the same files, in
 ;; the same order, judged by the same rules (`ide-connection-utils.js', `process-utils.js' and
-;; `settings.ts' of Gemini CLI 0.61.0; its forks differ in names).  None of this asks the running
-;; companion, changes anything, or uses the network.  At the end of the file there is a request
-;; to a companion, to see whether it answers.
+;; `settings.ts' of Gemini CLI 0.61.0; its forks differ in names).  Files that only contain the id
+;; of a process in their names, as companions wrote them long ago, are not looked for.
+;;
+;; None of this asks the running companion, changes anything, or uses the network.  At the end of
+;; the file there is a request to a companion, to see whether it answers.
 ;;
 ;; Environments have the shape of `process-environment'.
 
@@ -50,22 +52,23 @@
 PROCESS is the id of the process in which, or below which, it runs."
   (let* ((place (gemini-companion-agent-directory agent environment))
          (wanted (gemini-companion-cli-search--wanted agent environment process))
-         (pattern (gemini-companion-cli-search--pattern agent))
-         (old (gemini-companion-cli-search--old-file agent place wanted directory))
+         (only (and (gemini-companion-agent-get agent :by-process) wanted))
+         (name (regexp-quote (gemini-companion-agent-get agent :file)))
+         ;; Its group, if there is one, matches the process id.
+         (pattern (concat "\\`"
+                          (string-replace "PID" "\\([0-9]+\\)"
+                                          (string-replace "PORT" "[0-9]+" name))
+                          "\\'"))
          (files (cl-loop for name in (ignore-errors (directory-files place nil pattern))
-                         collect (gemini-companion-cli-search--file (concat place "/" name)
-                                                                    pattern directory)))
-         (files (gemini-companion-cli-search--sort
-                 (if (and wanted (gemini-companion-agent-get agent :by-process))
-                     (seq-filter (lambda (file)
-                                   (eql wanted (gemini-companion-cli-search-file-process file)))
-                                 files)
-                   files)
-                 wanted)))
+                         for file = (gemini-companion-cli-search--file (concat place "/" name)
+                                                                       pattern directory)
+                         if (or (not only)
+                                (eql only (gemini-companion-cli-search-file-process file)))
+                         collect file))
+         (files (gemini-companion-cli-search--sort files wanted)))
     (gemini-companion-cli-search--make-search
-     :directory place :wanted wanted
-     :files (if old (cons old files) files)
-     :chosen (or old (gemini-companion-cli-search--choose agent files environment)))))
+     :directory place :wanted wanted :files files
+     :chosen (gemini-companion-cli-search--choose agent files environment))))
 
 (defun gemini-companion-cli-search--wanted (agent environment process)
   "Return the process id that AGENT takes for the editor's, or nil.
@@ -79,29 +82,6 @@ It has ENVIRONMENT, and runs in or below PROCESS."
   "Return the `port' or `process' WHAT that ENVIRONMENT tells AGENT, or nil."
   (when-let* ((variable (gemini-companion-agent-variable agent what)))
     (gemini-companion-agent-getenv variable environment)))
-
-(defun gemini-companion-cli-search--pattern (agent)
-  "Return a regexp for the names of AGENT's discovery files.
-Its group, if there is one, matches the process id."
-  (concat "\\`"
-          (string-replace
-           "PID" "\\([0-9]+\\)"
-           (string-replace "PORT" "[0-9]+"
-                           (regexp-quote (gemini-companion-agent-get agent :file))))
-          "\\'"))
-
-(defun gemini-companion-cli-search--old-file (agent place wanted directory)
-  "Return the file in PLACE that old companions of process WANTED write, or nil.
-An AGENT that starts in DIRECTORY prefers it to all others, whatever its
-roots are."
-  (let* ((file (gemini-companion-agent-get agent :file))
-         (name (and wanted
-                    (string-search "PID-PORT" file)
-                    (format "%s/%s" place (string-replace "PID-PORT" (number-to-string wanted)
-                                                          file)))))
-    (when (and name (file-exists-p name))
-      (let ((file (gemini-companion-cli-search--file name "\\([0-9]+\\)" directory)))
-        (unless (gemini-companion-cli-search-file-fault file) file)))))
 
 (defun gemini-companion-cli-search--sort (files wanted)
   "Sort FILES as a client does that takes process WANTED for the editor."
@@ -151,21 +131,16 @@ This is text for the user."
   "Return the discovery file NAME as a client in DIRECTORY sees it.
 The first group of the regexp PATTERN, if there is one, matches the process
 id in its name."
-  (let* ((content (gemini-companion-cli-search-read name))
-         (fault (and (stringp content) content))
+  (let* ((object (gemini-companion-cli-search-read name))
+         (fault (and (stringp object) object))
+         (content (unless fault object))
          (base (file-name-nondirectory name))
-         (process (or (and (string-match pattern base)
-                           (match-string 1 base)
-                           (string-to-number (match-string 1 base)))
-                      (and (not fault) (alist-get 'ppid content)))))
+         (id (and (string-match pattern base) (match-string 1 base)))
+         (process (if id (string-to-number id) (alist-get 'ppid content))))
     (gemini-companion-cli-search--make-file
-     :name name :process process
+     :name name :process process :fault fault :content content
      :alive (and (natnump process) (process-attributes process) t)
-     :fault fault
-     :content (and (not fault) content)
-     :fits (and (not fault)
-                (gemini-companion-cli-search--fits-p (alist-get 'workspacePath content)
-                                                     directory)))))
+     :fits (gemini-companion-cli-search--fits-p (alist-get 'workspacePath content) directory))))
 
 (defun gemini-companion-cli-search-read (name)
   "Return the JSON object in the discovery file NAME, an alist.
@@ -182,9 +157,10 @@ If clients ignore that file, return a string that says why."
 If there is none, return a string that says why."
   (or (gemini-companion-cli-search-unreadable name)
       (condition-case nil
-          (let ((content
-                 (gemini-companion-cli-search-parse (gemini-companion-cli-search-text name))))
-            (if (or (listp content) (vectorp content)) content "holds no JSON object"))
+          (with-temp-buffer
+            (insert (gemini-companion-cli-search-text name))
+            (let ((content (gemini-companion-cli-search-parse-buffer)))
+              (if (or (listp content) (vectorp content)) content "holds no JSON object")))
         ((json-error) "holds no JSON")
         ((error) "cannot be read"))))
 
@@ -231,20 +207,15 @@ If there is none, return a string that says why."
   "Return the port in the discovery FILE, or nil."
   (alist-get 'port (gemini-companion-cli-search-file-content file)))
 
-(defun gemini-companion-cli-search-token (file)
-  "Return the token in the discovery FILE, or nil.  Never print or log it."
-  (alist-get 'authToken (gemini-companion-cli-search-file-content file)))
-
 (defun gemini-companion-cli-search-ide (file)
   "Return which editor wrote the discovery FILE, or nil if it does not say.
 The value is (NAME . DISPLAY-NAME).  Without it no client connects."
   (let ((info (alist-get 'ideInfo (gemini-companion-cli-search-file-content file))))
     (when (consp info)
-      (let ((name (alist-get 'name info))
-            (display (alist-get 'displayName info)))
-        (and (stringp name) (stringp display)
-             (not (string-empty-p name)) (not (string-empty-p display))
-             (cons name display))))))
+      (let-alist info
+        (and (stringp .name) (stringp .displayName)
+             (not (string-empty-p .name)) (not (string-empty-p .displayName))
+             (cons .name .displayName))))))
 
 (defun gemini-companion-cli-search-elsewhere-p (file)
   "Return non-nil if the process id in the discovery FILE means nothing here.
@@ -277,21 +248,18 @@ Companions in the same space write it into their files as `idSpace'."
 The value is a list of (SCOPE FILE . CONTENT) for each file that exists,
 from the strongest to the weakest.  SCOPE is `system', `workspace', `user'
 or `defaults'; CONTENT is an alist, or a string that says what is wrong."
-  (let ((user (gemini-companion-agent-settings-file agent environment))
-        (files nil))
+  (let* ((user (gemini-companion-agent-settings-file agent environment))
+         (files `((user . ,user))))
     (pcase (gemini-companion-agent-get agent :other-settings)
       (`(,project ,variable ,system ,macos)
        (let ((project (expand-file-name project directory))
              (system (or (gemini-companion-agent-getenv variable environment)
                          (if (eq system-type 'darwin) macos system))))
-         (setq files
-               `((system . ,system)
-                 ,@(unless (and user (equal (file-truename project) (file-truename user)))
-                     `((workspace . ,project)))
-                 (user . ,user)
-                 (defaults . ,(expand-file-name "system-defaults.json"
-                                                (file-name-directory system)))))))
-      (_ (setq files `((user . ,user)))))
+         (unless (and user (equal (file-truename project) (file-truename user)))
+           (push `(workspace . ,project) files))
+         (setq files `((system . ,system) ,@files
+                       (defaults . ,(expand-file-name "system-defaults.json"
+                                                      (file-name-directory system))))))))
     (cl-loop for (scope . file) in files
              if (and file (file-exists-p file))
              collect (let ((content (gemini-companion-cli-search-read-json file)))
@@ -365,13 +333,6 @@ An AGENT with ENVIRONMENT recorded that answer, beside the user's settings."
 ;; CLIs allow comments in their settings, but nothing else that JSON does not.  Comments become
 ;; blanks, so that positions in the buffer are those in the file, for `gemini-companion-setup'.
 
-(defun gemini-companion-cli-search-parse (text)
-  "Return the JSON value in TEXT.
-For errors see `gemini-companion-cli-search-parse-buffer'."
-  (with-temp-buffer
-    (insert text)
-    (gemini-companion-cli-search-parse-buffer)))
-
 (defun gemini-companion-cli-search-parse-buffer ()
   "Return the JSON value in the current buffer, and make comments blank.
 Objects are alists, arrays vectors, false is `:json-false', null is `:null'.
@@ -391,7 +352,7 @@ Signal `json-error' with text for the user if there is anything else."
             (unless (eobp) (error "More than one value"))))
       (error
        (let ((line (1+ (cl-count ?\n text :end (1- (point))))))
-         (signal 'json-error (list (format "cannot be read as JSON, line %d" line))))))))
+         (signal 'json-error (list (format "it cannot be read as JSON, line %d" line))))))))
 
 (defun gemini-companion-cli-search--blank-comments ()
   "Replace the comments in the current buffer with as many blanks.

@@ -58,11 +58,6 @@
   (search nil :documentation "What it finds, a `gemini-companion-cli-search-search'.")
   (settings nil :documentation "Its settings; see `gemini-companion-cli-search-settings'."))
 
-(defun gemini-companion-doctor-check-title (case)
-  "Return what users call the CLI in CASE."
-  (let ((agent (gemini-companion-doctor-check-case-agent case)))
-    (or (gemini-companion-agent-get agent :title) (symbol-name agent))))
-
 (defun gemini-companion-doctor-check-find-program (case name)
   "Return the file of the program NAME on the PATH in CASE, or nil."
   (let* ((path (gemini-companion-agent-getenv
@@ -81,48 +76,44 @@
   "Return what all checks of CASE find, and note in it what its CLI sees."
   (pcase-let (((cl-struct gemini-companion-doctor-check-case agent directory environment process
                           remote)
-               case)
-              (checks '(gemini-companion-doctor-check--module
-                        gemini-companion-doctor-check--companion)))
-    (if remote
-        (setq checks (append checks '(gemini-companion-doctor-check--machine)))
+               case))
+    (unless remote
       (setf (gemini-companion-doctor-check-case-search case)
             (gemini-companion-cli-search-find agent directory environment process)
             (gemini-companion-doctor-check-case-settings case)
-            (gemini-companion-cli-search-settings agent directory environment))
-      (setq checks (append checks '(gemini-companion-doctor-check--environment
-                                    gemini-companion-doctor-check--sandbox
-                                    gemini-companion-doctor-check--settings
-                                    gemini-companion-doctor-check--search
-                                    gemini-companion-doctor-check--tools))))
-    (mapcar (lambda (check) (funcall check case)) checks)))
+            (gemini-companion-cli-search-settings agent directory environment)))
+    (mapcar (lambda (check) (funcall check case))
+            `(gemini-companion-doctor-check--module
+              gemini-companion-doctor-check--companion
+              ,@(if remote '(gemini-companion-doctor-check--machine)
+                  '(gemini-companion-doctor-check--environment
+                    gemini-companion-doctor-check--sandbox
+                    gemini-companion-doctor-check--settings
+                    gemini-companion-doctor-check--search
+                    gemini-companion-doctor-check--tools))))))
 
 ;;;; Checks of this Emacs
 
 (defun gemini-companion-doctor-check--module (_case)
   "Check whether this Emacs has loaded the native module, or could."
-  (cond
-   ((not module-file-suffix)
-    (list 'problem "This Emacs was built without support for native modules."
-          "Install one that has it (its build option is --with-modules)."))
-   ((gemini-companion-native-current-p)
-    (list 'fine
-          (format "The native module is loaded, version %s." gemini-companion-native-version)))
-   ((gemini-companion-native-loaded-version)
-    (list 'problem (format "The native module that is loaded has version %s, this package needs %s."
-                           (gemini-companion-native-loaded-version) gemini-companion-native-version)
-          "Switch the mode off and on; restart Emacs if that tells you to."))
-   (t (condition-case error
-          (unless (gemini-companion-native-find)
-            (list 'problem (format "The native module is missing: %s."
-                                   (gemini-companion-native-describe-missing))
-                  "Install it: M-x gemini-companion-install-module."
-                  (cons "install" #'gemini-companion-install-module)))
-        (gemini-companion-native-missing
-         (list 'problem
-               (format "The native module cannot be used: %s."
-                       (gemini-companion-ui-error-text error))
-               "Correct that name, or remove it to let Emacs find the module."))))))
+  (let ((loaded (gemini-companion-native-loaded-version)))
+    (condition-case error
+        (cond
+         ((gemini-companion-native-current-p)
+          (list 'fine (format "The native module is loaded, version %s." loaded)))
+         (loaded
+          (list 'problem
+                (format "The loaded native module has version %s, but this package needs %s."
+                        loaded gemini-companion-native-version)
+                "Switch the mode off and on; restart Emacs if that tells you to."))
+         ((not (gemini-companion-native-find))
+          (list 'problem (format "The native module is missing: %s."
+                                 (gemini-companion-native-describe-missing))
+                "Install it: M-x gemini-companion-install-module."
+                (cons "install" #'gemini-companion-install-module))))
+      (gemini-companion-native-missing
+       (list 'problem (format "Cannot use the native module: %s."
+                              (gemini-companion-ui-error-text error)))))))
 
 (defun gemini-companion-doctor-check--companion (case)
   "Check the companion of this Emacs, and whether the CLI in CASE is connected."
@@ -135,47 +126,41 @@
    ((not (gemini-companion-bridge-token (gemini-companion-doctor-check-case-agent case)))
     (list 'problem
           (format "%s is not served: it is not in `gemini-companion-agents', or not used here."
-                  (gemini-companion-doctor-check-title case))
+                  (gemini-companion-agent-get (gemini-companion-doctor-check-case-agent case)
+                                              :title))
           "Add it, or run it once; then switch the mode off and on."))
    (t (list (unless (gemini-companion-doctor-check-case-remote case)
               (list (gemini-companion-doctor-check--announcement)
                     (gemini-companion-doctor-check--connection case)
                     (gemini-companion-doctor-check--container)))
             (when gemini-companion-context-paused
-              (list 'note "Clients are told that no file is open, because the context is \
-paused."
+              (list 'note "The context is paused: clients see no open files."
                     "Resume it: M-x gemini-companion-toggle-context."
                     (cons "resume" #'gemini-companion-toggle-context)))))))
 
 (defun gemini-companion-doctor-check--announcement ()
   "Check whether the discovery files of this Emacs are there and intact."
-  (let ((fault (gemini-companion-bridge-discovery-fault))
-        (button (gemini-companion-doctor-check--announce-button)))
+  (let ((button (gemini-companion-doctor-check--announce-button)))
     (append
      (mapcar (lambda (line)
                (list 'problem (format "Clients cannot find this Emacs: %s." line)
                      "Do what it says, then announce this Emacs again." button))
-             (and fault (split-string fault "\n" t)))
+             (split-string (or (gemini-companion-bridge-discovery-fault) "") "\n" t))
      (mapcar (lambda (file)
-               (if (file-attributes file)
-                   (list 'problem
-                         (format "%s is not as this Emacs wrote it: something changed it." file)
-                         "Write it again, which Emacs does within a minute; then type /ide enable \
-in the CLI." button)
-                 (list 'problem
-                       (format "The discovery file %s of this Emacs is missing: it was deleted."
-                               file)
-                       "Write it again, which Emacs does within a minute, and restart the CLI."
-                       button)))
+               (list 'problem
+                     (format (if (file-attributes file)
+                                 "Something has changed %s since this Emacs wrote it."
+                               "Something has deleted %s, the discovery file of this Emacs.")
+                             file)
+                     "Write it again, which Emacs does within a minute; then type /ide enable in \
+the CLI, or restart it." button))
              (gemini-companion-bridge-damaged-files)))))
 
 (defun gemini-companion-doctor-check--announce-button ()
-  "Return a button that writes the discovery files again, or nil.
-It is nil if the companion does not run."
+  "Return a button that writes the discovery files again, if the companion runs."
   (when (gemini-companion-bridge-running-p)
     (cons "announce again"
-          (lambda ()
-            (gemini-companion-bridge-set-roots (gemini-companion-workspace-roots))))))
+          (lambda () (gemini-companion-bridge-set-roots (gemini-companion-workspace-roots))))))
 
 (defun gemini-companion-doctor-check--connection (case)
   "Check whether the CLI in CASE, if it runs, is connected."
@@ -191,14 +176,13 @@ starts." process)
             "Type /ide enable in it; if it says that the editor is not supported, restart it."))))
 
 (defun gemini-companion-doctor-check--container ()
-  "Check whether CLIs in the container of this Emacs look for it there.
-Those that it starts do, because it tells them."
+  "Check whether CLIs that others start in Emacs's container look for it there."
   (when (and (gemini-companion-agent-container-p)
              (not (gemini-companion-agent-same-host-p
                    (gemini-companion-agent-environment-before))))
     (list 'note
-          "This is a container.  A CLI that a program other than this Emacs starts in here \
-looks for its editor on the machine around it."
+          "This is a container.  A CLI that another program starts in it looks for its editor on \
+the machine around it."
           "Start it by M-x gemini-companion-run, or with REMOTE_CONTAINERS=true in its \
 environment, which M-x gemini-companion-copy-environment also copies."
           (cons "copy" #'gemini-companion-copy-environment))))
@@ -220,7 +204,7 @@ environment, which M-x gemini-companion-copy-environment also copies."
 this report is for the environment of Emacs."))
      (when headless
        (list 'problem
-             (format "%s=true: the CLI then runs without its user interface, and never connects."
+             (format "%s=true: the CLI runs without its user interface, and never connects."
                      headless)
              (format "Start it with that variable unset: env -u %s %s" headless
                      (gemini-companion-cli-run-program
@@ -234,8 +218,8 @@ container."))
      (when (and proxy (not (equal direct "*"))
                 (not (member "127.0.0.1" (split-string direct "[, ]+" t))))
        (list 'note
-             (format "A proxy is set (%s), and NO_PROXY does not name 127.0.0.1: some versions \
-of the CLI and other clients ask the proxy for this Emacs." proxy)
+             (format "There is a proxy (%s), and NO_PROXY does not name 127.0.0.1: some versions \
+of the CLI and other clients look for this Emacs through the proxy." proxy)
              "Start it with NO_PROXY=127.0.0.1,localhost in its environment, or by \
 M-x gemini-companion-run, which takes care of that.")))))
 
@@ -270,22 +254,23 @@ M-x gemini-companion-run, which takes care of that.")))))
   "Check whether the CLI in CASE looks for an editor at all."
   (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent directory environment settings)
                 case)
-               (enabled (gemini-companion-cli-search-ide-mode agent directory environment settings))
+               (`(,enabled . ,where)
+                (gemini-companion-cli-search-ide-mode agent directory environment settings))
                (user (gemini-companion-agent-settings-file agent environment))
-               (file (or (cdr enabled) user))
+               (file (or where user))
                (text (format "IDE mode is off: ide.enabled is %s in %s."
-                             (if enabled "false" "not set") file)))
+                             (if where "false" "not set") file)))
     (cond
      ((not file) nil)                   ; it is not known where the settings are
-     ((eq (car enabled) t) (list 'fine (format "IDE mode is on in %s." file)))
+     ((eq enabled t) (list 'fine (format "IDE mode is on in %s." file)))
      (t
       (list
        (if (equal (expand-file-name file) user)
            (list 'problem text
                  "Type M-x gemini-companion-setup to set it, and restart the CLI; or type \
 /ide enable in the CLI once, and restart it."
-                 (cons "put it there" (lambda ()
-                                        (gemini-companion-doctor-check--set-up agent environment))))
+                 (cons "put it there"
+                       (lambda () (message "%s" (gemini-companion-setup-do agent environment)))))
          (list 'problem
                text "Make it true there, because that file takes precedence, and restart the CLI."
                (cons "open" (lambda () (find-file-other-window file)))))
@@ -293,13 +278,6 @@ M-x gemini-companion-run, which takes care of that.")))))
          (list 'note "The CLI will ask whether to connect Emacs; its \"Yes\" runs /ide install, \
 which cannot work."
                "Answer \"No (esc)\", then type /ide enable.")))))))
-
-(defun gemini-companion-doctor-check--set-up (agent environment)
-  "Let AGENT with ENVIRONMENT connect when it starts."
-  (condition-case problem
-      (message "%s" (gemini-companion-setup-do agent environment))
-    (gemini-companion-setup-unusable
-     (user-error "%s" (gemini-companion-ui-error-text problem)))))
 
 (defun gemini-companion-doctor-check--trust (case)
   "Check whether the CLI in CASE trusts its directory."
@@ -319,9 +297,8 @@ settings, tools and environment of the project."
                (gemini-companion-doctor-check-case-search case)))
     (list (mapcar #'gemini-companion-doctor-check--file files)
           (cond (chosen (gemini-companion-doctor-check--chosen case chosen))
-                (files (list 'problem (format "No file in %s can be used." directory)
-                             "See what this report says about each."
-                             (gemini-companion-doctor-check--announce-button)))
+                (files (list 'problem (format "There is no usable file in %s." directory)
+                             "See what this report says about each."))
                 (t (gemini-companion-doctor-check--directory case directory))))))
 
 (defun gemini-companion-doctor-check-roots (file)
@@ -342,7 +319,7 @@ settings, tools and environment of the project."
       (list (if own 'problem 'note)
             (format "%s %s: clients ignore it." name fault)
             (cond ((string-search "another user" fault)
-                   (format "Remove it, if you may: rm %s" (shell-quote-argument name)))
+                   (format "If you may, remove it: rm %s" (shell-quote-argument name)))
                   (own "Announce this Emacs again."))
             (and own (gemini-companion-doctor-check--announce-button))))))
 
@@ -383,14 +360,14 @@ the same TMPDIR." temporary)
     (cond
      ((not (gemini-companion-cli-search-ide chosen))
       (list 'problem
-            (format "The CLI takes %s, which lacks \"ideInfo\": it says that this editor is not \
-supported." name)
+            (format "The CLI uses %s, which lacks \"ideInfo\", and says that it does not support \
+this editor." name)
             "Update the companion that wrote it, or delete the file if nobody needs it."
             (gemini-companion-doctor-check--delete-button name)))
      ((not (gemini-companion-cli-search-file-fits chosen))
       (gemini-companion-doctor-check--describe-mismatch case chosen))
      ((gemini-companion-doctor-check-own-p chosen)
-      (list 'fine (format "A CLI that is started here takes the file of this Emacs, %s." name)))
+      (list 'fine (format "A CLI that you start here uses this Emacs's file, %s." name)))
      (t (gemini-companion-doctor-check--describe-other case chosen)))))
 
 (defun gemini-companion-doctor-check--describe-mismatch (case chosen)
@@ -417,26 +394,26 @@ the CLI says \"Directory mismatch\"."
   (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment search) case)
                (name (gemini-companion-cli-search-file-name chosen))
                (process (gemini-companion-cli-search-file-process chosen))
-               (editor (format "%s, process %s" (cdr (gemini-companion-cli-search-ide chosen))
-                               process))
+               (editor (cdr (gemini-companion-cli-search-ide chosen)))
                (reason (gemini-companion-cli-search-reason agent search environment)))
     (cond
      ((gemini-companion-cli-search-elsewhere-p chosen)
       (list 'problem
-            (format "The CLI takes %s, and not this Emacs (%s).  That file was written in \
-another container (PID namespace), or before this machine was started: nothing here can tell \
-whether its Emacs is alive." name reason)
+            (format "The CLI uses %s, and not this Emacs (%s).  That file comes from another \
+container (PID namespace), or from before a reboot: nothing here can tell whether its Emacs is \
+alive." name reason)
             "If that Emacs is gone, delete the file; else give each of the two a TMPDIR of its own."
             (gemini-companion-doctor-check--delete-button name)))
      ((not (gemini-companion-cli-search-file-alive chosen))
-      (list 'problem (format "The CLI takes %s, whose process %s is dead (%s): it fails, and tries \
+      (list 'problem (format "The CLI uses %s, whose process %s is dead (%s): it fails, and tries \
 no other file." name process reason)
             "Delete that file, and restart the CLI."
             (gemini-companion-doctor-check--delete-button name)))
      ((not (gemini-companion-bridge-running-p))
-      (list 'fine (format "A CLI that is started here takes %s, of %s." name editor)))
-     (t (list 'problem
-              (format "The CLI takes %s, of %s, and not this Emacs (%s)." name editor reason)
+      (list 'fine (format "A CLI that you start here uses %s, of %s, process %s."
+                          name editor process)))
+     (t (list 'problem (format "The CLI uses %s, of %s, process %s, and not this Emacs (%s)."
+                               name editor process reason)
               "Start it by M-x gemini-companion-run, or give its terminal the variables \
 that M-x gemini-companion-copy-environment copies."
               (cons "copy" #'gemini-companion-copy-environment))))))
@@ -453,31 +430,30 @@ that M-x gemini-companion-copy-environment copies."
   "Check whether the model of the CLI in CASE can use the tools of Emacs."
   (pcase-let (((cl-struct gemini-companion-doctor-check-case agent environment) case)
               (button (cons "enable" #'gemini-companion-tools-enable)))
-    (when (gemini-companion-agent-get agent :extension)
-      (pcase (gemini-companion-tool-extension-state agent environment)
-        ('nil (if (gemini-companion-tool-extension-declined-p)
-                  (list 'fine "The model has no tools of Emacs: you declined them.")
-                (list 'note "The model cannot use the tools of Emacs."
-                      "To let it, type M-x gemini-companion-tools-enable, and restart the CLI."
-                      button)))
-        ((and (pred stringp) reason)
-         (list 'note (format "The model cannot use the tools of Emacs: %s." reason)))
-        (state
-         (list
-          (if (eq state 'stale)
-              (list 'note
-                    "The files of the tools are not as this version of the package writes them."
-                    "Write them again: M-x gemini-companion-tools-enable." button)
-            (list 'fine "The model can use the tools of Emacs."))
-          (unless (gemini-companion-doctor-check-find-program case "node")
-            (list 'problem
-                  "There is no program `node' on PATH: the CLI cannot call the tools of Emacs."
-                  "Put Node's directory on PATH, or remove the tools, \
-M-x gemini-companion-tools-disable."))))))))
+    (pcase (and (gemini-companion-agent-get agent :extension)
+                (gemini-companion-tool-extension-state agent environment))
+      ('nil (cond ((not (gemini-companion-agent-get agent :extension)) nil)
+                  ((gemini-companion-tool-extension-declined-p)
+                   (list 'fine "The model has no tools of Emacs: you declined them."))
+                  (t (list 'note "The model cannot use the tools of Emacs."
+                           "To let it, type M-x gemini-companion-tools-enable, and restart the CLI."
+                           button))))
+      ((and (pred stringp) reason)
+       (list 'note (format "The model cannot use the tools of Emacs: %s." reason)))
+      (state
+       (list
+        (if (eq state 'stale)
+            (list 'note
+                  "The files of the tools are not as this version of the package writes them."
+                  "Write them again: M-x gemini-companion-tools-enable." button)
+          (list 'fine "The model can use the tools of Emacs."))
+        (unless (gemini-companion-doctor-check-find-program case "node")
+          (list 'problem
+                "Cannot find the program `node' on PATH: the CLI cannot call the tools of Emacs."
+                "Put Node's directory on PATH, or remove the tools, \
+M-x gemini-companion-tools-disable.")))))))
 
 ;;;; Checks of another machine
-
-;; What they report is known already: only the probe asks the machine.
 
 (defun gemini-companion-doctor-check-connection (case)
   "Return the connection to the machine of CASE, or nil."
@@ -486,7 +462,7 @@ M-x gemini-companion-tools-disable."))))))))
         (gemini-companion-doctor-check-case-directory case))))
 
 (defun gemini-companion-doctor-check--machine (case)
-  "Check whether the machine of CASE is connected."
+  "Check whether the machine of CASE is connected, as far as Emacs knows."
   (when (gemini-companion-bridge-running-p)
     (let* ((directory (gemini-companion-doctor-check-case-directory case))
            (connection (gemini-companion-doctor-check-connection case))
@@ -495,7 +471,7 @@ M-x gemini-companion-tools-disable."))))))))
         ('nil (list 'problem "The host of this directory is not connected."
                     "Connect it: M-x gemini-companion-connect." button))
         ('ready (gemini-companion-doctor-check--connected connection directory button))
-        ('connecting (list 'note "This machine is being connected." "Wait, and look again."))
+        ('connecting (list 'note "Emacs is connecting to this machine." "Wait, and look again."))
         (_ (pcase-let ((`(,text . ,remedy) (gemini-companion-host-connection-diagnosis connection)))
              (list 'problem (concat text ".") (and remedy (concat remedy ".")) button)))))))
 
@@ -506,8 +482,7 @@ M-x gemini-companion-tools-disable."))))))))
     (list
      (list 'fine
            (format "%s is %s." name (gemini-companion-host-connection-describe-state connection)))
-     (mapcar (lambda (warning)
-               (list 'note (format "%s warns: %s" name warning)))
+     (mapcar (lambda (warning) (list 'note (format "%s warns: %s" name warning)))
              (gemini-companion-host-connection-warnings connection))
      (unless (gemini-companion-host-roots-of (gemini-companion-host-connection-host connection)
                                              local)
@@ -515,8 +490,8 @@ M-x gemini-companion-tools-disable."))))))))
              "Make it one: M-x gemini-companion-connect." button))
      (unless (gemini-companion-host-connection-sessions connection)
        (list 'note (format "No CLI on %s is connected." name)
-             "Start one: M-x gemini-companion-run.  One that ran before the machine was connected \
-must be restarted; in a newer one, type /ide enable.")))))
+             "Start one: M-x gemini-companion-run.  Restart one that is older than the \
+connection; in a newer one, type /ide enable.")))))
 
 (provide 'gemini-companion-doctor-check)
 ;;; gemini-companion-doctor-check.el ends here

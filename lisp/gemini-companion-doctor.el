@@ -50,8 +50,7 @@
 \\{gemini-companion-doctor-mode-map}"
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-doctor-mode)
-  (setq-local word-wrap t
-              wrap-prefix "       "
+  (setq-local wrap-prefix "       "
               revert-buffer-function (lambda (&rest _) (gemini-companion-doctor--start))))
 
 ;;;###autoload
@@ -127,15 +126,14 @@ Return the number of problems."
   (let* ((groups (seq-group-by #'car findings))
          (problems (length (alist-get 'problem groups)))
          (summary (pcase problems
-                    ((and 0 (guard (> pending 0))) "No problem was found so far")
-                    (0 "No problem: a CLI that is started here finds an Emacs")
+                    ((and 0 (guard (> pending 0))) "No problem found so far")
+                    (0 "No problem: a CLI that you start here finds Emacs")
                     (1 "One problem")
-                    (_ (format "%d problems; begin with the first" problems)))))
+                    (_ (format "%d problems; start with the first" problems)))))
     (insert (propertize summary 'face 'bold) (if (> pending 0) ", still looking...\n" "\n"))
-    (gemini-companion-doctor--line "for %s in %s, in %s"
-                                   (gemini-companion-doctor-check-title case)
-                                   (gemini-companion-doctor-check-case-directory case)
-                                   (gemini-companion-doctor-check-case-where case))
+    (pcase-let (((cl-struct gemini-companion-doctor-check-case agent directory where) case))
+      (gemini-companion-doctor--line "for %s in %s, in %s"
+                                     (gemini-companion-agent-get agent :title) directory where))
     (pcase-dolist (`(,level . ,heading) '((problem . "Problems") (note . "Notes")
                                           (fine . "As it should be")))
       (when-let* ((findings (alist-get level groups)))
@@ -166,13 +164,14 @@ Return the number of problems."
 
 (defun gemini-companion-doctor--insert-facts (case)
   "Insert what the CLI in CASE sees, and the versions of what runs here."
-  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent environment search) case))
-    (pcase-let (((cl-struct gemini-companion-cli-search-search directory wanted files
-                            chosen) search))
-      (gemini-companion-doctor--line "looks in %s, for process %s" directory (or wanted "(any)"))
-      (dolist (file files)
-        (gemini-companion-doctor--line "%s %s" (if (eq file chosen) "takes" "finds")
-                                       (gemini-companion-doctor--describe-file file))))
+  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent environment
+                          (search (cl-struct gemini-companion-cli-search-search
+                                             directory wanted files chosen)))
+               case))
+    (gemini-companion-doctor--line "looks in %s, for process %s" directory (or wanted "(any)"))
+    (dolist (file files)
+      (gemini-companion-doctor--line "%s %s" (if (eq file chosen) "takes" "finds")
+                                     (gemini-companion-doctor--describe-file file)))
     (dolist (name `("TMPDIR" "TMP" "TEMP" ,(gemini-companion-agent-variable agent 'port)
                     ,(gemini-companion-agent-variable agent 'process)
                     ,(gemini-companion-agent-get agent :workspace)
@@ -275,32 +274,30 @@ It may run in DIRECTORY."
   "Examine CASE, and call CALLBACK now and for each later result.
 Its arguments are the findings so far, and how many results are still to
 come."
-  (let* ((steps (if (gemini-companion-doctor-check-case-remote case)
-                    '(gemini-companion-doctor--check gemini-companion-doctor--probe-remote-program)
-                  '(gemini-companion-doctor--check
-                    gemini-companion-doctor--probe-server
-                    gemini-companion-doctor--probe-program)))
-         (pending (length steps))
-         (results (make-vector pending nil)))
-    (seq-do-indexed
-     (lambda (step index)
-       (funcall step case
-                (lambda (findings)
-                  (aset results index findings)
-                  (setq pending (1- pending))
-                  (funcall callback
-                           (gemini-companion-doctor--flatten (append results nil)) pending))))
-     steps)))
-
-(defun gemini-companion-doctor--check (case callback)
-  "Call CALLBACK with the findings about CASE that take no time."
-  (funcall callback (gemini-companion-doctor-check-all case)))
+  (let* ((probes (if (gemini-companion-doctor-check-case-remote case)
+                     '(gemini-companion-doctor--probe-remote-program)
+                   '(gemini-companion-doctor--probe-server
+                     gemini-companion-doctor--probe-program)))
+         (pending (length probes))
+         (results (cons (gemini-companion-doctor-check-all case) (make-list pending nil)))
+         (report (lambda ()
+                   (funcall callback (gemini-companion-doctor--flatten results) pending))))
+    (funcall report)
+    (seq-do-indexed (lambda (probe index)
+                      (funcall probe case
+                               (lambda (finding)
+                                 (setf (nth (1+ index) results) finding)
+                                 (setq pending (1- pending))
+                                 (funcall report))))
+                    probes)))
 
 ;;;; Probes
 
+;; A probe is called with a case and a function, which it calls once, perhaps later, with its
+;; finding, or nil.
+
 (defun gemini-companion-doctor--probe-server (case callback)
-  "Probe the server that the CLI in CASE should find.
-Call CALLBACK with the finding, or nil."
+  "Probe the server that the CLI in CASE should find, and call CALLBACK."
   (pcase (gemini-companion-doctor--server case)
     ('nil (funcall callback nil))
     (`(,port ,token . ,name)
@@ -320,30 +317,27 @@ the CLI takes if that is an Emacs."
                           (gemini-companion-doctor-check-case-agent case))))
         `(,(gemini-companion-bridge-port) ,token . "The server of this Emacs"))
     (when-let* ((chosen (gemini-companion-cli-search-search-chosen
-                         (gemini-companion-doctor-check-case-search case)))
-                (port (gemini-companion-cli-search-port chosen))
-                (token (gemini-companion-cli-search-token chosen)))
-      (and (natnump port) (< 0 port 65536)
-           (stringp token) (string-match-p "\\`[!-~]+\\'" token)
-           (equal (car (gemini-companion-cli-search-ide chosen)) "emacs")
-           `(,port ,token . ,(format "The Emacs on port %d" port))))))
+                         (gemini-companion-doctor-check-case-search case))))
+      (let-alist (gemini-companion-cli-search-file-content chosen)
+        (and (natnump .port) (< 0 .port 65536)
+             (stringp .authToken) (string-match-p "\\`[!-~]+\\'" .authToken)
+             (equal (car (gemini-companion-cli-search-ide chosen)) "emacs")
+             `(,.port ,.authToken . ,(format "The Emacs on port %d" .port)))))))
 
 (defun gemini-companion-doctor--describe-server (name outcome text seconds)
   "Return the finding that the server NAME gave OUTCOME with TEXT after SECONDS."
-  (if (eq outcome 'alive)
-      (list 'fine (format "%s answers a client after %.0f ms." name (* 1000 seconds)))
-    (let ((own (gemini-companion-bridge-running-p)))
-      (list 'problem (cond ((eq outcome 'dead) (format "%s does not answer: %s." name text))
-                           ((equal text "HTTP 401")
-                            (format "%s does not accept the token in its file (%s)." name text))
-                           (t (format "%s refuses a client: %s." name text)))
+  (let ((own (gemini-companion-bridge-running-p)))
+    (if (eq outcome 'alive)
+        (list 'fine (format "%s answers a client after %.0f ms." name (* 1000 seconds)))
+      (list 'problem (format (if (eq outcome 'dead) "%s does not answer: %s."
+                               "%s refuses a client with the token in its file: %s.")
+                             name text)
             (if own "Restart it: M-x gemini-companion-restart."
               "In that Emacs: M-x gemini-companion-restart, or the mode off and on.")
             (and own (cons "restart" #'gemini-companion-restart))))))
 
 (defun gemini-companion-doctor--probe-program (case callback)
-  "Find out which version the CLI in CASE has.
-Call CALLBACK with the finding, or nil."
+  "Find out which version the CLI in CASE has, and call CALLBACK."
   (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment running) case)
                (name (gemini-companion-cli-run-program agent))
                (program (gemini-companion-doctor-check-find-program case name)))
@@ -356,13 +350,12 @@ Call CALLBACK with the finding, or nil."
           ;; A CLI that runs was found in some other way.
           (running (funcall callback nil))
           (t (funcall callback
-                      (list 'problem (format "There is no program `%s' on PATH." name)
+                      (list 'problem (format "Cannot find the program `%s' on PATH." name)
                             (format "Install it (%s), or set `gemini-companion-program'."
                                     (gemini-companion-agent-get agent :install))))))))
 
 (defun gemini-companion-doctor--probe-remote-program (case callback)
-  "Find out which version the CLI on the machine of CASE has.
-Call CALLBACK with the finding, or nil."
+  "Find out which version the CLI on the machine of CASE has, and call CALLBACK."
   (let* ((connection (gemini-companion-doctor-check-connection case))
          (agent (gemini-companion-doctor-check-case-agent case))
          (program (gemini-companion-agent-get agent :program)))
@@ -383,19 +376,16 @@ Kill it if it takes too long."
   (let* ((process-environment environment)
          (default-directory gemini-companion-agent-neutral-directory)
          (output "")
-         (timer nil)
          (process
           (make-process
            :name "gemini-companion-version" :noquery t :connection-type 'pipe :command command
            :filter (lambda (_process text)
-                     (when (< (length output) 10000)
+                     (when (length< output 10000)
                        (setq output (concat output text))))
            :sentinel (lambda (process _event)
                        (unless (process-live-p process)
-                         (when timer (cancel-timer timer))
                          (funcall callback output))))))
-    (setq timer (run-at-time gemini-companion-doctor--probe-patience nil
-                             #'delete-process process))
+    (run-at-time gemini-companion-doctor--probe-patience nil #'delete-process process)
     ;; It may wait for input, or have ended already.
     (ignore-errors (process-send-eof process))))
 
@@ -406,8 +396,7 @@ that may have printed something, too."
   (let* ((install (gemini-companion-agent-get agent :install))
          (oldest (gemini-companion-agent-get agent :stdio))
          (tested (gemini-companion-agent-get agent :tested))
-         (number "[0-9]+\\.[0-9]+\\.[0-9]+")
-         (version (and (string-match (concat (and remote "^") number) output)
+         (version (and (string-match (concat (and remote "^") "[0-9]+\\.[0-9]+\\.[0-9]+") output)
                        (match-string 0 output))))
     (cond
      ((and version remote (stringp oldest) (version< version oldest))
@@ -415,10 +404,10 @@ that may have printed something, too."
             (format "%s has version %s, which cannot connect from another machine." program version)
             (format "Install %s or a later one there: %s" oldest install)))
      (version
-      (list 'fine (concat (format "%s has version %s" program version)
-                          (if tested (format "; %s was tested with this package." tested) "."))))
+      (list 'fine (format "%s has version %s%s." program version
+                          (if tested (format "; %s was tested with this package" tested) ""))))
      (remote
-      (list 'note (format "It is not known which version %s has: it did not print it." program)
+      (list 'note (format "%s did not print its version." program)
             (format "If it is missing, install it there: %s" install)))
      (t (list 'problem (format "%s does not print its version, but: %s" program
                                (truncate-string-to-width (string-trim output) 200 nil nil "..."))

@@ -66,10 +66,6 @@ These stay loaded; a new module can only be loaded from another file.")
   "Load the native module of this version, unless it is loaded.
 Return non-nil if it is loaded, nil if there is none.  Signal
 `gemini-companion-native-missing' if there is one that cannot be loaded."
-  (unless module-file-suffix
-    (gemini-companion-native-signal
-     "this Emacs was built without support for native modules; install one that has it (its \
-build option is --with-modules)"))
   (or (gemini-companion-native-current-p)
       (gemini-companion-native--load-best)))
 
@@ -123,6 +119,10 @@ build option is --with-modules)"))
   "Return the first file with the module of this version, or nil.
 Ignore the files EXCEPT, a list.  Signal `gemini-companion-native-missing'
 if the user names a file that is not such a module."
+  (unless module-file-suffix
+    (gemini-companion-native-signal
+     "this Emacs was built without support for native modules; install one that has it (its \
+build option is --with-modules)"))
   (let ((named (gemini-companion-native-named-file)))
     (cond ((not named)
            (gemini-companion-native--search

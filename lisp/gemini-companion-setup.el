@@ -8,12 +8,11 @@
 
 ;; A CLI connects when it starts if ide.enabled is true in its settings; otherwise it connects only
 ;; after a command in it.  This file adds that setting if the user wants it, after one question for
-;; each program.  Nothing else in the user's file changes, not even a blank: it may have comments,
-;; members in some order, and an indentation of its own.  A file that cannot be read with certainty
-;; is left alone.
+;; each program.  Nothing else in the user's file changes, comments and layout included.  A file
+;; that cannot be read with certainty is left alone.
 ;;
-;; A CLI that is running knows nothing of the change, and when it saves its settings the new one is
-;; lost.  So `gemini-companion-run' checks again each time.
+;; A running CLI does not notice the change, and loses it when it saves its settings.  So
+;; `gemini-companion-run' checks again each time.
 
 ;;; Code:
 
@@ -30,7 +29,7 @@
 (require 'gemini-companion-write)
 
 (define-error 'gemini-companion-setup-unusable
-  "Settings of a CLI that are left alone" 'gemini-companion-error)
+  "Settings of a CLI" 'user-error)
 
 (defvar gemini-companion-setup-functions nil
   "Functions that `gemini-companion-setup' calls after its own questions.
@@ -45,9 +44,9 @@ Each may ask another one, and returns the outcome as text, or nil.")
 (defun gemini-companion-setup ()
   "Let Gemini CLI connect automatically when it starts, after a question.
 This adds ide.enabled to its settings, and leaves everything else in that
-file alone.  You are asked for each program that is served and used here,
-even if you have answered before.  For another machine, you are asked by
-`gemini-companion-run'."
+file alone.  Emacs asks for each program that is served and used here, even
+if you have answered before.  For another machine, `gemini-companion-run'
+asks."
   (interactive)
   (let ((default-directory (if (file-remote-p default-directory)
                                gemini-companion-agent-neutral-directory
@@ -55,8 +54,8 @@ even if you have answered before.  For another machine, you are asked by
         (done nil)
         (failed nil))
     (dolist (agent (or (gemini-companion-setup--agents)
-                       (user-error "Type /ide enable in the CLI: it is not known where the \
-programs that are served have their settings")))
+                       (user-error "Type /ide enable in the CLI: Emacs does not know where its \
+settings are")))
       (condition-case problem
           (push (gemini-companion-setup--offer agent) done)
         (gemini-companion-setup-unusable
@@ -91,12 +90,8 @@ On another machine, whose environment is unknown, it is the default one."
   (let ((machine (file-remote-p default-directory)))
     (cons 'setup (if machine (cons agent machine) agent))))
 
-(defun gemini-companion-setup--answer (agent)
-  "Return the answer about AGENT, started from this buffer, or nil."
-  (gemini-companion-answer-get (gemini-companion-setup--question agent)))
-
 (defun gemini-companion-setup--offer (agent)
-  "Ask whether AGENT may connect by itself, unless it does.
+  "Ask whether AGENT may connect automatically, unless it does.
 Return the outcome, as text for the user."
   (let ((value (gemini-companion-setup--ide-enabled (gemini-companion-setup--file agent))))
     (if (eq value t)
@@ -104,37 +99,34 @@ Return the outcome, as text for the user."
       (gemini-companion-setup--ask agent value))))
 
 (defun gemini-companion-setup--ask (agent value &optional starting)
-  "Ask whether AGENT may connect by itself, and if so let it.
+  "Ask whether AGENT may connect automatically, and if so let it.
 VALUE is that of ide.enabled in its settings.  STARTING and the value are
 as in `gemini-companion-setup-do'."
   (let* ((file (abbreviate-file-name (gemini-companion-setup--file agent)))
          (question (format "Let %s connect by itself? (%s %s) "
                            (gemini-companion-agent-get agent :title)
-                           (if value "switches on ide.enabled in" "adds ide.enabled to")
+                           (if value "turns on ide.enabled in" "adds ide.enabled to")
                            file)))
     (cond ((y-or-n-p question)
            (gemini-companion-setup-do agent process-environment starting))
           (t (gemini-companion-answer-set (gemini-companion-setup--question agent) 'never)
-             (format "%s is left as it is; M-x gemini-companion-setup asks again" file)))))
+             (format "Left %s alone; M-x gemini-companion-setup asks again" file)))))
 
 (defun gemini-companion-setup-do (agent environment &optional starting)
-  "Let AGENT, started with ENVIRONMENT, connect by itself.
+  "Let AGENT, started with ENVIRONMENT, connect automatically.
 STARTING is non-nil if it is about to start.  Return the outcome, as text
 for the user.  Signal `gemini-companion-setup-unusable' if its settings
 cannot be changed."
   (let* ((process-environment environment)
-         (file (gemini-companion-setup--file agent))
-         (stale (gemini-companion-setup-enable-ide file)))
+         (file (gemini-companion-setup--file agent)))
+    (gemini-companion-setup-enable-ide file)
     (gemini-companion-log-add "ide.enabled is now true in %s" file)
     (gemini-companion-answer-set (gemini-companion-setup--question agent) 'always)
-    (concat (gemini-companion-setup--describe
-             agent (if starting "connects by itself" "connects by itself when it next starts"))
-            (if stale
-                (format ".  The buffer %s shows the old text" (buffer-name stale))
-              ""))))
+    (gemini-companion-setup--describe
+     agent (if starting "connects by itself" "connects by itself when it next starts"))))
 
 (defun gemini-companion-setup--describe (agent predicate)
-  "Return a sentence of AGENT and PREDICATE, or what prevents that it is true."
+  "Return a sentence of AGENT and PREDICATE, or what makes it untrue."
   (let ((title (gemini-companion-agent-get agent :title))
         (file (gemini-companion-setup--file agent)))
     (pcase (gemini-companion-setup--effective agent)
@@ -154,43 +146,38 @@ which takes precedence" title (abbreviate-file-name file) (abbreviate-file-name 
 ;;;; Before each run
 
 (defun gemini-companion-setup-before-run (agent)
-  "Let AGENT, about to run in `default-directory', connect by itself.
+  "Let AGENT, about to run in `default-directory', connect automatically.
 Ask if the user was not asked before.  Show a message if the settings
 cannot be changed.  In batch mode ask nothing."
-  (when (and (gemini-companion-setup--file agent)
-             (not (eq (gemini-companion-setup--answer agent) 'never))
-             (not (eq (car (gemini-companion-setup--effective agent)) t)))
-    (condition-case problem
-        (when-let* ((text (gemini-companion-setup--ensure agent)))
-          (message "%s" text))
-      (gemini-companion-setup-unusable
-       (gemini-companion-log-add "%s" (gemini-companion-ui-error-text problem))
-       (message "%s" (gemini-companion-ui-error-text problem))))))
-
-(defun gemini-companion-setup--ensure (agent)
-  "Let AGENT connect by itself if it does not; ask if necessary.
-Return the outcome, as text for the user, or nil."
-  (let ((value (gemini-companion-setup--ide-enabled (gemini-companion-setup--file agent))))
-    (cond ((eq value t) nil)
-          ;; It was there, and got lost.  If it is false, somebody has switched it off.
-          ((and (null value) (eq (gemini-companion-setup--answer agent) 'always))
-           (gemini-companion-setup-do agent process-environment 'starting))
-          (noninteractive nil)
-          (t (gemini-companion-setup--ask agent value 'starting)))))
+  (let ((file (gemini-companion-setup--file agent))
+        (answer (gemini-companion-answer-get (gemini-companion-setup--question agent))))
+    (when (and file
+               (not (eq answer 'never))
+               (not (eq (car (gemini-companion-setup--effective agent)) t)))
+      (condition-case problem
+          (pcase (gemini-companion-setup--ide-enabled file)
+            ('t nil)
+            ;; It was there, and got lost.  If it is false, somebody has switched it off.
+            ((and 'nil (guard (eq answer 'always)))
+             (message "%s" (gemini-companion-setup-do agent process-environment 'starting)))
+            ((and value (guard (not noninteractive)))
+             (message "%s" (gemini-companion-setup--ask agent value 'starting))))
+        (gemini-companion-setup-unusable
+         (gemini-companion-log-add "%s" (gemini-companion-ui-error-text problem))
+         (message "%s" (gemini-companion-ui-error-text problem)))))))
 
 ;;;; The settings
 
 (defun gemini-companion-setup--refuse (format &rest arguments)
   "Signal that the file is left alone, because of FORMAT with ARGUMENTS."
   (signal 'gemini-companion-setup-unusable
-          (list (format "%s is left alone: %s"
+          (list (format "Left %s alone: %s"
                         (abbreviate-file-name gemini-companion-setup--settings-file)
                         (apply #'format format arguments)))))
 
 (defmacro gemini-companion-setup--with (file &rest body)
-  "Evaluate BODY about FILE, without handlers of files.
-They are only used for a remote FILE.  Signal errors of the file
-system, and of JSON, as refusals."
+  "Evaluate BODY about FILE, without handlers of file names unless it is remote.
+Signal errors as refusals."
   (declare (indent 1) (debug t))
   `(let* ((gemini-companion-setup--settings-file ,file)
           (file-name-handler-alist (and (gemini-companion-host-remote-p
@@ -200,10 +187,8 @@ system, and of JSON, as refusals."
           (remote-file-name-inhibit-cache t))
      (condition-case problem
          (progn ,@body)
-       (json-error (gemini-companion-setup--refuse "it %s" (cadr problem)))
-       (file-error
-        (gemini-companion-setup--refuse
-         "%s" (string-join (seq-filter #'stringp (cdr problem)) ", "))))))
+       (gemini-companion-setup-unusable (signal (car problem) (cdr problem)))
+       (error (gemini-companion-setup--refuse "%s" (gemini-companion-ui-error-text problem))))))
 
 (defun gemini-companion-setup--ide-enabled (file)
   "Return what ide.enabled is in FILE: t, `false', or nil if it is not set.
@@ -215,17 +200,15 @@ Signal `gemini-companion-setup-unusable' if it could not be changed."
       value)))
 
 (defun gemini-companion-setup-enable-ide (file)
-  "Make ide.enabled true in FILE, which need not exist.
-A buffer that visits FILE is reverted; return it if it could not be.
+  "Make ide.enabled true in FILE, which need not exist, and revert its buffer.
 Signal `gemini-companion-setup-unusable', and change nothing, if FILE
 cannot be changed."
   (gemini-companion-setup--with file
-    (let* ((target (gemini-companion-setup--target file))
-           (old (gemini-companion-setup--read target))
+    (let* ((old (gemini-companion-setup--read file))
            (change (gemini-companion-setup--change old)))
       (unless (eq (car change) t)
         (gemini-companion-setup--check-changeable file)
-        (gemini-companion-setup--write target old (cdr change)))))
+        (gemini-companion-setup--write (file-truename file) old (cdr change)))))
   (gemini-companion-write-revert-now file))
 
 (defun gemini-companion-setup--check-changeable (file)
@@ -236,15 +219,9 @@ cannot be changed."
     (when (buffer-modified-p buffer)
       (gemini-companion-setup--refuse "its buffer has edits; save or revert it first"))))
 
-(defun gemini-companion-setup--target (file)
-  "Return FILE, or where it leads to if it is a symbolic link."
-  (condition-case nil
-      (file-truename file)
-    (error (gemini-companion-setup--refuse "it is a link that leads to itself"))))
-
 (defun gemini-companion-setup--read (file)
   "Return the bytes in FILE, or nil if there is none."
-  (when (file-attributes (gemini-companion-setup--target file))
+  (when (file-attributes (file-truename file))
     (when-let* ((fault (gemini-companion-cli-search-unreadable file)))
       (gemini-companion-setup--refuse "it %s" fault))
     (gemini-companion-file-read-as-named file)))
@@ -267,53 +244,36 @@ cannot be changed."
 (defun gemini-companion-setup--change (bytes)
   "Return what ide.enabled is in BYTES, and BYTES in which it is true, as a cons.
 The former is t, `false', or nil if it is not set.  BYTES may be nil."
-  (with-temp-buffer
-    (set-buffer-multibyte nil)
-    (insert (or bytes ""))
-    (goto-char (point-min))
-    (when (looking-at "[ \t\r\n]*\\'")
-      (insert "{}\n"))
-    (let ((text (buffer-string)))
+  (if (string-blank-p (or bytes ""))
+      (cons nil "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
+    (with-temp-buffer
+      (set-buffer-multibyte nil)
+      (insert bytes)
       (unless (listp (gemini-companion-cli-search-parse-buffer))
         (gemini-companion-setup--refuse "it holds no JSON object"))
       (goto-char (point-min))
       (json-skip-whitespace)
-      (pcase-let ((`(,value ,start ,end ,new) (gemini-companion-setup--find text)))
-        (cons value (concat (substring text 0 (1- start)) new (substring text (1- end))))))))
+      (pcase-let ((`(,value ,start ,end ,new) (gemini-companion-setup--find)))
+        (cons value (concat (substring bytes 0 (1- start)) new (substring bytes (1- end))))))))
 
-(defun gemini-companion-setup--find (text)
+(defun gemini-companion-setup--find ()
   "Return how to make ide.enabled true in the object at point.
-TEXT is that of the buffer before comments became blank.  The value is
-\(VALUE START END NEW): what it is, and the text that replaces what is
-between START and END."
-  (let* ((unit (if (looking-at "{[ \t]*\r?\n[ \t\r\n]*\"")
-                   (gemini-companion-setup--indentation text (match-end 0))
-                 "  "))
-         (multiline "{[ \t]*\r?$")
-         (empty "{[ \t\r\n]*}")
-         (lines (or (looking-at-p multiline) (looking-at-p empty)))
-         (ide (gemini-companion-setup--member "ide")))
-    (if (null ide)
-        (gemini-companion-setup--insertion text '("\"ide\": {" "}") lines unit)
-      (goto-char ide)
-      (unless (looking-at-p "{")
-        (gemini-companion-setup--refuse "\"ide\" is no object in it"))
-      (if-let* ((enabled (gemini-companion-setup--member "enabled")))
-          (progn
-            (goto-char enabled)
-            (unless (looking-at "true\\|false\\|null")
-              (gemini-companion-setup--refuse "ide.enabled is neither true nor false in it"))
-            (list (if (equal (match-string 0) "true") t 'false)
-                  (match-beginning 0) (match-end 0) "true"))
-        (gemini-companion-setup--insertion
-         text nil (or (looking-at-p multiline) (and lines (looking-at-p empty))) unit)))))
-
-(defun gemini-companion-setup--indentation (text position)
-  "Return the blanks with which the line of POSITION begins in TEXT."
-  (save-excursion
-    (goto-char position)
-    (string-match "[ \t]*" text (1- (line-beginning-position)))
-    (match-string 0 text)))
+The value is (VALUE START END NEW): what it is, and the text that replaces
+what is between START and END."
+  (if-let* ((ide (gemini-companion-setup--member "ide")))
+      (progn
+        (goto-char ide)
+        (unless (looking-at-p "{")
+          (gemini-companion-setup--refuse "\"ide\" is no object in it"))
+        (if-let* ((enabled (gemini-companion-setup--member "enabled")))
+            (progn
+              (goto-char enabled)
+              (unless (looking-at "true\\|false\\|null")
+                (gemini-companion-setup--refuse "ide.enabled is neither true nor false in it"))
+              (list (if (equal (match-string 0) "true") t 'false)
+                    (match-beginning 0) (match-end 0) "true"))
+          (gemini-companion-setup--insertion "\"enabled\": true")))
+    (gemini-companion-setup--insertion "\"ide\": {\"enabled\": true}")))
 
 (defun gemini-companion-setup--member (name)
   "Return where the value of NAME in the object at point begins, or nil.
@@ -329,25 +289,17 @@ Of several members with one name the last counts."
           (json-read))))
     found))
 
-(defun gemini-companion-setup--insertion (text around lines unit)
-  "Return a change, as `gemini-companion-setup--find' does, of the object at point.
-TEXT is as there.  The change adds the member \"enabled\", between the two
-strings AROUND unless these are nil.  With LINES, each member is on a line
-of its own, and UNIT is the indentation of each level."
-  (let* ((empty (looking-at-p "{[ \t\r\n]*}"))
-         (line (and lines
-                    (concat (if (string-search "\r\n" text) "\r\n" "\n")
-                            (gemini-companion-setup--indentation text (point)))))
-         (inner (and line (concat line unit)))
-         (member "\"enabled\": true"))
-    (when around
-      (setq member (concat (car around) inner (and line unit) member inner (cadr around))))
-    (skip-chars-forward (if lines "{ \t" "{ \t\r\n"))
-    (list nil (point) (point)
-          (concat inner member
-                  (cond ((not empty) (if lines "," ", "))
-                        ;; The closing bracket gets a line of its own.
-                        ((looking-at-p "}") line))))))
+(defun gemini-companion-setup--insertion (member)
+  "Return how to add MEMBER to the object at point, as its first.
+For the value see `gemini-companion-setup--find'.  MEMBER gets a line of
+its own if the member after it has one."
+  (if (looking-at "{[ \t]*\\(\r?\n\\)\\(?:[ \t]*\r?\n\\)*\\([ \t]*\\)\"")
+      (list nil (match-beginning 1) (match-beginning 1)
+            (concat (match-string 1) (match-string 2) member ","))
+    (looking-at "{[ \t\r\n]*\\(}\\)?")
+    (if (match-beginning 1)
+        (list nil (1+ (point)) (1+ (point)) member)
+      (list nil (match-end 0) (match-end 0) (concat member ", ")))))
 
 (provide 'gemini-companion-setup)
 ;;; gemini-companion-setup.el ends here

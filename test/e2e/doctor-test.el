@@ -97,7 +97,6 @@ The client is a child process of this Emacs."
                            (gemini-companion-doctor-test--one-of
                             (list (format "gemini-ide-server-%d-%d.json" process number)
                                   (format "gemini-ide-server-%d-%d.json" process number)
-                                  (format "gemini-ide-server-%d.json" process)
                                   (format "gemini-ide-server-%d-%d.json.x" process number))))
                    (gemini-companion-doctor-test--random-content top number))))
               (let* ((search (gemini-companion-cli-search-find 'gemini directory environment process))
@@ -145,7 +144,7 @@ The client is a child process of this Emacs."
                       (ert-info ((format "%s in\n%s" pattern (cdr report)))
                         (should (string-match-p pattern (cdr report))))))))
       (funcall check (gemini-companion-doctor-test--batch emacs)
-               (format "A CLI that is started here takes .*-%d-%d.json, of Emacs"
+               (format "A CLI that you start here uses .*-%d-%d.json, of Emacs"
                        (gemini-companion-test-emacs-pid emacs) port)
                (format "The Emacs on port %d answers a client after [0-9]+ ms" port)
                "IDE mode is off: ide.enabled is not set in ~/.gemini/settings.json")
@@ -175,7 +174,7 @@ The client is a child process of this Emacs."
     (gemini-companion-test-m-x emacs "gemini-companion-doctor")
     (gemini-companion-test-wait-screen emacs "The companion is off in this Emacs")
     (gemini-companion-test-keys emacs "Tab" "Enter")
-    (gemini-companion-test-wait-screen emacs "takes the file of this Emacs")
+    (gemini-companion-test-wait-screen emacs "uses this Emacs's file")
     (gemini-companion-test-wait-screen emacs "The server of this Emacs answers")
     (should (gemini-companion-test-eval emacs 'gemini-companion-mode))
     (gemini-companion-test-keys emacs "g")

@@ -88,7 +88,7 @@ visits a file."
 
 (defun gemini-companion-doctor-test--is-well (report)
   "Assert that REPORT names no problem."
-  (gemini-companion-doctor-test--says report "No problem: a CLI that is started here finds"))
+  (gemini-companion-doctor-test--says report "No problem: a CLI that you start here finds"))
 
 (defun gemini-companion-doctor-test--own-file ()
   "Return the discovery file of this Emacs."
@@ -146,7 +146,7 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--says
        report "in a terminal that this Emacs starts"
        (format "module is loaded, version %s" gemini-companion-native-version)
-       "IDE mode is on" "takes the file of this Emacs"
+       "IDE mode is on" "uses this Emacs's file"
        "answers a client after" "has version 0.61.0"
        (format "GEMINI_CLI_IDE_SERVER_PORT=%d" (gemini-companion-bridge-port)))
       (gemini-companion-doctor-test--is-well
@@ -263,7 +263,7 @@ It has no other variables with which a CLI finds this Emacs."
     (let ((noninteractive nil))
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
-       (concat (gemini-companion-doctor-test--own-file) " of this Emacs is missing")
+       (concat "Something has deleted " (gemini-companion-doctor-test--own-file))
        "-> Write it again, which Emacs does within a minute")
       (gemini-companion-doctor-test--is-well
        (gemini-companion-doctor-test--press "announce again")))))
@@ -276,14 +276,14 @@ It has no other variables with which a CLI finds this Emacs."
          (gemini-companion-doctor-test--report)
          (format "%s belongs to another user (uid %d): clients ignore it"
                  (gemini-companion-doctor-test--own-file) owner)
-         "-> Remove it, if you may: rm ")))))
+         "-> If you may, remove it: rm ")))))
 
 (ert-deftest gemini-companion-doctor/old-module ()
   (gemini-companion-doctor-test--with
     (cl-letf (((symbol-function 'gemini-companion--mod-version) (lambda () "0.0.1")))
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
-       (format "has version 0.0.1, this package needs %s" gemini-companion-native-version)
+       (format "has version 0.0.1, but this package needs %s" gemini-companion-native-version)
        "-> Switch the mode off and on; restart Emacs if that tells you to"))))
 
 (ert-deftest gemini-companion-doctor/no-module ()
@@ -298,8 +298,7 @@ It has no other variables with which a CLI finds this Emacs."
       (let ((gemini-companion-module-file "/nowhere/module.so"))
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
-         "cannot be used: /nowhere/module.so, which" "names, is not there"
-         "-> Correct that name")))))
+         "Cannot use the native module: /nowhere/module.so, which" "names, is not there")))))
 
 (ert-deftest gemini-companion-doctor/server-dead ()
   (gemini-companion-doctor-test--with
@@ -353,7 +352,7 @@ It has no other variables with which a CLI finds this Emacs."
       (let ((noninteractive nil))
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
-         (concat (gemini-companion-doctor-test--own-file) " is not as this Emacs wrote it")
+         (format "Something has changed %s since" (gemini-companion-doctor-test--own-file))
          "-> Write it again, which Emacs does within a minute; then type /ide enable")
         (gemini-companion-doctor-test--is-well
          (gemini-companion-doctor-test--press "announce again"))))))
@@ -377,7 +376,7 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--in-terminal (list (format "GEMINI_CLI_IDE_PID=%d" dead))
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
-         (format "takes %s, and not this Emacs (GEMINI_CLI_IDE_PID names its process)" file)
+         (format "uses %s, and not this Emacs (GEMINI_CLI_IDE_PID names its process)" file)
          "another container (PID namespace)" "nothing here can tell whether its Emacs is alive"
          "-> If that Emacs is gone, delete the file"
          (concat (file-name-nondirectory file)
@@ -399,7 +398,7 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--in-terminal (list (format "GEMINI_CLI_IDE_PID=%d" dead))
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
-         (format "takes %s, whose process %d is dead (GEMINI_CLI_IDE_PID names its process)"
+         (format "uses %s, whose process %d is dead (GEMINI_CLI_IDE_PID names its process)"
                  file dead)
          "-> Delete that file")
         (cl-letf (((symbol-function 'y-or-n-p) #'always))
@@ -412,7 +411,7 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--in-terminal '("GEMINI_CLI_IDE_SERVER_PORT=2")
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
-         (format "takes %s, of VS Code, process %d, and not this Emacs \
+         (format "uses %s, of VS Code, process %d, and not this Emacs \
 (GEMINI_CLI_IDE_SERVER_PORT names its port)" file (emacs-pid))
          "-> Start it by M-x gemini-companion-run")))))
 
@@ -449,7 +448,7 @@ It has no other variables with which a CLI finds this Emacs."
      (lambda (content) (assq-delete-all 'ideInfo content)))
     (gemini-companion-doctor-test--says
      (gemini-companion-doctor-test--report)
-     (format "takes %s, which lacks \"ideInfo\": it says that this editor is not supported"
+     (format "uses %s, which lacks \"ideInfo\", and says that it does not support this editor"
              (gemini-companion-doctor-test--own-file))
      "-> Update the companion that wrote it")))
 
@@ -484,15 +483,15 @@ It has no other variables with which a CLI finds this Emacs."
   (pcase-dolist
       (`(,variable . ,texts)
        '(("http_proxy=http://user:secret@proxy:1"
-          "A proxy is set (http_proxy), and NO_PROXY does not name 127.0.0.1"
+          "There is a proxy (http_proxy), and NO_PROXY does not name 127.0.0.1"
           "-> Start it with NO_PROXY=127.0.0.1")
-         ("CI=true" "CI=true: the CLI then runs without its user interface"
+         ("CI=true" "CI=true: the CLI runs without its user interface"
           "-> Start it with that variable unset: env -u CI gemini")
          ("GEMINI_SANDBOX=docker" "runs itself in a sandbox (GEMINI_SANDBOX)"
           "-> If it does not connect, start it without")
          ("GEMINI_CLI_TRUST_WORKSPACE=false" "does not trust this directory"
           "-> Type /permissions")
-         ("PATH=/nowhere" "There is no program `gemini' on PATH" "-> Install it (npm")))
+         ("PATH=/nowhere" "Cannot find the program `gemini' on PATH" "-> Install it (npm")))
     (gemini-companion-doctor-test--with
       (gemini-companion-doctor-test--in-terminal (list variable)
         (let ((report (gemini-companion-doctor-test--report)))
@@ -500,7 +499,7 @@ It has no other variables with which a CLI finds this Emacs."
           (should-not (string-search "secret" report))))))
   (gemini-companion-doctor-test--with
     (gemini-companion-doctor-test--in-terminal '("http_proxy=p" "no_proxy=a, 127.0.0.1")
-      (should-not (string-search "A proxy" (gemini-companion-doctor-test--report))))))
+      (should-not (string-search "a proxy" (gemini-companion-doctor-test--report))))))
 
 (ert-deftest gemini-companion-doctor/container ()
   (gemini-companion-doctor-test--with
@@ -528,7 +527,7 @@ It has no other variables with which a CLI finds this Emacs."
       (let ((report (gemini-companion-doctor-test--report)))
         (gemini-companion-doctor-test--is-well report)
         (gemini-companion-doctor-test--says
-         report "Notes" "This is a container.  A CLI that a program other than this Emacs starts"
+         report "Notes" "This is a container.  A CLI that another program starts in it"
          "-> Start it by M-x gemini-companion-run, or with REMOTE_CONTAINERS=true"))
       ;; No warning if all of them know that the editor is in the container.
       (gemini-companion-mode -1)
@@ -556,7 +555,7 @@ It has no other variables with which a CLI finds this Emacs."
 (ert-deftest gemini-companion-doctor/ide-mode-is-switched-on-by-a-button ()
   (pcase-dolist (`(,text . ,after)
                  '(("{\"ide\": {\"enabled\": false}}" . "{\"ide\": {\"enabled\": true}}")
-                   ("{ // nothing\n}" . "{ // nothing\n  \"ide\": {\n    \"enabled\": true\n  }\n}")))
+                   ("{ // nothing\n}" . "{\"ide\": {\"enabled\": true} // nothing\n}")))
     (gemini-companion-doctor-test--with
       (let ((noninteractive nil)
             (file (gemini-companion-doctor-test--home "settings.json" text)))
@@ -636,7 +635,7 @@ It has no other variables with which a CLI finds this Emacs."
          (cons (concat "PATH=" (gemini-companion-test-file "bin"))
                (default-toplevel-value 'process-environment)))
         (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
-                                            "Problem" "There is no program `node' on PATH")))))
+                                            "Problem" "Cannot find the program `node' on PATH")))))
 
 (ert-deftest gemini-companion-doctor/tools-that-were-declined-are-no-problem ()
   (gemini-companion-doctor-test--with
@@ -682,7 +681,7 @@ It has no other variables with which a CLI finds this Emacs."
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
          "for Other Code in" "IDE mode is off" (gemini-companion-test-file "other/settings.json")
-         "The model cannot use the tools" "takes the file of this Emacs" file
+         "The model cannot use the tools" "uses this Emacs's file" file
          "bin/other has version 1.2.3." "OTHER_PORT="))
       (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--press "put it there"))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))

@@ -761,7 +761,7 @@ echo end\nexec cat\n")
     (pcase-dolist (`(,version ,expected)
                    '(("0.61.0" "0\\.61\\.0; 0\\.61\\.0 was tested")
                      ("0.6.1" "0\\.6\\.1, which cannot connect.*\n.*npm install")
-                     ("" "not known which version.*\n.*npm install")))
+                     ("" "did not print its version.*\n.*npm install")))
       (gemini-companion-host-connect-test--put
        "home/bin/gemini" (format "#!/bin/sh\necho hello\necho '%s'\n" version))
       (let ((report (gemini-companion-host-connect-test--doctor)))

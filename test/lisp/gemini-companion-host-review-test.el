@@ -137,7 +137,7 @@
         (should (equal (gemini-companion-test-list-column "*gemini reviews*" 0)
                        '("build:src/a.c")))
         (push review gemini-companion-notify--subjects)
-        (should (equal (gemini-companion-notify--body) "build:src/a.c, +1 -1"))
+        (should (equal (cdr (gemini-companion-notify--text)) "build:src/a.c, +1 -1"))
         (gemini-companion-test-with-answer nil
           (gemini-companion-review-reject review)
           (should (equal gemini-companion-test-messages '("Change to build:a.c rejected"))))

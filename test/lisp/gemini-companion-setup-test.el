@@ -67,36 +67,36 @@ It is `yes', `no' or, if nothing may be asked, nil."
 (defconst gemini-companion-setup-test--texts
   '(;; Empty or nearly so.
     ("" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
-    (" \n" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n \n")
-    ("{}" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}")
-    ("{\n}\n" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
-    ("{ // none\n}" . "{ // none\n  \"ide\": {\n    \"enabled\": true\n  }\n}")
-    ("{ /* none */ }" . "{ /* none */ \n  \"ide\": {\n    \"enabled\": true\n  }\n}")
+    (" \n" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
+    ("{}" . "{\"ide\": {\"enabled\": true}}")
+    ("{\n}\n" . "{\"ide\": {\"enabled\": true}\n}\n")
+    ("{ // none\n}" . "{\"ide\": {\"enabled\": true} // none\n}")
+    ("{ /* none */ }" . "{\"ide\": {\"enabled\": true} /* none */ }")
     ;; Other settings, with several indentations or on one line.
-    ("{\n  \"a\": 1\n}" . "{\n  \"ide\": {\n    \"enabled\": true\n  },\n  \"a\": 1\n}")
-    ("{\n    \"a\": 1\n}" . "{\n    \"ide\": {\n        \"enabled\": true\n    },\n    \"a\": 1\n}")
-    ("{\n\t\"a\": 1\n}" . "{\n\t\"ide\": {\n\t\t\"enabled\": true\n\t},\n\t\"a\": 1\n}")
+    ("{\n  \"a\": 1\n}" . "{\n  \"ide\": {\"enabled\": true},\n  \"a\": 1\n}")
+    ("{\n    \"a\": 1\n}" . "{\n    \"ide\": {\"enabled\": true},\n    \"a\": 1\n}")
+    ("{\n\t\"a\": 1\n}" . "{\n\t\"ide\": {\"enabled\": true},\n\t\"a\": 1\n}")
     ("{\r\n  \"a\": 1\r\n}\r\n"
-     . "{\r\n  \"ide\": {\r\n    \"enabled\": true\r\n  },\r\n  \"a\": 1\r\n}\r\n")
+     . "{\r\n  \"ide\": {\"enabled\": true},\r\n  \"a\": 1\r\n}\r\n")
     ("{\"a\":1}" . "{\"ide\": {\"enabled\": true}, \"a\":1}")
     ("{ \"a\": 1 }" . "{ \"ide\": {\"enabled\": true}, \"a\": 1 }")
     ;; Comments, and strings that look like comments.
     ("// mine\n{ // top\n  // of a, \"ide\": {\n  \"a\": 1 /* one */ // two\n} // end"
-     . "// mine\n{ // top\n  \"ide\": {\n    \"enabled\": true\n  },\n  // of a, \"ide\": {\n  \
+     . "// mine\n{ // top\n  \"ide\": {\"enabled\": true},\n  // of a, \"ide\": {\n  \
 \"a\": 1 /* one */ // two\n} // end")
     ("{ /* from\n here */ \"a\": 1}" . "{ /* from\n here */ \"ide\": {\"enabled\": true}, \"a\": 1}")
     ("{\"a\": \"// }\\\\\", \"b\": \"/* \\\" {\", \"c\": [{\"ide\": {}}, \"]\"]} /* open"
      . "{\"ide\": {\"enabled\": true}, \"a\": \"// }\\\\\", \"b\": \"/* \\\" {\", \
 \"c\": [{\"ide\": {}}, \"]\"]} /* open")
     ("{ // mine, \"ide\": {\n  /* no { */ \"ui\": {} // }\n}\n"
-     . "{ // mine, \"ide\": {\n  \"ide\": {\n    \"enabled\": true\n  },\n  /* no { */ \"ui\": {} // }\n}\n")
+     . "{ // mine, \"ide\": {\n             \"ide\": {\"enabled\": true},\n  /* no { */ \"ui\": {} // }\n}\n")
     ("/* x */ {\n  \"ide\": { // y\n    \"a\": 1\n  }\n}"
      . "/* x */ {\n  \"ide\": { // y\n    \"enabled\": true,\n    \"a\": 1\n  }\n}")
     ;; A setting of the same name in another object.
     ("{\"enabled\": false, \"x\": {\"ide\": {\"enabled\": true}}}"
      . "{\"ide\": {\"enabled\": true}, \"enabled\": false, \"x\": {\"ide\": {\"enabled\": true}}}")
     ;; The object exists.
-    ("{\n  \"ide\": {}\n}" . "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}")
+    ("{\n  \"ide\": {}\n}" . "{\n  \"ide\": {\"enabled\": true}\n}")
     ("{\"ide\":{}}" . "{\"ide\":{\"enabled\": true}}")
     ("{\n \"a\": 0,\n \"ide\": {\n  // asked\n  \"hasSeenNudge\": true\n }\n}"
      . "{\n \"a\": 0,\n \"ide\": {\n  \"enabled\": true,\n  // asked\n  \"hasSeenNudge\": true\n }\n}")
@@ -179,7 +179,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
       (gemini-companion-setup-test--with nil
         (let ((file (gemini-companion-setup-test--write text)))
           (let ((words (cadr (should-error (gemini-companion-setup) :type 'user-error))))
-            (should (string-search "~/.gemini/settings.json is left alone" words))
+            (should (string-search "Left ~/.gemini/settings.json alone" words))
             (should (string-search reason words)))
           (should (equal (gemini-companion-test-bytes file) text))
           (should-not (gemini-companion-setup-test--answers)))))))
@@ -215,7 +215,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
   (gemini-companion-setup-test--with nil
     (make-directory (file-name-directory (gemini-companion-setup-test--settings)) t)
     (make-symbolic-link "settings.json" (gemini-companion-setup-test--settings))
-    (should (string-search "is left alone"
+    (should (string-search "alone"
                            (cadr (should-error (gemini-companion-setup) :type 'user-error))))))
 
 ;;;; The file
@@ -392,7 +392,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
       (gemini-companion-setup-test--before-run)
       (should (equal (car gemini-companion-test-questions)
                      "Let Gemini CLI connect by itself? \
-(switches on ide.enabled in ~/.gemini/settings.json) ")))))
+(turns on ide.enabled in ~/.gemini/settings.json) ")))))
 
 (ert-deftest gemini-companion-setup/a-run-does-not-ask-after-a-no-but-the-command-does ()
   (gemini-companion-setup-test--with 'no
@@ -427,7 +427,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
   (gemini-companion-setup-test--with nil
     (let ((file (gemini-companion-setup-test--write "{\"ide\": }")))
       (gemini-companion-setup-test--before-run)
-      (should (gemini-companion-setup-test--said-p "~/.gemini/settings.json is left alone"))
+      (should (gemini-companion-setup-test--said-p "Left ~/.gemini/settings.json alone"))
       (should (equal (gemini-companion-test-read file) "{\"ide\": }")))))
 
 (ert-deftest gemini-companion-setup/batch-mode-asks-nothing ()
