@@ -28,9 +28,6 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-write)
 
-(define-error 'gemini-companion-setup-unusable
-  "Settings of a CLI" 'user-error)
-
 (defvar gemini-companion-setup-functions nil
   "Functions that `gemini-companion-setup' calls after its own questions.
 Each may ask another one, and returns the outcome as text, or nil.")
@@ -58,8 +55,7 @@ asks."
 settings are")))
       (condition-case problem
           (push (gemini-companion-setup--offer agent) done)
-        (gemini-companion-setup-unusable
-         (push (gemini-companion-ui-error-text problem) failed))))
+        (user-error (push (gemini-companion-ui-error-text problem) failed))))
     (run-hook-wrapped 'gemini-companion-setup-functions
                       (lambda (function)
                         (when-let* ((text (funcall function)))
@@ -115,8 +111,7 @@ as in `gemini-companion-setup-do'."
 (defun gemini-companion-setup-do (agent environment &optional starting)
   "Let AGENT, started with ENVIRONMENT, connect automatically.
 STARTING is non-nil if it is about to start.  Return the outcome, as text
-for the user.  Signal `gemini-companion-setup-unusable' if its settings
-cannot be changed."
+for the user.  Signal a `user-error' if its settings cannot be changed."
   (let* ((process-environment environment)
          (file (gemini-companion-setup--file agent)))
     (gemini-companion-setup-enable-ide file)
@@ -162,7 +157,7 @@ cannot be changed.  In batch mode ask nothing."
              (message "%s" (gemini-companion-setup-do agent process-environment 'starting)))
             ((and value (guard (not noninteractive)))
              (message "%s" (gemini-companion-setup--ask agent value 'starting))))
-        (gemini-companion-setup-unusable
+        (user-error
          (gemini-companion-log-add "%s" (gemini-companion-ui-error-text problem))
          (message "%s" (gemini-companion-ui-error-text problem)))))))
 
@@ -170,14 +165,12 @@ cannot be changed.  In batch mode ask nothing."
 
 (defun gemini-companion-setup--refuse (format &rest arguments)
   "Signal that the file is left alone, because of FORMAT with ARGUMENTS."
-  (signal 'gemini-companion-setup-unusable
-          (list (format "Left %s alone: %s"
-                        (abbreviate-file-name gemini-companion-setup--settings-file)
-                        (apply #'format format arguments)))))
+  (user-error "Left %s alone: %s" (abbreviate-file-name gemini-companion-setup--settings-file)
+              (apply #'format format arguments)))
 
 (defmacro gemini-companion-setup--with (file &rest body)
   "Evaluate BODY about FILE, without handlers of file names unless it is remote.
-Signal errors as refusals."
+Signal errors as those of the user."
   (declare (indent 1) (debug t))
   `(let* ((gemini-companion-setup--settings-file ,file)
           (file-name-handler-alist (and (gemini-companion-host-remote-p
@@ -187,12 +180,12 @@ Signal errors as refusals."
           (remote-file-name-inhibit-cache t))
      (condition-case problem
          (progn ,@body)
-       (gemini-companion-setup-unusable (signal (car problem) (cdr problem)))
+       (user-error (signal (car problem) (cdr problem)))
        (error (gemini-companion-setup--refuse "%s" (gemini-companion-ui-error-text problem))))))
 
 (defun gemini-companion-setup--ide-enabled (file)
   "Return what ide.enabled is in FILE: t, `false', or nil if it is not set.
-Signal `gemini-companion-setup-unusable' if it could not be changed."
+Signal a `user-error' if it could not be changed."
   (gemini-companion-setup--with file
     (let ((value (car (gemini-companion-setup--change (gemini-companion-setup--read file)))))
       (unless (eq value t)
@@ -201,8 +194,7 @@ Signal `gemini-companion-setup-unusable' if it could not be changed."
 
 (defun gemini-companion-setup-enable-ide (file)
   "Make ide.enabled true in FILE, which need not exist, and revert its buffer.
-Signal `gemini-companion-setup-unusable', and change nothing, if FILE
-cannot be changed."
+Signal a `user-error', and change nothing, if FILE cannot be changed."
   (gemini-companion-setup--with file
     (let* ((old (gemini-companion-setup--read file))
            (change (gemini-companion-setup--change old)))

@@ -33,7 +33,6 @@
 (declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-state "gemini-companion-host-connection"
                   (connection) t)
-(declare-function gemini-companion-host-connection-all "gemini-companion-host-connection")
 (declare-function gemini-companion-disconnect "gemini-companion-host-connect")
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-restart "gemini-companion")
@@ -153,7 +152,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
        (gemini-companion-status--session session) (aref session 0)
        (cons "disconnect" (lambda ()
                             (unless (gemini-companion-bridge-disconnect (aref session 0))
-                              (user-error "This session has ended meanwhile"))))))))
+                              (user-error "This session has ended in the meantime"))))))))
 
 (defun gemini-companion-status--row (text subject &rest buttons)
   "Insert a line of TEXT about SUBJECT, with BUTTONS, each (LABEL . FUNCTION)."
@@ -166,19 +165,12 @@ ROW identifies what they are about, which may be listed elsewhere later."
   (when-let* ((connections (gemini-companion-host-connect-describe)))
     (gemini-companion-status--heading "Other machines")
     (pcase-dolist (`(,connection . ,line) connections)
-      (let ((prefix (gemini-companion-host-connection-prefix connection)))
+      (let ((prefix (gemini-companion-host-connection-prefix connection))
+            (name (gemini-companion-host-connection-name connection)))
         (apply #'gemini-companion-status--row (gemini-companion-ui-one-line line) prefix
-               (append
-                (when (memq (gemini-companion-host-connection-state connection) '(lost failed))
-                  (list (cons "connect" (lambda () (gemini-companion-connect prefix)))))
-                (list (cons "disconnect" (lambda ()
-                                           (gemini-companion-status--disconnect connection))))))))))
-
-(defun gemini-companion-status--disconnect (connection)
-  "End CONNECTION to a host."
-  (unless (memq connection (gemini-companion-host-connection-all))
-    (user-error "This connection has ended in the meantime"))
-  (gemini-companion-disconnect (gemini-companion-host-connection-name connection)))
+               `(,@(when (memq (gemini-companion-host-connection-state connection) '(lost failed))
+                     `(("connect" . ,(lambda () (gemini-companion-connect prefix)))))
+                 ("disconnect" . ,(lambda () (gemini-companion-disconnect name)))))))))
 
 (defun gemini-companion-status--session (session)
   "Return a description of SESSION, one of `gemini-companion-bridge-sessions'."
@@ -199,7 +191,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
             (pcase stream
               ('lost ", its connection is lost")
               ('never ", not listening yet"))
-            (and own-front "; reviews are in its own front")
+            (and own-front "; you decide its changes in its own front end")
             (unless (zerop reviews) (format ", waiting for %d of your decisions" reviews))
             (unless (zerop undelivered) (format ", %d decisions not delivered" undelivered)))))
 
@@ -207,7 +199,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
   "Insert the open reviews, and how many were decided."
   (let ((reviews (gemini-companion-review-all-open)))
     (gemini-companion-status--heading
-     (format "Changes that wait for you: %d; decided: %d" (length reviews)
+     (format "Changes that wait: %d; decided: %d" (length reviews)
              (length (gemini-companion-history-all)))
      (cons "list" #'gemini-companion-review-list)
      (cons "history" #'gemini-companion-history-list))
@@ -221,7 +213,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
 (defun gemini-companion-status--show (review)
   "Show REVIEW, unless it was decided meanwhile."
   (unless (memq review (gemini-companion-review-all-open))
-    (user-error "This change was decided meanwhile"))
+    (user-error "This change has been decided in the meantime"))
   (unless (gemini-companion-review-shown-p review)
     (gemini-companion-review-show review 'select)))
 
@@ -256,17 +248,14 @@ ROW identifies what they are about, which may be listed elsewhere later."
     map)
   "Keymap of `gemini-companion-context-view-mode'.")
 
-(define-derived-mode gemini-companion-context-view-mode special-mode "Gemini-Context"
+(define-derived-mode gemini-companion-context-view-mode gemini-companion-report-mode "Gemini-Context"
   "Major mode for what Emacs tells clients about what you look at.
 
 \\{gemini-companion-context-view-mode-map}"
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-context-view-mode)
-  (setq-local word-wrap t
-              revert-buffer-function
-              (lambda (&rest _) (gemini-companion-status--print-context)))
-  (add-hook 'kill-buffer-hook #'gemini-companion-status--stop-context nil t)
-  (buffer-disable-undo))
+  (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-status--print-context)))
+  (add-hook 'kill-buffer-hook #'gemini-companion-status--stop-context nil t))
 
 ;;;###autoload
 (defun gemini-companion-show-context ()
@@ -274,15 +263,14 @@ ROW identifies what they are about, which may be listed elsewhere later."
 This works even if no client is connected."
   (interactive)
   (gemini-companion-bridge-check)
-  (let ((buffer (get-buffer-create "*gemini context*")))
-    (with-current-buffer buffer
-      (gemini-companion-context-view-mode)
-      (dolist (hook gemini-companion-status--context-hooks)
-        (add-hook hook #'gemini-companion-status--refresh-context))
-      (gemini-companion-context-update)
-      (gemini-companion-status--print-context)
-      (goto-char (point-min)))
-    (gemini-companion-ui-pop-to buffer)))
+  (with-current-buffer (get-buffer-create "*gemini context*")
+    (gemini-companion-context-view-mode)
+    (dolist (hook gemini-companion-status--context-hooks)
+      (add-hook hook #'gemini-companion-status--refresh-context))
+    (gemini-companion-context-update)
+    (gemini-companion-status--print-context)
+    (goto-char (point-min)))
+  (gemini-companion-ui-pop-to "*gemini context*"))
 
 (defun gemini-companion-status--stop-context ()
   "Stop updating the buffer with what clients are told."
@@ -291,8 +279,7 @@ This works even if no client is connected."
   (gemini-companion-context-update))
 
 (defun gemini-companion-status--refresh-context ()
-  "Update the buffer with what clients are told if it is on screen.
-When it appears on screen, this is called as well."
+  "Update the buffer with what clients are told if it is on screen."
   (when-let* ((buffer (get-buffer "*gemini context*"))
               ((get-buffer-window buffer t)))
     (with-current-buffer buffer
@@ -312,7 +299,7 @@ When it appears on screen, this is called as well."
    (substitute-command-keys
     (format "\\<gemini-companion-context-view-mode-map>%s  \
 (\\[gemini-companion-toggle-context] %s)\n"
-            (if gemini-companion-context-paused "Clients are told that no file is open: paused"
+            (if gemini-companion-context-paused "Paused: Emacs tells clients that no file is open"
               "What clients are told")
             (if gemini-companion-context-paused "resumes" "pauses it")))
    ;; They are loaded when a client wants them.

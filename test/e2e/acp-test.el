@@ -95,7 +95,7 @@ Wait until it has ended, as the prompt number COUNT."
     (should (equal (gemini-companion-acp-e2e--text emacs "a.txt") "always\n"))
     ;; Nothing has ever waited in Emacs, and the status says why.
     (should-not (gemini-companion-test-eval emacs '(gemini-companion-history-all)))
-    (should (string-search "reviews are in its own front"
+    (should (string-search "you decide its changes in its own front end"
                            (gemini-companion-test-eval
                             emacs '(save-window-excursion
                                      (gemini-companion-status)

@@ -35,7 +35,7 @@
                                 "Sessions: 1\n  fake-cli 1"
                                 (format ", process %d" (emacs-pid))
                                 "waiting for 1 of your decisions"
-                                "wait for you: 1"
+                                "that wait: 1"
                                 (gemini-companion-test-file "a.txt")
                                 (concat "package and module "
                                         gemini-companion-native-version)))
@@ -44,7 +44,7 @@
         (should-not (string-search "missing" text))
         (should-not (string-search (gemini-companion-bridge-token) text)))
       (gemini-companion-review-reject (car (gemini-companion-review-all-open)))
-      (should (string-search "wait for you: 0" (gemini-companion-status-test--text))))))
+      (should (string-search "that wait: 0" (gemini-companion-status-test--text))))))
 
 (ert-deftest gemini-companion-status/damaged-discovery-files-are-marked ()
   "Emacs itself does not look at them, since their file system may hang."
@@ -162,7 +162,7 @@ SESSIONS are their keys, and ENDED those that were disconnected."
     ;; It ends before the buffer shows that.
     (setq sessions (list "3"))
     (should (equal (cadr (should-error (push-button) :type 'user-error))
-                   "This session has ended meanwhile"))
+                   "This session has ended in the meantime"))
     (should-not ended)
     (should (string-search "client 3" (buffer-string)))))
 
