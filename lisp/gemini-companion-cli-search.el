@@ -118,13 +118,6 @@ This is text for the user."
            (format "%s names its process" (gemini-companion-agent-variable agent 'process)))
           (t "its process started that terminal"))))
 
-(defun gemini-companion-cli-search-host (environment)
-  "Return the host to which a client with ENVIRONMENT connects."
-  (if (and (gemini-companion-agent-container-p)
-           (not (gemini-companion-agent-same-host-p environment)))
-      "host.docker.internal"
-    "127.0.0.1"))
-
 ;;;; Discovery files
 
 (defun gemini-companion-cli-search--file (name pattern directory)
@@ -197,11 +190,6 @@ If there is none, return a string that says why."
 (defun gemini-companion-cli-search-real-directory (directory)
   "Return DIRECTORY without symbolic links, with a slash at its end."
   (file-name-as-directory (file-truename directory)))
-
-(defun gemini-companion-cli-search-roots (file)
-  "Return the workspace roots in the discovery FILE, a list."
-  (let ((roots (alist-get 'workspacePath (gemini-companion-cli-search-file-content file))))
-    (and (stringp roots) (split-string roots path-separator t))))
 
 (defun gemini-companion-cli-search-port (file)
   "Return the port in the discovery FILE, or nil."

@@ -195,9 +195,9 @@ environment, which M-x gemini-companion-copy-environment also copies."
          (get (lambda (name) (gemini-companion-agent-getenv name environment)))
          (headless (seq-find (lambda (name) (equal (funcall get name) "true"))
                              '("CI" "GITHUB_ACTIONS")))
-         (host (gemini-companion-cli-search-host environment))
          (proxy (seq-find get '("http_proxy" "HTTP_PROXY" "all_proxy" "ALL_PROXY")))
-         (direct (or (funcall get "no_proxy") (funcall get "NO_PROXY") "")))
+         (direct (split-string (or (funcall get "no_proxy") (funcall get "NO_PROXY") "")
+                               "[, ]+" t)))
     (list
      (when (gemini-companion-doctor-check-case-guessed case)
        (list 'note "This system does not reveal the environment of that terminal: \
@@ -209,14 +209,13 @@ this report is for the environment of Emacs."))
              (format "Start it with that variable unset: env -u %s %s" headless
                      (gemini-companion-cli-run-program
                       (gemini-companion-doctor-check-case-agent case)))))
-     (unless (equal host "127.0.0.1")
-       (list 'problem
-             (format "This is a container, in which the CLI connects to %s, and not to this Emacs."
-                     host)
+     (when (and (gemini-companion-agent-container-p)
+                (not (gemini-companion-agent-same-host-p environment)))
+       (list 'problem "This is a container, in which the CLI connects to host.docker.internal, \
+and not to this Emacs."
              "Start it with REMOTE_CONTAINERS=true in its environment: it then stays in the \
 container."))
-     (when (and proxy (not (equal direct "*"))
-                (not (member "127.0.0.1" (split-string direct "[, ]+" t))))
+     (when (and proxy (not (equal direct '("*"))) (not (member "127.0.0.1" direct)))
        (list 'note
              (format "There is a proxy (%s), and NO_PROXY does not name 127.0.0.1: some versions \
 of the CLI and other clients look for this Emacs through the proxy." proxy)
@@ -295,33 +294,24 @@ settings, tools and environment of the project."
   "Check which discovery file the CLI in CASE takes."
   (pcase-let (((cl-struct gemini-companion-cli-search-search directory files chosen)
                (gemini-companion-doctor-check-case-search case)))
-    (list (mapcar #'gemini-companion-doctor-check--file files)
-          (cond (chosen (gemini-companion-doctor-check--chosen case chosen))
-                (files (list 'problem (format "There is no usable file in %s." directory)
-                             "See what this report says about each."))
-                (t (gemini-companion-doctor-check--directory case directory))))))
+    (cond (chosen (gemini-companion-doctor-check--chosen case chosen))
+          (files (list 'problem (format "Clients ignore all files in %s." directory)
+                       "See what this report says about each, and announce this Emacs again."
+                       (gemini-companion-doctor-check--announce-button)))
+          (t (gemini-companion-doctor-check--directory case directory)))))
 
 (defun gemini-companion-doctor-check-roots (file)
   "Return the roots in the discovery FILE, as text."
-  (string-join (or (gemini-companion-cli-search-roots file) '("none")) ", "))
+  (pcase (alist-get 'workspacePath (gemini-companion-cli-search-file-content file))
+    ((and (pred stringp) (pred (not string-empty-p)) roots)
+     (string-replace path-separator ", " roots))
+    (_ "none")))
 
 (defun gemini-companion-doctor-check-own-p (file)
   "Return non-nil if the discovery FILE is one of this Emacs."
   (and (gemini-companion-bridge-running-p)
        (member (file-truename (gemini-companion-cli-search-file-name file))
                (mapcar #'file-truename (gemini-companion-bridge-discovery-files)))))
-
-(defun gemini-companion-doctor-check--file (file)
-  "Check whether clients can use the discovery FILE."
-  (when-let* ((fault (gemini-companion-cli-search-file-fault file)))
-    (let* ((name (gemini-companion-cli-search-file-name file))
-           (own (gemini-companion-doctor-check-own-p file)))
-      (list (if own 'problem 'note)
-            (format "%s %s: clients ignore it." name fault)
-            (cond ((string-search "another user" fault)
-                   (format "If you may, remove it: rm %s" (shell-quote-argument name)))
-                  (own "Announce this Emacs again."))
-            (and own (gemini-companion-doctor-check--announce-button))))))
 
 (defun gemini-companion-doctor-check--directory (case directory)
   "Check why there is no discovery file in DIRECTORY, where the CLI in CASE looks."

@@ -248,7 +248,8 @@ ROW identifies what they are about, which may be listed elsewhere later."
     map)
   "Keymap of `gemini-companion-context-view-mode'.")
 
-(define-derived-mode gemini-companion-context-view-mode gemini-companion-report-mode "Gemini-Context"
+(define-derived-mode gemini-companion-context-view-mode gemini-companion-report-mode
+  "Gemini-Context"
   "Major mode for what Emacs tells clients about what you look at.
 
 \\{gemini-companion-context-view-mode-map}"

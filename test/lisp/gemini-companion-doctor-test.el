@@ -274,9 +274,9 @@ It has no other variables with which a CLI finds this Emacs."
       (cl-letf (((symbol-function 'gemini-companion-cli-search--user) (lambda () (1+ owner))))
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
-         (format "%s belongs to another user (uid %d): clients ignore it"
-                 (gemini-companion-doctor-test--own-file) owner)
-         "-> If you may, remove it: rm ")))))
+         "Clients ignore all files in"
+         (file-name-nondirectory (gemini-companion-doctor-test--own-file))
+         (format "belongs to another user (uid %d)" owner))))))
 
 (ert-deftest gemini-companion-doctor/old-module ()
   (gemini-companion-doctor-test--with
@@ -458,8 +458,8 @@ It has no other variables with which a CLI finds this Emacs."
       (dolist (text '("{\"port\": 1," "null" "{} {}" ""))
         (gemini-companion-test-write (gemini-companion-doctor-test--own-file) text)
         (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
-                                            "holds no JSON" "clients ignore it"
-                                            "-> Announce this Emacs again"))
+                                            "Clients ignore all files in"
+                                            "announce this Emacs again" "holds no JSON"))
       (gemini-companion-doctor-test--is-well
        (gemini-companion-doctor-test--press "announce again")))))
 
