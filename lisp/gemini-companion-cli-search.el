@@ -376,17 +376,15 @@ Signal an error for what `json-read' accepts, but CLIs do not."
 
 (defun gemini-companion-cli-search-probe (port token callback)
   "Ask the companion on PORT for a sign of life, as a client with TOKEN would.
-Call CALLBACK once, later, with a symbol and a string: `alive', `refused'
-and its status, or `dead' and the reason."
+Call CALLBACK once, later, with nil, or with what it does instead, as text."
   (condition-case problem
-      (let* ((body "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}")
-             (answer "")
+      (let* ((answer "")
              (timer nil)
-             (finish (lambda (process symbol text)
+             (finish (lambda (process fault)
                        (set-process-sentinel process #'ignore)
                        (cancel-timer timer)
                        (delete-process process)
-                       (funcall callback symbol text)))
+                       (funcall callback fault)))
              (process
               (make-network-process
                ;; With a name instead of an address, Emacs would wait for it at the end.
@@ -396,33 +394,36 @@ and its status, or `dead' and the reason."
                          (setq answer (concat answer bytes))
                          (cond ((string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[ \r\n]" answer)
                                 (let ((status (match-string 1 answer)))
-                                  (if (equal status "200") (funcall finish process 'alive "")
-                                    (funcall finish process 'refused (concat "HTTP " status)))))
+                                  (funcall finish process
+                                           (unless (equal status "200")
+                                             (concat "refuses a client with that token: HTTP "
+                                                     status)))))
                                ((or (string-search "\n" answer) (length> answer 100))
-                                (funcall finish process 'dead "the answer is not HTTP"))))
+                                (funcall finish process "does not answer as a companion"))))
                :sentinel (lambda (process event)
                            (if (not (string-prefix-p "open" event))
-                               (funcall finish process 'dead (string-trim event))
+                               (funcall finish process
+                                        (concat "does not answer: " (string-trim event)))
                              ;; It may have been closed at this very moment.
                              (ignore-errors
                                (process-send-string
-                                process
-                                (gemini-companion-cli-search--request port token body))))))))
+                                process (gemini-companion-cli-search--request port token))))))))
         (setq timer (run-at-time gemini-companion-cli-search--patience nil
-                                 finish process 'dead "the request timed out")))
-    (error (funcall callback 'dead (error-message-string problem)))))
+                                 finish process "does not answer: the request timed out")))
+    (error (funcall callback (concat "does not answer: " (error-message-string problem))))))
 
-(defun gemini-companion-cli-search--request (port token body)
-  "Return a request with the JSON text BODY for PORT, with TOKEN."
-  (string-join `("POST /mcp/tools HTTP/1.1"
-                 ,(format "Host: 127.0.0.1:%d" port)
-                 ,(concat "Authorization: Bearer " token)
-                 "Accept: application/json, text/event-stream"
-                 "Content-Type: application/json"
-                 ,(format "Content-Length: %d" (length body))
-                 "Connection: close"
-                 "" ,body)
-               "\r\n"))
+(defun gemini-companion-cli-search--request (port token)
+  "Return a request for a sign of life, to PORT, with TOKEN."
+  (let ((body "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}"))
+    (string-join `("POST /mcp/tools HTTP/1.1"
+                   ,(format "Host: 127.0.0.1:%d" port)
+                   ,(concat "Authorization: Bearer " token)
+                   "Accept: application/json, text/event-stream"
+                   "Content-Type: application/json"
+                   ,(format "Content-Length: %d" (length body))
+                   "Connection: close"
+                   "" ,body)
+                 "\r\n")))
 
 (provide 'gemini-companion-cli-search)
 ;;; gemini-companion-cli-search.el ends here

@@ -214,34 +214,29 @@ Return the number of problems."
                   (and (buffer-live-p buffer) (buffer-local-value variable buffer))))
          (root (or (funcall local 'gemini-companion-cli-run-root) directory))
          (agent (or (funcall local 'gemini-companion-cli-run-agent) gemini-companion-agent))
-         (terminal (gemini-companion-doctor--terminal-process buffer)))
+         (terminal (gemini-companion-doctor--terminal-process buffer))
+         (cli (and terminal (gemini-companion-doctor--cli-below agent terminal)))
+         (process (or cli terminal))
+         (environment (and process (gemini-companion-cli-search-environment process)))
+         (own (default-toplevel-value 'process-environment)))
     (cond ((gemini-companion-host-remote-p root)
            (make-gemini-companion-doctor-check-case
             :agent agent :directory root :where "a terminal on that machine" :remote t))
-          (terminal (gemini-companion-doctor--case-in agent terminal buffer directory))
+          (process
+           (make-gemini-companion-doctor-check-case
+            :agent agent
+            :directory (or (file-symlink-p (format "/proc/%d/cwd" process)) directory)
+            :environment (or environment own) :guessed (not environment)
+            :process process :running cli
+            :where (format "the terminal %s, process %d" (buffer-name buffer) process)))
           (t (make-gemini-companion-doctor-check-case
-              :agent agent :directory directory
-              :environment (default-toplevel-value 'process-environment)
+              :agent agent :directory directory :environment own
               :where "a terminal that this Emacs starts")))))
-
-(defun gemini-companion-doctor--case-in (agent terminal buffer directory)
-  "Return the case of AGENT in or below the process TERMINAL, that of BUFFER.
-It may run in DIRECTORY."
-  (let* ((cli (gemini-companion-doctor--cli-below agent terminal))
-         (process (or cli terminal))
-         (environment (gemini-companion-cli-search-environment process)))
-    (make-gemini-companion-doctor-check-case
-     :agent agent
-     :directory (or (file-symlink-p (format "/proc/%d/cwd" process)) directory)
-     :environment (or environment (default-toplevel-value 'process-environment))
-     :process process :running cli :guessed (not environment)
-     :where (format "the terminal %s, process %d" (buffer-name buffer) process))))
 
 (defun gemini-companion-doctor--terminal-process (buffer)
   "Return the id of the process in BUFFER, or nil if it is not a terminal."
   (when-let* ((process (and (buffer-live-p buffer) (get-buffer-process buffer))))
-    (and (processp process)
-         (eq (process-type process) 'real)
+    (and (eq (process-type process) 'real)
          (with-current-buffer buffer
            (apply #'derived-mode-p gemini-companion-workspace-terminal-modes))
          (process-id process))))
@@ -301,12 +296,19 @@ come."
   (pcase (gemini-companion-doctor--server case)
     ('nil (funcall callback nil))
     (`(,port ,token . ,name)
-     (let ((start (float-time)))
+     (let ((start (float-time))
+           (own (gemini-companion-bridge-running-p)))
        (gemini-companion-cli-search-probe
         port token
-        (lambda (outcome text)
-          (funcall callback (gemini-companion-doctor--describe-server
-                             name outcome text (- (float-time) start)))))))))
+        (lambda (fault)
+          (funcall callback
+                   (if (not fault)
+                       (list 'fine (format "%s answers a client after %.0f ms." name
+                                           (* 1000 (- (float-time) start))))
+                     (list 'problem (format "%s %s." name fault)
+                           (if own "Restart it: M-x gemini-companion-restart."
+                             "In that Emacs: M-x gemini-companion-restart, or the mode off and on.")
+                           (and own (cons "restart" #'gemini-companion-restart)))))))))))
 
 (defun gemini-companion-doctor--server (case)
   "Return (PORT TOKEN . NAME) of the server to probe in CASE, or nil.
@@ -323,18 +325,6 @@ the CLI takes if that is an Emacs."
              (stringp .authToken) (string-match-p "\\`[!-~]+\\'" .authToken)
              (equal (car (gemini-companion-cli-search-ide chosen)) "emacs")
              `(,.port ,.authToken . ,(format "The Emacs on port %d" .port)))))))
-
-(defun gemini-companion-doctor--describe-server (name outcome text seconds)
-  "Return the finding that the server NAME gave OUTCOME with TEXT after SECONDS."
-  (let ((own (gemini-companion-bridge-running-p)))
-    (if (eq outcome 'alive)
-        (list 'fine (format "%s answers a client after %.0f ms." name (* 1000 seconds)))
-      (list 'problem (format (if (eq outcome 'dead) "%s does not answer: %s."
-                               "%s refuses a client with the token in its file: %s.")
-                             name text)
-            (if own "Restart it: M-x gemini-companion-restart."
-              "In that Emacs: M-x gemini-companion-restart, or the mode off and on.")
-            (and own (cons "restart" #'gemini-companion-restart))))))
 
 (defun gemini-companion-doctor--probe-program (case callback)
   "Find out which version the CLI in CASE has, and call CALLBACK."

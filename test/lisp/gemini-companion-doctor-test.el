@@ -322,12 +322,12 @@ It has no other variables with which a CLI finds this Emacs."
 (ert-deftest gemini-companion-doctor/another-program-may-listen-on-that-port ()
   "It may answer anything, hang up at once, or refuse the token."
   (pcase-dolist (`(,answer . ,expected)
-                 '(("HTTP/1.1 200 OK\r\nA: b\r\n\r\n{}" . (alive ""))
-                   ("HTTP/1.0 404 No\n\n" . (refused "HTTP 404"))
-                   ("HTTP/1.1 401 Unauthorized\r\n\r\n" . (refused "HTTP 401"))
-                   ("HTTP/1.1 20" . (dead "the request timed out"))
-                   ("SSH-2.0-x\r\n\r\n" . (dead "the answer is not HTTP"))
-                   (nil . (dead "connection broken by remote peer"))))
+                 '(("HTTP/1.1 200 OK\r\nA: b\r\n\r\n{}" . nil)
+                   ("HTTP/1.0 404 No\n\n" . "refuses a client with that token: HTTP 404")
+                   ("HTTP/1.1 401 Unauthorized\r\n\r\n" . "refuses a client with that token: HTTP 401")
+                   ("HTTP/1.1 20" . "does not answer: the request timed out")
+                   ("SSH-2.0-x\r\n\r\n" . "does not answer as a companion")
+                   (nil . "does not answer: connection broken by remote peer")))
     (let* ((gemini-companion-cli-search--patience 0.3)
            (outcome nil)
            (listener (make-network-process
@@ -340,7 +340,7 @@ It has no other variables with which a CLI finds this Emacs."
             (gemini-companion-cli-search-probe (process-contact listener :service) "token"
                                                (lambda (&rest it) (setq outcome it)))
             (gemini-companion-test-wait "the outcome" (lambda () outcome))
-            (should (equal outcome expected)))
+            (should (equal outcome (list expected))))
         (delete-process listener)))))
 
 (ert-deftest gemini-companion-doctor/discovery-file-changed ()
