@@ -202,10 +202,7 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
 
 (defun gemini-companion-install--fetch (url)
   "Return the contents of URL, which is read while Emacs shows the progress."
-  (let* ((url-request-method "GET")
-         (url-request-data nil)
-         (url-request-extra-headers nil)
-         ;; No questions about passwords or certificates; no compression.
+  (let* (;; No questions about passwords or certificates; no compression.
          (url-request-noninteractive t)
          (url-mime-encoding-string nil)
          ;; Else, a quit while the name of the server is looked up may block Emacs.

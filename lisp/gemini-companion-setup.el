@@ -86,27 +86,21 @@ On another machine, whose environment is unknown, it is the default one."
   (let ((machine (file-remote-p default-directory)))
     (cons 'setup (if machine (cons agent machine) agent))))
 
-(defun gemini-companion-setup--offer (agent)
-  "Ask whether AGENT may connect automatically, unless it does.
-Return the outcome, as text for the user."
-  (let ((value (gemini-companion-setup--ide-enabled (gemini-companion-setup--file agent))))
-    (if (eq value t)
-        (gemini-companion-setup--describe agent "connects by itself")
-      (gemini-companion-setup--ask agent value))))
-
-(defun gemini-companion-setup--ask (agent value &optional starting)
-  "Ask whether AGENT may connect automatically, and if so let it.
-VALUE is that of ide.enabled in its settings.  STARTING and the value are
-as in `gemini-companion-setup-do'."
-  (let* ((file (abbreviate-file-name (gemini-companion-setup--file agent)))
+(defun gemini-companion-setup--offer (agent &optional starting)
+  "Let AGENT connect automatically, after a question, unless it does.
+STARTING and the value are as in `gemini-companion-setup-do'."
+  (let* ((file (gemini-companion-setup--file agent))
+         (value (gemini-companion-setup--ide-enabled file))
+         (name (abbreviate-file-name file))
          (question (format "Let %s connect by itself? (%s %s) "
                            (gemini-companion-agent-get agent :title)
                            (if value "turns on ide.enabled in" "adds ide.enabled to")
-                           file)))
-    (cond ((y-or-n-p question)
+                           name)))
+    (cond ((eq value t) (gemini-companion-setup--describe agent "connects by itself"))
+          ((y-or-n-p question)
            (gemini-companion-setup-do agent process-environment starting))
           (t (gemini-companion-answer-set (gemini-companion-setup--question agent) 'never)
-             (format "Left %s alone; M-x gemini-companion-setup asks again" file)))))
+             (format "Left %s alone; M-x gemini-companion-setup asks again" name)))))
 
 (defun gemini-companion-setup-do (agent environment &optional starting)
   "Let AGENT, started with ENVIRONMENT, connect automatically.
@@ -155,8 +149,8 @@ cannot be changed.  In batch mode ask nothing."
             ;; It was there, and got lost.  If it is false, somebody has switched it off.
             ((and 'nil (guard (eq answer 'always)))
              (message "%s" (gemini-companion-setup-do agent process-environment 'starting)))
-            ((and value (guard (not noninteractive)))
-             (message "%s" (gemini-companion-setup--ask agent value 'starting))))
+            ((guard (not noninteractive))
+             (message "%s" (gemini-companion-setup--offer agent 'starting))))
         (user-error
          (gemini-companion-log-add "%s" (gemini-companion-ui-error-text problem))
          (message "%s" (gemini-companion-ui-error-text problem)))))))
