@@ -57,19 +57,16 @@ If it cannot be written, it holds until Emacs exits."
   "Return the answers in the file, or nil if it is not as it should be."
   (when (and gemini-companion-answer--file (file-exists-p gemini-companion-answer--file))
     (condition-case nil
-        (gemini-companion-answer--parse (gemini-companion-file-read gemini-companion-answer--file))
+        (let* ((read-circle nil)
+               (bytes (gemini-companion-file-read gemini-companion-answer--file))
+               (answers (car (read-from-string (decode-coding-string bytes 'utf-8)))))
+          (unless (and (proper-list-p answers)
+                       (seq-every-p (lambda (it) (memq (cdr-safe it) '(always never))) answers))
+            (error "No answers"))
+          answers)
       (error (gemini-companion-log-add "%s is ignored: it does not contain answers"
                                        gemini-companion-answer--file)
              nil))))
-
-(defun gemini-companion-answer--parse (bytes)
-  "Return the answers in BYTES, or signal an error."
-  (let* ((read-circle nil)
-         (answers (car (read-from-string (decode-coding-string bytes 'utf-8)))))
-    (unless (and (proper-list-p answers)
-                 (seq-every-p (lambda (entry) (memq (cdr-safe entry) '(always never))) answers))
-      (error "No answers"))
-    answers))
 
 (defun gemini-companion-answer--print ()
   "Return all answers as the bytes of the file."

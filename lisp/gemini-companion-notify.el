@@ -70,7 +70,7 @@ SUBJECT is a review, or the terminal of a CLI that asks something else."
     (add-hook 'gemini-companion-ui-asking-hook #'gemini-companion-notify--update)
     (pcase gemini-companion-notify
       ('t (gemini-companion-notify--send))
-      ('bell (gemini-companion-notify--ring))
+      ('bell (ding t))                  ; which does not end a keyboard macro
       (function (funcall function subject)))))
 ;;;###autoload (add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-notify-of)
 ;;;###autoload (add-hook 'gemini-companion-cli-watch-asking-functions #'gemini-companion-notify-of)
@@ -112,10 +112,6 @@ The user of a text terminal may sit at another machine, but hears the bell."
         ((featurep 'ns) 'osascript)
         ((executable-find "notify-send") 'notify-send)
         (t 'bell)))
-
-(defun gemini-companion-notify--ring ()
-  "Ring the bell without terminating a keyboard macro."
-  (ding t))
 
 ;;;; What it says
 
@@ -165,7 +161,7 @@ Some are not Unicode, and some end the argument of a program."
         "gemini-companion" title body))
       ('w32 (setq gemini-companion-notify--shown
                   (w32-notification-notify :title title :body body)))
-      (_ (gemini-companion-notify--ring)))))
+      (_ (ding t)))))
 
 (defun gemini-companion-notify--close ()
   "Close the notification, if there is one."
@@ -201,7 +197,7 @@ Before version 0.8, for which OLD is non-nil, it could not do that."
          (gemini-companion-log-errors "a notification"
            (cond ((eql (process-exit-status process) 0))
                  (old (gemini-companion-log-add "notify-send failed")
-                      (gemini-companion-notify--ring))
+                      (ding t))
                  (t (gemini-companion-notify--notify-send title body 'old)))))))))
 
 (defun gemini-companion-notify--start (&rest command)

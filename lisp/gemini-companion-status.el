@@ -52,7 +52,8 @@
 \\{gemini-companion-status-mode-map}"
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-status-mode)
-  (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-status--print)))
+  (setq-local revert-buffer-function
+              (lambda (&rest _) (gemini-companion-ui-print #'gemini-companion-status--insert)))
   (let* ((timer (run-at-time 2 2 #'gemini-companion-status--refresh (current-buffer)))
          (stop (lambda () (cancel-timer timer))))
     (add-hook 'kill-buffer-hook stop nil t)
@@ -65,7 +66,7 @@
   (gemini-companion-ui-pop-to "*gemini status*")
   (unless (derived-mode-p 'gemini-companion-status-mode)
     (gemini-companion-status-mode))
-  (gemini-companion-status--print))
+  (gemini-companion-ui-print #'gemini-companion-status--insert))
 
 (defun gemini-companion-status--refresh (buffer)
   "Update BUFFER if it is on screen, and the user has not marked a part of it."
@@ -73,11 +74,7 @@
     (gemini-companion-log-errors "status"
       (with-current-buffer buffer
         (unless (region-active-p)
-          (gemini-companion-status--print))))))
-
-(defun gemini-companion-status--print ()
-  "Update the current buffer."
-  (gemini-companion-ui-print #'gemini-companion-status--insert))
+          (gemini-companion-ui-print #'gemini-companion-status--insert))))))
 
 ;;;; Its sections
 
@@ -208,14 +205,11 @@ ROW identifies what they are about, which may be listed elsewhere later."
        (concat (gemini-companion-ui-one-line (gemini-companion-review-path review))
                ": " (gemini-companion-review-popup-state review))
        (gemini-companion-review-id review)
-       (cons "show" (lambda () (gemini-companion-status--show review)))))))
-
-(defun gemini-companion-status--show (review)
-  "Show REVIEW, unless it was decided meanwhile."
-  (unless (memq review (gemini-companion-review-all-open))
-    (user-error "This change has been decided in the meantime"))
-  (unless (gemini-companion-review-shown-p review)
-    (gemini-companion-review-show review 'select)))
+       (cons "show" (lambda ()
+                      (unless (memq review (gemini-companion-review-all-open))
+                        (user-error "This change has been decided in the meantime"))
+                      (unless (gemini-companion-review-shown-p review)
+                        (gemini-companion-review-show review 'select))))))))
 
 (defun gemini-companion-status--insert-context ()
   "Insert whether clients are told what the user looks at."
