@@ -100,7 +100,7 @@ Return non-nil if it is loaded, nil if there is none.  Signal
     (cond ((gemini-companion-native-current-p))
           (failures
            (gemini-companion-native-signal
-            "%s%s" (string-join (nreverse failures) "; ")
+            "%s%s" (mapconcat #'identity (nreverse failures) "; ")
             (if (gemini-companion-native-named-file) ""
               ": C-u M-x gemini-companion-install-module gets another one")))
           ((gemini-companion-native-find)
