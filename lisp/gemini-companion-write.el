@@ -33,10 +33,6 @@
 (require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 
-;; Loaded when the first accepted file is watched.
-(declare-function file-notify-add-watch "filenotify")
-(declare-function file-notify-rm-watch "filenotify")
-
 ;; Emacs binds it while it reverts a buffer.
 (defvar revert-buffer-preserve-modes)
 
@@ -91,10 +87,10 @@ since the user has been asked about it."
 ;;;; Whether it was written
 
 (defvar gemini-companion-write--poll-interval 0.1
-  "Seconds between checks of a file that a client may write, if none watches it.")
+  "Seconds between checks of a file that a client may write.")
 
 (defvar gemini-companion-write--slow-interval 1.0
-  "Seconds between other checks.")
+  "Seconds between checks while the client is expected to write only later.")
 
 (defvar gemini-companion-write--decision-time 3.0
   "Seconds within which a client writes the file after the user accepts there.")
@@ -103,18 +99,8 @@ since the user has been asked about it."
   "Seconds within which a client that was not sent the text writes it.")
 
 (defvar gemini-companion-write--silent-time 40.0
-  "Seconds after which a host that is connected has told of what was written there.
+  "Seconds after which a connected host has reported what was written there.
 It takes that long until a connection that was cut is known to be lost.")
-
-(cl-defstruct (gemini-companion-write--poll
-               (:constructor gemini-companion-write--make-poll)
-               (:copier nil))
-  "What calls a function until a client has written a file."
-  (timer nil :documentation "A timer.")
-  (watch nil :documentation "A descriptor of Emacs's library filenotify, or nil."))
-
-(defvar gemini-companion-write--polls nil
-  "List of `gemini-companion-write--poll' for the files that clients may write.")
 
 (defun gemini-companion-write-await-decision (review stamp text &optional quietly)
   "Find out how REVIEW, which its client has closed, was decided there.
@@ -125,13 +111,7 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
          ;; What the client proposes from now on is of another turn.
          (others (gemini-companion-write-others review))
          (finish (lambda (written)
-                   (setf (gemini-companion-review-reason review)
-                         (concat (if written "accepted in " "rejected in ")
-                                 (gemini-companion-review-agent-title review)))
-                   (gemini-companion-history-note (gemini-companion-review-entry review)
-                                                  (if written 'accepted-there 'rejected-there))
-                   (unless quietly
-                     (gemini-companion-review-announce-ending review))
+                   (gemini-companion-write--note-decision review written quietly)
                    (when (and written text)
                      (gemini-companion-write-await-text review text 'exactly stamp)))))
     (gemini-companion-write--await
@@ -143,15 +123,22 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
      (lambda (written)
        (funcall finish written)
        (unless written
-         ;; If the connection was cut, it may still be told.
+         ;; If the connection was cut, the host may still report it.
          (gemini-companion-write--when-told
-          path
-          (lambda ()
-            (when (gemini-companion-write--contains-p review text)
-              (funcall finish t))))))
-     (if (gemini-companion-review-host review)
-         gemini-companion-write--poll-interval
-       path))))
+          path (lambda ()
+                 (when (gemini-companion-write--contains-p review text)
+                   (funcall finish t)))))))))
+
+(defun gemini-companion-write--note-decision (review written quietly)
+  "Record that REVIEW was accepted in its client if WRITTEN, else rejected.
+Tell the user unless QUIETLY is non-nil."
+  (setf (gemini-companion-review-reason review)
+        (concat (if written "accepted in " "rejected in ")
+                (gemini-companion-review-agent-title review)))
+  (gemini-companion-history-note (gemini-companion-review-entry review)
+                                 (if written 'accepted-there 'rejected-there))
+  (unless quietly
+    (gemini-companion-review-announce-ending review)))
 
 (defun gemini-companion-write--contains-p (review text)
   "Return non-nil if the file of REVIEW contains TEXT, or what was proposed."
@@ -191,20 +178,25 @@ BEFORE is the stamp of the file before, by default its present one."
                                     (gemini-companion-write--cut-off-p host))))
                        'busy)))))
      (lambda (written)
-       (let ((entry (gemini-companion-review-entry review))
-             (same (equal (gemini-companion-file-stamp path) before)))
-         (cond (written (setf (gemini-companion-history-written entry) t))
-               ((or same exactly)
-                (when same (gemini-companion-history-note entry 'unwritten))
-                (gemini-companion-ui-message
-                 review
-                 "%s has not written what you accepted to %s; \
+       (gemini-companion-write--note-text
+        review written (equal (gemini-companion-file-stamp path) before) exactly)))))
+
+(defun gemini-companion-write--note-text (review written same exactly)
+  "Record whether the client of REVIEW has WRITTEN the accepted text.
+If not, warn the user, unless the file is no longer the SAME as before and
+the client may write the text in its own way: then EXACTLY is nil."
+  (let ((entry (gemini-companion-review-entry review)))
+    (cond (written (setf (gemini-companion-history-written entry) t))
+          ((or same exactly)
+           (when same (gemini-companion-history-note entry 'unwritten))
+           (gemini-companion-ui-message
+            review
+            "%s has not written what you accepted to %s; \
 w in M-x gemini-companion-history-list does"
-                 (gemini-companion-review-agent-title review)
-                 (gemini-companion-review-file review))))
-         (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
-                                   (if written "written" "not written"))))
-     (if host gemini-companion-write--slow-interval path))))
+            (gemini-companion-review-agent-title review)
+            (gemini-companion-review-file review))))
+    (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
+                              (if written "written" "not written"))))
 
 (defun gemini-companion-write--cut-off-p (host)
   "Return non-nil if the clients on HOST, a prefix, are cut off, and may return."
@@ -220,60 +212,26 @@ Some CLIs write nothing until all changes of a turn are decided."
                    (gemini-companion-review-same-client-p other review))
            collect other))
 
-(defun gemini-companion-write--await (seconds check finish &optional watch)
+(defun gemini-companion-write--await (seconds check finish)
   "Call CHECK until it returns non-nil, for at most SECONDS.
 Then call FINISH with the last value.  While that is `busy' the time does
-not count.  WATCH is how often, in seconds, or a local file: then CHECK is
-called when something happens to that.  Return an object for
-`gemini-companion-write--cancel'."
-  (let* ((begun (float-time))
-         (poll (gemini-companion-write--make-poll))
-         (look (lambda ()
-                 (when (memq poll gemini-companion-write--polls)
-                   (let ((value (gemini-companion-log-errors "checking a file" (funcall check))))
-                     (cond ((eq value 'busy) (setq begun (float-time)))
-                           ((or value (> (- (float-time) begun) seconds))
-                            (gemini-companion-write--cancel poll)
-                            (gemini-companion-log-errors "a checked file"
-                              (funcall finish value))
-                            ;; For the history, if that is on screen.
-                            (gemini-companion-log-run-hook
-                             'gemini-companion-review-change-hook))))))))
-    (push poll gemini-companion-write--polls)
-    (when (stringp watch)
-      (setf (gemini-companion-write--poll-watch poll)
-            (gemini-companion-write--watch watch look)))
-    (let ((interval (cond ((numberp watch) watch)
-                          ((gemini-companion-write--poll-watch poll)
-                           gemini-companion-write--slow-interval)
-                          (t gemini-companion-write--poll-interval))))
-      (setf (gemini-companion-write--poll-timer poll) (run-at-time interval interval look)))
-    poll))
+not count."
+  (run-at-time gemini-companion-write--poll-interval nil
+               #'gemini-companion-write--look (float-time) seconds check finish))
 
-(defun gemini-companion-write--watch (file look)
-  "Call LOOK when something happens to FILE, and a moment later once more.
-It may then be only half written.  Return nil if Emacs cannot watch it; one
-in batch mode does not notice.  Otherwise return the descriptor."
-  (let ((directory (file-name-directory (file-truename file)))
-        (name (file-name-nondirectory (file-truename file))))
-    (unless noninteractive
-      (ignore-errors
-        (require 'filenotify)
-        (file-notify-add-watch
-         directory '(change)
-         (pcase-lambda (`(,_ ,_ ,changed ,renamed))
-           (when (or (equal name (file-name-nondirectory changed))
-                     (and (stringp renamed) (equal name (file-name-nondirectory renamed))))
-             (funcall look)
-             ;; A little later than when it counts as complete.
-             (run-at-time 0.2 nil look))))))))
-
-(defun gemini-companion-write--cancel (poll)
-  "Cancel POLL, a value of `gemini-companion-write--await'."
-  (setq gemini-companion-write--polls (delq poll gemini-companion-write--polls))
-  (cancel-timer (gemini-companion-write--poll-timer poll))
-  (when-let* ((watch (gemini-companion-write--poll-watch poll)))
-    (file-notify-rm-watch watch)))
+(defun gemini-companion-write--look (begun seconds check finish)
+  "Call CHECK for `gemini-companion-write--await', which was called at BEGUN.
+SECONDS and FINISH are as there."
+  (let* ((value (gemini-companion-log-errors "checking a file" (funcall check)))
+         (busy (eq value 'busy))
+         (begun (if busy (float-time) begun)))
+    (if (or busy (not (or value (> (- (float-time) begun) seconds))))
+        (run-at-time (if busy gemini-companion-write--slow-interval
+                       gemini-companion-write--poll-interval)
+                     nil #'gemini-companion-write--look begun seconds check finish)
+      (gemini-companion-log-errors "a checked file" (funcall finish value))
+      ;; For the history, if that is on screen.
+      (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))))
 
 (defun gemini-companion-write-warn-of-lost-edits (review)
   "Warn if the client of REVIEW, which the user has answered there, drops edits.
@@ -298,9 +256,9 @@ M-x gemini-companion-history-list keeps those of %s"
 (defvar gemini-companion-write-before-hook nil
   "Hook run in a buffer before it takes what a client has written.")
 
-(defvar gemini-companion-write--timers nil
-  "The files that are checked, a list of (FILE TIMER . STAMP).
-STAMP is that of FILE when its buffer agreed with it last.")
+(defvar gemini-companion-write--awaited nil
+  "The local files that are checked, an alist of names and stamps.
+The stamp is that of the file when its buffer agreed with it last.")
 
 (defvar gemini-companion-write--expected nil
   "The files on hosts that clients may write, the newest first.")
@@ -314,37 +272,36 @@ the client, on a host, has written the file already.  REVIEW is the one
 that was accepted, if any: its client may have others decided first."
   (if (gemini-companion-file-host path)
       (gemini-companion-write--expect path merged text made)
-    ;; A write that is awaited already may just have been made.
-    (let ((before (or (cddr (assoc path gemini-companion-write--timers))
-                      (gemini-companion-file-stamp path))))
-      (gemini-companion-write--stop-polling path)
-      (push (cons path
-                  (cons (gemini-companion-write--revert-after path before merged text review)
-                        before))
-            gemini-companion-write--timers))))
+    (let* ((earlier (assoc path gemini-companion-write--awaited))
+           ;; A write that is awaited already may just have been made.
+           (entry (cons path (if earlier (cdr earlier) (gemini-companion-file-stamp path)))))
+      ;; This also ends the earlier checks.
+      (setq gemini-companion-write--awaited
+            (cons entry (delq earlier gemini-companion-write--awaited)))
+      (gemini-companion-write--revert-later entry merged text review))))
 
-(defun gemini-companion-write--revert-after (path before merged text review)
-  "Revert the buffer that visits PATH once the file was written.
-BEFORE is the stamp of the file until then.  For MERGED, TEXT and REVIEW
-see `gemini-companion-write-revert'.  Return the timer."
-  (let ((last nil) (since nil))
+(defun gemini-companion-write--revert-later (entry merged text review)
+  "Revert the buffer that visits the file of ENTRY once that was written.
+ENTRY is one of `gemini-companion-write--awaited'.  For MERGED, TEXT and
+REVIEW see `gemini-companion-write-revert'."
+  (let ((path (car entry)) (last nil) (since nil))
     (gemini-companion-write--await
      gemini-companion-write--revert-time
      (lambda ()
        (let ((now (gemini-companion-file-stamp path)))
          (unless (equal now last)
            (setq last now since (float-time)))
-         (or (and now (not (equal now before))
-                  (or (and text (gemini-companion-file-written-p path text))
-                      ;; Else it may be half written.  Late timers run in quick succession.
-                      (> (- (float-time) since) 0.15)))
-             (and review (gemini-companion-write-others review) 'busy))))
+         (cond ((not (memq entry gemini-companion-write--awaited)) 'ended)
+               ((and now (not (equal now (cdr entry)))
+                     (or (and text (gemini-companion-file-written-p path text))
+                         ;; Else it may be half written.  Late timers run in quick succession.
+                         (> (- (float-time) since) 0.15))))
+               ((and review (gemini-companion-write-others review)) 'busy))))
      (lambda (written)
-       (gemini-companion-write--stop-polling path)
-       (when written
-         (gemini-companion-log-errors "reverting a buffer"
-           (gemini-companion-write--update path merged text))))
-     path)))
+       (when (memq entry gemini-companion-write--awaited)
+         (setq gemini-companion-write--awaited (delq entry gemini-companion-write--awaited))
+         (when written
+           (gemini-companion-write--update path merged text)))))))
 
 (defun gemini-companion-write-revert-now (path)
   "Revert the buffer that visits PATH, a file that was just written.
@@ -358,22 +315,15 @@ show the text of the file, or the file no longer exists."
 
 (defun gemini-companion-write-stop ()
   "Stop checking files."
-  (mapc #'gemini-companion-write--cancel (copy-sequence gemini-companion-write--polls))
-  (setq gemini-companion-write--timers nil
+  (cancel-function-timers #'gemini-companion-write--look)
+  (setq gemini-companion-write--awaited nil
         gemini-companion-write--expected nil)
   (gemini-companion-file-forget 'all))
 
-(defun gemini-companion-write--stop-polling (path)
-  "Stop checking the file PATH."
-  (when-let* ((entry (assoc path gemini-companion-write--timers)))
-    (gemini-companion-write--cancel (cadr entry))
-    (setq gemini-companion-write--timers
-          (delq entry gemini-companion-write--timers))))
-
 ;;;; Files on hosts
 
-;; Nobody polls them: the client tells when one was written, after some milliseconds, or after some
-;; minutes if the connection was cut.
+;; Nobody polls them: the client reports when one was written, after some milliseconds, or after
+;; some minutes if the connection was cut.
 
 (cl-defstruct (gemini-companion-write--expected
                (:constructor gemini-companion-write--make-expected)
@@ -383,8 +333,7 @@ show the text of the file, or the file no longer exists."
   (before nil :documentation "Its stamp when its buffer agreed with it last.")
   (merged nil :documentation "As in `gemini-companion-write-revert'.")
   (text nil :documentation "As in `gemini-companion-write-revert'.")
-  (functions nil :documentation "Functions of no arguments, called when it was written.")
-  (told nil :documentation "Non-nil once it was written."))
+  (functions nil :documentation "Functions of no arguments, called when it was written."))
 
 (add-hook 'gemini-companion-file-needed-functions #'gemini-companion-write--expected-of)
 (add-hook 'gemini-companion-file-change-functions #'gemini-companion-write--file-told)
@@ -397,9 +346,8 @@ Return nil if there is none."
            if (equal path (gemini-companion-write--expected-path expected)) return expected))
 
 (defun gemini-companion-write--expect (path merged text made)
-  "Revert the buffer that visits PATH once it is told that the file was written.
-PATH is on a host.  For MERGED, TEXT and MADE see
-`gemini-companion-write-revert'."
+  "Revert the buffer that visits PATH once its host reports that it was written.
+For MERGED, TEXT and MADE see `gemini-companion-write-revert'."
   (let ((others (delq (gemini-companion-write--expected-of path)
                       gemini-companion-write--expected)))
     (setq gemini-companion-write--expected
@@ -412,7 +360,7 @@ PATH is on a host.  For MERGED, TEXT and MADE see
   (gemini-companion-write--file-told path))
 
 (defun gemini-companion-write--when-told (path function)
-  "Call FUNCTION when it is told that the file PATH, if on a host, was written."
+  "Call FUNCTION when a host reports that the file PATH was written."
   (when-let* ((expected (gemini-companion-write--expected-of path)))
     (push function (gemini-companion-write--expected-functions expected))))
 
@@ -423,13 +371,11 @@ PATH is on a host.  For MERGED, TEXT and MADE see
     (when (and expected
                (not (equal stamp (gemini-companion-write--expected-before expected))))
       (setf (gemini-companion-write--expected-before expected) stamp)
-      (unless (gemini-companion-write--expected-told expected)
-        (setf (gemini-companion-write--expected-told expected) t)
-        ;; It may be written again soon.
-        (run-at-time gemini-companion-write--revert-time nil
-                     (lambda ()
-                       (setq gemini-companion-write--expected
-                             (delq expected gemini-companion-write--expected)))))
+      ;; It may be written again soon.
+      (run-at-time gemini-companion-write--revert-time nil
+                   (lambda ()
+                     (setq gemini-companion-write--expected
+                           (delq expected gemini-companion-write--expected))))
       (when (gemini-companion-file-read path)
         (gemini-companion-log-errors "reverting a buffer"
           (gemini-companion-write--update path
@@ -461,7 +407,7 @@ For MERGED and TEXT see `gemini-companion-write-revert'."
                         (or (not text) (gemini-companion-file-written-p path text)))))
             ((buffer-modified-p)
              (gemini-companion-ui-message
-              buffer "%s changed on disk; your edits in its buffer are kept" (buffer-name)))
+              buffer "%s changed on disk; its buffer keeps your edits" (buffer-name)))
             (t (gemini-companion-ui-message
                 buffer "%s changed on disk; M-x revert-buffer shows it" (buffer-name)))))))
 
@@ -470,35 +416,33 @@ For MERGED and TEXT see `gemini-companion-write-revert'."
 Return nil, and leave the buffer alone, if that would lose edits, if it
 does not show the text of its file, or if the new text may block Emacs.  If
 MERGED is non-nil the file contains the edits."
-  (let ((host (gemini-companion-file-host path))
+  (let ((buffer (current-buffer))
+        (host (gemini-companion-file-host path))
         (tick (buffer-chars-modified-tick)))
     (unless (gemini-companion-write--other-than-text-p host)
-      (let ((source (generate-new-buffer " *gemini-companion-file*" t))
-            (file (if host path buffer-file-name)))
-        (unwind-protect
-            (save-match-data
-              ;; Before the text is read: Emacs must notice what is written meanwhile.
-              (let ((modtime (gemini-companion-file-modtime file))
-                    (coding (gemini-companion-write--read file source)))
-                (when (and (or merged
-                               (not (buffer-modified-p))
-                               (gemini-companion-write--same-text-p source))
-                           ;; The new text may block Emacs, as the present one does not.
-                           (not (let ((buffer (current-buffer)))
-                                  (with-current-buffer source
-                                    (gemini-companion-heavy-compared-p buffer))))
-                           (gemini-companion-write--take-text source modtime host))
-                  (setq buffer-file-coding-system coding)
-                  (unless (and host (eql tick (buffer-chars-modified-tick)))
-                    (gemini-companion-write--run-hooks))
-                  t)))
-          (kill-buffer source))))))
+      (with-temp-buffer
+        (let ((source (current-buffer)))
+          (with-current-buffer buffer
+            (let* ((file (if host path buffer-file-name))
+                   ;; Before the text is read: Emacs must notice what is written meanwhile.
+                   (modtime (gemini-companion-file-modtime file))
+                   (coding (gemini-companion-write--read file source)))
+              (when (and (or merged
+                             (not (buffer-modified-p))
+                             (gemini-companion-write--same-text-p source))
+                         ;; The new text may block Emacs, as the present one does not.
+                         (not (with-current-buffer source
+                                (gemini-companion-heavy-compared-p buffer)))
+                         (gemini-companion-write--take-text source modtime host))
+                (setq buffer-file-coding-system coding)
+                (unless (and host (eql tick (buffer-chars-modified-tick)))
+                  (gemini-companion-write--run-hooks))
+                t))))))))
 
 (defun gemini-companion-write--run-hooks ()
   "Run the hooks for the current buffer, which was reverted.
-Version control, linters and our own context depend on it.  In Emacs as it
-is none of them waits for Tramp; what users add does what it does whenever
-they revert a remote file."
+Version control, linters and our own context depend on that.  None of those
+in Emacs waits for Tramp."
   (gemini-companion-log-errors "after-revert-hook"
     ;; Eglot reads it: its server was not told that the text is closed.
     (let ((revert-buffer-preserve-modes nil))
@@ -507,8 +451,7 @@ they revert a remote file."
 (defun gemini-companion-write--other-than-text-p (host)
   "Return non-nil if the current buffer does not show the text of its file.
 It may show a hex dump, for instance, or what was decrypted, for which
-Emacs would ask for a passphrase.  HOST is the prefix of the host that the
-file is on, or nil."
+Emacs would ask for a passphrase.  HOST is the prefix of its host, or nil."
   (or buffer-file-format
       (local-variable-p 'revert-buffer-function)
       (local-variable-p 'revert-buffer-insert-file-contents-function)
@@ -531,8 +474,8 @@ is as before."
 
 (defun gemini-companion-write--take-text (source modtime host)
   "Give the current buffer the text of its file, which is in the buffer SOURCE.
-The file was written at MODTIME, and HOST is the prefix of the host that it
-is on, or nil.  Return nil if a hook prevented the change."
+The file was written at MODTIME, and HOST is the prefix of its host, or nil.
+Return nil if a hook prevented the change."
   (let ((tick (buffer-chars-modified-tick))
         (same (gemini-companion-write--same-text-p source)))
     (unless same

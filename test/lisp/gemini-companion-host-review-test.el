@@ -335,7 +335,7 @@ An unsaved line in it was merged into the change that was accepted before."
           (gemini-companion-test-with-answer nil
             (gemini-companion-test-host-write client "a.txt" "2\n")
             (should (equal gemini-companion-test-messages
-                           '("a.txt changed on disk; your edits in its buffer are kept"))))
+                           '("a.txt changed on disk; its buffer keeps your edits"))))
           (with-current-buffer buffer
             (should (equal (buffer-string) "mine one\ntwo\n"))
             (should (buffer-modified-p))))))))

@@ -375,7 +375,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
     (gemini-companion-test-file "a.txt" "1\ntwo\nthree\nmine\n")
     (gemini-companion-test-wait
      "the file to be looked at"
-     (lambda () (null gemini-companion-write--timers)))
+     (lambda () (null gemini-companion-write--awaited)))
     (with-current-buffer "a.txt"
       (should (buffer-modified-p))
       (should (equal (buffer-string) "one\ntwo\nthree\nmine\nmore\n"))

@@ -24,7 +24,7 @@
   (gemini-companion-write-revert buffer-file-name)
   (gemini-companion-test-write buffer-file-name text)
   (gemini-companion-test-wait "the file to be followed"
-                              (lambda () (null gemini-companion-write--timers))))
+                              (lambda () (null gemini-companion-write--awaited))))
 
 (ert-deftest gemini-companion-write-revert/the-buffer-shows-the-new-text-and-point-stays ()
   (gemini-companion-write-revert-test--with "one\ntwo\nthree\nfour\n"
@@ -273,7 +273,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
       (let ((coding-system-for-write 'binary))
         (write-region bytes nil buffer-file-name nil 0))
       (gemini-companion-test-wait "the file to be followed"
-                                  (lambda () (null gemini-companion-write--timers)))
+                                  (lambda () (null gemini-companion-write--awaited)))
       (should (equal (encode-coding-string (buffer-string) 'binary) bytes))
       (should-not (buffer-modified-p))
       (gemini-companion-write-revert-test--undo)
@@ -437,7 +437,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (let ((gemini-companion-write--revert-time 0.2))
       (gemini-companion-write-revert buffer-file-name)
       (gemini-companion-test-wait "the end of patience"
-                                  (lambda () (null gemini-companion-write--timers))))
+                                  (lambda () (null gemini-companion-write--awaited))))
     (should (equal (buffer-string) "one\n"))))
 
 ;;; gemini-companion-write-revert-test.el ends here
