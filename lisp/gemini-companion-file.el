@@ -8,7 +8,7 @@
 
 ;; Reads and writes files as bytes, and knows which buffer visits one.
 ;;
-;; A file on a host is not read: its client tells what it contains, and that is remembered as long
+;; A file on a host is not read: its client reports what it contains, and that is remembered as long
 ;; as somebody needs it, in bounded number and size.  So nothing here asks a host for anything, and
 ;; nothing waits for Tramp, whose handlers do not see any name.
 
@@ -30,10 +30,7 @@
 
 (defconst gemini-companion-file--max-unneeded 8
   "Number of files on hosts that are remembered although nobody needs them.
-A review that needs what was just told comes right after it.")
-
-(defconst gemini-companion-file--unneeded-time 30
-  "Seconds for which a file that nobody needs is remembered.")
+A review that needs a file comes right after the report of it.")
 
 (defvar gemini-companion-file--max-size (* 256 1024 1024)
   "Maximum number of bytes that are remembered.")
@@ -45,21 +42,17 @@ A review that needs what was just told comes right after it.")
   (host nil :documentation "The prefix of the host.")
   (bytes nil :documentation "Its contents, nil if there is no file, or `unreadable'.")
   (stamp nil :documentation "A string that changes when the file is written.")
-  (modified nil :documentation "When it was written, in seconds since 1970, or nil.")
-  (told nil :documentation "When that was told, in seconds since 1970."))
+  (modified nil :documentation "When it was written, in seconds since 1970, or nil."))
 
 (defvar gemini-companion-file--states (make-hash-table :test #'equal)
   "What is known of files on hosts, by their names in Emacs.")
-
-(defvar gemini-companion-file--timer nil
-  "The timer that forgets files on hosts, or nil.")
 
 (defvar gemini-companion-file-needed-functions nil
   "Functions that may need to know a file on a host.
 Each is called with its name, and returns non-nil if it does.")
 
 (defvar gemini-companion-file-change-functions nil
-  "Functions called with the name of a file on a host of which was told.")
+  "Functions called with the name of a file on a host that was reported.")
 
 (gemini-companion-bridge-define-handler host-file (path bytes stamp modified)
   "Remember that the file PATH, on a host, contains BYTES.
@@ -67,7 +60,7 @@ BYTES are nil if there is no file, and `unreadable' if they are not known.
 STAMP is a string that changes when the file is written, and MODIFIED the
 time at which it was written, in seconds since 1970; nil without a file."
   (if (not (gemini-companion-file--on-host-p path))
-      (gemini-companion-log-add "told of a file that is on no host: %s"
+      (gemini-companion-log-add "a client reported a file that is on no host: %s"
                                 (gemini-companion-file--shorten path))
     (gemini-companion-file-note path bytes stamp modified)
     (gemini-companion-log-run-hook 'gemini-companion-file-change-functions path)))
@@ -87,6 +80,7 @@ These, STAMP and MODIFIED are as in the event `host-file'."
          (known (and before (gemini-companion-file--state-bytes before))))
     (unless (and before (equal stamp (gemini-companion-file--state-stamp before)))
       (gemini-companion-file--flush path))
+    ;; The newest is the last one.
     (remhash path gemini-companion-file--states)
     (puthash path
              (gemini-companion-file--make-state
@@ -95,13 +89,10 @@ These, STAMP and MODIFIED are as in the event `host-file'."
               ;; The same object, as what was made from it is kept with it.
               :bytes (if (equal bytes known) known bytes)
               :stamp stamp
-              :modified (and (integerp modified)
-                             (<= 0 modified (expt 2 40))
-                             modified)
-              :told (float-time))
+              :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified))
              gemini-companion-file--states)
     (gemini-companion-file--limit path)
-    (gemini-companion-file--forget-soon)))
+    (gemini-companion-file--forget-later)))
 
 (defun gemini-companion-file--flush (path)
   "Have Tramp, if it is loaded, forget what it knows of the file PATH on a host."
@@ -132,32 +123,22 @@ Return nil if Tramp is not loaded, or takes PATH for no remote name."
       (file-remote-p path))))
 
 (defun gemini-companion-file-forget (&optional all)
-  "Forget the files on hosts that nobody needs, or ALL of them.
-Some that were told of just now stay."
-  (let ((old (- (float-time) gemini-companion-file--unneeded-time)))
-    (maphash (lambda (path state)
-               (when (or all
-                         (and (< (gemini-companion-file--state-told state) old)
-                              (not (gemini-companion-file--needed-p path))))
-                 (remhash path gemini-companion-file--states)))
-             gemini-companion-file--states)))
+  "Forget the files on hosts that nobody needs, or ALL of them."
+  (maphash (lambda (path _)
+             (when (or all (not (gemini-companion-file--needed-p path)))
+               (remhash path gemini-companion-file--states)))
+           gemini-companion-file--states)
+  (gemini-companion-file--forget-later))
 
-(defun gemini-companion-file--forget-soon ()
-  "Forget the files on hosts that nobody needs, until none is known."
-  (unless gemini-companion-file--timer
-    (setq gemini-companion-file--timer
-          (run-at-time (* 2 gemini-companion-file--unneeded-time) nil
-                       (lambda ()
-                         (setq gemini-companion-file--timer nil)
-                         (gemini-companion-log-errors "files on hosts"
-                           (gemini-companion-file-forget)
-                           (unless (hash-table-empty-p gemini-companion-file--states)
-                             (gemini-companion-file--forget-soon))))))))
+(defun gemini-companion-file--forget-later ()
+  "Forget the files on hosts that nobody will need in a minute."
+  (cancel-function-timers #'gemini-companion-file-forget)
+  (unless (hash-table-empty-p gemini-companion-file--states)
+    (run-at-time 60 nil #'gemini-companion-file-forget)))
 
 (defun gemini-companion-file--limit (newest)
-  "Forget files on hosts beyond the limits; NEWEST was told of just now.
-Files that nobody needs go first.  Then it is only remembered of NEWEST
-that it exists."
+  "Forget files on hosts beyond the limits, but that NEWEST exists.
+Files that nobody needs go first, the oldest before others."
   (let ((unneeded (cl-loop for path being the hash-keys of gemini-companion-file--states
                            unless (or (equal path newest)
                                       (gemini-companion-file--needed-p path))
@@ -185,19 +166,19 @@ that it exists."
 
 (defun gemini-companion-file-host (path)
   "Return the prefix of the host that the file PATH is on, nil if it is local.
-What is told of PATH decides this even after its host was closed."
+What is known of PATH decides this even after its host was closed."
   (if-let* ((state (gethash path gemini-companion-file--states)))
       (gemini-companion-file--state-host state)
     (when-let* ((host (gemini-companion-host-of-name path)))
       (gemini-companion-host-prefix host))))
 
 (defun gemini-companion-file-known-p (path)
-  "Return non-nil if it was told what the file PATH on a host contains."
+  "Return non-nil if a host has reported what the file PATH contains."
   (and (gethash path gemini-companion-file--states) t))
 
 (defun gemini-companion-file-title (path prefix)
-  "Return a short name for PATH, a file on the host with PREFIX, for the user.
-In a workspace root it is relative to that: \"build:src/a.c\"."
+  "Return a short name for PATH, on the host with PREFIX: \"build:src/a.c\".
+In a workspace root it is relative to that."
   (let* ((name (string-remove-prefix prefix path))
          (host (gemini-companion-host-named prefix))
          (root (and host (car (gemini-companion-host-roots-of host name)))))
@@ -236,31 +217,21 @@ PREFIX is that of the host that it is on, or nil."
         (file-name-handler-alist nil))
     (cond ((not truename) file)
           ((string-prefix-p "~" truename) (expand-file-name truename))
-          ((gemini-companion-file--expand-home buffer truename))
+          ((gemini-companion-file--expand-home truename))
           (t truename))))
 
-(defvar-local gemini-companion-file--expanded nil
-  "A name without symbolic links of this buffer's file, and what it stands for.
-It is (TRUENAME . EXPANDED), or nil.")
-
-(defun gemini-companion-file--expand-home (buffer truename)
-  "Return TRUENAME, that of the file of BUFFER, with its home directory expanded.
+(defun gemini-companion-file--expand-home (truename)
+  "Return TRUENAME, of a file on a host, with its home directory expanded.
 Tramp has abbreviated it, and remembers the directory.  Return nil if it
 does not, or has not."
-  (let ((known (buffer-local-value 'gemini-companion-file--expanded buffer)))
-    (if (eq truename (car known)) (cdr known)
-      (when-let* ((host (gemini-companion-host-of-name truename))
-                  (prefix (gemini-companion-host-prefix host))
-                  (name (string-remove-prefix prefix truename))
-                  (parts (and (string-prefix-p "~/" name)
-                              (gemini-companion-file--dissect truename)))
-                  (home (tramp-get-connection-property parts "~" nil)))
-        (when (stringp home)
-          (with-current-buffer buffer
-            (cdr (setq gemini-companion-file--expanded
-                       (cons truename
-                             (concat prefix (directory-file-name home)
-                                     (substring name 1)))))))))))
+  (when-let* ((host (gemini-companion-host-of-name truename))
+              (prefix (gemini-companion-host-prefix host))
+              (name (string-remove-prefix prefix truename))
+              ((string-prefix-p "~/" name))
+              (parts (gemini-companion-file--dissect truename))
+              (home (tramp-get-connection-property parts "~" nil))
+              ((stringp home)))
+    (concat prefix (directory-file-name home) (substring name 1))))
 
 ;;;; Buffers
 
@@ -289,15 +260,14 @@ On a host, times less than two seconds apart are the same, as for Tramp."
           (and visited (< (abs (- visited modified)) 2))))))
 
 (defun gemini-companion-file-newer-in-p (path buffer)
-  "Return non-nil if BUFFER has a later text of the file PATH than was told of.
-PATH is on a host."
+  "Return non-nil if BUFFER has newer text of PATH than its host reported."
   (let ((visited (gemini-companion-file-visited-time buffer))
         (modified (gemini-companion-file--modified path)))
     (and visited modified (>= (- visited modified) 2))))
 
 (defun gemini-companion-file-visited-time (buffer)
   "Return when the file of BUFFER was written, as far as Emacs knows.
-The value is in seconds since 1970, or nil if the file did not exist."
+The value is in seconds since 1970, nil if the file did not exist."
   (let ((time (with-current-buffer buffer (visited-file-modtime))))
     (unless (integerp time)
       (let ((seconds (float-time time)))
@@ -313,8 +283,8 @@ The value is in seconds since 1970, or nil if the file did not exist."
 
 (defvar gemini-companion-file-largest (* 64 1024 1024)
   "Number of bytes of the largest file that is read.
-`gemini-companion-mode' makes this the size of the largest message, since
-no client can propose a longer text.")
+`gemini-companion-mode' makes this the size of the largest message: no
+client can propose a longer text.")
 
 (defun gemini-companion-file-read (path)
   "Return the contents of the file PATH as bytes.
@@ -358,13 +328,13 @@ PATH may be remote, if its handlers are bound."
   "Insert the file PATH at point, decoded as by `insert-file-contents'."
   (if (not (gemini-companion-file-host path))
       (if (gemini-companion-file--unreadable-p path)
-          (error "%s is too large, or no regular file" path)
+          (error "%s is too large, or not a regular file" path)
         (insert-file-contents path))
     (let ((start (point))
           ;; The name decides how to decode, too.
           (file-name-handler-alist nil))
       (insert (or (gemini-companion-file-read path)
-                  (error "It is not known what %s contains" path)))
+                  (error "The contents of %s are unknown" path)))
       (decode-coding-inserted-region start (point) path))))
 
 (defun gemini-companion-file-write (path bytes)
@@ -379,7 +349,7 @@ An existing file is replaced as by `gemini-companion-file-replace'."
   "Write BYTES to the file PATH, even a remote one, if its handlers are bound.
 For the rest see `gemini-companion-file-write'."
   (when (and (file-exists-p path) (not (file-regular-p path)))
-    (error "%s is no regular file" path))
+    (error "%s is not a regular file" path))
   (if (not bytes)
       (delete-file (file-truename path) t)
     (make-directory (file-name-directory path) t)
@@ -407,14 +377,14 @@ error.  Handlers of file names are used."
 
 (defun gemini-companion-file--replace-by-new (file bytes modes kept check)
   "Write BYTES to a new file, and rename it to FILE.
-KEPT is non-nil if FILE exists and must not become another file: if nobody
-can tell that from a write, it does all the same.  MODES and CHECK are those
+KEPT is non-nil if FILE exists and must keep its owner and other names: if a
+new file cannot have these, write to FILE itself.  MODES and CHECK are those
 of `gemini-companion-file-replace'."
-  (let ((new (let ((name (file-name-nondirectory file)))
-               (make-temp-file
-                ;; Names cannot be arbitrarily long.
-                (expand-file-name (concat (substring name 0 (min (length name) 60)) ".")
-                                  (file-name-directory file))))))
+  (let* ((name (file-name-nondirectory file))
+         (new (make-temp-file
+               ;; Names cannot be arbitrarily long.
+               (expand-file-name (concat (substring name 0 (min (length name) 60)) ".")
+                                 (file-name-directory file)))))
     (unwind-protect
         (progn
           (when kept
@@ -473,7 +443,7 @@ If that fails, FILE gets its old contents again."
       (when needed
         (condition-case nil
             (copy-file old file t)
-          (error (error "%s could not be written; its old contents are in %s" file old))))
+          (error (error "Cannot write %s; its old contents are in %s" file old))))
       (delete-directory directory t))))
 
 ;;;; When files were written

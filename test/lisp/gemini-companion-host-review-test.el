@@ -528,8 +528,6 @@ It is called with the client and the review."
         ;; What a review needs stays.
         (let ((gemini-companion-file-needed-functions
                (list (lambda (path) (string-suffix-p "/p/c" path)))))
-          (maphash (lambda (_ state) (setf (gemini-companion-file--state-told state) 0))
-                   gemini-companion-file--states)
           (gemini-companion-file-forget)
           (should (= (hash-table-count gemini-companion-file--states) 1))
           (should (funcall known "c")))))))
@@ -540,8 +538,6 @@ It is called with the client and the review."
     (let* ((review (gemini-companion-test-host-propose client "a.txt" "2\n"))
            (path (gemini-companion-review-path review))
            (flood (lambda ()
-                    (maphash (lambda (_ state) (setf (gemini-companion-file--state-told state) 0))
-                             gemini-companion-file--states)
                     (gemini-companion-file-forget)
                     (dotimes (n 50)
                       (gemini-companion-bridge-handle-event

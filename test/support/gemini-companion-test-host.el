@@ -123,17 +123,14 @@ STATE is what is told of the file, by default how it is."
 STATE is as in `gemini-companion-test-host-propose'."
   (let* ((path (gemini-companion-test-file name))
          (told (lambda ()
-                 (and (gethash (concat gemini-companion-test-host-prefix path)
-                               gemini-companion-file--states)
-                      (gemini-companion-file--state-told
-                       (gethash (concat gemini-companion-test-host-prefix path)
-                                gemini-companion-file--states)))))
+                 (gethash (concat gemini-companion-test-host-prefix path)
+                          gemini-companion-file--states)))
          (before (funcall told)))
     (fake-cli-call-tool client "fileWritten"
                         `( :filePath ,path
                            ,@(or state (gemini-companion-test-host-state path))))
     (gemini-companion-test-wait
-     "what was told" (lambda () (not (equal before (funcall told)))))))
+     "what was told" (lambda () (not (eq before (funcall told)))))))
 
 (defun gemini-companion-test-host-write (client name bytes)
   "Let CLIENT write BYTES to the file NAME, and tell of it."
