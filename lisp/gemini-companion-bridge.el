@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; The Lisp end of the bridge to the server's thread.  This file owns the running companion and
-;; calls the functions of the native module, `gemini-companion--mod-...'.
+;; The Lisp end of the bridge to the server's thread.  This file owns the running companion, and
+;; only it calls the functions of the native module, `gemini-companion--mod-...'.
 ;;
 ;; The server queues events, and Lisp drains the queue in a timer.  A byte on a pipe starts that at
 ;; once, and so does each command, since Emacs reads no pipe while keys wait.  A repeating timer is
@@ -61,7 +61,7 @@
   "The repeating timer that polls events, or nil.")
 
 (defvar gemini-companion-bridge--soon nil
-  "The timer without delay that drains the events, or nil.")
+  "The last timer that has drained the events at once, or will.")
 
 (defvar gemini-companion-bridge--draining nil
   "Non-nil while events are being handled.")
@@ -70,8 +70,7 @@
   "Number of connected sessions.")
 
 (defvar gemini-companion-bridge-tracing nil
-  "Non-nil if each message from and to clients is logged.
-See `gemini-companion-bridge-trace'.")
+  "Non-nil if `gemini-companion-bridge-trace' has each message logged.")
 
 ;;;; The companion
 
@@ -86,7 +85,7 @@ AGENTS is a list of vectors [NAME TITLE DIRECTORIES FILE TELLS-PROCESS
 PROCESSES], see `gemini-companion-agent-profiles'.  DIRECTORIES and
 PROCESSES, ids that an agent may take for that of Emacs, are vectors.
 ROOTS is a list of workspace roots, MAX-MESSAGE the maximum size of a
-message in bytes.  Signal an error if the companion cannot start."
+message in bytes."
   (setq gemini-companion-bridge--companion
         (gemini-companion--mod-start (vconcat agents) port (vconcat roots) max-message))
   (unless (eq system-type 'windows-nt)
@@ -104,8 +103,7 @@ Tokens are never logged, but the beginnings of files are."
   (gemini-companion-bridge--call #'gemini-companion--mod-set-tracing on))
 
 (defun gemini-companion-bridge-restart ()
-  "Restart the server of the running companion.
-The port, the sessions of clients and the open reviews are kept.
+  "Restart the server of the running companion, and keep sessions and reviews.
 Discovery files that are missing or were changed are written again."
   (gemini-companion-bridge--call #'gemini-companion--mod-restart))
 
@@ -115,9 +113,7 @@ Discovery files that are missing or were changed are written again."
       (gemini-companion-bridge--call #'gemini-companion--mod-stop)
     (setq gemini-companion-bridge--companion nil)
     (gemini-companion-bridge-handle-event 'clients 0)
-    (when gemini-companion-bridge--soon
-      (cancel-timer gemini-companion-bridge--soon)
-      (setq gemini-companion-bridge--soon nil))
+    (cancel-function-timers #'gemini-companion-bridge-drain)
     ;; The server has stopped: it must never write to a closed pipe.
     (when gemini-companion-bridge--pipe
       (delete-process gemini-companion-bridge--pipe)
@@ -179,14 +175,13 @@ directory on a host begins with the prefix of that."
 Clients that work in DIRECTORY, see `gemini-companion-bridge-places', are
 sent FILES, a list of vectors [PATH TIMESTAMP ACTIVE LINE CHARACTER
 SELECTION], the most recently focused file first.  Only the active file
-has the last three elements.  A PATH on a host is without its prefix.  They
-are told that the user trusts DIRECTORY if TRUSTED is non-nil."
-  (when gemini-companion-bridge--companion
-    (gemini-companion--mod-publish-contexts
-     gemini-companion-bridge--companion
-     (vconcat (mapcar (pcase-lambda (`(,directory ,files ,trusted))
-                        (vector directory (vconcat files) trusted))
-                      contexts)))))
+has the last three elements.  A PATH on a host is without its prefix.
+TRUSTED is non-nil if the user trusts DIRECTORY."
+  (gemini-companion-bridge--call
+   #'gemini-companion--mod-publish-contexts
+   (vconcat (mapcar (pcase-lambda (`(,directory ,files ,trusted))
+                      (vector directory (vconcat files) trusted))
+                    contexts))))
 
 (defun gemini-companion-bridge-context-json (files trusted)
   "Return the JSON that clients are sent for FILES and TRUSTED.
@@ -197,15 +192,9 @@ They are as in `gemini-companion-bridge-publish-contexts'."
   "Return t if IGNORE-FILE, a .geminiignore, matches PATH, a file below it.
 Return nil if it does not, or does not exist.  If that cannot be known,
 return a string that says why: \"cannot be read: ...\"."
-  (gemini-companion--mod-ignored-p
-   (gemini-companion-bridge--encode-name ignore-file)
-   (gemini-companion-bridge--encode-name path)))
-
-(defun gemini-companion-bridge--encode-name (name)
-  "Return the file name NAME encoded for the file system."
-  (encode-coding-string name (or file-name-coding-system default-file-name-coding-system
-                                 'utf-8-unix)
-                        t))
+  (let ((coding (or file-name-coding-system default-file-name-coding-system 'utf-8-unix)))
+    (gemini-companion--mod-ignored-p (encode-coding-string ignore-file coding t)
+                                     (encode-coding-string path coding t))))
 
 (defun gemini-companion-bridge-accept (review text &optional may-omit)
   "Report that the user has accepted the review with id REVIEW as TEXT.
@@ -216,13 +205,11 @@ longer open; an event `close-review' follows then."
 
 (defun gemini-companion-bridge-reject (review)
   "Report that the user has rejected the review with id REVIEW.
-Return nil if the review was no longer open; an event `close-review'
-follows then."
+For the value see `gemini-companion-bridge-accept'."
   (gemini-companion-bridge--call #'gemini-companion--mod-reject-review review))
 
 (defun gemini-companion-bridge-ping ()
-  "Ping each client; each answer is an event `pong'.
-Return the number of clients."
+  "Ping each client, and return their number; each answer is an event `pong'."
   (gemini-companion-bridge--call #'gemini-companion--mod-ping))
 
 (defun gemini-companion-bridge-sessions ()
@@ -230,10 +217,10 @@ Return the number of clients."
 Each is [KEY CLIENT PROCESS SECONDS STREAM REVIEWS OUTCOMES DIRECTORY
 OWN-FRONT]: a string that identifies the session, the name of the client,
 its process id or nil, the age of the session, the state of its
-stream (`never', `open' or `lost'), the number of its open reviews, the
-number of outcomes that wait for the stream, the directory in which the
-client works, nil if that is not known, and t if its user decides changes in
-a front of its own, such as an editor that speaks ACP with it."
+stream (`never', `open' or `lost'), the number of its open reviews, that of
+outcomes that wait for the stream, the directory in which the client works
+or nil, and t if its user decides changes in a front of its own, such as an
+editor that speaks ACP with it."
   (append (gemini-companion-bridge--call #'gemini-companion--mod-sessions) nil))
 
 (defun gemini-companion-bridge-disconnect (key)
@@ -268,8 +255,8 @@ of [NAME TYPE DESCRIPTION REQUIRED]; TYPE is \"string\", \"integer\" or
 
 (defun gemini-companion-bridge-open-host (prefix)
   "Serve clients on the host whose files begin with PREFIX in Emacs.
-Return an alist of agents and the tokens of their clients there, which
-stay the same until the host is closed.  Never print or log them."
+Return an alist of agents and the tokens of their clients there.  Never
+print or log them."
   (mapcar (pcase-lambda (`[,agent ,token]) (cons (intern agent) token))
           (gemini-companion--mod-open-host gemini-companion-bridge--companion prefix)))
 
@@ -278,13 +265,12 @@ stay the same until the host is closed.  Never print or log them."
   (gemini-companion-bridge--call #'gemini-companion--mod-close-host prefix))
 
 (defun gemini-companion-bridge-set-host-reachable (prefix reachable)
-  "Record whether clients on the host with PREFIX can reach this Emacs.
-They can if REACHABLE is non-nil; those who do not return then have ended."
+  "Record whether clients on the host with PREFIX are REACHABLE.
+Those who do not return then have ended."
   (gemini-companion-bridge--call #'gemini-companion--mod-set-host-reachable prefix reachable))
 
 (defun gemini-companion-bridge-host-sessions (prefix)
-  "Return the sessions of clients on the host with PREFIX.
-For their form see `gemini-companion-bridge-sessions'."
+  "Return those `gemini-companion-bridge-sessions' on the host with PREFIX."
   (cl-loop for session in (gemini-companion-bridge-sessions)
            for directory = (aref session 7)
            if (and directory (string-prefix-p prefix directory))
@@ -349,9 +335,8 @@ mostly called."
           (remaining 64)
           event)
       (while (and (> remaining 0)
-                  gemini-companion-bridge--companion
-                  (setq event (gemini-companion--mod-next-event
-                               gemini-companion-bridge--companion)))
+                  (setq event (gemini-companion-bridge--call
+                               #'gemini-companion--mod-next-event)))
         (setq remaining (1- remaining))
         (gemini-companion-bridge--dispatch event))
       (when (zerop remaining) (gemini-companion-bridge--drain-soon)))))
@@ -367,11 +352,8 @@ A handler may ask a question that the user quits."
 
 (defun gemini-companion-bridge--drain-soon (&rest _)
   "Drain the events from a timer, for a process filter must change nothing visible."
-  (unless gemini-companion-bridge--soon
-    (setq gemini-companion-bridge--soon
-          (run-at-time 0 nil (lambda ()
-                               (setq gemini-companion-bridge--soon nil)
-                               (gemini-companion-bridge-drain))))))
+  (unless (memq gemini-companion-bridge--soon timer-list)
+    (setq gemini-companion-bridge--soon (run-at-time 0 nil #'gemini-companion-bridge-drain))))
 
 (defun gemini-companion-bridge--make-pipe ()
   "Return a pipe process whose filter drains the events."
@@ -388,23 +370,17 @@ A handler may ask a question that the user quits."
 
 (defun gemini-companion-bridge--adjust-polling ()
   "Poll events as often as the present state requires."
-  (if (and gemini-companion-bridge--companion (> gemini-companion-bridge--clients 0))
-      (add-hook 'post-command-hook #'gemini-companion-bridge--drain-soon)
-    (remove-hook 'post-command-hook #'gemini-companion-bridge--drain-soon))
-  (when gemini-companion-bridge--timer
-    (cancel-timer gemini-companion-bridge--timer)
-    (setq gemini-companion-bridge--timer nil))
-  (when-let* ((interval (gemini-companion-bridge--interval)))
+  (let* ((clients (> gemini-companion-bridge--clients 0))
+         (interval (cond ((not gemini-companion-bridge--companion) nil)
+                         (gemini-companion-bridge--pipe (and clients 1.0))
+                         (t (if clients 0.05 1.0)))))
+    (if clients
+        (add-hook 'post-command-hook #'gemini-companion-bridge--drain-soon)
+      (remove-hook 'post-command-hook #'gemini-companion-bridge--drain-soon))
+    (when gemini-companion-bridge--timer
+      (cancel-timer gemini-companion-bridge--timer))
     (setq gemini-companion-bridge--timer
-          (run-at-time interval interval #'gemini-companion-bridge-drain))))
-
-(defun gemini-companion-bridge--interval ()
-  "Return the interval in seconds at which events are polled, nil for never."
-  (let ((clients (> gemini-companion-bridge--clients 0)))
-    (cond ((not gemini-companion-bridge--companion) nil)
-          (gemini-companion-bridge--pipe (and clients 1.0))
-          (clients 0.05)
-          (t 1.0))))
+          (and interval (run-at-time interval interval #'gemini-companion-bridge-drain)))))
 
 (provide 'gemini-companion-bridge)
 ;;; gemini-companion-bridge.el ends here

@@ -11,11 +11,11 @@
 ;; Redisplay takes seconds in lines of some 100 kB, most of all if they are written from right to
 ;; left or combine characters.  Of such lines only the start is shown.
 ;;
-;; Fontification has no limit either: M-> after 100 kB of "((((" lines takes CC mode 38 s, and the
-;; like is found for most modes.  Nothing can interrupt it.  So a text is not fontified if it is
-;; large, or repeats a few lines, as programs and hostile models do.  Any other text is fontified
-;; from its start on, a few lines at a time, never by redisplay.  If that becomes slow, the buffer
-;; is given up to Fundamental mode.
+;; Fontification has no limit either: M-> after 100 kB of "((((" lines takes CC mode 38 s, and most
+;; modes have such texts.  Nothing can interrupt it.  So a text is not fontified if it is large, or
+;; repeats a few lines, as programs and hostile models do.  Any other text is fontified from its
+;; start on, a few lines at a time, never by redisplay.  If that becomes slow, the buffer is given
+;; up to Fundamental mode.
 ;;
 ;; The search for differences between two texts takes as long as one lets it.
 
@@ -62,16 +62,17 @@ Return nil, with point anywhere, if there is none."
 (defun gemini-companion-heavy--repetitive-p ()
   "Return non-nil if the current buffer has many lines, of which few differ.
 Return nil if it is large, since to find out would take long."
-  (let ((lines (make-hash-table :test #'equal))
-        (count 0))
-    (save-excursion
-      (goto-char (point-min))
-      (while (not (or (eobp) (> (buffer-size) gemini-companion-heavy--max-fontified)))
-        (puthash (buffer-substring-no-properties (point) (line-end-position)) t lines)
-        (setq count (1+ count))
-        (forward-line)))
-    (and (>= count 100)
-         (> count (* 20 (hash-table-count lines))))))
+  (unless (> (buffer-size) gemini-companion-heavy--max-fontified)
+    (let ((lines (make-hash-table :test #'equal))
+          (count 0))
+      (save-excursion
+        (goto-char (point-min))
+        (while (not (eobp))
+          (puthash (buffer-substring-no-properties (point) (line-end-position)) t lines)
+          (setq count (1+ count))
+          (forward-line)))
+      (and (>= count 100)
+           (> count (* 20 (hash-table-count lines)))))))
 
 (defun gemini-companion-heavy-compared-p (buffer)
   "Return non-nil if the current buffer is heavy in a way in which BUFFER is not."
@@ -87,15 +88,9 @@ Return nil if it is large, since to find out would take long."
 
 (defun gemini-companion-heavy-fontify ()
   "Fontify the current buffer by redisplay, unless its text is heavy.
-Return non-nil if so.  This is for modes that do not parse, such as Diff
-mode."
-  (let ((light (not (gemini-companion-heavy-p))))
-    (gemini-companion-heavy-shorten-lines)
-    (unless (eq light font-lock-mode)
-      (font-lock-mode (if light 1 -1)))
-    light))
-
-;;;; Other texts
+For modes that do not parse, such as Diff mode."
+  (gemini-companion-heavy-shorten-lines)
+  (font-lock-mode (if (gemini-companion-heavy-p) -1 1)))
 
 (defun gemini-companion-heavy-replace-text (source)
   "Replace the accessible text by SOURCE, a string or a buffer, keeping markers.
@@ -125,11 +120,10 @@ replaced, and markers are not kept."
 
 (defun gemini-companion-heavy--lighten-display ()
   "Have the current buffer displayed without what is slow in long lines."
-  (pcase-dolist (`(,variable . ,value) '((bidi-display-reordering . nil)
-                                         (auto-composition-mode . nil)
-                                         (truncate-lines . t)
-                                         (word-wrap . nil)))
-    (set (make-local-variable variable) value)))
+  (setq-local bidi-display-reordering nil
+              auto-composition-mode nil
+              truncate-lines t
+              word-wrap nil))
 
 ;;;; Fontification in parts
 
@@ -159,7 +153,7 @@ many, call GIVE-UP."
             (cl-incf slow)))
         (gemini-companion-log-run-hook 'gemini-companion-heavy-step-hook)
         (cond ((> slow 2)               ; the first one may have loaded libraries
-               (gemini-companion-log-add "%s is not fontified: %s takes too long, or fails"
+               (gemini-companion-log-add "%s is not fontified: %s is too slow, or fails"
                                          (buffer-name) major-mode)
                (funcall give-up))
               ((funcall unfinished)

@@ -65,8 +65,7 @@
 
 (defmacro gemini-companion-log-errors (where &rest body)
   "Evaluate BODY; if it signals an error, log that after WHERE, and return nil.
-For hooks, filters and timers: these also must not change the match data,
-which Emacs keeps for filters only."
+For hooks, filters and timers: Emacs keeps the match data for filters only."
   (declare (indent 1) (debug t))
   (let ((error (make-symbol "error")))
     `(condition-case ,error

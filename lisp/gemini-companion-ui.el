@@ -46,28 +46,19 @@ If there are not so many lines, return the end of the buffer."
 (defun gemini-companion-ui-one-line (text)
   "Return TEXT, perhaps from a client, with control characters made visible.
 Those that end lines, or turn the text around, are such characters, too."
-  (if (not (string-match-p gemini-companion-ui--controls text)) text
-    ;; In a long string, `replace-regexp-in-string' would take much longer.
-    (with-temp-buffer
-      (insert text)
-      (goto-char (point-min))
-      ;; The text may be from a buffer, and have the property that forbids changes.
-      (let ((inhibit-read-only t))
-        (save-match-data
-          (while (re-search-forward gemini-companion-ui--controls nil t)
-            (let ((char (char-before)))
-              (replace-match (if (< char #x100) (text-char-description char)
-                               (format "\\u%04x" char))
-                             t t)))))
-      (buffer-string))))
+  (replace-regexp-in-string gemini-companion-ui--controls
+                            (lambda (control)
+                              (let ((char (aref control 0)))
+                                (if (< char #x100) (text-char-description char)
+                                  (format "\\u%04x" char))))
+                            text t t))
 
 (defun gemini-companion-ui-error-text (error)
   "Return the message of ERROR, as caught by `condition-case'.
 Unlike `error-message-string', do not quote the strings of our errors."
-  (let ((words (delq nil (mapcar (lambda (part) (and (stringp part) part)) (cdr error)))))
-    (if words
-        (mapconcat #'identity words ": ")
-      (error-message-string error))))
+  (let ((words (cl-loop for part in (cdr error)
+                        if (stringp part) collect part)))
+    (if words (string-join words ": ") (error-message-string error))))
 
 (defun gemini-companion-ui-duration (seconds)
   "Return SECONDS as text for the user, such as \"5 min\"."
@@ -136,7 +127,7 @@ A text terminal shows one frame at a time."
 
 (defun gemini-companion-ui-pop-to (buffer)
   "Show BUFFER, which belongs to no review, and select its window.
-The windows of a review on screen stay as they are."
+A review on screen keeps its windows."
   (pop-to-buffer (get-buffer-create buffer)
                  '((display-buffer-reuse-window gemini-companion-ui--display-beside-review))))
 
@@ -145,17 +136,16 @@ The windows of a review on screen stay as they are."
 ALIST is as there.  Return nil if no window of the frame shows a review."
   (let ((windows (window-list nil 'no-minibuffer)))
     (when (cl-loop for window in windows thereis (gemini-companion-ui--review-window-p window))
-      (if-let* ((window (car (sort (cl-loop for window in windows
-                                            unless (gemini-companion-ui--taken-p window)
-                                            collect window)
-                                   (lambda (one other)
-                                     (< (window-use-time one) (window-use-time other)))))))
-          (display-buffer-in-previous-window buffer `((previous-window . ,window) ,@alist))
+      (if-let* ((free (cl-loop for window in windows
+                               unless (gemini-companion-ui--taken-p window)
+                               collect window))
+                (oldest (car (sort free (lambda (one other)
+                                          (< (window-use-time one) (window-use-time other)))))))
+          (display-buffer-in-previous-window buffer `((previous-window . ,oldest) ,@alist))
         (display-buffer-at-bottom buffer `((window-height . 0.3) ,@alist))))))
 
 (defun gemini-companion-ui--taken-p (window)
-  "Return non-nil if WINDOW is not for one of our buffers.
-It is selected or dedicated, shows a review, or is too small."
+  "Return non-nil if WINDOW is not for one of our buffers, or is too small."
   (or (eq window (selected-window))
       (window-dedicated-p window)
       (< (window-total-height window) 6)
@@ -163,9 +153,8 @@ It is selected or dedicated, shows a review, or is too small."
 
 (defun gemini-companion-ui--review-window-p (window)
   "Return non-nil if WINDOW shows a buffer of a review."
-  (let ((buffer (window-buffer window)))
-    (and (local-variable-p 'gemini-companion-review-of-buffer buffer)
-         (buffer-local-value 'gemini-companion-review-of-buffer buffer))))
+  (alist-get 'gemini-companion-review-of-buffer
+             (buffer-local-variables (window-buffer window))))
 
 ;;;; Garbage collection
 
@@ -187,10 +176,8 @@ The copies of a large text would cause it several times."
 
 (defun gemini-companion-ui-omit-line-numbers ()
   "Show no line numbers in the current buffer, whatever the user has elsewhere."
-  (if (bound-and-true-p global-display-line-numbers-mode)
-      ;; It would set the variable again, but leaves buffers alone in which this was called.
-      (display-line-numbers-mode -1)
-    (setq display-line-numbers nil)))
+  ;; The global mode leaves buffers alone in which this was called.
+  (display-line-numbers-mode -1))
 
 ;;;; Messages
 
@@ -206,8 +193,8 @@ FOREIGN is the message of something else in it, or nil.")
 
 (defun gemini-companion-ui-message (topic format &rest arguments)
   "Show a message as soon as it hides neither a prompt nor another message.
-It is FORMAT with ARGUMENTS, as in `format-message'.  A pending message on
-the same TOPIC, an object, is replaced, and so is one of ours on screen."
+It is FORMAT with ARGUMENTS, as in `format-message'.  It replaces a pending
+message on the same TOPIC, an object, and one of ours on screen."
   (setf (alist-get topic gemini-companion-ui--messages nil t)
         (apply #'format-message format arguments))
   (gemini-companion-ui--show-messages)
@@ -218,49 +205,38 @@ the same TOPIC, an object, is replaced, and so is one of ours on screen."
 (defun gemini-companion-ui--show-messages ()
   "Show the pending messages, if the echo area is free."
   (when (and gemini-companion-ui--messages (not (gemini-companion-ui-key-expected)))
-    (let ((foreign (gemini-companion-ui--foreign-message))
-          (texts (mapcar #'cdr (reverse gemini-companion-ui--messages))))
-      ;; It may be what the user's command has just answered.
+    (let* ((present (current-message))
+           (foreign (if (and present (equal present (car gemini-companion-ui--echoed)))
+                        (cdr gemini-companion-ui--echoed)
+                      present))
+           (text (mapconcat #'cdr (reverse gemini-companion-ui--messages) "; ")))
+      ;; It may be what the user's command has just answered: ours goes below it.
       (unless (and foreign (or (string-search "\n" foreign) (not resize-mini-windows)))
         (setq gemini-companion-ui--messages nil)
-        (gemini-companion-ui--echo foreign (string-join texts "; ")))))
+        (if (not foreign) (message "%s" text)
+          ;; Only ours goes to the buffer of messages.
+          (let ((inhibit-message t)) (message "%s" text))
+          (let ((message-log-max nil)) (message "%s\n%s" foreign text)))
+        (setq gemini-companion-ui--echoed (cons (current-message) foreign)))))
   (when (and gemini-companion-ui--timer (not gemini-companion-ui--messages))
     (cancel-timer gemini-companion-ui--timer)
     (setq gemini-companion-ui--timer nil)))
 
-(defun gemini-companion-ui--foreign-message ()
-  "Return what is in the echo area, without a message of ours, or nil."
-  (let ((present (current-message)))
-    (if (and present (equal present (car gemini-companion-ui--echoed)))
-        (cdr gemini-companion-ui--echoed)
-      present)))
-
-(defun gemini-companion-ui--echo (foreign text)
-  "Show TEXT in the echo area, below the message FOREIGN unless that is nil.
-Log only TEXT."
-  (if (not foreign) (message "%s" text)
-    (let ((inhibit-message t)) (message "%s" text))
-    (let ((message-log-max nil)) (message "%s\n%s" foreign text)))
-  (setq gemini-companion-ui--echoed (cons (current-message) foreign)))
-
 ;;;; Evil
 
 (defun gemini-companion-ui-keep-keys (mode)
-  "Let Evil start in Emacs state in buffers of the major mode MODE.
-The keys of MODE work there.  Call this before the hooks of MODE run, for
-Evil chooses the state then.  Users who prefer other keys can define them
-for Emacs state, or choose another state in the hook of MODE."
+  "Let Evil start in Emacs state, where its keys work, in the major mode MODE.
+Call this before the hooks of MODE run, for Evil chooses the state then.
+Users can choose another state in the hook of MODE."
   (when (boundp 'evil-emacs-state-modes)
     (add-to-list 'evil-emacs-state-modes mode)))
 
 (defun gemini-companion-ui-start-in-insert-state (mode)
-  "Let Evil start in insert state in buffers of the major mode MODE.
-If the user has chosen another state for MODE, leave that alone.  For when
-to call this see `gemini-companion-ui-keep-keys'."
+  "Let Evil start in insert state in MODE, unless the user has chosen another.
+For when to call this see `gemini-companion-ui-keep-keys'."
   (when (and (boundp 'evil-insert-state-modes)
              (not (evil-initial-state mode)))
     (add-to-list 'evil-insert-state-modes mode)))
-
 
 (defun gemini-companion-ui-pass-keys ()
   "Let Evil pass all keys to the terminal in the current buffer.
@@ -292,8 +268,8 @@ leave that alone."
 
 (defun gemini-companion-ui-selected-buffer (&optional displaying)
   "Return the buffer for which the user's next key is, but for a minibuffer.
-DISPLAYING is non-nil while a mode line or a header line is being made, when
-the window to which that belongs counts as selected."
+DISPLAYING is non-nil while a mode line or a header line is being made: its
+window counts as selected then."
   (window-buffer (cond ((and displaying (window-live-p gemini-companion-ui--window))
                         gemini-companion-ui--window)
                        ((window-minibuffer-p)
@@ -314,29 +290,21 @@ BUFFER defaults to the one for which the user's next key is."
 
 ;;;; Keys in header lines
 
-(defvar gemini-companion-ui--maps nil
-  "Alist of commands and the keymaps with which a click calls them.")
-
 (defun gemini-companion-ui-header-key (command label &optional key)
   "Return the key of COMMAND and LABEL for a header line, as a button.
 KEY is the text of the key, by default that in the current buffer."
-  (propertize (concat (or key (substitute-command-keys (format "\\[%s]" command))) " " label)
-              'mouse-face 'header-line-highlight
-              'help-echo (format "mouse-1: %s" label)
-              'keymap (gemini-companion-ui--map command)))
-
-(defun gemini-companion-ui--map (command)
-  "Return a keymap in which a click on a header line calls COMMAND."
-  (or (alist-get command gemini-companion-ui--maps)
-      (let ((map (make-sparse-keymap))
-            (press (lambda (event)
-                     (interactive "e")
-                     (select-window (posn-window (event-start event)))
-                     (call-interactively command))))
-        (define-key map [header-line mouse-1] press)
-        ;; In Tabulated List mode text with a `mouse-face' gets mouse-2 for mouse-1.
-        (define-key map [header-line mouse-2] press)
-        (setf (alist-get command gemini-companion-ui--maps) map))))
+  (let ((map (make-sparse-keymap))
+        (press (lambda (event)
+                 (interactive "e")
+                 (select-window (posn-window (event-start event)))
+                 (call-interactively command))))
+    (define-key map [header-line mouse-1] press)
+    ;; In Tabulated List mode text with a `mouse-face' gets mouse-2 for mouse-1.
+    (define-key map [header-line mouse-2] press)
+    (propertize (concat (or key (substitute-command-keys (format "\\[%s]" command))) " " label)
+                'mouse-face 'header-line-highlight
+                'help-echo (format "mouse-1: %s" label)
+                'keymap map)))
 
 ;;;; Reports
 
@@ -360,7 +328,6 @@ KEY is the text of the key, by default that in the current buffer."
   "Replace the text of the current buffer by what the function INSERT inserts.
 Point stays where it is, in each window, and on the button that it is on.
 If that is gone, point is on no other one."
-  (require 'text-property-search)       ; not autoloaded in Emacs 28
   (gemini-companion-ui-keep-point
    #'gemini-companion-ui--place
    #'gemini-companion-ui--position
@@ -383,34 +350,28 @@ is kept in each window."
       (set-window-point window (funcall position place)))
     (goto-char (funcall position point))))
 
-(defun gemini-companion-ui--subject (position)
-  "Return the subject of the button at POSITION, or nil."
-  (get-text-property position 'gemini-companion-subject))
-
 (defun gemini-companion-ui--place (position)
-  "Return the place of POSITION, (SUBJECT OFFSET LINE COLUMN).
-OFFSET is that in the button at POSITION.  Without one SUBJECT is nil."
-  (let ((subject (gemini-companion-ui--subject position)))
-    (save-excursion
-      (goto-char position)
-      (list subject
-            (if subject (- position (button-start (button-at position))) 0)
-            (line-number-at-pos)
-            (current-column)))))
+  "Return the place of POSITION: the subject of its button, line and column."
+  (save-excursion
+    (goto-char position)
+    (list (get-text-property position 'gemini-companion-subject)
+          (line-number-at-pos)
+          (current-column))))
 
 (defun gemini-companion-ui--position (place)
   "Return the position of PLACE, a value of `gemini-companion-ui--place'."
-  (pcase-let ((`(,subject ,offset ,line ,column) place))
+  (require 'text-property-search)       ; not autoloaded in Emacs 28
+  (pcase-let ((`(,subject ,line ,column) place))
     (save-excursion
       (goto-char (point-min))
       (if-let* ((button (and subject (text-property-search-forward
                                       'gemini-companion-subject subject #'equal))))
-          (min (+ (prop-match-beginning button) offset) (1- (prop-match-end button)))
+          (prop-match-beginning button)
         (goto-char (point-min))
         (forward-line (1- line))
         (move-to-column column)
         ;; What the user presses next is meant for something else.
-        (when (gemini-companion-ui--subject (point))
+        (when (get-text-property (point) 'gemini-companion-subject)
           (forward-line 0))
         (point)))))
 

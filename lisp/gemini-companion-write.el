@@ -15,9 +15,9 @@
 ;; others might write an empty file.
 ;;
 ;; A buffer that visits the file then gets the new text: point and marks stay, and Emacs does not
-;; ask about a file that "changed on disk".  Undo takes the change back; the buffer is modified
-;; then, for the file still has the new text.  A buffer with unsaved edits is left alone.  All this
-;; happens in timers, where nothing may ask a question.
+;; ask about a file that "changed on disk".  Undo makes the buffer modified, for the file still has
+;; the new text.  A buffer with unsaved edits is left alone.  All this happens in timers, where
+;; nothing may ask a question.
 
 ;;; Code:
 
@@ -75,8 +75,8 @@ you accepted, and warns you if it does not.  You can then write it with
 (defun gemini-companion-write--same-as-proposed-p (text proposed base)
   "Return non-nil if a client that proposed PROPOSED writes the same for TEXT.
 BASE is the contents of the file, nil if there is none.  If that has CRLF
-line ends the client writes only such.  An empty TEXT is never the same,
-since the user has been asked about it."
+line ends the client writes only such.  An empty TEXT is never the same:
+the user has been asked about it."
   (and (not (string-empty-p text))
        (or (equal text proposed)
            (and (stringp base)

@@ -124,9 +124,9 @@
 
 (defcustom gemini-companion-port 0
   "TCP port on 127.0.0.1 for clients; 0 means any free port.
-Only clients of older protocols need one of 58767, 3000 and 8080; all others
-find any port.  If the port is in use, Emacs takes a free one.  Takes effect
-when `gemini-companion-mode' is next enabled."
+Only clients of older protocols need one of 58767, 3000 and 8080.  If the
+port is in use, Emacs takes a free one.  Takes effect when
+`gemini-companion-mode' is next enabled."
   :type '(choice (const :tag "A free port" 0)
                  (integer :tag "Port"))
   :risky t
@@ -147,7 +147,7 @@ must exceed the size of your largest file.  Takes effect when
   "Non-nil if the user wants the mode enabled, even if the module is missing.")
 
 (defvar gemini-companion--died 0
-  "The time at which the server died last.")
+  "When the server died last.")
 
 (defvar gemini-companion-mode)
 
@@ -183,10 +183,8 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
 
 ;;;; The mode line
 
-;; What it shows is decided here and nowhere else: an option for that would be beside the others, in
-;; this file, and this function would obey it.
 (defun gemini-companion--lighter ()
-  "Return the text of the mode line."
+  "Return the text in the mode line."
   (let ((clients (gemini-companion-bridge-clients))
         (reviews (gemini-companion-review-count)))
     (concat " Gem"
@@ -197,7 +195,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
             (and gemini-companion-context-paused " paused"))))
 
 (defun gemini-companion--hidden-question ()
-  "Return a terminal that the user does not see, and whose CLI asks something."
+  "Return a terminal that is not on screen, and whose CLI asks something."
   (cl-loop for buffer in gemini-companion-ui-asking
            if (and (buffer-live-p buffer) (not (gemini-companion-ui-window-of buffer)))
            return buffer))
@@ -207,14 +205,11 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
   (if (not gemini-companion-mode) "off"
     (let ((clients (gemini-companion-bridge-clients))
           (reviews (gemini-companion-review-count)))
-      (concat (pcase clients
-                (0 "no client")
-                (1 "1 client")
-                (_ (format "%d clients" clients)))
-              (pcase reviews
-                (0 ", no change waits")
-                (1 ", 1 change waits for you")
-                (_ (format ", %d changes wait for you" reviews)))
+      (concat (if (zerop clients) "no client"
+                (format (ngettext "%d client" "%d clients" clients) clients))
+              (if (zerop reviews) ", no change waits"
+                (format (ngettext ", %d change waits for you" ", %d changes wait for you" reviews)
+                        reviews))
               (and (gemini-companion-review-popup-held-p) " to pause")
               (and gemini-companion-ui-asking ", a CLI asks a question")
               (and gemini-companion-context-paused ", context paused")))))
@@ -246,8 +241,7 @@ EVENT is the click."
                   help-echo gemini-companion--help-echo
                   mouse-face mode-line-highlight
                   local-map ,map))
-  "The lighter of `gemini-companion-mode'.
-It is made only once, since the mode line is displayed often.")
+  "The lighter of `gemini-companion-mode', made once as it is displayed often.")
 (put 'gemini-companion-mode-line 'risky-local-variable t)
 
 (defvar gemini-companion-cli-functions nil
@@ -343,7 +337,20 @@ get it."
         (gemini-companion-install-instead
          (lambda () (when gemini-companion--wanted (gemini-companion-mode 1)))
          ask))
-    (error (gemini-companion--give-up error))))
+    (error
+     (gemini-companion--stop)
+     (let ((text (format "Gemini companion is off: %s" (gemini-companion-ui-error-text error))))
+       ;; A signal would end the loading of an init file, and a message would soon be replaced.
+       (if (not noninteractive) (gemini-companion--warn :error "%s" text)
+         (gemini-companion-log-add "%s" text)
+         (error "%s" text))))))
+
+(defun gemini-companion--warn (level format &rest arguments)
+  "Log a warning and show it: FORMAT with ARGUMENTS, as in `format'.
+For LEVEL, see `display-warning'."
+  (let ((text (apply #'format format arguments)))
+    (gemini-companion-log-add "%s" text)
+    (display-warning 'gemini-companion text level)))
 
 (defun gemini-companion--set-mode (on)
   "Set the variables and the mode line to show that the mode is ON or off."
@@ -354,30 +361,13 @@ get it."
   (force-mode-line-update t))
 
 (defun gemini-companion--put-lighter-first (&rest _)
-  "Put our lighter before those of other minor modes.
-The last ones are cut off in a narrow window."
+  "Put our lighter before others, of which a narrow window cuts off the last."
   (when-let* ((entry (assq 'gemini-companion-mode minor-mode-alist)))
     (setq minor-mode-alist (cons entry (delq entry minor-mode-alist)))))
 
 ;; Other modes may have been loaded in the meantime.
 (add-hook 'gemini-companion-review-change-hook #'gemini-companion--put-lighter-first)
 (add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion--put-lighter-first)
-
-(defun gemini-companion--give-up (error)
-  "Stop whatever has started, and say that ERROR is the reason."
-  (gemini-companion--stop)
-  (let ((text (format "Gemini companion is off: %s" (gemini-companion-ui-error-text error))))
-    ;; A signal would end the loading of an init file, and a message would soon be replaced.
-    (if (not noninteractive) (gemini-companion--warn :error "%s" text)
-      (gemini-companion-log-add "%s" text)
-      (error "%s" text))))
-
-(defun gemini-companion--warn (level format &rest arguments)
-  "Log a warning and show it: FORMAT with ARGUMENTS, as in `format'.
-For LEVEL, see `display-warning'."
-  (let ((text (apply #'format format arguments)))
-    (gemini-companion-log-add "%s" text)
-    (display-warning 'gemini-companion text level)))
 
 (defun gemini-companion--start ()
   "Start the companion, for which the native module must be loaded."
@@ -392,22 +382,10 @@ For LEVEL, see `display-warning'."
     (gemini-companion-context-start)
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
     (add-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
-    (run-with-idle-timer 10 nil #'gemini-companion--check-extensions)
+    (run-with-idle-timer 10 nil #'gemini-companion-tool-extension-keep-current)
     (gemini-companion-log-add "listening on port %d" (gemini-companion-bridge-port))
     (gemini-companion--report-faults))
   (gemini-companion--set-mode t))
-
-(defun gemini-companion--check-extensions ()
-  "Bring the extensions of CLIs up to date, if there are any of this package."
-  (gemini-companion-log-errors "gemini-companion--check-extensions"
-    ;; What it takes is loaded only if there are some.
-    (when (cl-loop for agent in (gemini-companion-agent-served)
-                   for settings = (gemini-companion-agent-settings-file
-                                   agent (default-toplevel-value 'process-environment))
-                   thereis (and settings
-                                (file-directory-p (concat (file-name-directory settings)
-                                                          "extensions/emacs"))))
-      (gemini-companion-tool-extension-keep-current))))
 
 (defvar desktop-minor-mode-table)
 
@@ -428,8 +406,8 @@ For LEVEL, see `display-warning'."
 ;;;###autoload
 (defun gemini-companion-restart ()
   "Restart the server, in case it does not answer.
-Clients keep their sessions and open changes.  This also writes missing or
-altered discovery files again."
+Clients keep their sessions and open changes.  Missing or altered discovery
+files are written again."
   (interactive)
   (gemini-companion-bridge-check)
   (gemini-companion--restart-server)
@@ -443,7 +421,7 @@ altered discovery files again."
   (let ((asked (gemini-companion-bridge-ping)))
     (if (zerop asked)
         (message "No client is connected")
-      (message "Pinged %d client%s" asked (if (= asked 1) "" "s")))))
+      (message (ngettext "Pinged %d client" "Pinged %d clients" asked) asked))))
 
 (gemini-companion-bridge-define-handler pong (client seconds)
   "Show that CLIENT has answered a ping after SECONDS."
@@ -466,8 +444,8 @@ altered discovery files again."
         (gemini-companion-agent-set-environment))
     (error
      (gemini-companion--switch-off)
-     (error "Gemini companion is off, since its server could not be restarted: %s.  M-x \
-gemini-companion-mode switches it on again" (gemini-companion-ui-error-text error)))))
+     (error "Gemini companion is off, because it could not restart its server: %s.  M-x \
+gemini-companion-mode turns it on again" (gemini-companion-ui-error-text error)))))
 
 (defun gemini-companion--switch-off ()
   "Switch the mode off, since the companion cannot go on."
@@ -487,13 +465,13 @@ gemini-companion-mode switches it on again" (gemini-companion-ui-error-text erro
       (progn
         (gemini-companion--switch-off)
         (gemini-companion--warn :error "The server died twice, and the companion is off.  M-x \
-gemini-companion-log says more, M-x gemini-companion-mode switches it on again"))
+gemini-companion-log tells you more, M-x gemini-companion-mode turns it on again"))
     (setq gemini-companion--died (current-time))
     (condition-case error
         (progn
           (gemini-companion--restart-server)
           (gemini-companion--warn
-           :warning "The server died and was restarted; clients are served again"))
+           :warning "The server died; Emacs has restarted it, and clients can connect again"))
       (error (gemini-companion--warn :error "%s" (gemini-companion-ui-error-text error))))))
 
 (defun gemini-companion--stop ()
@@ -502,19 +480,19 @@ Open reviews are rejected.  If one step signals an error, that is logged,
 and the others are still done."
   (remove-hook 'kill-emacs-hook #'gemini-companion--stop)
   (remove-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
-  (cancel-function-timers #'gemini-companion--check-extensions)
+  (cancel-function-timers #'gemini-companion-tool-extension-keep-current)
   (let ((outside inhibit-quit)
         (inhibit-quit t))
-    (gemini-companion--stop-part #'gemini-companion-context-stop)
-    (gemini-companion--stop-part #'gemini-companion-workspace-stop)
-    (gemini-companion--stop-part #'gemini-companion-agent-restore-environment)
+    (mapc #'gemini-companion--stop-part '(gemini-companion-context-stop
+                                          gemini-companion-workspace-stop
+                                          gemini-companion-agent-restore-environment))
     ;; Hooks of the buffers that are killed may fail, once for each review, and may be quit.
     (let ((inhibit-quit outside))
       (dolist (_ (cons 'all (gemini-companion-review-all-open)))
         (gemini-companion--stop-part #'gemini-companion-review-end-all)))
-    (gemini-companion--stop-part #'gemini-companion-write-stop)
-    (gemini-companion--stop-part #'gemini-companion-host-remove-all)
-    (gemini-companion--stop-part #'gemini-companion-bridge-stop))
+    (mapc #'gemini-companion--stop-part '(gemini-companion-write-stop
+                                          gemini-companion-host-remove-all
+                                          gemini-companion-bridge-stop)))
   (gemini-companion--set-mode nil))
 
 (defun gemini-companion--stop-part (function)

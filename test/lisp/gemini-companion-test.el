@@ -172,7 +172,7 @@
       (should-not gemini-companion-mode)
       (should-not (gemini-companion-bridge-running-p))
       (should (= (length warnings) 1))
-      (should (string-match-p "is off.*No port today.*M-x gemini-companion-mode switches it on"
+      (should (string-match-p "is off.*No port today.*M-x gemini-companion-mode turns it on"
                               (car warnings))))))
 
 (ert-deftest gemini-companion/a-failed-restart-is-an-error ()
