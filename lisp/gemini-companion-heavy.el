@@ -108,7 +108,11 @@ replaced, and markers are not kept."
   (save-excursion
     (goto-char (point-min))
     (while (gemini-companion-heavy--next-long-line)
-      (gemini-companion-heavy--lighten-display)
+      ;; These are slow there.
+      (setq-local bidi-display-reordering nil
+                  auto-composition-mode nil
+                  truncate-lines t
+                  word-wrap nil)
       (let* ((start (+ (point) gemini-companion-heavy--max-line))
              (overlay (make-overlay start (line-end-position))))
         (overlay-put overlay 'evaporate t)
@@ -117,13 +121,6 @@ replaced, and markers are not kept."
                      (propertize (format " … %d more characters" (- (line-end-position) start))
                                  'face 'warning)))
       (forward-line))))
-
-(defun gemini-companion-heavy--lighten-display ()
-  "Have the current buffer displayed without what is slow in long lines."
-  (setq-local bidi-display-reordering nil
-              auto-composition-mode nil
-              truncate-lines t
-              word-wrap nil))
 
 ;;;; Fontification in parts
 

@@ -17,12 +17,6 @@
 (defvar gemini-companion-log--max-size 200000
   "Size in characters beyond which the older half of the log is dropped.")
 
-(defvar gemini-companion-log-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "p") 'gemini-companion-toggle-protocol-log)
-    map)
-  "Keymap of the log.")
-
 (define-derived-mode gemini-companion-log-mode special-mode "Gemini-Log"
   "Major mode of the log of gemini-companion.
 \\{gemini-companion-log-mode-map}"
@@ -30,9 +24,10 @@
   (gemini-companion-ui-keep-keys 'gemini-companion-log-mode)
   (setq header-line-format
         '(:eval (substitute-command-keys
-                 "\\<gemini-companion-log-mode-map>\
-\\[gemini-companion-toggle-protocol-log] starts or stops logging each message")))
+                 "\\[gemini-companion-toggle-protocol-log] starts or stops logging each message")))
   (setq-local revert-buffer-function #'ignore))
+
+(define-key gemini-companion-log-mode-map (kbd "p") 'gemini-companion-toggle-protocol-log)
 
 (defun gemini-companion-log-add (format &rest arguments)
   "Add a line to the log: FORMAT with ARGUMENTS, as in `format'."

@@ -326,8 +326,8 @@ KEY is the text of the key, by default that in the current buffer."
 
 (defun gemini-companion-ui-print (insert)
   "Replace the text of the current buffer by what the function INSERT inserts.
-Point stays where it is, in each window, and on the button that it is on.
-If that is gone, point is on no other one."
+Point stays where it is, in each window, or on its button; if that is gone,
+it is on no other one."
   (gemini-companion-ui-keep-point
    #'gemini-companion-ui--place
    #'gemini-companion-ui--position

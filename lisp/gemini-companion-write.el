@@ -256,12 +256,18 @@ M-x gemini-companion-history-list keeps those of %s"
 (defvar gemini-companion-write-before-hook nil
   "Hook run in a buffer before it takes what a client has written.")
 
-(defvar gemini-companion-write--awaited nil
-  "The local files that are checked, an alist of names and stamps.
-The stamp is that of the file when its buffer agreed with it last.")
+(cl-defstruct (gemini-companion-write--awaited
+               (:constructor gemini-companion-write--make-awaited)
+               (:copier nil))
+  "A file that a client may write."
+  (path nil :documentation "Its name.")
+  (before nil :documentation "Its stamp when its buffer agreed with it last.")
+  (merged nil :documentation "As in `gemini-companion-write-revert'.")
+  (text nil :documentation "As in `gemini-companion-write-revert'.")
+  (functions nil :documentation "Called without arguments when its host reports it."))
 
-(defvar gemini-companion-write--expected nil
-  "The files on hosts that clients may write, the newest first.")
+(defvar gemini-companion-write--awaited nil
+  "The files that clients may write, the newest first.")
 
 (defun gemini-companion-write-revert (path &optional merged text made review)
   "Revert the buffer that visits PATH once its client has written the file.
@@ -270,38 +276,55 @@ of a buffer and its `buffer-chars-modified-tick': as long as it has that
 tick, TEXT contains the unsaved edits in that buffer.  MADE is non-nil if
 the client, on a host, has written the file already.  REVIEW is the one
 that was accepted, if any: its client may have others decided first."
-  (if (gemini-companion-file-host path)
-      (gemini-companion-write--expect path merged text made)
-    (let* ((earlier (assoc path gemini-companion-write--awaited))
-           ;; A write that is awaited already may just have been made.
-           (entry (cons path (if earlier (cdr earlier) (gemini-companion-file-stamp path)))))
-      ;; This also ends the earlier checks.
-      (setq gemini-companion-write--awaited
-            (cons entry (delq earlier gemini-companion-write--awaited)))
-      (gemini-companion-write--revert-later entry merged text review))))
+  (let* ((earlier (gemini-companion-write--awaited-of path))
+         (awaited (gemini-companion-write--make-awaited
+                   :path path :merged merged :text text
+                   :before (cond (made 'unknown)
+                                 ;; A write that is awaited already may just have been made.
+                                 (earlier (gemini-companion-write--awaited-before earlier))
+                                 (t (gemini-companion-file-stamp path))))))
+    (gemini-companion-write--forget earlier)
+    (push awaited gemini-companion-write--awaited)
+    (if (not (gemini-companion-file-host path))
+        (gemini-companion-write--poll awaited review)
+      ;; On a host, what was rejected stays in the list.
+      (gemini-companion-write--forget (nth 64 gemini-companion-write--awaited))
+      (gemini-companion-write--file-told path))))
 
-(defun gemini-companion-write--revert-later (entry merged text review)
-  "Revert the buffer that visits the file of ENTRY once that was written.
-ENTRY is one of `gemini-companion-write--awaited'.  For MERGED, TEXT and
-REVIEW see `gemini-companion-write-revert'."
-  (let ((path (car entry)) (last nil) (since nil))
+(defun gemini-companion-write--awaited-of (path)
+  "Return what says that the file PATH may be written, or nil."
+  (cl-loop for awaited in gemini-companion-write--awaited
+           if (equal path (gemini-companion-write--awaited-path awaited)) return awaited))
+
+(defun gemini-companion-write--forget (awaited)
+  "Do not expect any more that the file AWAITED is written."
+  (setq gemini-companion-write--awaited (remq awaited gemini-companion-write--awaited)))
+
+(defun gemini-companion-write--poll (awaited review)
+  "Revert the buffer that visits the local file AWAITED once that was written.
+For REVIEW see `gemini-companion-write-revert'."
+  (let ((path (gemini-companion-write--awaited-path awaited))
+        (before (gemini-companion-write--awaited-before awaited))
+        (text (gemini-companion-write--awaited-text awaited))
+        (last nil)
+        (since nil))
     (gemini-companion-write--await
      gemini-companion-write--revert-time
      (lambda ()
        (let ((now (gemini-companion-file-stamp path)))
          (unless (equal now last)
            (setq last now since (float-time)))
-         (cond ((not (memq entry gemini-companion-write--awaited)) 'ended)
-               ((and now (not (equal now (cdr entry)))
+         (cond ((not (memq awaited gemini-companion-write--awaited)) 'forgotten)
+               ((and now (not (equal now before))
                      (or (and text (gemini-companion-file-written-p path text))
                          ;; Else it may be half written.  Late timers run in quick succession.
                          (> (- (float-time) since) 0.15))))
                ((and review (gemini-companion-write-others review)) 'busy))))
      (lambda (written)
-       (when (memq entry gemini-companion-write--awaited)
-         (setq gemini-companion-write--awaited (delq entry gemini-companion-write--awaited))
+       (when (memq awaited gemini-companion-write--awaited)
+         (gemini-companion-write--forget awaited)
          (when written
-           (gemini-companion-write--update path merged text)))))))
+           (gemini-companion-write--update awaited)))))))
 
 (defun gemini-companion-write-revert-now (path)
   "Revert the buffer that visits PATH, a file that was just written.
@@ -316,8 +339,7 @@ show the text of the file, or the file no longer exists."
 (defun gemini-companion-write-stop ()
   "Stop checking files."
   (cancel-function-timers #'gemini-companion-write--look)
-  (setq gemini-companion-write--awaited nil
-        gemini-companion-write--expected nil)
+  (setq gemini-companion-write--awaited nil)
   (gemini-companion-file-forget 'all))
 
 ;;;; Files on hosts
@@ -325,86 +347,54 @@ show the text of the file, or the file no longer exists."
 ;; Nobody polls them: the client reports when one was written, after some milliseconds, or after
 ;; some minutes if the connection was cut.
 
-(cl-defstruct (gemini-companion-write--expected
-               (:constructor gemini-companion-write--make-expected)
-               (:copier nil))
-  "A file on a host that a client may write."
-  (path nil :documentation "Its name.")
-  (before nil :documentation "Its stamp when its buffer agreed with it last.")
-  (merged nil :documentation "As in `gemini-companion-write-revert'.")
-  (text nil :documentation "As in `gemini-companion-write-revert'.")
-  (functions nil :documentation "Functions of no arguments, called when it was written."))
-
-(add-hook 'gemini-companion-file-needed-functions #'gemini-companion-write--expected-of)
+(add-hook 'gemini-companion-file-needed-functions #'gemini-companion-write--awaited-of)
 (add-hook 'gemini-companion-file-change-functions #'gemini-companion-write--file-told)
 (add-hook 'gemini-companion-host-change-hook #'gemini-companion-write--forget-closed)
 
-(defun gemini-companion-write--expected-of (path)
-  "Return the object that says that the file PATH, on a host, may be written.
-Return nil if there is none."
-  (cl-loop for expected in gemini-companion-write--expected
-           if (equal path (gemini-companion-write--expected-path expected)) return expected))
-
-(defun gemini-companion-write--expect (path merged text made)
-  "Revert the buffer that visits PATH once its host reports that it was written.
-For MERGED, TEXT and MADE see `gemini-companion-write-revert'."
-  (let ((others (delq (gemini-companion-write--expected-of path)
-                      gemini-companion-write--expected)))
-    (setq gemini-companion-write--expected
-          (cons (gemini-companion-write--make-expected
-                 :path path :merged merged :text text
-                 :before (if made 'unknown (gemini-companion-file-stamp path)))
-                (cl-loop for expected in others
-                         repeat 63
-                         collect expected))))
-  (gemini-companion-write--file-told path))
-
 (defun gemini-companion-write--when-told (path function)
   "Call FUNCTION when a host reports that the file PATH was written."
-  (when-let* ((expected (gemini-companion-write--expected-of path)))
-    (push function (gemini-companion-write--expected-functions expected))))
+  (when-let* ((awaited (gemini-companion-write--awaited-of path)))
+    (push function (gemini-companion-write--awaited-functions awaited))))
 
 (defun gemini-companion-write--file-told (path)
   "If the file PATH, on a host, was expected to be written, act on it."
-  (let ((expected (gemini-companion-write--expected-of path))
+  (let ((awaited (gemini-companion-write--awaited-of path))
         (stamp (gemini-companion-file-stamp path)))
-    (when (and expected
-               (not (equal stamp (gemini-companion-write--expected-before expected))))
-      (setf (gemini-companion-write--expected-before expected) stamp)
+    (when (and awaited
+               (not (equal stamp (gemini-companion-write--awaited-before awaited))))
+      (setf (gemini-companion-write--awaited-before awaited) stamp)
       ;; It may be written again soon.
       (run-at-time gemini-companion-write--revert-time nil
-                   (lambda ()
-                     (setq gemini-companion-write--expected
-                           (delq expected gemini-companion-write--expected))))
+                   #'gemini-companion-write--forget awaited)
       (when (gemini-companion-file-read path)
         (gemini-companion-log-errors "reverting a buffer"
-          (gemini-companion-write--update path
-                                          (gemini-companion-write--expected-merged expected)
-                                          (gemini-companion-write--expected-text expected))))
-      (dolist (function (gemini-companion-write--expected-functions expected))
+          (gemini-companion-write--update awaited)))
+      (dolist (function (gemini-companion-write--awaited-functions awaited))
         (gemini-companion-log-errors "a file was written" (funcall function))))))
 
 (defun gemini-companion-write--forget-closed ()
   "Expect nothing of hosts that are no longer served."
-  (setq gemini-companion-write--expected
-        (cl-loop for expected in gemini-companion-write--expected
-                 if (gemini-companion-host-of-name
-                     (gemini-companion-write--expected-path expected))
-                 collect expected)))
+  (dolist (awaited gemini-companion-write--awaited)
+    (let ((path (gemini-companion-write--awaited-path awaited)))
+      (when (and (gemini-companion-file-host path)
+                 (not (gemini-companion-host-of-name path)))
+        (gemini-companion-write--forget awaited)))))
 
 ;;;; Reverting a buffer
 
-(defun gemini-companion-write--update (path merged text)
-  "Revert the buffer of PATH, which was written, or say why it was left alone.
-For MERGED and TEXT see `gemini-companion-write-revert'."
-  (when-let* ((buffer (gemini-companion-file-visiting path)))
+(defun gemini-companion-write--update (awaited)
+  "Revert the buffer of the file AWAITED, or say why it was left alone."
+  (when-let* ((path (gemini-companion-write--awaited-path awaited))
+              (buffer (gemini-companion-file-visiting path)))
     (with-current-buffer buffer
       (cond ((if (gemini-companion-file-host path)
                  (gemini-companion-file-newer-in-p path buffer)
                (verify-visited-file-modtime)))
             ((gemini-companion-write--show
-              path (and (equal merged (cons buffer (buffer-chars-modified-tick)))
-                        (or (not text) (gemini-companion-file-written-p path text)))))
+              path (let ((text (gemini-companion-write--awaited-text awaited)))
+                     (and (equal (gemini-companion-write--awaited-merged awaited)
+                                 (cons buffer (buffer-chars-modified-tick)))
+                          (or (not text) (gemini-companion-file-written-p path text))))))
             ((buffer-modified-p)
              (gemini-companion-ui-message
               buffer "%s changed on disk; its buffer keeps your edits" (buffer-name)))

@@ -341,16 +341,14 @@ get it."
      (gemini-companion--stop)
      (let ((text (format "Gemini companion is off: %s" (gemini-companion-ui-error-text error))))
        ;; A signal would end the loading of an init file, and a message would soon be replaced.
-       (if (not noninteractive) (gemini-companion--warn :error "%s" text)
+       (if (not noninteractive) (gemini-companion--warn :error text)
          (gemini-companion-log-add "%s" text)
          (error "%s" text))))))
 
-(defun gemini-companion--warn (level format &rest arguments)
-  "Log a warning and show it: FORMAT with ARGUMENTS, as in `format'.
-For LEVEL, see `display-warning'."
-  (let ((text (apply #'format format arguments)))
-    (gemini-companion-log-add "%s" text)
-    (display-warning 'gemini-companion text level)))
+(defun gemini-companion--warn (level text)
+  "Log TEXT and show it as a warning; for LEVEL see `display-warning'."
+  (gemini-companion-log-add "%s" text)
+  (display-warning 'gemini-companion text level))
 
 (defun gemini-companion--set-mode (on)
   "Set the variables and the mode line to show that the mode is ON or off."
@@ -397,11 +395,11 @@ For LEVEL, see `display-warning'."
   "Warn if something keeps clients from finding this Emacs."
   (when-let* ((fault (gemini-companion-bridge-port-fault)))
     (gemini-companion--warn
-     :warning "%s.  Clients that look only there do not find this Emacs, which listens on port \
-%d; free the port, or change `gemini-companion-port'"
-     fault (gemini-companion-bridge-port)))
+     :warning
+     (format "%s.  Clients that look only there do not find this Emacs, which listens on port \
+%d; free the port, or change `gemini-companion-port'" fault (gemini-companion-bridge-port))))
   (when-let* ((fault (gemini-companion-bridge-discovery-fault)))
-    (gemini-companion--warn :warning "Some clients will not find this Emacs: %s" fault)))
+    (gemini-companion--warn :warning (concat "Some clients will not find this Emacs: " fault))))
 
 ;;;###autoload
 (defun gemini-companion-restart ()
@@ -472,7 +470,7 @@ gemini-companion-log tells you more, M-x gemini-companion-mode turns it on again
           (gemini-companion--restart-server)
           (gemini-companion--warn
            :warning "The server died; Emacs has restarted it, and clients can connect again"))
-      (error (gemini-companion--warn :error "%s" (gemini-companion-ui-error-text error))))))
+      (error (gemini-companion--warn :error (gemini-companion-ui-error-text error))))))
 
 (defun gemini-companion--stop ()
   "Stop the companion, and undo all that `gemini-companion--start' did.

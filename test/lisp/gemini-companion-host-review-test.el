@@ -309,7 +309,7 @@ An unsaved line in it was merged into the change that was accepted before."
           (gemini-companion-test-host-write client "a.txt" "2\n")
           (should (equal (with-current-buffer buffer (buffer-string)) "2\n")))
         ;; Once was told what was written, the file is watched for a short time only.
-        (gemini-companion-test-wait "no more" (lambda () (null gemini-companion-write--expected)))
+        (gemini-companion-test-wait "no more" (lambda () (null gemini-companion-write--awaited)))
         (gemini-companion-test-host-write client "a.txt" "3\n")
         (should (equal (with-current-buffer buffer (buffer-string)) "2\n"))))))
 
@@ -548,7 +548,7 @@ It is called with the client and the review."
       (gemini-companion-review-show review 'keep)
       (gemini-companion-review-commands-accept review)
       (should (funcall flood))
-      (setq gemini-companion-write--expected nil)
+      (setq gemini-companion-write--awaited nil)
       (should-not (funcall flood)))))
 
 (ert-deftest gemini-companion-host-review/a-closed-host-ends-its-reviews ()
@@ -561,7 +561,7 @@ It is called with the client and the review."
           (gemini-companion-test-host-close gemini-companion-test-host-prefix)
           (gemini-companion-test-wait
            "the end" (lambda () (not (gemini-companion-review-open-p review))))
-          (should-not gemini-companion-write--expected)
+          (should-not gemini-companion-write--awaited)
           (let ((entry (car (gemini-companion-history-all))))
             (should (eq (gemini-companion-history-outcome entry) 'withdrawn))
             (should (equal (gemini-companion-history-before entry) "one\ntwo\n")))
