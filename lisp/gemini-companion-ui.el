@@ -176,8 +176,10 @@ The copies of a large text would cause it several times."
 
 (defun gemini-companion-ui-omit-line-numbers ()
   "Show no line numbers in the current buffer, whatever the user has elsewhere."
-  ;; The global mode leaves buffers alone in which this was called.
-  (display-line-numbers-mode -1))
+  (if (bound-and-true-p global-display-line-numbers-mode)
+      ;; It would set the variable again, but leaves buffers alone in which this was called.
+      (display-line-numbers-mode -1)
+    (setq display-line-numbers nil)))
 
 ;;;; Messages
 
