@@ -46,8 +46,15 @@ found if PATH, by an empty element, names the current directory.")
                       "/Library/Application Support/GeminiCli/settings.json")
      :extension (:manifest "gemini-extension.json"
                            :here "${extensionPath}"
-                           :event "AfterTool"
-                           :edits "write_file|replace"
+                           :hooks ((start "SessionStart")
+                                   (end "SessionEnd")
+                                   (prompt "BeforeAgent")
+                                   (done "AfterAgent")
+                                   (asks "Notification")
+                                   (edit "BeforeTool" "write_file|replace")
+                                   (edited "AfterTool" "write_file|replace")
+                                   (ran "AfterTool"
+                                        "run_shell_command|web_fetch|mcp_(?!emacs_).*"))
                            :policy "policies/emacs.toml")
      :variables (("GEMINI_CLI_IDE_SERVER_PORT" . port)
                  ("GEMINI_CLI_IDE_PID" . process)
@@ -65,8 +72,13 @@ found if PATH, by an empty element, names the current directory.")
      :settings ("QWEN_HOME" "~/.qwen" "settings.json")
      :extension (:manifest "qwen-extension.json"
                            :here "${CLAUDE_PLUGIN_ROOT}"
-                           :event "PostToolUse"
-                           :edits "write_file|edit")
+                           :hooks ((start "SessionStart")
+                                   (end "SessionEnd")
+                                   (prompt "UserPromptSubmit")
+                                   (done "Stop")
+                                   (asks "Notification")
+                                   (edited "PostToolUse" "write_file|edit")
+                                   (ran "PostToolUse" "run_shell_command|web_fetch")))
      :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
      :workspace "QWEN_CODE_IDE_WORKSPACE_PATH")
     (llxprt
@@ -158,10 +170,15 @@ These are about the settings and the extensions of the program:
 :extension      How to let the model use tools of Emacs, a property list;
                 the directory of :settings holds extensions.  :manifest is
                 the name of the manifest; :here what stands for the
-                directory of the extension; :event the event of a hook
-                that runs after edits, and :edits the tools that edit
-                files, separated by bars; :policy the file of the policy
-                that spares the user questions, optional.  Optional.
+                directory of the extension; :policy the file of the policy
+                that spares the user questions, optional; :hooks what its
+                hooks tell Emacs, a list of (WHAT EVENT TOOLS): EVENT is
+                its name for WHAT, and TOOLS a regexp of JavaScript for
+                those of its tools whose use is one.  WHAT is `start' or
+                `end' (of a session), `prompt' (of the user), `done' (with
+                that), `asks' (the user), `edited' (a file), `ran' (another
+                tool that may have asked first), or `edit' (it is about to,
+                and asks first if the hook says \"ask\").  Optional.
 
 These are about the environment of processes that Emacs starts:
 
@@ -190,7 +207,11 @@ These are about the environment of processes that Emacs starts:
                              (string :tag "File")))
             (:other-settings (list (string :tag "Of projects") (string :tag "Variable")
                                    (string :tag "Of the system") (string :tag "On macOS")))
-            (:extension (plist :value-type string))
+            (:extension (plist :options
+                               ((:hooks (repeat (list symbol string
+                                                      (set :inline t
+                                                           (string :tag "Tools"))))))
+                               :value-type string))
             (:variables (alist :key-type (string :tag "Variable")
                                :value-type (choice (const port) (const process) (const token))))
             (:workspace string))))

@@ -215,12 +215,13 @@ For the value see `gemini-companion-bridge-accept'."
 (defun gemini-companion-bridge-sessions ()
   "Return the sessions as a list of vectors, the oldest first.
 Each is [KEY CLIENT PROCESS SECONDS STREAM REVIEWS OUTCOMES DIRECTORY
-OWN-FRONT]: a string that identifies the session, the name of the client,
-its process id or nil, the age of the session, the state of its
-stream (`never', `open' or `lost'), the number of its open reviews, that of
-outcomes that wait for the stream, the directory in which the client works
-or nil, and t if its user decides changes in a front of its own, such as an
-editor that speaks ACP with it."
+OWN-FRONT AGENT KNOWS-TOOLS]: a string that identifies the session, the name
+of the client, its process id or nil, the age of the session, the state of
+its stream (`never', `open' or `lost'), the number of its open reviews, the
+number of outcomes that wait for the stream, the directory in which the
+client works, nil if that is not known, t if its user decides changes in a
+front of its own, such as an editor that speaks ACP with it, the agent, and
+t once it has asked for the tools of Emacs, so that it proposes changes here."
   (append (gemini-companion-bridge--call #'gemini-companion--mod-sessions) nil))
 
 (defun gemini-companion-bridge-disconnect (key)

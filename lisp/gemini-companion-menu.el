@@ -26,7 +26,7 @@
 (require 'gemini-companion-setup)
 (require 'gemini-companion-status)
 
-(declare-function gemini-companion-cli-p "gemini-companion")
+(declare-function gemini-companion-any-cli-p "gemini-companion")
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-state "gemini-companion")
 (defvar gemini-companion-mode)
@@ -48,18 +48,18 @@ apply at the moment are grayed out."
     ("r" "run, show, hide" gemini-companion-run)
     ("R" "run another" gemini-companion-run-other)
     ("S" "set up" gemini-companion-setup)
-    ("y" "answer yes" gemini-companion-answer-yes :inapt-if-not gemini-companion-cli-p)
-    ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-cli-p)
+    ("y" "answer yes" gemini-companion-answer-yes :inapt-if-not gemini-companion-any-cli-p)
+    ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-any-cli-p)
     ("C" "connect a host" gemini-companion-connect)
     ("X" "disconnect one" gemini-companion-disconnect
      :inapt-if-not gemini-companion-host-all)]
    ["Send"
-    ("p" "prompt" gemini-companion-send-prompt :inapt-if-not gemini-companion-cli-p)
-    ("e" "compose" gemini-companion-compose :inapt-if-not gemini-companion-cli-p)
-    ("s" "region" gemini-companion-send-region :inapt-if-not gemini-companion-cli-p)
-    ("f" "file" gemini-companion-send-file :inapt-if-not gemini-companion-cli-p)
+    ("p" "prompt" gemini-companion-send-prompt :inapt-if-not gemini-companion-any-cli-p)
+    ("e" "compose" gemini-companion-compose :inapt-if-not gemini-companion-any-cli-p)
+    ("s" "region" gemini-companion-send-region :inapt-if-not gemini-companion-any-cli-p)
+    ("f" "file" gemini-companion-send-file :inapt-if-not gemini-companion-any-cli-p)
     ("d" "diagnostic" gemini-companion-send-diagnostic
-     :inapt-if-not gemini-companion-cli-p)]
+     :inapt-if-not gemini-companion-any-cli-p)]
    ["Changes"
     ("v" "view next" gemini-companion-review-next :inapt-if-not gemini-companion-review-waiting-p)
     ("a" "accept" gemini-companion-accept :inapt-if-not gemini-companion-review-waiting-p)

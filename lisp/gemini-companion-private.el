@@ -140,19 +140,34 @@ An error counts as a reason, so that only this file is withheld."
 
 (defun gemini-companion-private--named-p (file)
   "Return non-nil if `gemini-companion-private-files' matches FILE."
-  (unless (eq (car gemini-companion-private--patterns) gemini-companion-private-files)
-    (setq gemini-companion-private--patterns
-          (cl-loop for glob in gemini-companion-private-files
-                   for regexp = (substring (wildcard-to-regexp glob) 2 -2) ; without the anchors
-                   if (string-search "/" glob) collect regexp into paths
-                   else collect regexp into names
-                   finally return (list gemini-companion-private-files
-                                        (format "\\`\\(?:%s\\)\\'" (string-join names "\\|"))
-                                        (format "/\\(?:%s\\)\\'" (string-join paths "\\|"))))))
-  (pcase-let ((`(,_ ,name ,path) gemini-companion-private--patterns)
-              (case-fold-search t))
-    (or (string-match-p name (file-name-nondirectory file))
-        (string-match-p path file))))
+  (gemini-companion-private-match-p gemini-companion-private-files file))
+
+(defun gemini-companion-private-match-p (globs file)
+  "Return non-nil if one of GLOBS matches FILE, an absolute file name.
+For what they match see `gemini-companion-private-files'."
+  (let ((case-fold-search t))
+    (pcase-let ((`(,name . ,path) (gemini-companion-private--regexps globs)))
+      (or (and name (string-match-p name (file-name-nondirectory file)))
+          (and path (string-match-p path file))))))
+
+(defun gemini-companion-private--regexps (globs)
+  "Return regexps for file names without and with a directory that match GLOBS.
+Either is nil if there is no such glob."
+  (unless (eq (car gemini-companion-private--patterns) globs)
+    (let ((regexps (lambda (globs before)
+                     (and globs
+                          (format "%s\\(?:%s\\)\\'" before
+                                  (mapconcat (lambda (glob) ; without the anchors
+                                               (substring (wildcard-to-regexp glob) 2 -2))
+                                             globs "\\|"))))))
+      (setq gemini-companion-private--patterns
+            (cons globs
+                  (cl-loop for glob in globs
+                           if (string-search "/" glob) collect glob into paths
+                           else collect glob into names
+                           finally return (cons (funcall regexps names "\\`")
+                                                (funcall regexps paths "/")))))))
+  (cdr gemini-companion-private--patterns))
 
 (defun gemini-companion-private--ignored-reason (names host)
   "Return why ignore files make the file with NAMES private, or nil.

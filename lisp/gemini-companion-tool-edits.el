@@ -17,6 +17,7 @@
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-agent)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
@@ -28,9 +29,13 @@
 
 ;;;; The tool
 
-(defun gemini-companion-tool-edits--note (call path tool before after)
+(defun gemini-companion-tool-edits--note (call path tool before after &optional session process)
   "Answer CALL, which reports that TOOL has edited the file PATH.
-BEFORE and AFTER are its texts, or nil."
+BEFORE and AFTER are its texts, or nil.  For SESSION and PROCESS see
+`gemini-companion-cli-note'."
+  (when session
+    (gemini-companion-cli-note 'edited (gemini-companion-tool-call-agent call) process session
+                               (gemini-companion-tool-call-directory call)))
   (when (and after
              (file-name-absolute-p path)
              ;; Whoever has the token can report an edit of any file, and the user would undo it by
@@ -40,7 +45,7 @@ BEFORE and AFTER are its texts, or nil."
                         never (gemini-companion-tool-secret-p call file)))
              (gemini-companion-file-written-p path after)
              (not (gemini-companion-tool-edits--known-p path after)))
-    (gemini-companion-tool-edits--record call path tool before after))
+    (gemini-companion-tool-edits--record call path tool before after process))
   (let ((buffer (gemini-companion-tool-buffer (gemini-companion-tool-file call path))))
     ;; Can checkers be asked about the text of the file?
     (if (and buffer
@@ -51,15 +56,17 @@ BEFORE and AFTER are its texts, or nil."
 
 ;;;; The history
 
-(defun gemini-companion-tool-edits--record (call file tool before after)
+(defun gemini-companion-tool-edits--record (call file tool before after process)
   "Add the edit of FILE by TOOL to the history.
-CALL tells who has made it; BEFORE and AFTER are the texts, BEFORE is nil
-if the file is new."
+CALL and PROCESS tell who has made it; BEFORE and AFTER are the texts,
+BEFORE is nil if the file is new."
   (gemini-companion-history-add
    :client (format "%s, %s"
                    (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
                    (truncate-string-to-width tool 40))
    :path file
+   :prompt (when-let* ((cli (gemini-companion-cli-of-process process)))
+             (gemini-companion-cli-prompt cli))
    :outcome 'unreviewed
    :before (and before (gemini-companion-file-encode before (gemini-companion-file-read file)))
    :after after)
@@ -138,7 +145,9 @@ Their lines may have moved meanwhile, so only severities and texts count."
     :arguments '(("path" string "The file")
                  ("tool" string "The tool that has edited it")
                  ("before" string "Its text before, missing if it is new" optional)
-                 ("after" string "Its text now, missing if that is not known" optional))
+                 ("after" string "Its text now, missing if that is not known" optional)
+                 ("session" string "The id of the conversation" optional)
+                 ("process" integer "The process id of the CLI" optional))
     :function #'gemini-companion-tool-edits--note))
 ;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-edits-define)
 

@@ -8,7 +8,7 @@
 
 ;; A CLI offers tools to its model if an extension says how to call them.  An extension is a
 ;; directory in the CLI's own: a manifest, a program for Node that passes calls on to the Emacs
-;; that the CLI would find (src/tools_adapter.mjs), and a hook that calls it after each edit.
+;; that the CLI would find (src/tools_adapter.mjs), and hooks by which it tells what it does.
 ;; Gemini CLI asks its user before each call unless a policy, a file elsewhere, says that it need
 ;; not; Qwen Code trusts tools that say that they only read.
 ;;
@@ -97,19 +97,43 @@ among them."
                   (timeout . 30000)))))))
 
 (defun gemini-companion-tool-extension--hooks (agent)
-  "Return the hook for AGENT, which runs after each edit.
-A CLI takes an exit code other than 0 with an error message, as of a shell
-that finds no node, for a failure of the edit, and tells its model so."
-  (let ((command (format "node %s hook 2>%s; exit 0"
+  "Return the hooks of AGENT, which tell Emacs what it does."
+  (let ((events nil))
+    (pcase-dolist (`(,what ,event ,tools) (gemini-companion-tool-extension--get agent :hooks))
+      (push `(,@(and tools `((matcher . ,(format "^(%s)$" tools))))
+              (hooks . [((type . "command") (name . "emacs")
+                         (command . ,(gemini-companion-tool-extension--hook-command agent what))
+                         ;; In milliseconds; the program ends itself before.
+                         (timeout . ,(if (eq what 'edited) 20000 5000)))]))
+            (alist-get (intern event) events)))
+    `((hooks . ,(mapcar (pcase-lambda (`(,event . ,hooks)) (cons event (vconcat (reverse hooks))))
+                        (reverse events))))))
+
+(defun gemini-companion-tool-extension--hook-command (agent what)
+  "Return the command of AGENT's shell that tells Emacs of WHAT.
+Any exit code but 0 and any error message, such as that of a shell that
+finds no Node, would stop the CLI or be shown to its model.  Without an
+Emacs, do not even start Node, which takes 40 ms."
+  (let ((command (format "%s hook=%s"
                          (mapconcat (lambda (word) (format "\"%s\"" word))
-                                    (gemini-companion-tool-extension--words agent) " ")
-                         ;; Windows runs it by PowerShell.
-                         (if (eq system-type 'windows-nt) "$null" "/dev/null"))))
-    `((hooks
-       . ((,(intern (gemini-companion-tool-extension--get agent :event))
-           . [((matcher . ,(format "^(%s)$" (gemini-companion-tool-extension--get agent :edits)))
-               (hooks . [((type . "command") (name . "emacs") (command . ,command)
-                          (timeout . 20000))]))]))))))
+                                    (cons "node" (gemini-companion-tool-extension--words agent))
+                                    " ")
+                         what)))
+    (if (eq system-type 'windows-nt)
+        (concat "& " command " 2>$null; exit 0") ; by PowerShell
+      (format "for f in %s; do [ -e \"$f\" ] && %s cli=$PPID 2>/dev/null; break; done; exit 0"
+              (gemini-companion-tool-extension--discovery-files agent) command))))
+
+(defun gemini-companion-tool-extension--discovery-files (agent)
+  "Return the pattern for the discovery files of AGENT, for a Unix shell."
+  (format "%s/%s"
+          (pcase (gemini-companion-agent-get agent :directory)
+            (`(temporary ,name) (format "\"${TMPDIR:-/tmp}\"/%s" name))
+            (`(home ,variable ,default ,name)
+             (format "\"${%s:-%s}\"/%s" variable
+                     (replace-regexp-in-string "\\`~" "$HOME" default t t) name)))
+          (replace-regexp-in-string "PID\\|PORT" "*"
+                                    (gemini-companion-agent-get agent :file) t t)))
 
 (defun gemini-companion-tool-extension--words (agent)
   "Return the program as AGENT starts it, a list of words.

@@ -41,6 +41,7 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)
 (require 'gemini-companion-host)
@@ -190,7 +191,9 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
     (concat " Gem"
             (and (> clients 0) (format ":%d" clients))
             (and (> reviews 0) (format "!%d" reviews))
-            (and (gemini-companion--hidden-question) "?")
+            (and (or (gemini-companion--hidden-question) (gemini-companion-cli-asking-elsewhere))
+                 "?")
+            (and (gemini-companion-cli-in-state 'working) " works")
             (and (gemini-companion-review-popup-held-p) " waits")
             (and gemini-companion-context-paused " paused"))))
 
@@ -211,7 +214,9 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
                 (format (ngettext ", %d change waits for you" ", %d changes wait for you" reviews)
                         reviews))
               (and (gemini-companion-review-popup-held-p) " to pause")
-              (and gemini-companion-ui-asking ", a CLI asks a question")
+              (and (or gemini-companion-ui-asking (gemini-companion-cli-asking-elsewhere))
+                   ", a CLI asks a question")
+              (and (gemini-companion-cli-in-state 'working) ", a CLI works")
               (and gemini-companion-context-paused ", context paused")))))
 
 (defun gemini-companion--help-echo (&rest _)
@@ -244,10 +249,7 @@ EVENT is the click."
   "The lighter of `gemini-companion-mode', made once as it is displayed often.")
 (put 'gemini-companion-mode-line 'risky-local-variable t)
 
-(defvar gemini-companion-cli-functions nil
-  "Functions that return non-nil if a CLI is running in Emacs.")
-
-(defun gemini-companion-cli-p ()
+(defun gemini-companion-any-cli-p ()
   "Return non-nil if there may be a CLI that takes prompts."
   (or (> (gemini-companion-bridge-clients) 0)
       (run-hook-with-args-until-success 'gemini-companion-cli-functions)))
@@ -271,15 +273,15 @@ EVENT is the click."
      ["Connect a Host..." gemini-companion-connect]
      ["Disconnect a Host" gemini-companion-disconnect :active (gemini-companion-host-all)]
      ["Let the Model Use Emacs" gemini-companion-tools-enable]
-     ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-cli-p)]
-     ["Answer No" gemini-companion-answer-no :active (gemini-companion-cli-p)])
+     ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-any-cli-p)]
+     ["Answer No" gemini-companion-answer-no :active (gemini-companion-any-cli-p)])
     ("Send"
-     ["Prompt..." gemini-companion-send-prompt :active (gemini-companion-cli-p)]
-     ["Compose a Prompt" gemini-companion-compose :active (gemini-companion-cli-p)]
+     ["Prompt..." gemini-companion-send-prompt :active (gemini-companion-any-cli-p)]
+     ["Compose a Prompt" gemini-companion-compose :active (gemini-companion-any-cli-p)]
      ["Region" gemini-companion-send-region
-      :active (and mark-active (gemini-companion-cli-p))]
-     ["File" gemini-companion-send-file :active (gemini-companion-cli-p)]
-     ["Diagnostic" gemini-companion-send-diagnostic :active (gemini-companion-cli-p)])
+      :active (and mark-active (gemini-companion-any-cli-p))]
+     ["File" gemini-companion-send-file :active (gemini-companion-any-cli-p)]
+     ["Diagnostic" gemini-companion-send-diagnostic :active (gemini-companion-any-cli-p)])
     "--"
     ["Show the Next Change" gemini-companion-review-next
      :active (gemini-companion-review-waiting-p)]
@@ -309,8 +311,9 @@ proposes.
 The mode line shows \"Gem\", the number of connected clients, and after an
 exclamation mark the number of changes that wait for your decision; a
 question mark if a CLI asks something in a terminal that you do not see;
-\"waits\" if a change will appear when you pause, and \"paused\" if
-`gemini-companion-toggle-context' has paused the context.
+\"works\" if a CLI works, as far as its hooks tell; \"waits\" if a change will
+appear when you pause, and \"paused\" if `gemini-companion-toggle-context'
+has paused the context.
 
 If the native module of this package is missing, and you enable the mode
 with a command, Emacs asks how to get it.  The mode turns on, and its hooks

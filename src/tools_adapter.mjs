@@ -1,11 +1,12 @@
 // Lets a CLI use the tools of Emacs.
 //
 //   node emacs-tools.mjs WORD...         is an MCP server on stdin and stdout
-//   node emacs-tools.mjs WORD... hook    is a hook that tells Emacs of an edit
+//   node emacs-tools.mjs WORD... hook=EVENT cli=PID   is a hook of the CLI that is the process PID
 //
 // The words, each KEY=VALUE, tell where the CLI looks for its editor: directory and file, as PID and
 // PORT stand for numbers; home, a variable, and default, without which the directory is a temporary
-// one; port and process, variables.  gemini-companion, a package for Emacs, has written
+// one; port and process, variables.  EVENT is one of start, end, prompt, done, asks, edit, edited
+// and ran, whatever the CLI calls it.  gemini-companion, a package for Emacs, has written
 // this file into an extension of the CLI, and writes it again when it differs
 // from what the package contains.
 //
@@ -25,11 +26,14 @@ const MAX_ANSWER = 16 << 20;
 const MAX_HOOK_INPUT = 64 << 20;
 const MAX_FILE = 1 << 20;
 const MAX_REQUESTS = 64;
+// In characters, of a prompt or a question.
+const MAX_TEXT = 10000;
 
 // In milliseconds.  Emacs takes 20 s at most for a call.
 const CALL_PATIENCE = 25000;
-// The CLI's user waits for the hook.  While checkers are at work, Emacs answers it after 10 s at most;
-// an Emacs that does nothing at all keeps nobody waiting for so long.
+// The CLI's user waits for a hook.  Emacs answers at once but for an edit: while checkers are at work,
+// it answers after 10 s at most; an Emacs that does nothing at all keeps nobody waiting for so long.
+const EVENT_PATIENCE = 2000;
 const HOOK_PATIENCE = 12000;
 const SIGN_AFTER = 1000;
 const SIGN_PATIENCE = 2000;
@@ -45,9 +49,8 @@ const REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
 // ---- Finding Emacs
 
-// What the WORDS say about the CLI.
-function describe(words) {
-  const given = Object.fromEntries(words.map((word) => word.split(/=(.*)/s)));
+// What the words say about the CLI.
+function describe(given) {
   const number = { PID: '(?<pid>\\d+)', PORT: '\\d+' };
   const pattern = given.file.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
     .replace(/PID|PORT/g, (word) => number[word]);
@@ -531,32 +534,84 @@ function watchDirectory(directory, changed) {
   begin();
 }
 
-// ---- The hook
+// ---- Hooks
 
-async function hook(agent) {
+async function hook(agent, { hook: event, cli }) {
   const input = JSON.parse(await readAll(process.stdin, MAX_HOOK_INPUT));
-  const edit = editOf(input);
-  if (!edit) return;
-  const note = (args, patience) => ask(
-    agent, input.cwd, 'tools/call', { name: 'noteEdit', arguments: args }, { patience });
-  const noted = note(edit, HOOK_PATIENCE);
+  const told = event === 'edited' ? editOf(input) : toldOf(event, input);
+  if (!told) return;
+  told.session = String(input.session_id);
+  if (cli) told.process = Number(cli);
+  const text = event === 'edited'
+    ? await noteEdit(agent, input.cwd, told)
+    : await call(agent, input.cwd, 'noteEvent',
+      { event, directory: input.cwd, ...told }, EVENT_PATIENCE);
+  if (!text) return;
+  await new Promise((resolve) => {
+    process.stdout.write(JSON.stringify(output(event, input.hook_event_name, text)), resolve);
+  });
+}
+
+// What the CLI is told: TEXT, which is what Emacs has answered.
+function output(event, hookEventName, text) {
+  if (event === 'edit') return { decision: 'ask', systemMessage: text };
+  if (event !== 'prompt') return { hookSpecificOutput: { hookEventName, additionalContext: text } };
+  // The first line is for the user.
+  const [, systemMessage, additionalContext] = /^(.*)\n([^]*)$/.exec(text);
+  return { systemMessage, hookSpecificOutput: { hookEventName, additionalContext } };
+}
+
+async function call(agent, directory, name, args, patience) {
+  const { content, isError } = await ask(
+    agent, directory, 'tools/call', { name, arguments: args }, { patience });
+  return isError ? '' : (content ?? []).map((it) => it.text ?? '').join('\n').trim();
+}
+
+async function noteEdit(agent, cwd, edit) {
+  const noted = call(agent, cwd, 'noteEdit', edit, HOOK_PATIENCE);
   const isLate = await Promise.race([noted.then(() => false), after(SIGN_AFTER, true)]);
   // Emacs may be waiting for its checkers, or be blocked.  Of a directory it has nothing to check, and
   // answers at once, in Lisp.
   if (isLate) {
-    const sign = note({ path: input.cwd, tool: edit.tool }, SIGN_PATIENCE);
+    const sign = ask(agent, cwd, 'tools/call',
+      { name: 'noteEdit', arguments: { path: cwd, tool: edit.tool } },
+      { patience: SIGN_PATIENCE });
     const isAlive = await Promise.race([
       noted.then(() => true), sign.then(({ isError }) => !isError)]);
-    if (!isAlive) return;
+    if (!isAlive) return '';
   }
-  const { content, isError } = await noted;
-  const text = isError ? '' : (content ?? []).map((it) => it.text ?? '').join('\n').trim();
-  if (!text) return;
-  const output = { hookEventName: input.hook_event_name, additionalContext: text };
-  await new Promise((resolve) => {
-    process.stdout.write(JSON.stringify({ hookSpecificOutput: output }), resolve);
-  });
+  return noted;
 }
+
+// From this line on, the prompt of Gemini CLI has the whole texts of the files that it mentions.
+const REFERENCED = '\n--- Content from referenced files ---';
+
+// What Emacs is told of an event, undefined for nothing: neither what the model has said nor texts of
+// files.
+function toldOf(event, { cwd, source, reason, tool_input: asked, ...input }) {
+  switch (event) {
+    case 'start': return { text: source };
+    case 'end': return { text: reason };
+    case 'prompt': return promptOf(input);
+    case 'asks': return questionOf(input);
+    case 'edit': return typeof asked?.file_path === 'string'
+      ? { path: path.resolve(cwd, asked.file_path) } : undefined;
+    default: return {};
+  }
+}
+
+// Qwen Code says again what follows from a prompt, with an empty one.
+function promptOf({ prompt, submitted_prompt: submitted = prompt }) {
+  return submitted ? { text: brief(String(submitted).split(REFERENCED)[0]) } : undefined;
+}
+
+function questionOf({ notification_type: type, message, details }) {
+  if (type === 'idle_prompt') return;
+  const text = brief([details?.title ?? message, details?.command].filter(Boolean).join(': '));
+  return details?.type === 'edit' ? { text, path: details.filePath } : { text };
+}
+
+const brief = (text) => String(text).slice(0, MAX_TEXT);
 
 const after = (time, value) =>
   new Promise((resolve) => { setTimeout(resolve, time, value).unref(); });
@@ -572,7 +627,7 @@ async function readAll(stream, limit) {
   return Buffer.concat(chunks).toString();
 }
 
-// The arguments of noteEdit for the INPUT of a hook, or undefined if nothing was edited.
+// The arguments of noteEdit for the input of a hook, or undefined if nothing was edited.
 // Without "before" the file was new, or, if "after" is missing, too, nothing is known.
 function editOf({ cwd, tool_name: tool, tool_input: asked, tool_response: done }) {
   if (!path.isAbsolute(cwd) || done?.error || typeof asked?.file_path !== 'string') return;
@@ -605,12 +660,11 @@ process.removeAllListeners('warning');
 process.stdout.on('error', () => process.exit(0));
 process.on('uncaughtException', () => process.exit(0));
 
-const words = process.argv.slice(2);
-const isHook = words.at(-1) === 'hook';
-const agent = describe(isHook ? words.slice(0, -1) : words);
-if (isHook) {
-  setTimeout(() => process.exit(0), HOOK_PATIENCE);
-  hook(agent).catch(() => {}).finally(() => process.exit(0));
+const words = Object.fromEntries(process.argv.slice(2).map((word) => word.split(/=(.*)/s)));
+const agent = describe(words);
+if (words.hook) {
+  setTimeout(() => process.exit(0), words.hook === 'edited' ? HOOK_PATIENCE : 2 * EVENT_PATIENCE);
+  hook(agent, words).catch(() => {}).finally(() => process.exit(0));
 } else {
   new Server(agent).run();
 }

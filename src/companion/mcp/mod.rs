@@ -128,6 +128,7 @@ impl Protocol {
             }
             "tools/list" => {
                 let has_own_front = session.has_own_front();
+                session.note_tools_known();
                 Ok(Output::Ready(Tools::list(session.host().is_some(), has_own_front)))
             }
             "tools/call" => self.tools.call(session, params).await.map(Output::from),

@@ -45,6 +45,8 @@ pub struct Session {
     /// The client has asked for the active file, as those of document 003 do: it is notified of
     /// changes.
     pub wants_active_file: bool,
+    /// The client has asked for the tools.
+    pub knows_tools: bool,
     pub stream: Stream,
     /// HTTP requests being answered.
     pub busy: usize,
@@ -82,6 +84,7 @@ impl Session {
             pinged: None,
             outbox: Outbox::default(),
             wants_active_file: false,
+            knows_tools: false,
             stream: Stream::Never,
             busy: 0,
             calls: Cancels::default(),

@@ -73,6 +73,10 @@ pub struct Description {
     pub undelivered: usize,
     /// Whether its user decides changes in a front of its own.
     pub has_own_front: bool,
+    /// The name of its agent.
+    pub agent: String,
+    /// Whether it has asked for the tools, without which it proposes nothing.
+    pub knows_tools: bool,
 }
 
 impl Sessions {
@@ -166,6 +170,8 @@ impl Sessions {
             reviews: table.reviews.of(id),
             undelivered: session.outbox.waiting(),
             has_own_front: session.origin.has_own_front,
+            agent: session.client.agent.name.clone(),
+            knows_tools: session.knows_tools,
         };
         let listeners =
             table.listeners.describe().map(|(number, agent, place, begun)| Description {
@@ -178,6 +184,8 @@ impl Sessions {
                 reviews: Vec::new(),
                 undelivered: 0,
                 has_own_front: false,
+                agent: agent.name.clone(),
+                knows_tools: false,
             });
         sessions.into_iter().map(describe).chain(listeners).collect()
     }

@@ -109,6 +109,13 @@ impl ActiveSession {
         table.sessions.get(&self.session).is_some_and(|session| session.origin.has_own_front)
     }
 
+    /// Records that the client has asked for the tools.
+    pub fn note_tools_known(&self) {
+        if let Some(session) = self.sessions.table().sessions.get_mut(&self.session) {
+            session.knows_tools = true;
+        }
+    }
+
     /// Whether the request names no session.
     pub fn is_unnamed(&self) -> bool {
         self.unnamed.is_some()

@@ -1,0 +1,110 @@
+;;; gemini-companion-cli-events.el --- What the hooks of CLIs tell -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The hooks of a CLI call the tool noteEvent when a session or a turn begins or ends, and when the
+;; CLI asks the user something.  Emacs can answer two of them: to a prompt it adds what the user
+;; wants the model to know, and before an edit it can have the CLI propose that edit here, even if
+;; the user lets the CLI edit without asking.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'subr-x)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-cli)
+(require 'gemini-companion-file)
+(require 'gemini-companion-log)
+(require 'gemini-companion-private)
+(require 'gemini-companion-tool)
+
+;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-cli-events)
+(defcustom gemini-companion-review-always nil
+  "Globs for files of which you want to review each change.
+Gemini CLI then proposes changes of these files in Emacs even if you let it
+edit files without asking, in the approval modes \"auto edit\" and \"YOLO\".
+It also does so for files with unsaved edits.  This needs the hooks that
+`gemini-companion-tools-enable' installs.
+
+A glob with a slash must match the end of the absolute file name, one
+without a slash its last component.  Case does not matter."
+  :type '(repeat (string :tag "Glob"))
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defvar gemini-companion-cli-events-prompt-functions nil
+  "Functions that may add something to a prompt.
+Each is called with a CLI that was given a prompt, and returns nil or a
+cons: a line for the user, and a text for the model.")
+
+(defun gemini-companion-cli-events--note (call event session process directory text path)
+  "Answer CALL, which reports EVENT of a CLI.
+SESSION is the id of its conversation, PROCESS its process id or nil, and
+DIRECTORY where it works.  TEXT and PATH tell about EVENT, see
+`gemini-companion-cli-note'; PATH is the file, if it is about an edit."
+  (let* ((agent (gemini-companion-tool-call-agent call))
+         (what (cl-loop for (what . _) in (plist-get (gemini-companion-agent-get agent :extension)
+                                                     :hooks)
+                        if (equal event (symbol-name what)) return what))
+         (directory (or (gemini-companion-tool-call-directory call) directory))
+         (known (gemini-companion-cli-of-process process)))
+    (unless what
+      (user-error "There is no event %s" event))
+    ;; Emacs asks about an edit by a review.
+    (if (and (eq what 'asks) path known (gemini-companion-cli-reviews-here-p known)) ""
+      (let ((cli (gemini-companion-cli-note what agent process session directory text)))
+        (or (pcase what
+              ('prompt (gemini-companion-cli-events--add cli))
+              ('edit (gemini-companion-cli-events--ask cli path)))
+            "")))))
+
+(defun gemini-companion-cli-events--add (cli)
+  "Return what is added to the prompt of CLI, or nil."
+  (when-let* ((additions (delq nil (gemini-companion-cli-events--additions cli))))
+    (concat (mapconcat #'car additions ", ") "\n" (mapconcat #'cdr additions "\n"))))
+
+(defun gemini-companion-cli-events--additions (cli)
+  "Return the values of `gemini-companion-cli-events-prompt-functions' for CLI."
+  (let ((additions nil))
+    (run-hook-wrapped 'gemini-companion-cli-events-prompt-functions
+                      (lambda (function)
+                        (push (gemini-companion-log-errors "adding to a prompt"
+                                (funcall function cli))
+                              additions)
+                        nil))
+    (nreverse additions)))
+
+(defun gemini-companion-cli-events--ask (cli path)
+  "Return why CLI is to ask about its edit of the file PATH, or nil.
+One that cannot propose it in Emacs would ask nobody if it is not in a
+terminal, and wait for ever."
+  (when-let* ((path)
+              ((file-name-absolute-p path))
+              ((gemini-companion-cli-reviews-here-p cli)))
+    (let ((buffer (gemini-companion-file-visiting path)))
+      (cond ((and buffer (buffer-modified-p buffer))
+             "This file has unsaved edits in Emacs, so Emacs shows you the change")
+            ((gemini-companion-private-match-p gemini-companion-review-always path)
+             "`gemini-companion-review-always' has Emacs show you the change")))))
+
+;;;###autoload
+(defun gemini-companion-cli-events-define ()
+  "Define the tool of this file, which is for hooks of clients."
+  (gemini-companion-tool-define "noteEvent"
+    :hidden t
+    :description "Tell Emacs what a CLI does; return what the hook answers."
+    :arguments '(("event" string "What has happened")
+                 ("session" string "The id of the conversation")
+                 ("process" integer "The process id of the CLI" optional)
+                 ("directory" string "Where the CLI works" optional)
+                 ("text" string "The prompt, the question or the reason" optional)
+                 ("path" string "The file" optional))
+    :function #'gemini-companion-cli-events--note))
+;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-cli-events-define)
+
+(provide 'gemini-companion-cli-events)
+;;; gemini-companion-cli-events.el ends here

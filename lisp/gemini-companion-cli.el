@@ -1,0 +1,255 @@
+;;; gemini-companion-cli.el --- The CLIs, and what each of them does -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; One record for each process of a CLI that this Emacs knows of.  A CLI becomes known by its
+;; session with Emacs, or by its hooks (see gemini-companion-tool-extension.el), which tell what it
+;; does in any terminal.  Hooks, sessions and reviews belong together by the process.
+;;
+;; A CLI without hooks stays in the state `idle'.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'subr-x)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-bridge)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review)
+(require 'gemini-companion-ui)
+
+;;;; The record
+
+(cl-defstruct (gemini-companion-cli
+               (:constructor gemini-companion-cli--make)
+               (:copier nil))
+  "A CLI."
+  (agent nil :documentation "Its program, as in `gemini-companion-agent-profiles'.")
+  (process nil :documentation "Its process id, nil if that is not known, as on a host.")
+  (key nil :documentation "The key of its session, see `gemini-companion-bridge-sessions'; or nil.")
+  (session nil :documentation "The id of its conversation, nil until its hooks have told it.")
+  (directory nil :documentation "Where it works, nil if that is not known.")
+  (terminal nil :documentation "The buffer of the terminal in which it runs, nil if that is not
+one of Emacs, or not known.")
+  (state 'idle :documentation "`idle' (no turn has begun), `working', `asking' or `done'.")
+  (since (float-time) :documentation "When it came to its state, in seconds since 1970.")
+  (prompt nil :documentation "The last prompt, as in `gemini-companion-review', or nil.")
+  (question nil :documentation "While it is `asking', what, as text; otherwise nil."))
+
+(defvar gemini-companion-cli--all nil
+  "The known CLIs, the oldest first.")
+
+(defvar gemini-companion-cli-functions nil
+  "Functions that return non-nil if a CLI is running in a terminal of Emacs.")
+
+(defvar gemini-companion-cli-change-hook nil
+  "Hook run when a CLI has come, has gone or does something else.")
+
+(defvar gemini-companion-cli-state-functions nil
+  "Functions called with a CLI that has come to another state.
+The other arguments are its state before, and since when that was.")
+
+(defun gemini-companion-cli-all ()
+  "Return the known CLIs, the oldest first."
+  (copy-sequence gemini-companion-cli--all))
+
+(defun gemini-companion-cli-in-state (state)
+  "Return the CLIs in STATE, those that are so for the longest time first."
+  (sort (cl-loop for cli in gemini-companion-cli--all
+                 if (eq (gemini-companion-cli-state cli) state) collect cli)
+        (lambda (one other)
+          (< (gemini-companion-cli-since one) (gemini-companion-cli-since other)))))
+
+(defun gemini-companion-cli-title (cli)
+  "Return what CLI is called, for the user."
+  (or (gemini-companion-agent-get (gemini-companion-cli-agent cli) :title) "A CLI"))
+
+(defun gemini-companion-cli-of-process (process)
+  "Return the CLI with the id PROCESS, or nil."
+  (and process
+       (cl-loop for cli in gemini-companion-cli--all
+                if (eql process (gemini-companion-cli-process cli)) return cli)))
+
+(defun gemini-companion-cli-reviews (cli)
+  "Return the open reviews of CLI, the oldest first."
+  (cl-loop with process = (gemini-companion-cli-process cli)
+           for review in (gemini-companion-review-all-open)
+           if (and process (eql process (gemini-companion-review-process review)))
+           collect review))
+
+;;;; Sessions
+
+(defun gemini-companion-cli--note-sessions (_count)
+  "Find the CLIs of the present sessions, and forget those that have ended."
+  (let* ((sessions (and (gemini-companion-bridge-running-p) (gemini-companion-bridge-sessions)))
+         (keys (mapcar (lambda (session) (aref session 0)) sessions)))
+    (dolist (session sessions)
+      (gemini-companion-cli--note-session session))
+    (setq gemini-companion-cli--all
+          (cl-loop for cli in gemini-companion-cli--all
+                   for key = (car (member (gemini-companion-cli-key cli) keys))
+                   do (setf (gemini-companion-cli-key cli) key)
+                   if (or key (gemini-companion-cli--lives-p cli)) collect cli))
+    (gemini-companion-cli--changed)))
+
+(add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-cli--note-sessions)
+
+(defun gemini-companion-cli--note-session (session)
+  "Find the CLI of SESSION, one of `gemini-companion-bridge-sessions'."
+  (pcase-let* ((`[,key ,_ ,process ,_ ,_ ,_ ,_ ,directory ,_ ,agent ,_] session)
+               (cli (or (gemini-companion-cli-of-process process)
+                        (cl-loop for cli in gemini-companion-cli--all
+                                 if (equal key (gemini-companion-cli-key cli)) return cli)
+                        (gemini-companion-cli--add agent process))))
+    (setf (gemini-companion-cli-key cli) key
+          (gemini-companion-cli-directory cli)
+          (or directory (gemini-companion-cli-directory cli)))))
+
+(defun gemini-companion-cli--add (agent process)
+  "Return a new CLI of AGENT with the id PROCESS, which may be nil."
+  (let ((cli (gemini-companion-cli--make :agent agent :process process
+                                         :terminal (gemini-companion-cli--terminal process))))
+    (setq gemini-companion-cli--all (append gemini-companion-cli--all (list cli)))
+    cli))
+
+(defun gemini-companion-cli--terminal (process)
+  "Return the buffer whose process is, or has started, PROCESS; or nil."
+  (let ((ids (gemini-companion-cli-ancestry process)))
+    (cl-loop for buffer in (buffer-list)
+             if (when-let* ((own (get-buffer-process buffer)))
+                  (memq (process-id own) ids))
+             return buffer)))
+
+(defun gemini-companion-cli-ancestry (process)
+  "Return a list of PROCESS, a process id or nil, its parent, and so on."
+  (let ((ids nil))
+    (while (and process (> process 0) (not (memq process ids)))
+      (push process ids)
+      (setq process (alist-get 'ppid (process-attributes process))))
+    (nreverse ids)))
+
+(defun gemini-companion-cli--lives-p (cli)
+  "Return non-nil if CLI, which has no session, may go on without one.
+Only its hooks can tell what it does."
+  (and (gemini-companion-cli-session cli)
+       (gemini-companion-cli-process cli)
+       (process-attributes (gemini-companion-cli-process cli))
+       t))
+
+(defun gemini-companion-cli-reviews-here-p (cli)
+  "Return non-nil if CLI certainly proposes its changes in this Emacs.
+It then asks here even if nobody is at its terminal."
+  (and (gemini-companion-cli-key cli)
+       (cl-loop for session in (gemini-companion-bridge-sessions)
+                thereis (and (equal (aref session 0) (gemini-companion-cli-key cli))
+                             (eq (aref session 4) 'open)
+                             (aref session 10)))))
+
+;;;; Events
+
+(defun gemini-companion-cli-note (what agent process session directory &optional text)
+  "Record that WHAT has happened to a CLI, as one of its hooks tells.
+For WHAT and AGENT see `gemini-companion-agent-profiles'.  PROCESS is its
+process id or nil, SESSION the id of its conversation, DIRECTORY where it
+works.  TEXT is the prompt, the question, or the reason.  Return the CLI."
+  (let ((cli (or (gemini-companion-cli-of-process process)
+                 (gemini-companion-cli--of-conversation session process)
+                 (gemini-companion-cli--add agent process))))
+    (setf (gemini-companion-cli-session cli) session
+          (gemini-companion-cli-directory cli) (or directory (gemini-companion-cli-directory cli)))
+    (pcase what
+      ('prompt (gemini-companion-cli--begin-turn cli text))
+      ('asks (gemini-companion-cli--enter cli 'asking text))
+      ('done (gemini-companion-cli--enter cli 'done))
+      ((or 'edit 'edited 'ran) (gemini-companion-cli--enter cli 'working))
+      ('end (gemini-companion-cli--end cli text)))
+    (gemini-companion-cli--changed)
+    cli))
+
+(defun gemini-companion-cli--of-conversation (session process)
+  "Return the CLI with the conversation SESSION, unless that is not PROCESS."
+  (cl-loop for cli in gemini-companion-cli--all
+           if (and (equal session (gemini-companion-cli-session cli))
+                   (not (and process (gemini-companion-cli-process cli))))
+           return cli))
+
+(defun gemini-companion-cli--begin-turn (cli prompt)
+  "Record that the user has given PROMPT to CLI.
+That shows that it has given up what it had proposed before."
+  (mapc #'gemini-companion-review-cancel (gemini-companion-cli-reviews cli))
+  (setf (gemini-companion-cli-prompt cli) (cons (or prompt "") (current-time)))
+  (gemini-companion-cli--enter cli 'working))
+
+(defun gemini-companion-cli--end (cli reason)
+  "Record that the conversation of CLI has ended for REASON.
+Unless the user has only cleared it, so does the process."
+  (if (equal reason "clear")
+      (setf (gemini-companion-cli-prompt cli) nil
+            (gemini-companion-cli-state cli) 'idle)
+    (setq gemini-companion-cli--all (delq cli gemini-companion-cli--all))))
+
+(defun gemini-companion-cli--enter (cli state &optional question)
+  "Record that CLI is in STATE, and if it is asking, its QUESTION."
+  (let ((before (gemini-companion-cli-state cli))
+        (since (gemini-companion-cli-since cli)))
+    (setf (gemini-companion-cli-question cli) question)
+    (unless (eq state before)
+      (setf (gemini-companion-cli-state cli) state
+            (gemini-companion-cli-since cli) (float-time))
+      (gemini-companion-log-run-hook 'gemini-companion-cli-state-functions cli before since))))
+
+(defun gemini-companion-cli--changed ()
+  "Show what has changed."
+  (force-mode-line-update t)
+  (gemini-companion-log-run-hook 'gemini-companion-cli-change-hook))
+
+;;;; Screens
+
+(defun gemini-companion-cli--note-screens ()
+  "Record which CLIs ask something, as the screens of their terminals show."
+  (dolist (cli gemini-companion-cli--all)
+    (let ((asks (memq (gemini-companion-cli-terminal cli) gemini-companion-ui-asking))
+          (asking (eq (gemini-companion-cli-state cli) 'asking)))
+      (cond ((null (gemini-companion-cli-terminal cli)))
+            ((and asks (not asking)) (gemini-companion-cli--enter cli 'asking))
+            ((and asking (not asks))
+             (gemini-companion-cli--enter
+              cli (if (gemini-companion-cli-session cli) 'working 'idle))))))
+  (gemini-companion-cli--changed))
+
+(add-hook 'gemini-companion-ui-asking-hook #'gemini-companion-cli--note-screens)
+
+(defun gemini-companion-cli-asking-elsewhere ()
+  "Return a CLI that asks something in a terminal that is not one of Emacs, or nil."
+  (cl-loop for cli in gemini-companion-cli--all
+           if (and (eq (gemini-companion-cli-state cli) 'asking)
+                   (not (buffer-live-p (gemini-companion-cli-terminal cli))))
+           return cli))
+
+;;;; Reviews
+
+(defun gemini-companion-cli--note-review-end (review outcome)
+  "Record that REVIEW has ended with OUTCOME, an event without a hook.
+A rejection ends the turn, unless other changes wait."
+  (when-let* (((memq outcome '(rejected rejected-there cancelled)))
+              (cli (gemini-companion-cli-of-process (gemini-companion-review-process review)))
+              ((not (gemini-companion-cli-reviews cli)))
+              ((not (eq (gemini-companion-cli-state cli) 'idle))))
+    (gemini-companion-cli--enter cli 'done)
+    (gemini-companion-cli--changed)))
+
+(add-hook 'gemini-companion-review-end-functions #'gemini-companion-cli--note-review-end)
+
+(defun gemini-companion-cli--prompt-of (review)
+  "Return the prompt that led to REVIEW, or nil."
+  (when-let* ((cli (gemini-companion-cli-of-process (gemini-companion-review-process review))))
+    (gemini-companion-cli-prompt cli)))
+
+(add-hook 'gemini-companion-review-prompt-functions #'gemini-companion-cli--prompt-of -50)
+
+(provide 'gemini-companion-cli)
+;;; gemini-companion-cli.el ends here
