@@ -1,0 +1,145 @@
+;;; hooks-test.el --- What the hooks of the real CLIs tell  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The CLI runs in a terminal that is not one of Emacs, and has the home of Emacs, into which Emacs
+;; writes the extension.
+
+;;; Code:
+
+(eval-and-compile
+  (add-to-list 'load-path
+               (expand-file-name "../support"
+                                 (file-name-directory (macroexp-file-name)))))
+(require 'gemini-companion-test-cli)
+(require 'gemini-companion-test-review)
+
+(defun gemini-companion-hooks-test--enable (emacs)
+  "Let the user of EMACS enable the tools, and what goes with them."
+  (gemini-companion-test-m-x emacs "gemini-companion-tools-enable")
+  (gemini-companion-test-wait-screen emacs "Let the model use Emacs in Gemini CLI")
+  (gemini-companion-test-keys emacs "y")
+  (gemini-companion-test-wait-screen emacs "The model can use Emacs in Gemini CLI"))
+
+(defun gemini-companion-hooks-test--start (emacs)
+  "Start a CLI that has the home of EMACS, and return it once it is connected."
+  (gemini-companion-test-write
+   (expand-file-name ".gemini/settings.json" (gemini-companion-test-home emacs))
+   (decode-coding-string
+    (gemini-companion-test-json-encode (gemini-companion-test-cli--settings)) 'utf-8))
+  (gemini-companion-test-cli--start
+   (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) nil
+                                   (gemini-companion-test-home emacs))
+   #'gemini-companion-test-cli--start-in-tmux))
+
+(defmacro gemini-companion-hooks-test--with (spec &rest body)
+  "Run BODY with an Emacs that visits a.txt, and a CLI whose hooks tell it.
+SPEC is (EMACS CLI), two variables."
+  (declare (indent 1) (debug ((symbolp symbolp) body)))
+  (pcase-let ((`(,emacs ,cli) spec))
+    `(progn
+       (gemini-companion-test-require-real-client)
+       (gemini-companion-test-with-emacs (,emacs :mode t :files '(("a.txt" . "one\n")))
+         (gemini-companion-test-visit ,emacs "a.txt")
+         (gemini-companion-hooks-test--enable ,emacs)
+         (gemini-companion-test-with-cli (,cli (gemini-companion-hooks-test--start ,emacs))
+           ,@body)))))
+
+(defun gemini-companion-hooks-test--wait-state (emacs state)
+  "Wait until the only CLI that EMACS knows is in STATE."
+  (gemini-companion-test-wait-eval
+   emacs `(equal (mapcar #'gemini-companion-cli-state (gemini-companion-cli-all)) '(,state))))
+
+(defun gemini-companion-hooks-test--prompt (emacs)
+  "Return the text of the last prompt of the only CLI that EMACS knows."
+  (gemini-companion-test-eval
+   emacs '(car (gemini-companion-cli-prompt (car (gemini-companion-cli-all))))))
+
+(ert-deftest gemini-companion-hooks/a-turn-is-seen ()
+  "In the mode line, while it lasts; the prompt is known without the files that it mentions."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-hooks-test--wait-state emacs 'idle)
+      (gemini-companion-test-cli-script
+       cli `("write_file" :file_path ,file :content "two\n") "All done")
+      (gemini-companion-test-cli-submit cli "please write @a.txt")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-hooks-test--wait-state emacs 'working)
+      (gemini-companion-test-wait-screen emacs " Gem:1!1 works")
+      (should (equal (gemini-companion-hooks-test--prompt emacs) "please write @a.txt"))
+      (gemini-companion-test-accept emacs)
+      (gemini-companion-test-cli-wait-screen cli "All done")
+      (gemini-companion-hooks-test--wait-state emacs 'done)
+      (gemini-companion-test-m-x emacs "gemini-companion-history-list")
+      (gemini-companion-test-wait-screen emacs "please write @a\\.txt"))))
+
+(ert-deftest gemini-companion-hooks/a-question-is-seen ()
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (gemini-companion-test-cli-script cli '("run_shell_command" :command "touch made") "All done")
+    (gemini-companion-test-cli-submit cli "please touch")
+    (gemini-companion-test-cli-wait-screen cli "Allow")
+    (gemini-companion-hooks-test--wait-state emacs 'asking)
+    (gemini-companion-test-wait-screen emacs " Gem:1\\?")
+    (should (string-match-p "touch made"
+                            (gemini-companion-test-eval
+                             emacs '(gemini-companion-cli-question
+                                     (car (gemini-companion-cli-all))))))
+    (gemini-companion-test-cli-keys cli "Enter")
+    (gemini-companion-test-cli-wait-screen cli "All done")
+    (gemini-companion-hooks-test--wait-state emacs 'done)))
+
+(ert-deftest gemini-companion-hooks/a-new-prompt-ends-a-change-that-was-given-up ()
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (gemini-companion-test-cli-propose cli (gemini-companion-test-project emacs "a.txt") "two\n")
+    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-cli-wait-screen cli "Apply this change")
+    (gemini-companion-test-cli-keys cli "Escape")
+    (gemini-companion-test-cli-wait-screen cli "Type your message")
+    (gemini-companion-test-cli-submit cli "something else")
+    (gemini-companion-test-wait-no-review emacs)))
+
+(ert-deftest gemini-companion-hooks/unsaved-edits-are-asked-about-in-any-mode ()
+  "Without them, a change in YOLO mode is not proposed."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-test-cli-keys cli "C-y")
+      (gemini-companion-test-cli-wait-screen cli "YOLO")
+      (gemini-companion-test-cli-script
+       cli `("write_file" :file_path ,file :content "two\n") "First done")
+      (gemini-companion-test-cli-submit cli "please write")
+      (gemini-companion-test-cli-wait-screen cli "First done")
+      (should (equal (gemini-companion-test-read file) "two\n"))
+      (gemini-companion-test-run emacs '(progn (revert-buffer t t) (insert "mine\n")))
+      (gemini-companion-test-cli-script
+       cli `("write_file" :file_path ,file :content "three\n") "Second done")
+      (gemini-companion-test-cli-submit cli "please write again")
+      (gemini-companion-test-wait-review emacs "three\n")
+      (should (equal (gemini-companion-test-read file) "two\n"))
+      (gemini-companion-test-reject emacs)
+      (gemini-companion-test-wait-no-review emacs)
+      (should (equal (gemini-companion-test-read file) "two\n"))
+      (should (gemini-companion-test-eval emacs '(buffer-modified-p (get-buffer "a.txt"))))
+      (gemini-companion-test-run emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil))))))
+
+(ert-deftest gemini-companion-hooks/without-node-nothing-changes ()
+  "The CLI neither refuses the prompt nor says a word."
+  :tags '(e2e real)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (let ((command (gemini-companion-test-eval
+                    emacs '(progn (require 'gemini-companion-tool-extension)
+                                  (gemini-companion-tool-extension--hook-command
+                                   'gemini 'prompt)))))
+      (with-temp-buffer
+        (let ((process-environment `("PATH=/nowhere" ,@process-environment)))
+          (should (eql 0 (call-process "/bin/bash" nil t nil "-c" command))))
+        (should (equal (buffer-string) ""))))))
+
+;;; hooks-test.el ends here
