@@ -260,7 +260,7 @@ A terminal takes a few kilobytes, and then blocks.")
   "Seconds between polls of a terminal.")
 
 (defun gemini-companion-cli-send-terminal ()
-  "Return the terminal of the project's CLI, or of the only CLI.
+  "Return the terminal of the CLI in this buffer, the project's, or the only one.
 On another machine the only one there will do."
   (let* ((root (gemini-companion-cli-run-project))
          (running (gemini-companion-cli-run-terminals))
@@ -269,7 +269,8 @@ On another machine the only one there will do."
                      (seq-filter (pcase-lambda (`(,_ . ,directory))
                                    (equal machine (gemini-companion-host-remote-p directory)))
                                  running))))
-    (cond ((gemini-companion-cli-run-buffer root))
+    (cond ((car (assq (current-buffer) running)))
+          ((gemini-companion-cli-run-buffer root))
           ((null running)
            (user-error "No CLI runs in a terminal of Emacs: M-x gemini-companion-run"))
           ((null (cdr running)) (caar running))

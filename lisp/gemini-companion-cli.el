@@ -38,6 +38,7 @@ one of Emacs, or not known.")
   (state 'idle :documentation "`idle' (no turn has begun), `working', `asking' or `done'.")
   (since (float-time) :documentation "When it came to its state, in seconds since 1970.")
   (prompt nil :documentation "The last prompt, as in `gemini-companion-review', or nil.")
+  (news nil :documentation "Non-nil if it is `done', and the user has not gone to it since.")
   (question nil :documentation "While it is `asking', what, as text; otherwise nil."))
 
 (defvar gemini-companion-cli--all nil
@@ -50,8 +51,7 @@ one of Emacs, or not known.")
   "Hook run when a CLI has come, has gone or does something else.")
 
 (defvar gemini-companion-cli-state-functions nil
-  "Functions called with a CLI that has come to another state.
-The other arguments are its state before, and since when that was.")
+  "Functions called with a CLI that has come to another state.")
 
 (defun gemini-companion-cli-all ()
   "Return the known CLIs, the oldest first."
@@ -194,13 +194,12 @@ Unless the user has only cleared it, so does the process."
 
 (defun gemini-companion-cli--enter (cli state &optional question)
   "Record that CLI is in STATE, and if it is asking, its QUESTION."
-  (let ((before (gemini-companion-cli-state cli))
-        (since (gemini-companion-cli-since cli)))
-    (setf (gemini-companion-cli-question cli) question)
-    (unless (eq state before)
-      (setf (gemini-companion-cli-state cli) state
-            (gemini-companion-cli-since cli) (float-time))
-      (gemini-companion-log-run-hook 'gemini-companion-cli-state-functions cli before since))))
+  (setf (gemini-companion-cli-question cli) question)
+  (unless (eq state (gemini-companion-cli-state cli))
+    (setf (gemini-companion-cli-state cli) state
+          (gemini-companion-cli-since cli) (float-time)
+          (gemini-companion-cli-news cli) (eq state 'done))
+    (gemini-companion-log-run-hook 'gemini-companion-cli-state-functions cli)))
 
 (defun gemini-companion-cli--changed ()
   "Show what has changed."

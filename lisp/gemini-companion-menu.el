@@ -47,6 +47,8 @@ apply at the moment are grayed out."
    ["The CLI"
     ("r" "run, show, hide" gemini-companion-run)
     ("R" "run another" gemini-companion-run-other)
+    ("i" "list" gemini-companion-cli-list)
+    ("g" "next that wants you" gemini-companion-next)
     ("S" "set up" gemini-companion-setup)
     ("y" "answer yes" gemini-companion-answer-yes :inapt-if-not gemini-companion-any-cli-p)
     ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-any-cli-p)
@@ -72,7 +74,7 @@ apply at the moment are grayed out."
     ("c" "show context" gemini-companion-show-context)
     ("t" (lambda () (if gemini-companion-context-paused "resume" "pause"))
      gemini-companion-toggle-context)
-    ("i" "status" gemini-companion-status)
+    ("I" "status" gemini-companion-status)
     ("D" "doctor" gemini-companion-doctor)
     ("L" "log" gemini-companion-log)
     ("m" (lambda () (if gemini-companion-mode "switch off" "switch on"))

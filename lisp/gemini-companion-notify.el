@@ -16,11 +16,13 @@
 
 (require 'seq)
 (require 'subr-x)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 
+(declare-function gemini-companion-cli-list-visit "gemini-companion-cli-list")
 (declare-function gemini-companion-cli-run-show "gemini-companion-cli-run")
 (declare-function w32-notification-close "ext:w32fns" (id) t)
 (declare-function w32-notification-notify "ext:w32fns" (&rest params) t)
@@ -28,20 +30,31 @@
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-notify)
 (defcustom gemini-companion-notify t
   "How to notify you while no frame of this Emacs has the focus.
-This is about changes that wait, and other questions of a CLI in a terminal
-of Emacs.  If t, show a desktop notification; click it to see the change.
-Where there are no notifications, and in text terminals, ring the bell.  A
+This is about changes that wait, other questions of a CLI, and the end of
+its work, see `gemini-companion-notify-turn'.  If t, show a desktop
+notification; click it to see what it is about.  Where there are no notifications, and in text terminals, ring the bell.  A
 terminal that does not report its focus counts as unfocused when you have
 pressed no key for a while.
 
 If `bell', ring the bell.  If nil, do nothing.  If it is a function, call
-it with the review, or with the buffer of the terminal."
+it with the review, the buffer of the terminal, or the `gemini-companion-cli'."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Notification" t)
                  (const :tag "Bell" bell)
                  (const :tag "Not at all" nil)
                  (function :tag "Another function"))
   :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-notify-turn 20
+  "Tell you when a CLI has worked for more than this many seconds, and is done.
+You are told only if you do not see its terminal: by a message, or as
+`gemini-companion-notify' says if no frame of this Emacs has the focus.  If
+nil, never tell you.  This needs the hooks that `gemini-companion-tools-enable'
+installs."
+  :type '(choice (const :tag "Never" nil)
+                 (natnum :tag "Seconds"))
+  :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
 (defvar gemini-companion-notify--subjects nil
@@ -60,7 +73,8 @@ It is the process that shows it until it is closed, or its id on Windows.")
 ;;;###autoload
 (defun gemini-companion-notify-of (subject)
   "Notify the user of SUBJECT, unless that was done, or Emacs has the focus.
-SUBJECT is a review, or the terminal of a CLI that asks something else."
+SUBJECT is a review, the terminal of a CLI that asks something else, or a
+CLI that asks something in another terminal, or is done."
   (when (and gemini-companion-notify
              (gemini-companion-notify--waits-p subject)
              (not (memq subject gemini-companion-notify--subjects))
@@ -68,6 +82,7 @@ SUBJECT is a review, or the terminal of a CLI that asks something else."
     (push subject gemini-companion-notify--subjects)
     (add-hook 'gemini-companion-review-change-hook #'gemini-companion-notify--update)
     (add-hook 'gemini-companion-ui-asking-hook #'gemini-companion-notify--update)
+    (add-hook 'gemini-companion-cli-change-hook #'gemini-companion-notify--update)
     (pcase gemini-companion-notify
       ('t (gemini-companion-notify--send))
       ('bell (ding t))                  ; which does not end a keyboard macro
@@ -77,9 +92,11 @@ SUBJECT is a review, or the terminal of a CLI that asks something else."
 
 (defun gemini-companion-notify--waits-p (subject)
   "Return non-nil if SUBJECT still waits for the user."
-  (if (bufferp subject)
-      (memq subject gemini-companion-ui-asking)
-    (gemini-companion-review-open-p subject)))
+  (cond ((bufferp subject) (memq subject gemini-companion-ui-asking))
+        ((gemini-companion-cli-p subject)
+         (or (gemini-companion-cli-news subject)
+             (eq (gemini-companion-cli-state subject) 'asking)))
+        (t (gemini-companion-review-open-p subject))))
 
 (defun gemini-companion-notify--away-p ()
   "Return non-nil if the user does not seem to look at this Emacs."
@@ -95,6 +112,7 @@ SUBJECT is a review, or the terminal of a CLI that asks something else."
     (setq gemini-companion-notify--subjects
           (seq-filter #'gemini-companion-notify--waits-p gemini-companion-notify--subjects))
     (unless gemini-companion-notify--subjects
+      (remove-hook 'gemini-companion-cli-change-hook #'gemini-companion-notify--update)
       (remove-hook 'gemini-companion-ui-asking-hook #'gemini-companion-notify--update)
       (remove-hook 'gemini-companion-review-change-hook #'gemini-companion-notify--update)
       (gemini-companion-notify--close))))
@@ -113,24 +131,74 @@ The user of a text terminal may sit at another machine, but hears the bell."
         ((executable-find "notify-send") 'notify-send)
         (t 'bell)))
 
+;;;; CLIs
+
+;;;###autoload
+(defun gemini-companion-notify-cli (cli)
+  "Tell the user that CLI is done after a while, or asks something elsewhere."
+  (when (and (pcase (gemini-companion-cli-state cli)
+               ;; What it asks in a terminal of Emacs is told already.
+               ('asking (not (buffer-live-p (gemini-companion-cli-terminal cli))))
+               ('done (gemini-companion-notify--long-p cli)))
+             (not (gemini-companion-notify--seen-p cli)))
+    (gemini-companion-ui-message cli "%s" (gemini-companion-notify--cli-text cli))
+    (gemini-companion-notify-of cli)))
+;;;###autoload (add-hook 'gemini-companion-cli-state-functions #'gemini-companion-notify-cli)
+
+(defun gemini-companion-notify--long-p (cli)
+  "Return non-nil if the last turn of CLI took long enough to tell of its end."
+  (and gemini-companion-notify-turn
+       (gemini-companion-cli-prompt cli)
+       (> (float-time (time-since (cdr (gemini-companion-cli-prompt cli))))
+          gemini-companion-notify-turn)))
+
+(defun gemini-companion-notify--seen-p (cli)
+  "Return non-nil if the user sees the terminal of CLI, as far as Emacs knows."
+  (and (gemini-companion-ui-window-of (gemini-companion-cli-terminal cli))
+       (not (gemini-companion-notify--away-p))))
+
+(defun gemini-companion-notify--cli-text (cli)
+  "Return what the user is told of CLI, which is done or asks something."
+  (format "%s %s in %s" (gemini-companion-cli-title cli)
+          (if (eq (gemini-companion-cli-state cli) 'done) "is done" "asks a question")
+          (if-let* ((directory (gemini-companion-cli-directory cli)))
+              (file-name-nondirectory (directory-file-name directory))
+            "a terminal")))
+
+(defun gemini-companion-notify--cli-body (cli)
+  "Return what CLI asks, or what it has done, for the body of a notification."
+  (gemini-companion-notify--plain
+   (truncate-string-to-width (or (gemini-companion-cli-question cli)
+                                 (car (gemini-companion-cli-prompt cli))
+                                 "")
+                             120 nil nil t)))
+
 ;;;; What it says
 
 (defun gemini-companion-notify--text ()
   "Return what the notification says about the newest subject, (TITLE . BODY)."
-  (pcase-let ((`(,subject . ,others) gemini-companion-notify--subjects))
-    (if (bufferp subject)
-        (cons "A CLI asks a question" (gemini-companion-notify--plain (buffer-name subject)))
-      (let ((change (gemini-companion-review-effect-change subject))
-            (file (gemini-companion-notify--plain
-                   (gemini-companion-review-project-path subject))))
-        (cons (if others
-                  (format "%d changes wait for your decision" (1+ (length others)))
-                (gemini-companion-notify--plain
-                 (format "%s proposes %s" (gemini-companion-review-agent-title subject)
-                         (if (gemini-companion-change-new change) "a new file" "a change"))))
-              (format "%s, %s"
-                      (if (length> file 120) (concat "…" (substring file -120)) file)
-                      (gemini-companion-change-size change)))))))
+  (let ((subject (car gemini-companion-notify--subjects)))
+    (cond ((bufferp subject)
+           (cons "A CLI asks a question" (gemini-companion-notify--plain (buffer-name subject))))
+          ((gemini-companion-cli-p subject)
+           (cons (gemini-companion-notify--plain (gemini-companion-notify--cli-text subject))
+                 (gemini-companion-notify--cli-body subject)))
+          (t (gemini-companion-notify--review-text
+              subject (seq-count #'gemini-companion-review-p
+                                 gemini-companion-notify--subjects))))))
+
+(defun gemini-companion-notify--review-text (review count)
+  "Return what the notification says about REVIEW, the newest of COUNT."
+  (let ((change (gemini-companion-review-effect-change review))
+        (file (gemini-companion-notify--plain (gemini-companion-review-project-path review))))
+    (cons (if (> count 1)
+              (format "%d changes wait for your decision" count)
+            (gemini-companion-notify--plain
+             (format "%s proposes %s" (gemini-companion-review-agent-title review)
+                     (if (gemini-companion-change-new change) "a new file" "a change"))))
+          (format "%s, %s"
+                  (if (length> file 120) (concat "…" (substring file -120)) file)
+                  (gemini-companion-change-size change)))))
 
 (defun gemini-companion-notify--plain (text)
   "Return TEXT with a question mark for each character that is not visible.
@@ -215,9 +283,9 @@ Before version 0.8, for which OLD is non-nil, it could not do that."
            (selected-frame)))
       ;; Do not interrupt a prompt.
       (when (and subject (not (active-minibuffer-window)))
-        (if (bufferp subject)
-            (gemini-companion-cli-run-show subject)
-          (gemini-companion-review-visit subject))))))
+        (cond ((bufferp subject) (gemini-companion-cli-run-show subject))
+              ((gemini-companion-cli-p subject) (gemini-companion-cli-list-visit subject))
+              (t (gemini-companion-review-visit subject)))))))
 
 (provide 'gemini-companion-notify)
 ;;; gemini-companion-notify.el ends here

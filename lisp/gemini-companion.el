@@ -173,7 +173,9 @@ must exceed the size of your largest file.  Takes effect when
     (define-key map "h" '("history" . gemini-companion-history-list))
     (define-key map "c" '("show context" . gemini-companion-show-context))
     (define-key map "t" '("pause, resume" . gemini-companion-toggle-context))
-    (define-key map "i" '("status" . gemini-companion-status))
+    (define-key map "i" '("CLIs" . gemini-companion-cli-list))
+    (define-key map "g" '("next that wants you" . gemini-companion-next))
+    (define-key map "I" '("status" . gemini-companion-status))
     (define-key map "D" '("doctor" . gemini-companion-doctor))
     (define-key map "?" '("menu" . gemini-companion-menu))
     map)
@@ -267,6 +269,8 @@ EVENT is the click."
      :label (concat "Status: " (gemini-companion-state))]
     "--"
     ["Run, Show or Hide the CLI" gemini-companion-run]
+    ["List of CLIs" gemini-companion-cli-list]
+    ["Go to What a CLI Wants" gemini-companion-next]
     ("The CLI"
      ["Run Another Agent" gemini-companion-run-other]
      ["Set Up to Connect" gemini-companion-setup]

@@ -38,9 +38,10 @@ What it is told is in the variable `edits'."
                   (gemini-companion-tool-define "noteEdit"
                     :hidden t :description "For the hook"
                     :arguments '(("path" string "") ("tool" string "")
-                                 ("before" string "" t) ("after" string "" t))
+                                 ("before" string "" t) ("after" string "" t)
+                                 ("session" string "" t) ("process" integer "" t))
                     :function (lambda (_call &rest arguments)
-                                (push arguments edits)
+                                (push (butlast arguments 2) edits)
                                 "a.txt:1: error: no number")))
                 t)
       nil)))

@@ -107,17 +107,19 @@ no confirmation, nor does showing you a file, which is visited as you do, with a
 (ert-deftest gemini-companion-tool-extension/the-files-are-what-the-clis-want ()
   (gemini-companion-tool-extension-test--with 'yes
     (gemini-companion-tools-enable)
-    (pcase-dolist (`(,words ,manifest ,hooks ,here ,event ,edits)
+    (pcase-dolist (`(,words ,manifest ,hooks ,here ,event ,edits ,guard)
                    '((("directory=gemini/ide" "file=gemini-ide-server-PID-PORT.json"
                        "port=GEMINI_CLI_IDE_SERVER_PORT" "process=GEMINI_CLI_IDE_PID")
                       ".gemini/extensions/emacs/gemini-extension.json"
                       ".gemini/extensions/emacs/hooks/hooks.json"
-                      "${extensionPath}" AfterTool "^(write_file|replace)$")
+                      "${extensionPath}" AfterTool "^(write_file|replace)$"
+                      "\"${TMPDIR:-/tmp}\"/gemini/ide/gemini-ide-server-*-*.json")
                      (("directory=ide" "home=QWEN_HOME" "default=~/.qwen" "file=PORT.lock"
                        "port=QWEN_CODE_IDE_SERVER_PORT")
                       ".qwen/extensions/emacs/qwen-extension.json"
                       ".qwen/extensions/emacs/hooks/hooks.json"
-                      "${CLAUDE_PLUGIN_ROOT}" PostToolUse "^(write_file|edit)$")))
+                      "${CLAUDE_PLUGIN_ROOT}" PostToolUse "^(write_file|edit)$"
+                      "\"${QWEN_HOME:-$HOME/.qwen}\"/ide/*.lock")))
       (let ((manifest (gemini-companion-tool-extension-test--json manifest))
             (hook (car (alist-get event (alist-get 'hooks (gemini-companion-tool-extension-test--json
                                                            hooks))))))
@@ -129,8 +131,9 @@ no confirmation, nor does showing you a file, which is visited as you do, with a
                                 (timeout . 30000)))))
         (should (equal (alist-get 'matcher hook) edits))
         (should (equal (alist-get 'command (car (alist-get 'hooks hook)))
-                       (format "node \"%s/emacs-tools.mjs\" %s hook 2>/dev/null; exit 0"
-                               here (mapconcat #'prin1-to-string words " "))))))
+                       (format "for f in %s; do [ -e \"$f\" ] && \"node\" \"%s/emacs-tools.mjs\" %s \
+hook=edited cli=$PPID 2>/dev/null; break; done; exit 0"
+                               guard here (mapconcat #'prin1-to-string words " "))))))
     (should (string-match-p "^toolAnnotations = { readOnlyHint = true }$"
                             (gemini-companion-tool-extension-test--read ".gemini/policies/emacs.toml")))
     (dolist (name gemini-companion-tool-extension-test--written)

@@ -41,11 +41,15 @@
            (vector "noteEdit" "For the hook" nil nil
                    (vconcat (mapcar (lambda (name)
                                       (vector name "string" name (equal name "path")))
-                                    '("path" "tool" "before" "after")))))))
+                                    '("path" "tool" "before" "after" "session"))
+                            '(["process" "integer" "process" nil]))))))
 
 (defun gemini-companion-adapter-test--take-call (call agent tool arguments directory)
   "Record CALL of TOOL by AGENT with ARGUMENTS in DIRECTORY, and perhaps answer it."
-  (push (list call agent tool (append arguments nil) directory)
+  (push (list call agent tool
+              ;; Tests compare the edit only, not who has made it.
+              (append (if (equal tool "noteEdit") (seq-take arguments 4) arguments) nil)
+              directory)
         gemini-companion-adapter-test--calls)
   (when-let* ((answer (assoc tool gemini-companion-adapter-test--answers)))
     (gemini-companion-bridge-answer call (cdr answer) nil)))
@@ -515,7 +519,8 @@ It must succeed, and write nothing to stderr."
          (process (make-process
                    :name "hook" :noquery t :coding 'utf-8-unix :connection-type 'pipe
                    :command `(,(executable-find "node") ,gemini-companion-adapter-test--program
-                              ,@(cdr (gemini-companion-tool-extension--words agent)) "hook")
+                              ,@(cdr (gemini-companion-tool-extension--words agent))
+                              "hook=edited" "cli=1")
                    :stderr stderr
                    :filter (lambda (_ text) (setq output (concat output text)))
                    :sentinel #'ignore)))

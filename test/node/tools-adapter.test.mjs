@@ -205,7 +205,7 @@ for (const [title, env, host] of CONTAINERS) {
 // ---- The hook
 
 async function runHook(t, { command, options, directory }) {
-  const hook = spawn(command[0], [...command.slice(1), 'hook'], { ...options(), stdio: 'pipe' });
+  const hook = spawn(command[0], [...command.slice(1), 'hook=edited', 'cli=7'], { ...options(), stdio: 'pipe' });
   t.after(() => hook.kill('SIGKILL'));
   hook.stdin.end(JSON.stringify({
     cwd: directory, hook_event_name: 'AfterTool', tool_name: 'write_file',

@@ -1,0 +1,234 @@
+;;; gemini-companion-cli-list.el --- The list of CLIs -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Lists the CLIs that this Emacs knows of and what each does, leads to their terminals, and
+;; answers, stops or prompts the CLI on the current line.
+
+;;; Code:
+
+(require 'seq)
+(require 'subr-x)
+(require 'tabulated-list)
+(require 'gemini-companion-cli)
+(require 'gemini-companion-cli-run)
+(require 'gemini-companion-cli-send)
+(require 'gemini-companion-host)
+(require 'gemini-companion-log)
+(require 'gemini-companion-review)
+(require 'gemini-companion-review-commands)
+(require 'gemini-companion-review-list)
+(require 'gemini-companion-ui)
+
+(declare-function gemini-companion-status "gemini-companion-status")
+
+;;;; The list
+
+(defvar gemini-companion-cli-list-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "RET") #'gemini-companion-cli-list-visit)
+    (define-key map [mouse-2] #'gemini-companion-cli-list-visit)
+    (define-key map (kbd "v") #'gemini-companion-cli-list-show-change)
+    (define-key map (kbd "y") #'gemini-companion-cli-list-answer-yes)
+    (define-key map (kbd "N") #'gemini-companion-cli-list-answer-no)
+    (define-key map (kbd "s") #'gemini-companion-cli-list-send)
+    (define-key map (kbd "k") #'gemini-companion-cli-list-stop)
+    (define-key map (kbd "i") 'gemini-companion-status)
+    map)
+  "Keymap of `gemini-companion-cli-list-mode'.")
+
+(define-derived-mode gemini-companion-cli-list-mode tabulated-list-mode "Gemini-CLIs"
+  "Major mode for the list of CLIs that this Emacs knows of.
+
+\\{gemini-companion-cli-list-mode-map}"
+  :interactive nil
+  (gemini-companion-ui-keep-keys 'gemini-companion-cli-list-mode)
+  (setq tabulated-list-format [("Project" 20 t) ("CLI" 11 t) ("State" 26 t) ("Last prompt" 0 nil)]
+        tabulated-list-use-header-line nil)
+  (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-cli-list--print)))
+  (tabulated-list-init-header)
+  (let* ((buffer (current-buffer))
+         (print (lambda (&rest _)
+                  (when (get-buffer-window buffer t)
+                    (gemini-companion-log-errors "list of CLIs"
+                      (with-current-buffer buffer (gemini-companion-cli-list--print))))))
+         (timer (run-at-time 5 5 print))
+         (stop (lambda ()
+                 (cancel-timer timer)
+                 (remove-hook 'gemini-companion-cli-change-hook print)
+                 (remove-hook 'gemini-companion-review-change-hook print))))
+    (add-hook 'gemini-companion-cli-change-hook print)
+    (add-hook 'gemini-companion-review-change-hook print)
+    (add-hook 'kill-buffer-hook stop nil t)
+    (add-hook 'change-major-mode-hook stop nil t)))
+
+;;;###autoload
+(defun gemini-companion-cli-list ()
+  "List the CLIs that this Emacs knows of, and what each of them does."
+  (interactive)
+  (gemini-companion-ui-pop-to "*gemini CLIs*")
+  (unless (derived-mode-p 'gemini-companion-cli-list-mode)
+    (gemini-companion-cli-list-mode))
+  (gemini-companion-cli-list--print)
+  (unless (tabulated-list-get-id)
+    (goto-char (point-min))
+    (forward-line)))
+
+(defun gemini-companion-cli-list--print ()
+  "Update the current list."
+  (setq tabulated-list-entries
+        (mapcar (lambda (cli)
+                  (list cli
+                        (vector (gemini-companion-cli-list--project cli)
+                                (gemini-companion-cli-title cli)
+                                (gemini-companion-cli-list-state cli)
+                                (gemini-companion-cli-list--prompt cli))))
+                (gemini-companion-cli-all))
+        header-line-format (gemini-companion-cli-list--header))
+  (tabulated-list-print t))
+
+(defun gemini-companion-cli-list--header ()
+  "Return the header line, with the keys that work."
+  (gemini-companion-review-list-header
+   (if (gemini-companion-cli-all)
+       '((gemini-companion-cli-list-visit . "terminal")
+         (gemini-companion-cli-list-show-change . "view change")
+         (gemini-companion-cli-list-answer-yes . "yes")
+         (gemini-companion-cli-list-answer-no . "no")
+         (gemini-companion-cli-list-send . "send")
+         (gemini-companion-cli-list-stop . "stop")
+         (gemini-companion-status . "status"))
+     '("No CLI is connected; in a CLI, type /ide enable" (gemini-companion-status . "status")))))
+
+(defun gemini-companion-cli-list--project (cli)
+  "Return the name of the project of CLI, with its host if it has one."
+  (let ((directory (gemini-companion-cli-directory cli)))
+    (gemini-companion-ui-one-line
+     (cond ((null directory) "unknown")
+           ((gemini-companion-host-remote-p directory) directory)
+           (t (file-name-nondirectory (directory-file-name directory)))))))
+
+(defun gemini-companion-cli-list--prompt (cli)
+  "Return the last prompt of CLI as one line, empty if it is not known."
+  (gemini-companion-ui-one-line
+   (replace-regexp-in-string "[[:space:]]+" " " (or (car (gemini-companion-cli-prompt cli)) ""))))
+
+(defun gemini-companion-cli-list-state (cli)
+  "Return what CLI does and since when, as text for the user."
+  (let* ((reviews (length (gemini-companion-cli-reviews cli)))
+         (time (gemini-companion-ui-duration
+                (- (float-time) (gemini-companion-cli-since cli))))
+         (question (gemini-companion-cli-question cli)))
+    (if (> reviews 0)
+        (propertize (if (= reviews 1) "a change waits" (format "%d changes wait" reviews))
+                    'face 'warning)
+      (pcase (gemini-companion-cli-state cli)
+        ('working (format "works, %s" time))
+        ('asking (propertize (format "asks%s, %s"
+                                     (if question
+                                         (concat ": " (gemini-companion-ui-one-line question))
+                                       "")
+                                     time)
+                             'face 'warning))
+        ('done (propertize (format "done %s ago" time)
+                           'face (and (gemini-companion-cli-news cli) 'success)))
+        (_ "ready")))))
+
+;;;###autoload
+(defun gemini-companion-cli-list-label-terminal (terminal)
+  "Show in the mode line of TERMINAL what the CLI in it does."
+  (with-current-buffer terminal
+    (setq mode-line-buffer-identification
+          (append (default-value 'mode-line-buffer-identification)
+                  '((:eval (gemini-companion-cli-list--label)))))))
+;;;###autoload (add-hook 'gemini-companion-cli-run-functions #'gemini-companion-cli-list-label-terminal)
+
+(defun gemini-companion-cli-list--label ()
+  "Return what the CLI in the terminal of the current buffer does, or nil."
+  (when-let* ((cli (seq-find (lambda (cli) (eq (current-buffer) (gemini-companion-cli-terminal cli)))
+                             (gemini-companion-cli-all)))
+              ((or (gemini-companion-cli-session cli) (gemini-companion-cli-reviews cli))))
+    ;; What a question says may contain percent signs.
+    (list " (" (string-replace "%" "%%" (gemini-companion-cli-list-state cli)) ")")))
+
+;;;; Commands
+
+(defun gemini-companion-cli-list--at-point ()
+  "Return the CLI on the current line."
+  (gemini-companion-review-list-go-to-click)
+  (let ((cli (or (tabulated-list-get-id) (user-error "No CLI on this line"))))
+    (unless (memq cli (gemini-companion-cli-all))
+      (user-error "This CLI has ended"))
+    cli))
+
+(defun gemini-companion-cli-list--terminal (cli)
+  "Return the terminal of CLI; signal a `user-error' if it is not one of Emacs."
+  (let ((terminal (gemini-companion-cli-terminal cli)))
+    (if (buffer-live-p terminal) terminal
+      (user-error "%s in %s runs in a terminal outside of Emacs%s"
+                  (gemini-companion-cli-title cli) (gemini-companion-cli-list--project cli)
+                  (if-let* ((process (gemini-companion-cli-process cli)))
+                      (format " (process %d)" process)
+                    "")))))
+
+(defun gemini-companion-cli-list-visit (cli)
+  "Show the terminal of CLI, the one on the current line."
+  (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
+  (setf (gemini-companion-cli-news cli) nil)
+  (gemini-companion-cli-run-show (gemini-companion-cli-list--terminal cli)))
+
+(defun gemini-companion-cli-list-show-change (cli)
+  "Show the oldest change that CLI, the one on the current line, proposes."
+  (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
+  (gemini-companion-review-visit (or (car (gemini-companion-cli-reviews cli))
+                                     (user-error "No change of this CLI waits"))))
+
+(defun gemini-companion-cli-list-answer-yes (cli)
+  "Answer the question of CLI, on the current line, with the selected choice.
+If the question is not on screen, show it instead."
+  (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
+  (with-current-buffer (gemini-companion-cli-list--terminal cli)
+    (gemini-companion-answer-yes)))
+
+(defun gemini-companion-cli-list-answer-no (cli)
+  "Answer the question of CLI, on the current line, with no.
+If the question is not on screen, show it instead."
+  (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
+  (with-current-buffer (gemini-companion-cli-list--terminal cli)
+    (gemini-companion-answer-no)))
+
+(defun gemini-companion-cli-list-send (cli)
+  "Read a prompt in the minibuffer, and send it to CLI, on the current line."
+  (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
+  (with-current-buffer (gemini-companion-cli-list--terminal cli)
+    (call-interactively #'gemini-companion-send-prompt)))
+
+(defun gemini-companion-cli-list-stop (cli)
+  "Stop what CLI, the one on the current line, does, after a question."
+  (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
+  (let ((terminal (gemini-companion-cli-list--terminal cli)))
+    (unless (memq (gemini-companion-cli-state cli) '(working asking))
+      (user-error "%s does nothing now" (gemini-companion-cli-title cli)))
+    (when (y-or-n-p (format "Stop what %s does in %s? " (gemini-companion-cli-title cli)
+                            (gemini-companion-cli-list--project cli)))
+      (gemini-companion-cli-send-key "\e" terminal))))
+
+;;;###autoload
+(defun gemini-companion-next ()
+  "Go to what a CLI wants from you: a change, a question, or the end of its work.
+A change is shown first, then the terminal of a CLI that asks something,
+then those of CLIs that are done, if you have not been there since."
+  (interactive)
+  (if (gemini-companion-review-waiting-p)
+      (call-interactively #'gemini-companion-review-next)
+    (gemini-companion-cli-list-visit
+     (or (car (gemini-companion-cli-in-state 'asking))
+         (seq-find #'gemini-companion-cli-news (gemini-companion-cli-in-state 'done))
+         (user-error "No CLI wants anything from you")))))
+
+(provide 'gemini-companion-cli-list)
+;;; gemini-companion-cli-list.el ends here

@@ -1,0 +1,170 @@
+;;; gemini-companion-cli-test.el --- Tests of CLIs and of what their hooks tell  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-cli-events)
+(require 'gemini-companion-cli-list)
+(require 'gemini-companion-test-tools)
+
+(defmacro gemini-companion-cli-test--with (sessions &rest body)
+  "Evaluate BODY with tools, where SESSIONS, vectors, are connected.
+No CLI is known."
+  (declare (indent 1) (debug t))
+  `(let ((gemini-companion-cli--all nil))
+     (gemini-companion-test-with-tools
+       (cl-letf (((symbol-function 'gemini-companion-bridge-sessions) (lambda () ,sessions)))
+         ,@body))))
+
+(defun gemini-companion-cli-test--session (key process directory &optional knows-tools)
+  "Return a session with KEY of Gemini CLI with the id PROCESS in DIRECTORY.
+For KNOWS-TOOLS see `gemini-companion-bridge-sessions'."
+  (vector key "gemini" process 1 'open 0 0 directory nil 'gemini knows-tools))
+
+(defun gemini-companion-cli-test--tell (event &rest about)
+  "Let a hook of the process that runs this tell EVENT; return the answer.
+ABOUT is a plist of :session, :process, :text and :path."
+  (gemini-companion-test-call-tool
+   "noteEvent" event (or (plist-get about :session) "conversation")
+   (if (plist-member about :process) (plist-get about :process) (emacs-pid))
+   nil (plist-get about :text) (plist-get about :path)))
+
+(defun gemini-companion-cli-test--states ()
+  "Return the states of the known CLIs."
+  (mapcar #'gemini-companion-cli-state (gemini-companion-cli-all)))
+
+(ert-deftest gemini-companion-cli/hooks-tell-what-it-does ()
+  (gemini-companion-cli-test--with nil
+    (pcase-dolist (`(,event ,text ,states)
+                   '(("start" "startup" (idle)) ("prompt" "do it" (working))
+                     ("asks" "Run: rm" (asking)) ("ran" nil (working))
+                     ("asks" "Run: mv" (asking)) ("done" nil (done))
+                     ("prompt" "more" (working)) ("end" "clear" (idle))
+                     ("end" "exit" nil) ("end" "exit" nil)))
+      (should (equal (gemini-companion-cli-test--tell event :text text) ""))
+      (should (equal (gemini-companion-cli-test--states) states)))))
+
+(ert-deftest gemini-companion-cli/unknown-events-are-refused ()
+  (gemini-companion-cli-test--with nil
+    (should (consp (gemini-companion-cli-test--tell "edit-all")))
+    (should-not (gemini-companion-cli-all))))
+
+(ert-deftest gemini-companion-cli/a-session-and-hooks-of-a-process-belong-together ()
+  (let ((sessions (list (gemini-companion-cli-test--session "k1" (emacs-pid) "/project"))))
+    (gemini-companion-cli-test--with sessions
+      (gemini-companion-cli--note-sessions 1)
+      (gemini-companion-cli-test--tell "prompt" :text "do it")
+      (should (equal (gemini-companion-cli-test--states) '(working)))
+      (should (equal (gemini-companion-cli-session (car (gemini-companion-cli-all)))
+                     "conversation"))
+      ;; It has another session for a while none, and lives on; then it resumes another conversation.
+      (setq sessions nil)
+      (gemini-companion-cli--note-sessions 0)
+      (gemini-companion-cli-test--tell "prompt" :text "more" :session "other")
+      (should (equal (mapcar #'gemini-companion-cli-session (gemini-companion-cli-all))
+                     '("other"))))))
+
+(ert-deftest gemini-companion-cli/one-that-is-gone-is-forgotten ()
+  (let ((sessions (list (gemini-companion-cli-test--session "k1" 1999999999 "/project")
+                        (gemini-companion-cli-test--session "k2" nil "/ssh:there:/project"))))
+    (gemini-companion-cli-test--with sessions
+      (gemini-companion-cli--note-sessions 2)
+      (gemini-companion-cli-test--tell "prompt" :text "do it" :process 1999999999)
+      (should (equal (gemini-companion-cli-test--states) '(working idle)))
+      (setq sessions nil)
+      (gemini-companion-cli--note-sessions 0)
+      (should-not (gemini-companion-cli-all)))))
+
+(ert-deftest gemini-companion-cli/a-prompt-is-known-by-its-reviews ()
+  (gemini-companion-cli-test--with nil
+    (gemini-companion-cli-test--tell "prompt" :text "do it")
+    (let ((review (gemini-companion-review-make :id 1 :process (emacs-pid) :path "/a")))
+      (should (equal (car (gemini-companion-cli--prompt-of review)) "do it"))
+      (setf (gemini-companion-review-process review) 1)
+      (should-not (gemini-companion-cli--prompt-of review)))))
+
+(ert-deftest gemini-companion-cli/an-edit-is-asked-about-only-where-it-can-be-answered ()
+  (let* ((knows-tools nil)
+         (gemini-companion-review-always '("*.sql" "src/*.c"))
+         (ask (lambda (name)
+                (gemini-companion-cli-test--tell "edit" :path (gemini-companion-test-file name)))))
+    (gemini-companion-cli-test--with
+        (list (gemini-companion-cli-test--session "k1" (emacs-pid) "/project" knows-tools))
+      (with-current-buffer (gemini-companion-test-open "a.txt" "one\n")
+        (insert "mine")
+        (gemini-companion-cli--note-sessions 1)
+        (should (equal (funcall ask "a.txt") ""))
+        (setq knows-tools t)
+        (should (string-match-p "unsaved edits" (funcall ask "a.txt")))
+        (set-buffer-modified-p nil)
+        (should (equal (funcall ask "a.txt") "")))
+      (should (string-match-p "gemini-companion-review-always" (funcall ask "b.SQL")))
+      (should (string-match-p "gemini-companion-review-always" (funcall ask "src/b.c")))
+      (should (equal (funcall ask "b.c") "")))))
+
+(ert-deftest gemini-companion-cli/what-is-added-to-a-prompt ()
+  (gemini-companion-cli-test--with nil
+    (let ((gemini-companion-cli-events-prompt-functions
+           (list (lambda (_) '("1 comment" . "a.txt:1: why")) #'ignore
+                 (lambda (_) (error "A fault"))
+                 (lambda (_) '("a note" . "mind this")))))
+      (should (equal (gemini-companion-cli-test--tell "prompt" :text "do it")
+                     "1 comment, a note\na.txt:1: why\nmind this")))))
+
+;;;; The list
+
+(defun gemini-companion-cli-test--list ()
+  "Return the text of the list of CLIs."
+  (save-window-excursion
+    (gemini-companion-cli-list)
+    (unwind-protect (buffer-substring-no-properties (point-min) (point-max))
+      (kill-buffer))))
+
+(ert-deftest gemini-companion-cli/the-list-says-what-each-does ()
+  (gemini-companion-cli-test--with
+      (list (gemini-companion-cli-test--session "k1" (emacs-pid) "/home/me/project")
+            (gemini-companion-cli-test--session "k2" nil "/ssh:there:/src"))
+    (gemini-companion-cli--note-sessions 2)
+    (should (string-match-p "^project +Gemini CLI +ready *\n/ssh:there:/src +Gemini CLI +ready"
+                            (gemini-companion-cli-test--list)))
+    (gemini-companion-cli-test--tell "prompt" :text "do\n it %s")
+    (should (string-match-p "^gc-[^ ]+ +Gemini CLI +works, 0 s +do it %s$"
+                            (gemini-companion-cli-test--list)))
+    (gemini-companion-cli-test--tell "asks" :text "Run: rm")
+    (should (string-match-p "asks: Run: rm, 0 s" (gemini-companion-cli-test--list)))
+    (gemini-companion-cli-test--tell "done")
+    (should (string-match-p "done 0 s ago" (gemini-companion-cli-test--list)))))
+
+(ert-deftest gemini-companion-cli/the-next-that-wants-something ()
+  (gemini-companion-cli-test--with nil
+    (should-error (gemini-companion-next) :type 'user-error)
+    (gemini-companion-cli-test--tell "prompt" :text "do it")
+    (should-error (gemini-companion-next) :type 'user-error)
+    (gemini-companion-cli-test--tell "done")
+    (with-temp-buffer
+      (setf (gemini-companion-cli-terminal (car (gemini-companion-cli-all))) (current-buffer))
+      (save-window-excursion
+        (gemini-companion-next)
+        (should (eq (window-buffer) (gemini-companion-cli-terminal
+                                     (car (gemini-companion-cli-all))))))
+      ;; The user has been there.
+      (should-error (gemini-companion-next) :type 'user-error))))
+
+(ert-deftest gemini-companion-cli/the-user-is-told-of-the-end-of-a-long-turn ()
+  (gemini-companion-cli-test--with nil
+    (pcase-dolist (`(,option ,told) '((nil nil) (20 t) (90 nil)))
+      (let ((gemini-companion-notify-turn option)
+            (messages nil))
+        (cl-letf (((symbol-function 'gemini-companion-ui-message)
+                   (lambda (_ &rest arguments) (push (apply #'format arguments) messages))))
+          (gemini-companion-cli-test--tell "prompt" :text "do it")
+          (setcdr (gemini-companion-cli-prompt (car (gemini-companion-cli-all)))
+                  (time-subtract nil 60))
+          (gemini-companion-cli-test--tell "done"))
+        (should (equal (and messages t) told))
+        (when told
+          (should (string-match-p "\\`Gemini CLI is done in " (car messages))))))))
+
+;;; gemini-companion-cli-test.el ends here
