@@ -128,11 +128,9 @@
                     'face 'warning)
       (pcase (gemini-companion-cli-state cli)
         ('working (format "works, %s" time))
-        ('asking (propertize (format "asks%s, %s"
-                                     (if question
-                                         (concat ": " (gemini-companion-ui-one-line question))
-                                       "")
-                                     time)
+        ('asking (propertize (concat "asks, " time
+                                     (and question
+                                          (concat ": " (gemini-companion-ui-one-line question))))
                              'face 'warning))
         ('done (propertize (format "done %s ago" time)
                            'face (and (gemini-companion-cli-news cli) 'success)))

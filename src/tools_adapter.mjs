@@ -607,7 +607,7 @@ function promptOf({ prompt, submitted_prompt: submitted = prompt }) {
 
 function questionOf({ notification_type: type, message, details }) {
   if (type === 'idle_prompt') return;
-  const text = brief([details?.title ?? message, details?.command].filter(Boolean).join(': '));
+  const text = brief(details?.command ?? details?.title ?? message);
   return details?.type === 'edit' ? { text, path: details.filePath } : { text };
 }
 

@@ -133,7 +133,7 @@ ABOUT is a plist of :session, :process, :text and :path."
     (should (string-match-p "^gc-[^ ]+ +Gemini CLI +works, 0 s +do it %s$"
                             (gemini-companion-cli-test--list)))
     (gemini-companion-cli-test--tell "asks" :text "Run: rm")
-    (should (string-match-p "asks: Run: rm, 0 s" (gemini-companion-cli-test--list)))
+    (should (string-match-p "asks, 0 s: Run: rm" (gemini-companion-cli-test--list)))
     (gemini-companion-cli-test--tell "done")
     (should (string-match-p "done 0 s ago" (gemini-companion-cli-test--list)))))
 

@@ -253,3 +253,48 @@ test('the hook asks for no sign of life if Emacs answers soon', async (t) => {
   assert.equal(await runHook(t, scene), '1:1: error');
   assert.equal(emacs.calls.length, 1);
 });
+
+test('a hook tells of a turn and of questions, but no texts', async (t) => {
+  const scene = await stage(t);
+  const emacs = await scene.emacs(FIRST);
+  const long = 'x'.repeat(20000);
+  const told = async (event, input, answer = '') => {
+    emacs.handler = () => says(answer);
+    emacs.calls.length = 0;
+    const { command, options, directory } = scene;
+    const hook = spawn(command[0], [...command.slice(1), `hook=${event}`, 'cli=7'],
+      { ...options(), stdio: 'pipe' });
+    t.after(() => hook.kill('SIGKILL'));
+    hook.stdin.end(JSON.stringify({ cwd: directory, session_id: 's', hook_event_name: 'E', ...input }));
+    const output = await textOf(hook.stdout);
+    const { event: what, directory: where, session, process, ...rest } = emacs.calls[0]?.arguments ?? {};
+    if (what) assert.deepEqual([what, where, session, process], [event, directory, 's', 7]);
+    return [rest, output && JSON.parse(output)];
+  };
+  assert.deepEqual(await told('start', { source: 'resume' }), [{ text: 'resume' }, '']);
+  assert.deepEqual(await told('prompt', {
+    prompt: 'look @a\n--- Content from referenced files ---\nsecret',
+  }, '1 comment from Emacs\na:1: why\nb:2: how'), [
+    { text: 'look @a' },
+    {
+      systemMessage: '1 comment from Emacs',
+      hookSpecificOutput: { hookEventName: 'E', additionalContext: 'a:1: why\nb:2: how' },
+    }]);
+  assert.equal((await told('prompt', { prompt: long }))[0].text.length, 10000);
+  // Qwen Code.
+  assert.deepEqual(await told('prompt', { prompt: '' }), [{}, '']);
+  assert.equal(emacs.calls.length, 0);
+  assert.deepEqual(await told('asks', { notification_type: 'idle_prompt', message: 'm' }), [{}, '']);
+  assert.equal(emacs.calls.length, 0);
+  assert.deepEqual(await told('asks', { message: 'm' }), [{ text: 'm' }, '']);
+  assert.deepEqual(
+    await told('asks', { message: 'm', details: { type: 'exec', title: 't', command: 'rm' } }),
+    [{ text: 'rm' }, '']);
+  const edit = { type: 'edit', title: 't', filePath: '/f', newContent: 'secret' };
+  assert.deepEqual(await told('asks', { details: edit }), [{ text: 't', path: '/f' }, '']);
+  assert.deepEqual(
+    await told('edit', { tool_input: { file_path: 'a.txt', content: 'secret' } }, 'It is unsaved'),
+    [{ path: path.join(scene.directory, 'a.txt') },
+      { decision: 'ask', systemMessage: 'It is unsaved' }]);
+  assert.deepEqual(await told('done', { prompt_response: 'secret' }), [{}, '']);
+});
