@@ -25,16 +25,22 @@
   (gemini-companion-test-keys emacs "y")
   (gemini-companion-test-wait-screen emacs "The model can use Emacs in Gemini CLI"))
 
-(defun gemini-companion-hooks-test--start (emacs)
-  "Start a CLI that has the home of EMACS, and return it once it is connected."
+(defun gemini-companion-hooks-test--make (emacs &optional settings)
+  "Return a CLI with the home of EMACS, not started yet.
+SETTINGS are added to its usual ones."
   (gemini-companion-test-write
    (expand-file-name ".gemini/settings.json" (gemini-companion-test-home emacs))
    (decode-coding-string
-    (gemini-companion-test-json-encode (gemini-companion-test-cli--settings)) 'utf-8))
-  (gemini-companion-test-cli--start
-   (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) nil
-                                   (gemini-companion-test-home emacs))
-   #'gemini-companion-test-cli--start-in-tmux))
+    (gemini-companion-test-json-encode
+     (append settings (gemini-companion-test-cli--settings)))
+    'utf-8))
+  (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) nil
+                                  (gemini-companion-test-home emacs)))
+
+(defun gemini-companion-hooks-test--start (emacs)
+  "Start a CLI that has the home of EMACS, and return it once it is connected."
+  (gemini-companion-test-cli--start (gemini-companion-hooks-test--make emacs)
+                                    #'gemini-companion-test-cli--start-in-tmux))
 
 (defmacro gemini-companion-hooks-test--with (spec &rest body)
   "Run BODY with an Emacs that visits a.txt, and a CLI whose hooks tell it.
@@ -128,6 +134,47 @@ SPEC is (EMACS CLI), two variables."
       (should (equal (gemini-companion-test-read file) "two\n"))
       (should (gemini-companion-test-eval emacs '(buffer-modified-p (get-buffer "a.txt"))))
       (gemini-companion-test-run emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil))))))
+
+(defun gemini-companion-hooks-test--run (cli)
+  "Start CLI without a terminal, in YOLO mode, to write \"two\" to a.txt.
+Return the process."
+  (gemini-companion-test-cli-script
+   cli `("write_file" :file_path "a.txt" :content "two\n") "All done")
+  (make-process :name "headless" :buffer (generate-new-buffer " *headless*" t) :noquery t
+                :connection-type 'pipe :sentinel #'ignore
+                :command (list (gemini-companion-test-cli-file cli "launch")
+                               "--yolo" "-p" "please write")))
+
+(defun gemini-companion-hooks-test--ends-well-p (process)
+  "Wait until PROCESS, a CLI, has ended; return non-nil if that is as usual."
+  (gemini-companion-test-wait "the end of the CLI" (lambda () (not (process-live-p process))))
+  (prog1 (and (= 0 (process-exit-status process))
+              (with-current-buffer (process-buffer process)
+                (string-match-p "All done" (buffer-string))))
+    (kill-buffer (process-buffer process))))
+
+(ert-deftest gemini-companion-hooks/without-a-terminal-a-review-can-be-asked-for ()
+  "If the CLI is connected: nobody else could answer."
+  :tags '(e2e real)
+  (gemini-companion-test-require-real-client)
+  (pcase-dolist (`(,settings ,review) '((nil t) (((ide (enabled . :false))) nil)))
+    (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\n")))
+      (gemini-companion-test-visit emacs "a.txt")
+      (gemini-companion-hooks-test--enable emacs)
+      (gemini-companion-test-run emacs '(progn (goto-char (point-max)) (insert "mine\n")))
+      (let* ((process (gemini-companion-hooks-test--run
+                       (gemini-companion-hooks-test--make emacs settings))))
+        (when review
+          (gemini-companion-test-wait-review emacs "two\n")
+          (gemini-companion-test-accept emacs)
+          (gemini-companion-test-wait-screen emacs "accept")
+          (gemini-companion-test-wait-screen emacs "unsaved edits")
+          (gemini-companion-test-keys emacs "a"))
+        (should (gemini-companion-hooks-test--ends-well-p process))
+        (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
+                       "two\n")))
+      (gemini-companion-test-run
+       emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil))))))
 
 (ert-deftest gemini-companion-hooks/without-node-nothing-changes ()
   "The CLI neither refuses the prompt nor says a word."
