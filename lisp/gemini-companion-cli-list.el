@@ -148,10 +148,11 @@
 (defun gemini-companion-cli-list--label ()
   "Return what the CLI in the terminal of the current buffer does, or nil."
   (when-let* ((cli (seq-find (lambda (cli) (eq (current-buffer) (gemini-companion-cli-terminal cli)))
-                             (gemini-companion-cli-all)))
-              ((or (gemini-companion-cli-session cli) (gemini-companion-cli-reviews cli))))
-    ;; What a question says may contain percent signs.
-    (list " (" (string-replace "%" "%%" (gemini-companion-cli-list-state cli)) ")")))
+                             (gemini-companion-cli-all))))
+    (pcase (gemini-companion-cli-state cli)
+      ('working " works")
+      ('asking " asks")
+      ('done " done"))))
 
 ;;;; Commands
 
