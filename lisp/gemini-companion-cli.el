@@ -147,6 +147,7 @@ It then asks here even if nobody is at its terminal."
        (cl-loop for session in (gemini-companion-bridge-sessions)
                 thereis (and (equal (aref session 0) (gemini-companion-cli-key cli))
                              (eq (aref session 4) 'open)
+                             (not (aref session 8))
                              (aref session 10)))))
 
 ;;;; Events

@@ -31,6 +31,11 @@ fn a_process_that_speaks_acp_is_offered_no_tools_of_diffs() {
         [("--acp", true), ("--experimental-acp", true), ("--acpx", false), ("x--acp", false)]
     {
         let (_client, session) = Client::initialize_with(&server, &here, &[argument]);
+        let described = || {
+            let all = server.companion.sessions().describe();
+            all.into_iter().find(|it| session.id.starts_with(&it.key)).unwrap()
+        };
+        assert!(!described().knows_tools);
         let names = tools(&session);
         if own {
             assert_eq!(names, ["getActiveFile"], "{argument}");
@@ -38,9 +43,9 @@ fn a_process_that_speaks_acp_is_offered_no_tools_of_diffs() {
             let all = ["openDiff", "closeDiff", "getActiveFile", "acceptDiff", "rejectDiff"];
             assert_eq!(names, all, "{argument}");
         }
-        let described = server.companion.sessions().describe();
-        let found = described.iter().find(|it| session.id.starts_with(&it.key)).unwrap();
-        assert_eq!(found.has_own_front, own, "{argument}");
+        assert_eq!(described().has_own_front, own, "{argument}");
+        assert!(described().knows_tools);
+        assert_eq!(described().agent, "gemini");
     }
 }
 
