@@ -32,12 +32,13 @@
   "How to notify you while no frame of this Emacs has the focus.
 This is about changes that wait, other questions of a CLI, and the end of
 its work, see `gemini-companion-notify-turn'.  If t, show a desktop
-notification; click it to see what it is about.  Where there are no notifications, and in text terminals, ring the bell.  A
-terminal that does not report its focus counts as unfocused when you have
-pressed no key for a while.
+notification; click it to see what it is about.  Where there are no
+notifications, and in text terminals, ring the bell.  A terminal that does
+not report its focus counts as unfocused when you have pressed no key for a
+while.
 
 If `bell', ring the bell.  If nil, do nothing.  If it is a function, call
-it with the review, the buffer of the terminal, or the `gemini-companion-cli'."
+it with the review, the buffer of the terminal, or the record of the CLI."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Notification" t)
                  (const :tag "Bell" bell)

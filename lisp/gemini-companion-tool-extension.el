@@ -323,8 +323,8 @@ Keep files that you added, and their directories."
 (defun gemini-companion-tool-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
   (let ((question
-         (format "Let the model use Emacs in %s, and hooks tell Emacs of your prompts, of questions \
-and of edits?  Tools that only read need no confirmation, nor does showing you a file, which is \
+         (format "Let the model use Emacs in %s, and hooks tell Emacs of your prompts, questions \
+and edits?  Tools that only read need no confirmation, nor does showing you a file, which is \
 visited as you do, with all that this starts.  (Writes %s) "
                  (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
                             agents " and ")

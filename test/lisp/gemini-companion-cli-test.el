@@ -7,6 +7,7 @@
 (require 'ert)
 (require 'gemini-companion-cli-events)
 (require 'gemini-companion-cli-list)
+(require 'gemini-companion-notify)
 (require 'gemini-companion-test-tools)
 
 (defmacro gemini-companion-cli-test--with (sessions &rest body)
