@@ -31,22 +31,6 @@
 
 ;;;; The list
 
-(defconst gemini-companion-history-list--outcomes
-  '((accepted . "accepted")
-    (rejected . "rejected")
-    (accepted-there . "accepted in CLI")
-    (rejected-there . "rejected in CLI")
-    (closed . "in the CLI")
-    (unwritten . "not written")
-    (cancelled . "cancelled")
-    (unreviewed . "unreviewed")
-    (withdrawn . "withdrawn")
-    (undone . "undone"))
-  "Alist of outcomes and what the history calls them.")
-
-(defconst gemini-companion-history-list--buffer "*gemini history*"
-  "Name of the buffer with the history.")
-
 (defvar gemini-companion-history-list-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "RET") #'gemini-companion-history-list-show)
@@ -79,7 +63,7 @@
   "List the changes that were decided, newest first.
 You can show them again, and undo them."
   (interactive)
-  (gemini-companion-review-list-pop-to gemini-companion-history-list--buffer
+  (gemini-companion-review-list-pop-to "*gemini history*"
                                        #'gemini-companion-history-list-mode))
 
 (defun gemini-companion-history-list--entries ()
@@ -135,13 +119,14 @@ The changes of a prompt are together only if the list is sorted by time."
 
 (defun gemini-companion-history-list--undo-keys (entry)
   "Return the keys that change the file of ENTRY."
-  (cond ((eq (gemini-companion-history-outcome entry) 'undone)
-         '((gemini-companion-history-list-undo . "make again")))
-        (t
-         (append (and (gemini-companion-history-made-p entry)
-                      '((gemini-companion-history-list-undo . "undo")))
-                 (and (gemini-companion-history-writable-p entry)
-                      '((gemini-companion-history-list-write . "write")))))))
+  (let ((outcome (gemini-companion-history-outcome entry)))
+    (append (cond ((eq outcome 'undone)
+                   '((gemini-companion-history-list-undo . "make again")))
+                  ((gemini-companion-history-made-p entry)
+                   '((gemini-companion-history-list-undo . "undo"))))
+            (and (memq outcome '(accepted accepted-there unwritten))
+                 (not (gemini-companion-history-written entry))
+                 '((gemini-companion-history-list-write . "write"))))))
 
 ;;;; Entries and prompts
 
@@ -157,8 +142,7 @@ The changes of a prompt are together only if the list is sorted by time."
           (user-error "No change on this line")))))
 
 (defun gemini-companion-history-list--prompt (id)
-  "Return the prompt of ID, that of a line, or nil.
-ID is an entry or a prompt."
+  "Return the prompt of ID, that of a line: an entry or a prompt."
   (if (gemini-companion-history-entry-p id)
       (gemini-companion-history-prompt id)
     id))
@@ -180,13 +164,20 @@ ID is an entry or a prompt."
 
 (defun gemini-companion-history-list--outcome (entry)
   "Return the outcome of ENTRY as text for the user."
-  (alist-get (gemini-companion-history-outcome entry) gemini-companion-history-list--outcomes))
+  (pcase (gemini-companion-history-outcome entry)
+    ('accepted-there "accepted in CLI")
+    ('rejected-there "rejected in CLI")
+    ('closed "in the CLI")
+    ('unwritten "not written")
+    (outcome (symbol-name outcome))))
 
-(defun gemini-companion-history-list--fate (entry)
-  "Return what became of ENTRY, which was not made, to complete a sentence."
-  (if (eq (gemini-companion-history-outcome entry) 'closed)
-      "decided in the CLI just now, and it is not known yet how"
-    (gemini-companion-history-list--outcome entry)))
+(defun gemini-companion-history-list--refuse (entry action)
+  "Signal a `user-error': there is nothing to ACTION, since ENTRY was not made."
+  (user-error "Nothing to %s: the change to %s was %s" action
+              (gemini-companion-history-list--file entry)
+              (if (eq (gemini-companion-history-outcome entry) 'closed)
+                  "decided in the CLI just now, and it is not known yet how"
+                (gemini-companion-history-list--outcome entry))))
 
 (defun gemini-companion-history-list--size (entry)
   "Return the size of the change of ENTRY."
@@ -271,12 +262,12 @@ files, and reads no files for their syntax.
              (diff-hunk-next . "next")
              (diff-hunk-prev . "previous")
              (quit-window . "quit")
-             ,(format "%s, %s, %s, %s"
-                      (gemini-companion-history-list--file entry)
-                      (gemini-companion-history-list--outcome entry)
-                      (gemini-companion-history-list--time (gemini-companion-history-time entry))
-                      (gemini-companion-ui-one-line
-                       (gemini-companion-history-client entry))))))))
+             ,(string-join
+               (list (gemini-companion-history-list--file entry)
+                     (gemini-companion-history-list--outcome entry)
+                     (gemini-companion-history-list--time (gemini-companion-history-time entry))
+                     (gemini-companion-ui-one-line (gemini-companion-history-client entry)))
+               ", "))))))
 
 ;;;; Undo
 
@@ -290,7 +281,10 @@ undone, make it again."
          (bytes (if undone
                     (cdr (gemini-companion-history-undone entry))
                   (gemini-companion-history-before entry)))
-         (current (gemini-companion-history-list--read entry)))
+         (current nil))
+    (unless (or undone (gemini-companion-history-made-p entry))
+      (gemini-companion-history-list--refuse entry "undo"))
+    (setq current (gemini-companion-history-list--read entry))
     (when-let* ((fault (gemini-companion-history-list--undo-fault entry bytes current)))
       (user-error "%s" fault))
     (gemini-companion-history-list--ask
@@ -303,26 +297,22 @@ undone, make it again."
 
 (defun gemini-companion-history-list--read (entry)
   "Return the bytes that the file of ENTRY contains now, even on a host.
-The value is nil if there is no file, `unreadable' if it cannot be read, and
-`moved' if its name leads to another file by now."
+The value is nil if there is no file.  Signal a `user-error' if it cannot be
+read, or if its name leads to another file by now."
   (gemini-companion-history-list--access
    entry
    (lambda (path)
-     ;; A program may have replaced a directory by a link, to have another file written.
-     (cond ((gemini-companion-history-moved-p entry) 'moved)
-           ((not (file-exists-p path)) nil)
-           ((not (gemini-companion-history-host entry))
-            (or (gemini-companion-file-read path) 'unreadable))
-           ((file-regular-p path) (gemini-companion-file-read-as-named path))
-           (t 'unreadable)))))
-
-(defun gemini-companion-history-list--fault (entry current)
-  "Return why the file of ENTRY cannot be written, or nil.
-CURRENT is the value of `gemini-companion-history-list--read'."
-  (let ((file (gemini-companion-history-list--file entry)))
-    (pcase current
-      ('unreadable (format "%s cannot be read" file))
-      ('moved (format "%s now leads to another file" file)))))
+     (let ((host (gemini-companion-history-host entry))
+           (file (gemini-companion-history-list--file entry)))
+       (cond
+        ;; A program may have replaced a directory by a link, to have another file written.
+        ((gemini-companion-history-moved-p entry)
+         (user-error "%s now leads to another file" file))
+        ((not (file-exists-p path)) nil)
+        ((if host
+             (and (file-regular-p path) (gemini-companion-file-read-as-named path))
+           (gemini-companion-file-read path)))
+        (t (user-error "%s cannot be read" file)))))))
 
 (defun gemini-companion-history-list--access (entry function)
   "Return the value of FUNCTION, called with the name of the file of ENTRY.
@@ -344,19 +334,14 @@ Only on a host that name has a handler, that of Tramp."
 
 (defun gemini-companion-history-list--undo-fault (entry bytes current)
   "Return why the file of ENTRY cannot or need not get BYTES, or nil.
-CURRENT is the value of `gemini-companion-history-list--read'."
-  (let ((file (gemini-companion-history-list--file entry))
-        (outcome (gemini-companion-history-outcome entry)))
-    (cond ((not (or (eq outcome 'undone) (gemini-companion-history-made-p entry)))
-           (format "Nothing to undo: the change to %s was %s" file
-                   (gemini-companion-history-list--fate entry)))
-          ((eq bytes 'unreadable)
+CURRENT is what it contains."
+  (let ((file (gemini-companion-history-list--file entry)))
+    (cond ((eq bytes 'unreadable)
            (format "The previous contents of %s are not known" file))
-          ((gemini-companion-history-list--fault entry current))
-          ((not (equal current bytes)) nil)
-          ((eq outcome 'undone)
-           (format "%s is already as it was before the undo" file))
-          (t (format "%s is as it was before the change already" file)))))
+          ((equal current bytes)
+           (format "%s is already as it was before the %s" file
+                   (if (eq (gemini-companion-history-outcome entry) 'undone) "undo"
+                     "change"))))))
 
 (defun gemini-companion-history-list--ask (question)
   "Signal a `user-error' unless the user says yes to QUESTION."
@@ -365,28 +350,24 @@ CURRENT is the value of `gemini-companion-history-list--read'."
 
 (defun gemini-companion-history-list--question (entry bytes current)
   "Return the question before the file of ENTRY gets BYTES in place of CURRENT."
-  (let ((file (gemini-companion-history-list--file entry)))
+  (let ((file (gemini-companion-history-list--file entry))
+        (path (gemini-companion-history-path entry))
+        (after (gemini-companion-history-after entry)))
     (concat (cond ((not current)
-                   (format "%s is gone by now.  " file))
+                   (format "%s is gone.  " file))
                   ((not (gemini-companion-history-list--unchanged-p entry current))
-                   (format "%s has changed since; later changes would be lost, too.  " file)))
+                   (format "%s has changed since then; you would lose later changes, too.  "
+                           file)))
             (pcase (gemini-companion-history-outcome entry)
               ('undone (format "Make the change to %s again" file))
-              ('unreviewed (gemini-companion-history-list--unreviewed-question
-                            entry bytes current))
+              ('unreviewed
+               (format "Only the CLI knows what %s contained before.  Undo the change, %s" file
+                       (gemini-companion-change-size
+                        (gemini-companion-change-of
+                         path current
+                         (gemini-companion-change-decode path (or bytes "") after)))))
               (_ (format "Undo the change to %s" file)))
             (if bytes "? " ", which deletes the file? "))))
-
-(defun gemini-companion-history-list--unreviewed-question (entry bytes current)
-  "Return a question about the undo of ENTRY, of which a client has told.
-BYTES and CURRENT are those of `gemini-companion-history-list--question'."
-  (let* ((file (gemini-companion-history-list--file entry))
-         (path (gemini-companion-history-path entry))
-         (text (gemini-companion-change-decode path (or bytes "")
-                                               (gemini-companion-history-after entry)))
-         (change (gemini-companion-change-of path current text)))
-    (format "Only the CLI says what was in %s before.  Undo the change, %s"
-            file (gemini-companion-change-size change))))
 
 (defun gemini-companion-history-list--unchanged-p (entry bytes)
   "Return non-nil if BYTES are the result of the change of ENTRY, or of its undo."
@@ -403,7 +384,7 @@ BYTES and CURRENT are those of `gemini-companion-history-list--question'."
 (defun gemini-companion-history-list--replace (entry current bytes)
   "Write BYTES to the file of ENTRY if it still contains CURRENT."
   (unless (equal (gemini-companion-history-list--read entry) current)
-    (user-error "%s was written just now; left as it is"
+    (user-error "%s has just been written; left as it is"
                 (gemini-companion-history-list--file entry)))
   (gemini-companion-history-list--access
    entry
@@ -431,65 +412,59 @@ Return how the buffer still differs from the file, as text for the user."
       (cond ((not buffer) "")
             ((buffer-modified-p buffer)
              (format "; unsaved edits in %s are kept" (buffer-name buffer)))
-            (t (format "; buffer %s was not updated" (buffer-name buffer)))))))
+            (t (format "; could not update the buffer %s" (buffer-name buffer)))))))
 
 (defun gemini-companion-history-list--refresh ()
   "Update the buffers that show the history, or a change of it."
-  (when-let* ((list (get-buffer gemini-companion-history-list--buffer)))
-    (with-current-buffer list
-      (gemini-companion-review-list-print)))
+  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook)
   (when-let* ((diff (get-buffer gemini-companion-history-list--diff-buffer)))
     (with-current-buffer diff
       (gemini-companion-history-list--show-header))))
 
 ;;;; Undoing all changes of a prompt
 
-(cl-defstruct (gemini-companion-history-list--step
-               (:constructor gemini-companion-history-list--make-step)
-               (:copier nil))
-  "The undo of one of several changes."
-  (entry nil :documentation "The change.")
-  (current nil :documentation "Bytes that its file contains when it is undone.")
-  (fault nil :documentation "Why it cannot be undone, or nil."))
-
 (defun gemini-companion-history-list-undo-prompt (prompt)
   "Undo all accepted changes that PROMPT, on the current line, led to.
 First list them, with those that cannot be undone, and ask."
   (interactive (list (or (gemini-companion-history-list--prompt
                           (gemini-companion-review-list-at-point))
-                         (user-error "The prompt of this change is not known")))
+                         (user-error "The prompt that led to this change is unknown")))
                gemini-companion-history-list-mode)
   (let* ((plan (gemini-companion-history-list--plan
                 (or (gemini-companion-history-list--accepted prompt)
-                    (user-error "Nothing to undo: no change of this prompt is accepted"))))
-         (steps (seq-remove #'gemini-companion-history-list--step-fault plan))
-         (faults (delq nil (mapcar #'gemini-companion-history-list--step-fault plan))))
+                    (user-error "Nothing to undo: you accepted no change of this prompt"))))
+         (faults (seq-filter #'stringp plan))
+         (steps (seq-remove #'stringp plan)))
     (unless steps
       (user-error "%s" (string-join faults "; ")))
     (gemini-companion-history-list--ask-plan steps faults)
     (gemini-companion-history-list--run-plan steps faults)))
 
 (defun gemini-companion-history-list--plan (entries)
-  "Return the steps to undo the changes ENTRIES, which are sorted newest first."
+  "Return the steps to undo the changes ENTRIES, which are sorted newest first.
+A step is a cons of an entry and the bytes that its file contains then, or
+text that says why the change cannot be undone."
   (let ((known nil) (kept nil))
     (mapcar
      (lambda (entry)
-       (let* ((path (gemini-companion-history-path entry))
-              (before (gemini-companion-history-before entry))
-              (current (if-let* ((now (assoc path known))) (cdr now)
-                         (gemini-companion-history-list--read entry)))
-              (fault (if (member path kept)
-                         (format "A later change to %s stays"
-                                 (gemini-companion-history-list--file entry))
-                       (gemini-companion-history-list--undo-fault entry before current))))
-         (cond ((not fault) (push (cons path before) known))
-               ((or (eq before 'unreadable) (memq current '(unreadable moved)))
-                (push path kept)))
-         (gemini-companion-history-list--make-step :entry entry :current current :fault fault)))
+       (let ((path (gemini-companion-history-path entry))
+             (before (gemini-companion-history-before entry)))
+         (condition-case error
+             (let* ((current (if-let* ((now (assoc path known))) (cdr now)
+                               (gemini-companion-history-list--read entry)))
+                    (fault (if (member path kept)
+                               (format "A later change to %s stays"
+                                       (gemini-companion-history-list--file entry))
+                             (gemini-companion-history-list--undo-fault entry before current))))
+               (cond ((not fault) (push (cons path before) known))
+                     ((eq before 'unreadable) (push path kept)))
+               (or fault (cons entry current)))
+           (error (push path kept)
+                  (gemini-companion-ui-error-text error)))))
      entries)))
 
 (defun gemini-companion-history-list--ask-plan (steps faults)
-  "Show STEPS and FAULTS, those of other steps, and ask whether to run STEPS."
+  "Show STEPS and FAULTS, those of other changes, and ask whether to run STEPS."
   (with-current-buffer-window "*gemini undo*"
       '((display-buffer-below-selected) (window-height . fit-window-to-buffer))
       (lambda (window _)
@@ -500,45 +475,41 @@ First list them, with those that cannot be undone, and ask."
             (quit-restore-window window 'kill))))
     (insert "This will be undone:\n")
     (dolist (step steps)
-      (insert "  " (gemini-companion-history-list--describe-step step) "\n"))
+      (insert "  " (gemini-companion-history-list--describe-step (car step) (cdr step)) "\n"))
     (when faults
       (insert "This is left alone:\n")
       (dolist (fault faults)
         (insert "  " fault "\n")))))
 
-(defun gemini-companion-history-list--describe-step (step)
-  "Return what STEP will do, as text for the user."
-  (let* ((entry (gemini-companion-history-list--step-entry step))
-         (current (gemini-companion-history-list--step-current step)))
-    (concat (gemini-companion-review-list-file entry (gemini-companion-history-path entry)
-                                               (gemini-companion-history-host entry))
-            "  " (gemini-companion-history-list--size entry)
-            (unless (gemini-companion-history-before entry) ", the file is deleted")
-            (cond ((not current) ", is gone by now")
-                  ((not (gemini-companion-history-list--unchanged-p entry current))
-                   ", has changed since then: you lose later changes, too")))))
+(defun gemini-companion-history-list--describe-step (entry current)
+  "Return what an undo of ENTRY, whose file contains CURRENT, does, for the user."
+  (concat (gemini-companion-review-list-file entry (gemini-companion-history-path entry)
+                                             (gemini-companion-history-host entry))
+          "  " (gemini-companion-history-list--size entry)
+          (unless (gemini-companion-history-before entry) ", the file is deleted")
+          (cond ((not current) ", is gone")
+                ((not (gemini-companion-history-list--unchanged-p entry current))
+                 ", has changed since then: you lose later changes, too"))))
 
 (defun gemini-companion-history-list--run-plan (steps faults)
   "Run each of STEPS whose file has not changed, and report it with FAULTS."
   (let ((done nil) (rest ""))
-    (dolist (step steps)
-      (let ((entry (gemini-companion-history-list--step-entry step))
-            (current (gemini-companion-history-list--step-current step)))
-        (condition-case error
-            (progn
-              (gemini-companion-history-list--replace
-               entry current (gemini-companion-history-before entry))
-              (gemini-companion-history-note-undone entry current)
-              (push step done)
-              (setq rest (concat rest (gemini-companion-history-list--revert entry "undone"))))
-          (error (push (gemini-companion-ui-error-text error) faults)))))
+    (pcase-dolist (`(,entry . ,current) steps)
+      (condition-case error
+          (progn
+            (gemini-companion-history-list--replace
+             entry current (gemini-companion-history-before entry))
+            (gemini-companion-history-note-undone entry current)
+            (push entry done)
+            (setq rest (concat rest (gemini-companion-history-list--revert entry "undone"))))
+        (error (push (gemini-companion-ui-error-text error) faults))))
     (gemini-companion-history-list--refresh)
     (message "%s undone%s%s" (gemini-companion-history-list--count done) rest
              (mapconcat (lambda (fault) (concat "; " fault)) faults ""))))
 
-(defun gemini-companion-history-list--count (steps)
-  "Return the number of STEPS, as text for the user."
-  (format (ngettext "%d change" "%d changes" (length steps)) (length steps)))
+(defun gemini-companion-history-list--count (changes)
+  "Return the number of CHANGES, as text for the user."
+  (format (ngettext "%d change" "%d changes" (length changes)) (length changes)))
 
 ;;;; Writing an accepted change
 
@@ -548,32 +519,22 @@ Ask first.  Use this if the client did not write a change that you accepted,
 or wrote it without your edits."
   (interactive (list (gemini-companion-history-list--entry))
                gemini-companion-history-list-mode gemini-companion-history-diff-mode)
-  (let ((current (gemini-companion-history-list--read entry)))
-    (gemini-companion-history-list--check-write entry current)
+  (unless (memq (gemini-companion-history-outcome entry)
+                '(accepted accepted-there unwritten unreviewed))
+    (gemini-companion-history-list--refuse entry "write"))
+  (let ((file (gemini-companion-history-list--file entry))
+        (after (gemini-companion-history-after entry))
+        (current (gemini-companion-history-list--read entry)))
+    (when (and current (gemini-companion-file-text-p current after))
+      (user-error "%s already has this text" file))
     (gemini-companion-history-list--ask
      (format (if current
                  "Write the text of this change to %s, in place of what is there? "
                "Write the text of this change to %s? ")
-             (gemini-companion-history-list--file entry)))
+             file))
     (gemini-companion-history-list--replace
-     entry current
-     (gemini-companion-file-encode (gemini-companion-history-after entry)
-                                   (gemini-companion-history-before entry)))
+     entry current (gemini-companion-file-encode after (gemini-companion-history-before entry)))
     (gemini-companion-history-list--finish entry "written")))
-
-(defun gemini-companion-history-list--check-write (entry current)
-  "Signal a `user-error' if the text of ENTRY cannot or need not be written.
-CURRENT is the value of `gemini-companion-history-list--read'."
-  (let ((file (gemini-companion-history-list--file entry))
-        (outcome (gemini-companion-history-outcome entry)))
-    (cond ((not (memq outcome '(accepted accepted-there unwritten unreviewed)))
-           (user-error "Nothing to write: the change to %s was %s" file
-                       (gemini-companion-history-list--fate entry)))
-          ((gemini-companion-history-list--fault entry current)
-           (user-error "%s" (gemini-companion-history-list--fault entry current)))
-          ((and (stringp current)
-                (gemini-companion-file-text-p current (gemini-companion-history-after entry)))
-           (user-error "%s has this text already" file)))))
 
 (provide 'gemini-companion-history-list)
 ;;; gemini-companion-history-list.el ends here

@@ -715,7 +715,7 @@ It is called with the client and the review."
       (should (equal (gemini-companion-host-review-test--answering nil
                        (should-error (gemini-companion-history-list-undo entry)
                                      :type 'user-error))
-                     '("build:a.txt has changed since; later changes would be lost, too.  \
+                     '("build:a.txt has changed since then; you would lose later changes, too.  \
 Undo the change to build:a.txt? ")))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "later\n"))
       (gemini-companion-test-file "a.txt" "one\ntwo\n")

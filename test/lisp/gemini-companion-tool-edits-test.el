@@ -142,7 +142,7 @@ BEFORE is what it says that was there."
                        (car (gemini-companion-history-all)))
                       :type 'user-error)
         (should (equal gemini-companion-test-questions
-                       '("Only the CLI says what was in a.txt before.  Undo the change, +2 -1? "))))
+                       '("Only the CLI knows what a.txt contained before.  Undo the change, +2 -1? "))))
       (should (equal (gemini-companion-test-read file) "one\n")))
     (let ((file (gemini-companion-test-file "b.txt" "one\n")))
       (gemini-companion-test-call-tool "noteEdit" file "replace" nil "one\n")
@@ -150,7 +150,7 @@ BEFORE is what it says that was there."
         (should-error (gemini-companion-history-list-undo
                        (car (gemini-companion-history-all))))
         (should (equal gemini-companion-test-questions
-                       '("Only the CLI says what was in b.txt before.  Undo the change, +0 -1, \
+                       '("Only the CLI knows what b.txt contained before.  Undo the change, +0 -1, \
 which deletes the file? ")))))))
 
 (ert-deftest gemini-companion-tool-edits/no-edit-outside-of-the-project-is-recorded ()

@@ -145,7 +145,7 @@ Return the content that CLIENT receives."
       (gemini-companion-test-list-press-newest "w" t)
       (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "b.txt"))
                      "2\r\n\303\244\r\n"))
-      (should (string-match-p "has this text already"
+      (should (string-match-p "already has this text"
                               (gemini-companion-test-list-press-newest "w" t))))))
 
 (ert-deftest gemini-companion-write/a-rejected-text-cannot-be-written ()
