@@ -46,39 +46,30 @@ client gave it up), `withdrawn' (the client has gone away), `unreviewed'
   (undone nil :documentation "If undone, a cons of the outcome before that and the contents
 of the file that the undo replaced, nil if there was no file."))
 
-(cl-defun gemini-companion-history-add (&key client path host outcome before after prompt)
-  "Record that the change of the file PATH by CLIENT had OUTCOME.
-The other arguments are as in `gemini-companion-history-entry'.  Return
-the entry."
-  (let ((entry (gemini-companion-history--make
-                :client client :path path :host host
-                :truename (gemini-companion-history--truename path host)
-                :outcome outcome :before before :after after :prompt prompt
-                :time (current-time))))
+(defun gemini-companion-history-add (&rest slots)
+  "Record a change that was decided now, and return its entry.
+SLOTS are keywords and values as in `gemini-companion-history-entry'."
+  (let ((entry (apply #'gemini-companion-history--make :time (current-time) slots)))
+    (setf (gemini-companion-history-truename entry) (gemini-companion-history--truename entry))
     (push entry gemini-companion-history--entries)
     (gemini-companion-history--trim)
     entry))
 
-(defun gemini-companion-history--truename (path host)
-  "Return PATH without symbolic links, or nil if it is on HOST or leads nowhere."
-  (unless host
+(defun gemini-companion-history--truename (entry)
+  "Return the path of ENTRY without symbolic links, nil if it leads nowhere.
+Return nil if it is on a host."
+  (unless (gemini-companion-history-host entry)
     (let ((file-name-handler-alist nil))
-      (ignore-errors (file-truename path)))))
+      (ignore-errors (file-truename (gemini-companion-history-path entry))))))
 
 (defun gemini-companion-history-moved-p (entry)
   "Return non-nil if the path of ENTRY leads to another file than it did then."
   (not (equal (gemini-companion-history-truename entry)
-              (gemini-companion-history--truename (gemini-companion-history-path entry)
-                                                  (gemini-companion-history-host entry)))))
+              (gemini-companion-history--truename entry))))
 
 (defun gemini-companion-history-made-p (entry)
   "Return non-nil if the change of ENTRY was made, and not undone."
   (memq (gemini-companion-history-outcome entry) '(accepted accepted-there unreviewed)))
-
-(defun gemini-companion-history-writable-p (entry)
-  "Return non-nil if ENTRY was accepted, but perhaps not written as it reads."
-  (and (memq (gemini-companion-history-outcome entry) '(accepted accepted-there unwritten))
-       (not (gemini-companion-history-written entry))))
 
 (defun gemini-companion-history-all ()
   "Return the decided changes, the newest first."

@@ -142,30 +142,27 @@ DIRECTORY is where the client works, or nil if that is not known."
                                             #'gemini-companion-bridge-reject 'client)
             (gemini-companion-review-client--answer-client review 'rejected call))
         (error (gemini-companion-bridge-fail call (gemini-companion-ui-error-text error))))))))
+
 (defun gemini-companion-review-client--accept-for-client (review call directory)
   "Accept REVIEW for its client, or ask the user to do so; answer CALL.
 DIRECTORY is where the client works, or nil if that is not known."
-  (pcase gemini-companion-accept-by-client
-    ('nil (error "In this Emacs only the user accepts"))
-    ('ask
-     (let ((file (gemini-companion-review-client--check-client review directory)))
-       (gemini-companion-review-request-accept
-        review
-        (lambda (review text)
-          (gemini-companion-review-client--write-file review text file directory))
-        (lambda (outcome) (gemini-companion-review-client--answer-client review outcome call)))))
-    (_
-     (unless (gemini-companion-review-seen review)
-       (error "The user has not seen this diff in Emacs yet"))
-     (let ((file (gemini-companion-review-client--check-client review directory))
-           (text (gemini-companion-review-current-text review)))
-       (gemini-companion-review-decide
-        review 'accepted
-        (lambda (_id) (gemini-companion-review-client--write-file review text file directory))
-        'client))
-     (when (gemini-companion-review-open-p review)
-       (error "This diff was decided meanwhile"))
-     (gemini-companion-review-client--answer-client review 'accepted call))))
+  (unless gemini-companion-accept-by-client
+    (error "In this Emacs only the user accepts"))
+  (unless (or (eq gemini-companion-accept-by-client 'ask)
+              (gemini-companion-review-seen review))
+    (error "The user has not seen this diff in Emacs yet"))
+  (let* ((file (gemini-companion-review-client--check-client review directory))
+         (write (lambda (review text)
+                  (gemini-companion-review-client--write-file review text file directory)))
+         (answer (lambda (outcome)
+                   (gemini-companion-review-client--answer-client review outcome call))))
+    (if (eq gemini-companion-accept-by-client 'ask)
+        (gemini-companion-review-request-accept review write answer)
+      (let ((text (gemini-companion-review-current-text review)))
+        (funcall answer
+                 (and (gemini-companion-review-decide
+                       review 'accepted (lambda (_id) (funcall write review text)) 'client)
+                      'accepted))))))
 
 (defun gemini-companion-review-client--answer-client (review outcome call)
   "Answer CALL: REVIEW has ended with OUTCOME, a symbol."
@@ -243,8 +240,7 @@ may be in any project."
   "Return why FILE, in the workspace ROOT, can make programs run something.
 Return nil if it is not known to."
   (let ((names (split-string file "/" t))
-        (below (split-string (string-remove-prefix (file-name-as-directory root) file)
-                             "/" t)))
+        (below (split-string (string-remove-prefix (file-name-as-directory root) file) "/" t)))
     (cond ((or (cl-loop for name in names
                         thereis (member (downcase name) '(".git" ".hg" ".svn" ".bzr" ".jj")))
                (gemini-companion-review-client--in-repository-p file))
@@ -260,13 +256,13 @@ Return nil if it is not known to."
 
 (defun gemini-companion-review-client--in-repository-p (file)
   "Return non-nil if FILE is in a repository of Git, whatever its name is."
-  (cl-loop for directory = (file-name-directory file) then parent
-           for parent = (file-name-directory (directory-file-name directory))
-           for there = (lambda (name) (file-exists-p (concat directory name)))
-           thereis (and (funcall there "HEAD")
-                        (or (funcall there "commondir")
-                            (and (funcall there "objects/") (funcall there "refs/"))))
-           until (equal parent directory)))
+  (locate-dominating-file
+   file
+   (lambda (directory)
+     (let ((there (lambda (name) (file-exists-p (expand-file-name name directory)))))
+       (and (funcall there "HEAD")
+            (or (funcall there "commondir")
+                (and (funcall there "objects/") (funcall there "refs/"))))))))
 
 (defun gemini-companion-review-client--writable-p (file)
   "Return non-nil if FILE is a regular file that can be written, or created."

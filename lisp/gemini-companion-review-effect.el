@@ -30,44 +30,38 @@
 (defun gemini-companion-review-effect-change (review)
   "Return the `gemini-companion-change' that an accept of REVIEW makes.
 While the proposal is being edited this may lag behind for a moment."
-  (let ((known (gemini-companion-review-known-change review)))
-    (cond ((not (and known (eq (car known) (gemini-companion-review-base review))))
+  (pcase-let ((`(,base ,text ,change) (gemini-companion-review-known-change review)))
+    (cond ((not (and change (eq base (gemini-companion-review-base review))))
            (gemini-companion-review-effect--find-change review))
-          ((not (eql (cadr known) (gemini-companion-review-effect--version review)))
-           (gemini-companion-review-effect--find-change-soon review)))
-    (caddr (gemini-companion-review-known-change review))))
-
-(defun gemini-companion-review-effect--version (review)
-  "Return a value that changes with the text of REVIEW, as compared by `eql'.
-While the proposal is being edited its text is not read for this."
-  (if (gemini-companion-review-text-known-p review)
-      (gemini-companion-review-text review)
-    (buffer-chars-modified-tick (gemini-companion-review-proposal review))))
+          (t
+           (unless (and (gemini-companion-review-text-known-p review)
+                        (eq text (gemini-companion-review-text review)))
+             (gemini-companion-review-effect--find-change-soon review))
+           change))))
 
 (defun gemini-companion-review-effect--find-change (review)
-  "Compare the present text of REVIEW with its file."
-  (let ((path (gemini-companion-review-path review))
-        (text (gemini-companion-review-current-text review)))
+  "Compare the present text of REVIEW with its file, and return the change."
+  (let* ((path (gemini-companion-review-path review))
+         (text (gemini-companion-review-current-text review))
+         (change (or (gemini-companion-log-errors "comparing"
+                       (gemini-companion-change-of
+                        path (gemini-companion-review-before review) text))
+                     (gemini-companion-change-of path 'unreadable ""))))
     (setf (gemini-companion-review-known-change review)
-          (list (gemini-companion-review-base review)
-                text
-                (or (gemini-companion-log-errors "comparing"
-                      (gemini-companion-change-of
-                       path (gemini-companion-review-before review) text))
-                    (gemini-companion-change-of path 'unreadable ""))))))
+          (list (gemini-companion-review-base review) text change))
+    change))
 
 (defun gemini-companion-review-effect--find-change-soon (review)
-  "Compare the text of REVIEW, which is being edited, after a pause."
+  "After a pause, compare the text of REVIEW, which is being edited."
   (unless gemini-companion-review-effect--compare-timer
     (setq gemini-companion-review-effect--compare-timer
-          (run-at-time 0.3 nil #'gemini-companion-review-effect--find-change-now review))))
-
-(defun gemini-companion-review-effect--find-change-now (review)
-  "Compare the text of REVIEW, which was edited, and show the result."
-  (setq gemini-companion-review-effect--compare-timer nil)
-  (gemini-companion-review-effect--find-change review)
-  (force-mode-line-update t)
-  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
+          (run-at-time 0.3 nil
+                       (lambda ()
+                         (setq gemini-companion-review-effect--compare-timer nil)
+                         (gemini-companion-review-effect--find-change review)
+                         (force-mode-line-update t)
+                         (gemini-companion-log-run-hook
+                          'gemini-companion-review-change-hook))))))
 
 (defun gemini-companion-review-effect-describe (review)
   "Return what REVIEW proposes for the user: \"a change to src/app.py, +6 -4\"."
@@ -103,7 +97,7 @@ While the proposal is being edited its text is not read for this."
                 (not (gemini-companion-review-effect--merged-p review buffer)))
            'unsaved)
           ((or (gemini-companion-review-effect-written-p review)
-               ;; The client has not told yet of what the user has just saved on its host.
+               ;; The client has not reported yet what the user has just saved on its host.
                (and buffer (gemini-companion-review-host review)
                     (gemini-companion-file-newer-in-p (gemini-companion-review-path review)
                                                       buffer)))
@@ -169,11 +163,10 @@ What was merged into it since does not count."
 
 (defun gemini-companion-review-effect-warning (review)
   "Return a warning about the conflict of REVIEW, or nil."
-  (pcase (gemini-companion-review-conflict review)
-    ('unsaved (format "The buffer of %s has unsaved edits that this text does not contain"
-                      (gemini-companion-review-file review)))
-    ('changed (format "%s has changed on disk since this text was made"
-                      (gemini-companion-review-file review)))))
+  (when-let* ((text (pcase (gemini-companion-review-conflict review)
+                      ('unsaved "%s has unsaved edits that this text lacks")
+                      ('changed "%s has changed on disk since the client made this text"))))
+    (format text (gemini-companion-review-file review))))
 
 (defun gemini-companion-review-effect-question (review)
   "Return the question to ask before an accept of REVIEW, or nil."
@@ -224,7 +217,7 @@ Signal a `user-error' if they are edits of another text than the file has."
     buffer))
 
 (defun gemini-companion-review-effect--merge-file (review)
-  "Merge into the text of REVIEW how its file has changed on disk."
+  "Merge on-disk changes of its file into the text of REVIEW."
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-file-stamp path))
          (bytes (gemini-companion-file-read path))

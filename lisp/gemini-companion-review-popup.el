@@ -38,7 +38,7 @@ much of the frame as possible.  If `announce', show only a message that a
 change waits."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Stays where it is" keep)
-                 (const :tag "Goes to the review" select)
+                 (const :tag "Goes to the change" select)
                  (const :tag "Only announce the change" announce))
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -77,27 +77,18 @@ It is `told' once the user was told, and nil if no review is held back.")
 
 ;; Loading Ediff takes longer than showing a review.
 
-(defvar gemini-companion-review-popup--load-timer nil
-  "The timer that loads the libraries that show reviews, or nil.")
-
 (add-hook 'gemini-companion-bridge-clients-functions
           #'gemini-companion-review-popup--load-when-idle)
 
 (defun gemini-companion-review-popup--load-when-idle (count)
-  "If COUNT clients are connected, load what shows reviews when Emacs is idle.
-If there is none any more, do not."
-  (cond ((zerop count)
-         (when gemini-companion-review-popup--load-timer
-           (cancel-timer gemini-companion-review-popup--load-timer)
-           (setq gemini-companion-review-popup--load-timer nil)))
-        ((and (not gemini-companion-review-popup--load-timer)
-              (autoloadp (indirect-function (gemini-companion-review-view))))
-         (setq gemini-companion-review-popup--load-timer
-               (run-with-idle-timer 0.5 nil #'gemini-companion-review-popup--load)))))
+  "If COUNT is not 0, load what shows reviews when Emacs is idle."
+  (cancel-function-timers #'gemini-companion-review-popup--load)
+  (when (and (> count 0)
+             (autoloadp (indirect-function (gemini-companion-review-view))))
+    (run-with-idle-timer 0.5 nil #'gemini-companion-review-popup--load)))
 
 (defun gemini-companion-review-popup--load ()
-  "Load what shows reviews, and what is told of them."
-  (setq gemini-companion-review-popup--load-timer nil)
+  "Load what shows reviews, and the functions that are told of them."
   (gemini-companion-log-errors "loading what shows reviews"
     (mapc #'gemini-companion-review-popup--load-function
           (cons (gemini-companion-review-view) gemini-companion-review-waiting-functions))
@@ -132,9 +123,9 @@ If there is none any more, do not."
 (defun gemini-companion-review-popup--adjust-timer (timer wanted first seconds function)
   "Return TIMER, or a new one, if WANTED, else cancel it and return nil.
 A new one calls FUNCTION in FIRST seconds and then every SECONDS."
-  (cond ((and wanted (not timer)) (run-at-time first seconds function))
-        ((or wanted (not timer)) timer)
-        (t (cancel-timer timer) nil)))
+  (if wanted
+      (or timer (run-at-time first seconds function))
+    (when timer (cancel-timer timer))))
 
 (defun gemini-companion-review-popup--waiting ()
   "Return the reviews that wait to be shown, the oldest first."
@@ -190,19 +181,16 @@ could not type meanwhile if it was done all at once."
           (cons review
                 ;; If this fails, so does showing it, and the user is told.
                 (gemini-companion-log-errors "preparing a review"
-                  (gemini-companion-review-popup--find-steps review)))))
+                  (let ((view (gemini-companion-review-view review)))
+                    (gemini-companion-review-popup--load-function view)
+                    (when-let* ((steps (and (symbolp view)
+                                            (function-get view 'gemini-companion-steps))))
+                      (funcall steps review)))))))
   (when-let* ((step (pop (cdr gemini-companion-review-popup--steps))))
     (gemini-companion-log-errors "preparing a review"
       (let ((throw-on-input nil))
         (with-local-quit (funcall step))))
     t))
-
-(defun gemini-companion-review-popup--find-steps (review)
-  "Return the steps that precede showing REVIEW."
-  (let ((view (gemini-companion-review-view review)))
-    (gemini-companion-review-popup--load-function view)
-    (when-let* ((steps (and (symbolp view) (function-get view 'gemini-companion-steps))))
-      (funcall steps review))))
 
 (defun gemini-companion-review-popup--show (review)
   "Show REVIEW, or say why it cannot be shown."
@@ -215,7 +203,7 @@ could not type meanwhile if it was done all at once."
         ;; Also after a quit, which was perhaps meant for something else.
         (gemini-companion-review-popup--announce review))
     (error
-     (message "The change to %s cannot be shown: %s.  Decide it in %s, or in M-x \
+     (message "Cannot show the change to %s: %s.  Decide it in %s, or in M-x \
 gemini-companion-review-list"
               (gemini-companion-review-file review) (gemini-companion-ui-error-text error)
               (gemini-companion-review-agent-title review))))
@@ -303,12 +291,6 @@ be kept."
     (setq gemini-companion-review-popup--unexpected (cons review (float-time)))
     (add-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key)))
 
-(defconst gemini-companion-review-popup--key-ignored
-  (lambda ()
-    (interactive)
-    (message "This change has just appeared: pause before you press a key"))
-  "A command that says that a key was ignored.")
-
 (defun gemini-companion-review-popup--ignore-stray-key ()
   "Ignore the key just pressed if it was meant for another window."
   (pcase-let ((`(,review . ,time) gemini-companion-review-popup--unexpected))
@@ -317,22 +299,19 @@ be kept."
         (progn
           (setq gemini-companion-review-popup--unexpected nil)
           (remove-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key))
-      (when (gemini-companion-review-popup--typed-p last-command-event)
+      ;; Not clicks, nor events that say that another frame or window is to be selected: if one of
+      ;; these was ignored, keys would go on going to the review.
+      (when (or (atom last-command-event) (eq (car last-command-event) 'xterm-paste))
         (setcdr gemini-companion-review-popup--unexpected (float-time))
-        (setq this-command gemini-companion-review-popup--key-ignored)))))
-
-(defun gemini-companion-review-popup--typed-p (event)
-  "Return non-nil if EVENT was typed, or is a text pasted into a terminal.
-Other events are of the mouse, or say that another frame or window is to
-be selected: if that was ignored, keys would go on going to the review."
-  (or (atom event) (eq (car event) 'xterm-paste)))
+        (setq this-command #'ignore)
+        (message "This change has just appeared: pause before you press a key")))))
 
 ;;;; Reviews that are held back
 
 (defun gemini-companion-review-popup--hold (review reason)
   "Record that REVIEW is held back for REASON; after 2 seconds, tell the user once.
 The mode line shows it, and the echo area if that is empty."
-  (gemini-companion-review-hold review (concat "waiting: " reason))
+  (setf (gemini-companion-review-reason review) (concat "waiting: " reason))
   (cond ((null gemini-companion-review-popup--held)
          (setq gemini-companion-review-popup--held (float-time)))
         ((and (numberp gemini-companion-review-popup--held)

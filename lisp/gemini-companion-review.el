@@ -97,8 +97,8 @@ If the file is on a host, it begins with the prefix of that.")
   (host nil :documentation "The prefix of the host that the file is on, nil if it is local.")
   (proposed nil :documentation "The text as the client proposed it.")
   (created nil :documentation "The time at which it was proposed.")
-  (prompt nil :documentation "The prompt that led to it, a cons of its text and the time at which
-it was sent, the same for all changes of one prompt; nil if that is not known.")
+  (prompt nil :documentation "The prompt that led to it, a cons of its text and when it was sent,
+the same for all changes of one prompt; nil if that is not known.")
   (turn nil :documentation "What the screen of its client shows of its turn, or nil: its
 number, the number of all changes, and the names of the files that follow.")
   (request nil :documentation "If the client has asked the user to accept it, a cons of
@@ -132,8 +132,8 @@ proposal contained the unsaved edits of the user, or nil.")
 merge of what was written to the file, the last one first.")
   (conflict nil :documentation "What an accept would lose: `unsaved', `changed' or nil.")
   ;; What took long to compute.
-  (known-change nil :documentation "A list of the base and a version of the text, as they
-were compared last, and their `gemini-companion-change'; or nil.")
+  (known-change nil :documentation "The last `base' and `text' to be compared, and their
+`gemini-companion-change', as a list; or nil.")
   (results nil :documentation "Alist of functions and (ARGUMENTS . VALUE), see
 `gemini-companion-review-call-once'."))
 
@@ -273,10 +273,6 @@ buffer has ended, take it off the screen and signal a `user-error'."
   (setq gemini-companion-review--open
         (delq (gemini-companion-review-with-id id) gemini-companion-review--open)))
 
-(defun gemini-companion-review-hold (review reason)
-  "Record REASON, text for the user, which says why REVIEW is not shown yet."
-  (setf (gemini-companion-review-reason review) reason))
-
 (defun gemini-companion-review-request-accept (review writer waiter)
   "Ask the user to accept REVIEW, for its client.
 WRITER writes the file and tells the client.  It is called with REVIEW and
@@ -313,10 +309,10 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   (or noninteractive
       (not (gemini-companion-ui-user-frame-p))
       (let ((count (gemini-companion-review-count)))
-        (yes-or-no-p (format "%s for your decision.  Reject %s and exit? "
-                             (if (= count 1) "A proposed change waits"
-                               (format "%d changes wait" count))
-                             (if (= count 1) "it" "them"))))))
+        (yes-or-no-p
+         (format (ngettext "A proposed change waits for your decision.  Reject it and exit? "
+                           "%d changes wait for your decision.  Reject them and exit? " count)
+                 count)))))
 
 (defun gemini-companion-review--run-waiting-hook (review)
   "Run the hooks for REVIEW, which was proposed or is shown."
@@ -333,9 +329,8 @@ Without REVIEW, or if the user has not chosen another view of it, see
   (cond ((and review (gemini-companion-review-chosen-view review)))
         ((not (eq gemini-companion-diff-function 'auto)) gemini-companion-diff-function)
         ;; Side windows, such as those of terminals, do not count.
-        ((pcase-let ((`(,columns . ,lines)
-                      (let ((main (window-main-window)))
-                        (cons (window-total-width main) (window-total-height main)))))
+        ((let ((columns (window-total-width (window-main-window)))
+               (lines (window-total-height (window-main-window))))
            ;; Ediff's windows side by side, or above each other, are large enough then.
            (or (and (>= columns 160) (>= lines 23))
                (and (>= columns 80) (>= lines 41))))
@@ -430,19 +425,17 @@ user decides, `client' if the client does, and `rule' if the user has said
 so before."
   (let (;; After the report the client may write the file.
         (before (gemini-companion-review-bytes review))
-        (file (gemini-companion-review-file review)))
+        (file (gemini-companion-review-file review))
+        (title (gemini-companion-review-agent-title review)))
     (cond ((not (funcall report (gemini-companion-review-id review)))
            ;; The event `close-review' must be answered with the present text.
            (gemini-companion-bridge-drain)
-           (message "The change to %s has already been decided in %s" file
-                    (gemini-companion-review-agent-title review))
+           (message "The change to %s has already been decided in %s" file title)
            nil)
           (t
            (gemini-companion-review-end
             review outcome before
-            (if (eq by 'client)
-                (format "%s in %s" outcome (gemini-companion-review-agent-title review))
-              (symbol-name outcome))
+            (if (eq by 'client) (format "%s in %s" outcome title) (symbol-name outcome))
             (not by))
            (if by
                (gemini-companion-review-announce-ending review)
@@ -475,8 +468,11 @@ BEFORE is what its file contained until then.  If BY-COMMAND is non-nil the
 user has ended it, and it is taken off the screen at once; otherwise that
 is done when the user is not busy."
   (let ((shown (gemini-companion-review-shown-p review)))
-    ;; What the user types from now on would be lost.
-    (gemini-companion-review--freeze review)
+    (gemini-companion-review-current-text review)
+    (when (buffer-live-p (gemini-companion-review-proposal review))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        ;; What the user types from now on would be lost.
+        (setq buffer-read-only t)))
     (gemini-companion-review--enter review 'ended reason)
     (setq gemini-companion-review--open (delq review gemini-companion-review--open))
     (gemini-companion-log-errors "the history"
@@ -511,14 +507,6 @@ Those on screen are taken down at once if a command has stopped it."
       (gemini-companion-review--take-down-all)
     (gemini-companion-review-take-down-ended))
   (gemini-companion-review--changed))
-
-(defun gemini-companion-review--freeze (review)
-  "Save the text of the proposal of REVIEW, and make the buffer read-only."
-  (let ((proposal (gemini-companion-review-proposal review)))
-    (when (buffer-live-p proposal)
-      (gemini-companion-review-current-text review)
-      (with-current-buffer proposal
-        (setq buffer-read-only t)))))
 
 (defun gemini-companion-review-announce-ending (review)
   "Tell the user how REVIEW has ended."
@@ -666,9 +654,9 @@ Return nil if there is no file, `unreadable' if it cannot be read."
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-file-stamp path)))
     (cond ((not stamp) nil)
-          ((if (equal stamp (gemini-companion-review-stamp review))
-               (gemini-companion-review-base review)
-             (gemini-companion-file-read path)))
+          ((equal stamp (gemini-companion-review-stamp review))
+           (gemini-companion-review-before review))
+          ((gemini-companion-file-read path))
           (t 'unreadable))))
 
 (provide 'gemini-companion-review)

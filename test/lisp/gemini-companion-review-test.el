@@ -539,7 +539,7 @@ review-next" text))
                 (last-command-event ?q))
             (set-buffer (window-buffer))
             (run-hooks 'pre-command-hook)
-            (should (eq this-command gemini-companion-review-popup--key-ignored)))
+            (should (eq this-command #'ignore)))
         (remove-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key)))))
 
 (ert-deftest gemini-companion-review/only-what-is-typed-may-be-meant-for-another-window ()
@@ -561,7 +561,7 @@ review-next" text))
               (gemini-companion-review-popup--ignore-stray-key)
               (ert-info ((format "%S" event))
                 (should (eq this-command
-                            (if ignored gemini-companion-review-popup--key-ignored 'test))))))
+                            (if ignored #'ignore 'test))))))
         (remove-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key)))))
 
 (ert-deftest gemini-companion-review/the-message-names-the-file-and-whether-it-is-new ()
@@ -707,7 +707,7 @@ x
                         (apply read arguments))))
             (dotimes (_ 3) (gemini-companion-review-popup--check-file)))
           (should (equal gemini-companion-test-messages
-                         '("a.txt has changed on disk since this text was made"))))
+                         '("a.txt has changed on disk since the client made this text"))))
         (should (= reads times))
         (with-current-buffer (gemini-companion-review-proposal review)
           (should (string-search "Changed on disk" (gemini-companion-review-buffer--header-line))))
@@ -769,30 +769,30 @@ x
   (let* ((directory (gemini-companion-test-temp-directory))
          (library (expand-file-name "view.el" directory))
          (gemini-companion-diff-function 'gemini-companion-review-test-view)
-         (gemini-companion-review-popup--load-timer nil))
+         (timers (lambda ()
+                   (seq-filter (lambda (timer)
+                                 (eq (timer--function timer) #'gemini-companion-review-popup--load))
+                               timer-idle-list))))
     (gemini-companion-test-write
      library "(defun gemini-companion-review-test-view (_review _focus) \"Show.\")")
     (autoload 'gemini-companion-review-test-view library)
     (unwind-protect
-        (let (timer)
+        (progn
           (gemini-companion-review-popup--load-when-idle 0)
-          (should-not gemini-companion-review-popup--load-timer)
+          (should-not (funcall timers))
           (gemini-companion-review-popup--load-when-idle 1)
-          (setq timer gemini-companion-review-popup--load-timer)
           (gemini-companion-review-popup--load-when-idle 2)
-          (should (eq gemini-companion-review-popup--load-timer timer))
-          (should (memq timer timer-idle-list))
+          (should (= (length (funcall timers)) 1))
           ;; Nobody proposes changes any more.
           (gemini-companion-review-popup--load-when-idle 0)
-          (should-not gemini-companion-review-popup--load-timer)
-          (should-not (memq timer timer-idle-list))
+          (should-not (funcall timers))
           (should (autoloadp (symbol-function 'gemini-companion-review-test-view)))
           (gemini-companion-review-popup--load-when-idle 1)
-          (timer-event-handler gemini-companion-review-popup--load-timer)
+          (timer-event-handler (car (funcall timers)))
           (should-not (autoloadp (symbol-function 'gemini-companion-review-test-view)))
           ;; Now there is nothing to load.
           (gemini-companion-review-popup--load-when-idle 1)
-          (should-not gemini-companion-review-popup--load-timer))
+          (should-not (funcall timers)))
       (fmakunbound 'gemini-companion-review-test-view)
       (delete-directory directory t))))
 
@@ -857,9 +857,9 @@ x
               (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
                 (gemini-companion-review-popup--try)
                 (gemini-companion-review-popup--try))
-              (should (equal (seq-filter (lambda (text) (string-search "cannot be shown" text))
+              (should (equal (seq-filter (lambda (text) (string-search "Cannot show" text))
                                          gemini-companion-test-messages)
-                             (list (format "The change to a.txt cannot be shown: %s.  Decide it in \
+                             (list (format "Cannot show the change to a.txt: %s.  Decide it in \
 Gemini CLI, or in M-x gemini-companion-review-list"
                                            (gemini-companion-review-reason review)))))))
         (fmakunbound gemini-companion-diff-function)))))
