@@ -277,22 +277,21 @@ This restores the file's previous contents.  If the change has already been
 undone, make it again."
   (interactive (list (gemini-companion-history-list--entry))
                gemini-companion-history-list-mode gemini-companion-history-diff-mode)
-  (let* ((undone (eq (gemini-companion-history-outcome entry) 'undone))
-         (bytes (if undone
-                    (cdr (gemini-companion-history-undone entry))
-                  (gemini-companion-history-before entry)))
-         (current nil))
+  (let ((undone (eq (gemini-companion-history-outcome entry) 'undone)))
     (unless (or undone (gemini-companion-history-made-p entry))
       (gemini-companion-history-list--refuse entry "undo"))
-    (setq current (gemini-companion-history-list--read entry))
-    (when-let* ((fault (gemini-companion-history-list--undo-fault entry bytes current)))
-      (user-error "%s" fault))
-    (gemini-companion-history-list--ask
-     (gemini-companion-history-list--question entry bytes current))
-    (gemini-companion-history-list--replace entry current bytes)
-    (if undone
-        (gemini-companion-history-note-redone entry)
-      (gemini-companion-history-note-undone entry current))
+    (let ((bytes (if undone
+                     (cdr (gemini-companion-history-undone entry))
+                   (gemini-companion-history-before entry)))
+          (current (gemini-companion-history-list--read entry)))
+      (when-let* ((fault (gemini-companion-history-list--undo-fault entry bytes current)))
+        (user-error "%s" fault))
+      (gemini-companion-history-list--ask
+       (gemini-companion-history-list--question entry bytes current))
+      (gemini-companion-history-list--replace entry current bytes)
+      (if undone
+          (gemini-companion-history-note-redone entry)
+        (gemini-companion-history-note-undone entry current)))
     (gemini-companion-history-list--finish entry (if undone "made again" "undone"))))
 
 (defun gemini-companion-history-list--read (entry)
@@ -353,11 +352,8 @@ CURRENT is what it contains."
   (let ((file (gemini-companion-history-list--file entry))
         (path (gemini-companion-history-path entry))
         (after (gemini-companion-history-after entry)))
-    (concat (cond ((not current)
-                   (format "%s is gone.  " file))
-                  ((not (gemini-companion-history-list--unchanged-p entry current))
-                   (format "%s has changed since then; you would lose later changes, too.  "
-                           file)))
+    (concat (when-let* ((warning (gemini-companion-history-list--warning entry current)))
+              (format "%s %s.  " file warning))
             (pcase (gemini-companion-history-outcome entry)
               ('undone (format "Make the change to %s again" file))
               ('unreviewed
@@ -368,6 +364,12 @@ CURRENT is what it contains."
                          (gemini-companion-change-decode path (or bytes "") after)))))
               (_ (format "Undo the change to %s" file)))
             (if bytes "? " ", which deletes the file? "))))
+
+(defun gemini-companion-history-list--warning (entry current)
+  "Return a warning if CURRENT is not what the file of ENTRY contained, or nil."
+  (cond ((not current) "is gone")
+        ((not (gemini-companion-history-list--unchanged-p entry current))
+         "has changed since then; you would lose later changes, too")))
 
 (defun gemini-companion-history-list--unchanged-p (entry bytes)
   "Return non-nil if BYTES are the result of the change of ENTRY, or of its undo."
@@ -487,9 +489,8 @@ text that says why the change cannot be undone."
                                              (gemini-companion-history-host entry))
           "  " (gemini-companion-history-list--size entry)
           (unless (gemini-companion-history-before entry) ", the file is deleted")
-          (cond ((not current) ", is gone")
-                ((not (gemini-companion-history-list--unchanged-p entry current))
-                 ", has changed since then: you lose later changes, too"))))
+          (when-let* ((warning (gemini-companion-history-list--warning entry current)))
+            (concat ", " warning))))
 
 (defun gemini-companion-history-list--run-plan (steps faults)
   "Run each of STEPS whose file has not changed, and report it with FAULTS."

@@ -69,7 +69,6 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
     (error
      ;; Nobody would ever decide it.
      (gemini-companion-bridge-reject id)
-     (gemini-companion-review-drop id)
      (gemini-companion-ui-message id "The change to %s was rejected: %s"
                                   (gemini-companion-ui-one-line path)
                                   (gemini-companion-ui-error-text error))
@@ -220,7 +219,7 @@ For DIRECTORY and the value see `gemini-companion-review-client--check-client'."
       (error "Only the user accepts a change to this file: %s" reason))
     ;; What cannot be read could not be written again if the report fails.
     (when (or (eq (gemini-companion-review-bytes review) 'unreadable)
-              (not (gemini-companion-review-client--writable-p file)))
+              (and (file-exists-p file) (not (file-writable-p file))))
       (error "This file cannot be read or written"))
     file))
 
@@ -263,14 +262,6 @@ Return nil if it is not known to."
        (and (funcall there "HEAD")
             (or (funcall there "commondir")
                 (and (funcall there "objects/") (funcall there "refs/"))))))))
-
-(defun gemini-companion-review-client--writable-p (file)
-  "Return non-nil if FILE is a regular file that can be written, or created."
-  (if (file-exists-p file)
-      (and (file-regular-p file) (file-readable-p file) (file-writable-p file))
-    ;; Its directories may have to be created, too.
-    (when-let* ((directory (locate-dominating-file file #'file-directory-p)))
-      (file-writable-p directory))))
 
 (provide 'gemini-companion-review-client)
 ;;; gemini-companion-review-client.el ends here

@@ -125,7 +125,8 @@ It is `told' once the user was told, and nil if no review is held back.")
 A new one calls FUNCTION in FIRST seconds and then every SECONDS."
   (if wanted
       (or timer (run-at-time first seconds function))
-    (when timer (cancel-timer timer))))
+    (when timer (cancel-timer timer))
+    nil))
 
 (defun gemini-companion-review-popup--waiting ()
   "Return the reviews that wait to be shown, the oldest first."

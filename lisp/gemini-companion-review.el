@@ -268,11 +268,6 @@ buffer has ended, take it off the screen and signal a `user-error'."
             (run-hook-with-args-until-success 'gemini-companion-review-decide-functions review))
     (gemini-companion-review--run-waiting-hook review)))
 
-(defun gemini-companion-review-drop (id)
-  "Forget the review with ID, which could not be added."
-  (setq gemini-companion-review--open
-        (delq (gemini-companion-review-with-id id) gemini-companion-review--open)))
-
 (defun gemini-companion-review-request-accept (review writer waiter)
   "Ask the user to accept REVIEW, for its client.
 WRITER writes the file and tells the client.  It is called with REVIEW and
@@ -503,9 +498,8 @@ Those on screen are taken down at once if a command has stopped it."
       (gemini-companion-review-end review 'rejected (gemini-companion-review-bytes review)
                                    "rejected, the companion was switched off")))
   ;; If the server has died, the user may be typing.
-  (if (and this-command (not (active-minibuffer-window)))
-      (gemini-companion-review--take-down-all)
-    (gemini-companion-review-take-down-ended))
+  (when (and this-command (not (active-minibuffer-window)))
+    (gemini-companion-review--take-down-all))
   (gemini-companion-review--changed))
 
 (defun gemini-companion-review-announce-ending (review)

@@ -199,7 +199,7 @@ after it."
                      (list (list "This will be undone:"
                                  (format "  %s/a.txt  +1 -1" project)
                                  (format "  %s/new/n.txt  new, +1, the file is deleted, has \
-changed since then: you lose later changes, too" project)
+changed since then; you would lose later changes, too" project)
                                  (format "  %s/a.txt  +1 -1" project)
                                  "Undo 3 changes? ")
                            "Left as it is")))

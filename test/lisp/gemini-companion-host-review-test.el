@@ -739,7 +739,7 @@ Undo the change to build:a.txt? ")))
                      t)))
           (gemini-companion-history-list-undo-prompt
            (gemini-companion-history-prompt (car gemini-companion-history--entries))))
-        (should (string-match-p "b\\.txt .*you lose later changes, too" shown)))
+        (should (string-match-p "b\\.txt .*you would lose later changes, too" shown)))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
       (should (equal (gemini-companion-test-file-bytes "b.txt") "b\n")))))
 
