@@ -128,30 +128,24 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
     (when timer (cancel-timer timer))
     nil))
 
-(defun gemini-companion-review-popup--waiting ()
-  "Return the reviews that wait to be shown, the oldest first."
-  (cl-loop for review in (gemini-companion-review-all-open)
-           if (eq (gemini-companion-review-state review) 'waiting) collect review))
-
 (defun gemini-companion-review-popup--next ()
   "Return the review to be shown automatically once the user is not busy, or nil."
-  (let ((review (car (gemini-companion-review-popup--waiting))))
-    (and review (null (gemini-companion-review-popup--obstacle review)) review)))
+  (unless (gemini-companion-review-popup--obstacle)
+    (cl-loop for review in (gemini-companion-review-all-open)
+             if (eq (gemini-companion-review-state review) 'waiting) return review)))
 
 (defun gemini-companion-review-popup--manual ()
   "Return text that says why the user has to ask for reviews, nil if not so."
   (cond ((eq gemini-companion-diff-policy 'queue) "queued")
         ((eq gemini-companion-diff-focus 'announce) "announced")))
 
-(defun gemini-companion-review-popup--obstacle (review)
-  "Return what keeps REVIEW from being the next one to show, as text, or nil."
+(defun gemini-companion-review-popup--obstacle ()
+  "Return why no review is to be shown automatically, as text, or nil."
   (let ((shown (gemini-companion-review-shown)))
     (cond ((gemini-companion-review-popup--manual))
-          ((and shown (gemini-companion-review-on-screen-p shown))
-           "waiting for the one on screen")
-          (shown (concat "waiting for " (gemini-companion-review-file shown)))
-          ((not (eq review (car (gemini-companion-review-popup--waiting))))
-           "waiting its turn"))))
+          ((null shown) nil)
+          ((gemini-companion-review-on-screen-p shown) "waiting for the one on screen")
+          (t (concat "waiting for " (gemini-companion-review-file shown))))))
 
 (defun gemini-companion-review-popup--busy ()
   "Return why no review may be shown just now, as text, or nil."
@@ -231,12 +225,11 @@ gemini-companion-review-list"
 (defun gemini-companion-review-popup--announce-hidden (review)
   "Announce REVIEW unless it is on screen, or will be shown automatically.
 If the user has hidden the review on screen, the next one waits for that."
-  (unless (or (gemini-companion-review-shown-p review)
-              (and (not (gemini-companion-review-popup--manual))
-                   (let ((shown (gemini-companion-review-shown)))
-                     (or (null shown)
-                         (gemini-companion-review-on-screen-p shown)))))
-    (gemini-companion-review-popup--announce review)))
+  (let ((shown (gemini-companion-review-shown)))
+    (when (and (not (eq review shown))
+               (or (gemini-companion-review-popup--manual)
+                   (and shown (not (gemini-companion-review-on-screen-p shown)))))
+      (gemini-companion-review-popup--announce review))))
 
 (defun gemini-companion-review-popup--announce (review)
   "Tell the user about REVIEW, in one line if possible."
@@ -310,25 +303,24 @@ be kept."
 ;;;; Reviews that are held back
 
 (defun gemini-companion-review-popup--hold (review reason)
-  "Record that REVIEW is held back for REASON; after 2 seconds, tell the user once.
-The mode line shows it, and the echo area if that is empty."
+  "Record that REVIEW is held back for REASON; after a while, tell the user once."
   (setf (gemini-companion-review-reason review) (concat "waiting: " reason))
-  (cond ((null gemini-companion-review-popup--held)
-         (setq gemini-companion-review-popup--held (float-time)))
-        ((and (numberp gemini-companion-review-popup--held)
-              (> (- (float-time) gemini-companion-review-popup--held)
-                 gemini-companion-review-popup--held-after))
-         (setq gemini-companion-review-popup--held 'told)
-         (gemini-companion-log-add "review %d is not shown yet: %s"
-                                   (gemini-companion-review-id review) reason)
-         (force-mode-line-update t)
-         (unless (or (current-message)
-                     cursor-in-echo-area
-                     (active-minibuffer-window)
-                     (bound-and-true-p isearch-mode)
-                     (not (gemini-companion-ui-user-frame-p)))
-           (message "A change to %s will be shown when you pause"
-                    (gemini-companion-review-file review))))))
+  (unless gemini-companion-review-popup--held
+    (setq gemini-companion-review-popup--held (float-time)))
+  (when (and (numberp gemini-companion-review-popup--held)
+             (> (- (float-time) gemini-companion-review-popup--held)
+                gemini-companion-review-popup--held-after))
+    (setq gemini-companion-review-popup--held 'told)
+    (gemini-companion-log-add "review %d is not shown yet: %s"
+                              (gemini-companion-review-id review) reason)
+    (force-mode-line-update t)
+    (unless (or (current-message)
+                cursor-in-echo-area
+                (active-minibuffer-window)
+                (bound-and-true-p isearch-mode)
+                (not (gemini-companion-ui-user-frame-p)))
+      (message "A change to %s will be shown when you pause"
+               (gemini-companion-review-file review)))))
 
 (defun gemini-companion-review-popup--release ()
   "Record that no review is held back."
@@ -343,7 +335,9 @@ The mode line shows it, and the echo area if that is empty."
       ('shown (if (gemini-companion-review-on-screen-p review) "on screen" "out of sight"))
       ('postponed "put off")
       ('failed (concat "cannot be shown: " reason))
-      ('waiting (or (gemini-companion-review-popup--obstacle review) reason "waiting"))
+      ('waiting (cond ((gemini-companion-review-popup--obstacle))
+                      ((eq review (gemini-companion-review-popup--next)) (or reason "waiting"))
+                      (t "waiting its turn")))
       (_ reason))))
 
 (defun gemini-companion-review-popup-held-p ()
