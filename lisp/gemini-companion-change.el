@@ -16,10 +16,8 @@
 (require 'subr-x)
 
 (declare-function gemini-companion--mod-decode "ext:gemini-companion-module" (bytes unix) t)
-(declare-function gemini-companion--mod-diff "ext:gemini-companion-module"
-                  (before after context) t)
-(declare-function gemini-companion--mod-merge "ext:gemini-companion-module"
-                  (base ours theirs) t)
+(declare-function gemini-companion--mod-diff "ext:gemini-companion-module" (before after context) t)
+(declare-function gemini-companion--mod-merge "ext:gemini-companion-module" (base ours theirs) t)
 (declare-function gemini-companion--mod-regions "ext:gemini-companion-module" (a b c most) t)
 
 ;;;; Texts
@@ -71,20 +69,20 @@ return the number of the first such line in THEIRS."
 (defun gemini-companion-change-of (path bytes text)
   "Return the change of the file PATH from BYTES to TEXT.
 BYTES are nil if there is no file, `unreadable' if they are not known."
-  (let ((change (gemini-companion-change--make :new (null bytes)))
+  (let ((new (null bytes))
         (bytes (or bytes "")))
-    (cond ((not (stringp bytes)))
+    (cond ((not (stringp bytes)) (gemini-companion-change--make))
           ((> (+ (length bytes) (length text)) 4000000)
-           (setf (gemini-companion-change-large change) t))
+           (gemini-companion-change--make :new new :large t))
           (t
-           (let ((before (gemini-companion-change-decode path bytes text)))
-             (pcase-let ((`[,added ,removed ,total ,_]
-                          (gemini-companion--mod-diff before text nil)))
-               (setf (gemini-companion-change-added change) added
-                     (gemini-companion-change-removed change) removed
-                     (gemini-companion-change-remarks change)
-                     (gemini-companion-change--remark change before text total))))))
-    change))
+           (pcase-let* ((before (gemini-companion-change-decode path bytes text))
+                        (`[,added ,removed ,total ,_]
+                         (gemini-companion--mod-diff before text nil))
+                        (change (gemini-companion-change--make
+                                 :new new :added added :removed removed)))
+             (setf (gemini-companion-change-remarks change)
+                   (gemini-companion-change--remark change before text total))
+             change)))))
 
 (defun gemini-companion-change--remark (change before text total)
   "Return remarks about CHANGE from the text BEFORE, of TOTAL lines, to TEXT."

@@ -23,8 +23,8 @@
 
 (defvar gemini-companion-review-turn--rest nil
   "The changes that the user has accepted before the client proposes them.
-A list of the review that was accepted with them, the names of their files,
-and the time at which the last one was accepted.")
+A list (REVIEW NAMES TIME): the review that was accepted with them, the
+names of their files, and when the last one was accepted.")
 
 (defvar gemini-companion-review-turn--accepted nil
   "What was accepted in the last minute, the newest first.
@@ -43,9 +43,8 @@ something, show it instead."
          (open (cons review (gemini-companion-write-others review)))
          (rest (nth 2 (gemini-companion-review-turn review)))
          (host (gemini-companion-review-host review))
-         (names (append (mapcar #'gemini-companion-review-project-path open)
-                        (mapcar (lambda (file) (gemini-companion-review-project-name file host))
-                                rest))))
+         (names (mapcar (lambda (path) (gemini-companion-review-project-name path host))
+                        (append (mapcar #'gemini-companion-review-path open) rest))))
     (gemini-companion-review-commands-confirm
      review (format (ngettext "Accept %d change: %s? " "Accept %d changes: %s? " (length names))
                     (length names) (string-join names ", ")))
