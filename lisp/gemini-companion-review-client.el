@@ -69,6 +69,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
     (error
      ;; Nobody would ever decide it.
      (gemini-companion-bridge-reject id)
+     (gemini-companion-review-drop id)
      (gemini-companion-ui-message id "The change to %s was rejected: %s"
                                   (gemini-companion-ui-one-line path)
                                   (gemini-companion-ui-error-text error))

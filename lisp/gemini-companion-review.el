@@ -268,6 +268,11 @@ buffer has ended, take it off the screen and signal a `user-error'."
             (run-hook-with-args-until-success 'gemini-companion-review-decide-functions review))
     (gemini-companion-review--run-waiting-hook review)))
 
+(defun gemini-companion-review-drop (id)
+  "Forget the review with ID, which could not be added."
+  (setq gemini-companion-review--open
+        (delq (gemini-companion-review-with-id id) gemini-companion-review--open)))
+
 (defun gemini-companion-review-request-accept (review writer waiter)
   "Ask the user to accept REVIEW, for its client.
 WRITER writes the file and tells the client.  It is called with REVIEW and
