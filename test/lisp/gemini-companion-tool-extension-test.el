@@ -81,8 +81,8 @@ It is `yes', `no' or, if nothing may be asked, nil.  Qwen Code is used, too."
   (gemini-companion-tool-extension-test--with 'yes
     (gemini-companion-tools-enable)
     (should (equal gemini-companion-test-questions
-                   '("Let the model use Emacs in Gemini CLI and Qwen Code?  Tools that only read need \
-no confirmation, nor does showing you a file, which is visited as you do, with all that this starts.  \
+                   '("Let the model use Emacs in Gemini CLI and Qwen Code, and hooks tell Emacs of \
+your prompts, questions and edits?  Tools that only read need no confirmation, nor does showing you a file, which is visited as you do, with all that this starts.  \
 (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/emacs.toml and \
 ~/.qwen/extensions/emacs/) ")))
     (should (equal (gemini-companion-tool-extension-test--files)
@@ -359,7 +359,7 @@ hook=edited cli=$PPID 2>/dev/null; break; done; exit 0"
       (gemini-companion-setup)
       (pcase-let ((`(,last ,first) gemini-companion-test-questions))
         (should (string-prefix-p "Let Gemini CLI connect by itself?" first))
-        (should (string-prefix-p "Let the model use Emacs in Gemini CLI?" last)))
+        (should (string-prefix-p "Let the model use Emacs in Gemini CLI, and hooks" last)))
       (should (string-match-p "connects by itself.*\n.*The model can use Emacs in Gemini CLI"
                               (car gemini-companion-test-messages))))))
 
