@@ -93,17 +93,20 @@ The changes of a prompt are together only if the list is sorted by time."
 
 (defun gemini-companion-history-list--print-prompt (prompt)
   "Print PROMPT, which may be nil, as a heading."
-  (let ((line (if (not prompt) "Prompt unknown:"
-                (format "Prompt of %s: %s"
-                        (gemini-companion-history-list--time (cdr prompt))
-                        (gemini-companion-ui-one-line
-                         (replace-regexp-in-string "[[:space:]]+" " " (car prompt)))))))
+  (let ((line (gemini-companion-history-list--prompt-line prompt)))
     (insert (propertize (concat (truncate-string-to-width
                                  line (gemini-companion-review-list-width) nil nil t)
                                 "\n")
                         'face (if prompt 'gemini-companion-heading 'shadow)
                         'help-echo (car prompt)
                         'tabulated-list-id prompt))))
+
+(defun gemini-companion-history-list--prompt-line (prompt)
+  "Return a line about PROMPT, which may be nil, for the user."
+  (if (not prompt) "Prompt unknown:"
+    (format "Prompt of %s: %s" (gemini-companion-history-list--time (cdr prompt))
+            (gemini-companion-ui-one-line
+             (replace-regexp-in-string "[[:space:]]+" " " (car prompt))))))
 
 (defun gemini-companion-history-list--keys ()
   "Return the keys that work on the current line of the history."
@@ -112,10 +115,15 @@ The changes of a prompt are together only if the list is sorted by time."
       ,@(when (gemini-companion-history-entry-p id)
           (cons '(gemini-companion-history-list-show . "before and after")
                 (gemini-companion-history-list--undo-keys id)))
-      ,@(when (gemini-companion-history-list--accepted
-               (gemini-companion-history-list--prompt id))
-          '((gemini-companion-history-list-undo-prompt . "undo the prompt's changes")))
+      ,@(when (and (consp id) (gemini-companion-history-list--made id))
+          '((gemini-companion-history-list-show . "all its changes")))
+      ,@(gemini-companion-history-list--prompt-keys (gemini-companion-history-list--prompt id))
       (quit-window . "quit"))))
+
+(defun gemini-companion-history-list--prompt-keys (prompt)
+  "Return the keys that change all files of PROMPT, which may be nil."
+  (and (gemini-companion-history-list--made prompt)
+       '((gemini-companion-history-list-undo-prompt . "undo the prompt's changes"))))
 
 (defun gemini-companion-history-list--undo-keys (entry)
   "Return the keys that change the file of ENTRY."
@@ -131,15 +139,19 @@ The changes of a prompt are together only if the list is sorted by time."
 ;;;; Entries and prompts
 
 (defvar-local gemini-companion-history-list--shown nil
-  "Entry of the change that this buffer shows.")
+  "Entry or prompt whose change this buffer shows.")
+
+(defun gemini-companion-history-list--at-point ()
+  "Return the entry or prompt of the current buffer, or of the current line."
+  (gemini-companion-review-list-go-to-click)
+  (or gemini-companion-history-list--shown
+      (gemini-companion-review-list-at-point)))
 
 (defun gemini-companion-history-list--entry ()
   "Return the entry that the current buffer shows, or that of the current line."
-  (gemini-companion-review-list-go-to-click)
-  (or gemini-companion-history-list--shown
-      (let ((id (gemini-companion-review-list-at-point)))
-        (if (gemini-companion-history-entry-p id) id
-          (user-error "No change on this line")))))
+  (let ((id (gemini-companion-history-list--at-point)))
+    (if (gemini-companion-history-entry-p id) id
+      (user-error "This line is a prompt; go to one of its changes"))))
 
 (defun gemini-companion-history-list--prompt (id)
   "Return the prompt of ID, that of a line: an entry or a prompt."
@@ -147,8 +159,8 @@ The changes of a prompt are together only if the list is sorted by time."
       (gemini-companion-history-prompt id)
     id))
 
-(defun gemini-companion-history-list--accepted (prompt)
-  "Return the entries of accepted changes that came after PROMPT, newest first."
+(defun gemini-companion-history-list--made (prompt)
+  "Return the changes that came after PROMPT and were made, newest first."
   (and prompt
        (seq-filter (lambda (entry)
                      (and (eq (gemini-companion-history-prompt entry) prompt)
@@ -204,6 +216,7 @@ The changes of a prompt are together only if the list is sorted by time."
     (define-key map (kbd "n") #'diff-hunk-next)
     (define-key map (kbd "p") #'diff-hunk-prev)
     (define-key map (kbd "u") #'gemini-companion-history-list-undo)
+    (define-key map (kbd "U") #'gemini-companion-history-list-undo-prompt)
     (define-key map (kbd "w") #'gemini-companion-history-list-write)
     map)
   "Keymap of `gemini-companion-history-diff-mode'.")
@@ -223,14 +236,16 @@ files, and reads no files for their syntax.
               face-remapping-alist gemini-companion-review-buffer-diff-faces
               bidi-inhibit-bpa t))
 
-(defun gemini-companion-history-list-show (entry)
-  "Show the change of ENTRY, by default on the current line, as a diff."
-  (interactive (list (gemini-companion-history-list--entry))
+(defun gemini-companion-history-list-show (what)
+  "Show WHAT, by default on the current line, as a diff.
+WHAT is a change of the history, or a prompt: then show what it has changed
+in all files."
+  (interactive (list (gemini-companion-history-list--at-point))
                gemini-companion-history-list-mode)
-  (let ((text (gemini-companion-history-list--diff entry)))
+  (let ((text (gemini-companion-history-list--diff what)))
     (gemini-companion-ui-pop-to gemini-companion-history-list--diff-buffer)
     (gemini-companion-history-diff-mode)
-    (setq gemini-companion-history-list--shown entry)
+    (setq gemini-companion-history-list--shown what)
     (let ((inhibit-read-only t))
       (erase-buffer)
       (insert text)
@@ -239,35 +254,53 @@ files, and reads no files for their syntax.
     (gemini-companion-heavy-fontify)
     (gemini-companion-history-list--show-header)))
 
-(defun gemini-companion-history-list--diff (entry)
-  "Return a diff of the change of ENTRY."
-  (let* ((path (gemini-companion-history-path entry))
+(defun gemini-companion-history-list--diff (what)
+  "Return a diff of WHAT, a change or a prompt."
+  (let* ((changes (if (gemini-companion-history-entry-p what) (list what)
+                    (or (reverse (gemini-companion-history-list--made what))
+                        (user-error "No change of this prompt was made"))))
+         (diffs (mapcar (pcase-lambda (`(,_ . ,entries))
+                          (gemini-companion-history-list--diff-between
+                           (car entries) (car (last entries))))
+                        (seq-group-by #'gemini-companion-history-path changes)))
+         (text (string-join (delete "" diffs) "\n")))
+    (if (string-empty-p text) "No line differs.\n" text)))
+
+(defun gemini-companion-history-list--diff-between (first last)
+  "Return a diff from before the change FIRST to after LAST, of the same file.
+It is empty if no line differs."
+  (let* ((path (gemini-companion-history-path first))
          (name (gemini-companion-ui-one-line path))
-         (before (gemini-companion-history-before entry))
-         (after (gemini-companion-history-after entry))
+         (before (gemini-companion-history-before first))
+         (after (gemini-companion-history-after last))
          (hunks (gemini-companion-change-diff
                  (if (stringp before) (gemini-companion-change-decode path before after) "")
                  after)))
-    (if (string-empty-p hunks)
-        "No line differs.\n"
+    (if (string-empty-p hunks) ""
       (format "--- %s\t%s\n+++ %s\tafter\n%s" name
               (if before "before" "no file before") name hunks))))
 
 (defun gemini-companion-history-list--show-header ()
-  "Show keys, and the outcome of the change, in the current buffer's header line."
-  (let ((entry gemini-companion-history-list--shown))
+  "Show keys, and what the current buffer shows, in its header line."
+  (let* ((what gemini-companion-history-list--shown)
+         (entry (and (gemini-companion-history-entry-p what) what)))
     (setq header-line-format
           (gemini-companion-review-list-header
-           `(,@(gemini-companion-history-list--undo-keys entry)
+           `(,@(if entry (gemini-companion-history-list--undo-keys entry)
+                 (gemini-companion-history-list--prompt-keys what))
              (diff-hunk-next . "next")
              (diff-hunk-prev . "previous")
              (quit-window . "quit")
-             ,(string-join
-               (list (gemini-companion-history-list--file entry)
+             ,(if entry (gemini-companion-history-list--describe entry)
+                (gemini-companion-history-list--prompt-line what)))))))
+
+(defun gemini-companion-history-list--describe (entry)
+  "Return the file, the outcome, the time and the client of ENTRY, for the user."
+  (string-join (list (gemini-companion-history-list--file entry)
                      (gemini-companion-history-list--outcome entry)
                      (gemini-companion-history-list--time (gemini-companion-history-time entry))
                      (gemini-companion-ui-one-line (gemini-companion-history-client entry)))
-               ", "))))))
+               ", "))
 
 ;;;; Undo
 
@@ -429,11 +462,11 @@ Return how the buffer still differs from the file, as text for the user."
   "Undo all accepted changes that PROMPT, on the current line, led to.
 First list them, with those that cannot be undone, and ask."
   (interactive (list (or (gemini-companion-history-list--prompt
-                          (gemini-companion-review-list-at-point))
+                          (gemini-companion-history-list--at-point))
                          (user-error "The prompt that led to this change is unknown")))
-               gemini-companion-history-list-mode)
+               gemini-companion-history-list-mode gemini-companion-history-diff-mode)
   (let* ((plan (gemini-companion-history-list--plan
-                (or (gemini-companion-history-list--accepted prompt)
+                (or (gemini-companion-history-list--made prompt)
                     (user-error "Nothing to undo: you accepted no change of this prompt"))))
          (faults (seq-filter #'stringp plan))
          (steps (seq-remove #'stringp plan)))

@@ -172,7 +172,7 @@ after it."
       (should-error (gemini-companion-test-list-press "U") :type 'user-error)
       (gemini-companion-test-list-goto "*gemini history*" 3)
       (should (equal (gemini-companion-test-list-keys)
-                     " U undo the prompt's changes  q quit"))
+                     " RET all its changes  U undo the prompt's changes  q quit"))
       (gemini-companion-test-list-goto "*gemini history*" 4)
       (let ((keys (gemini-companion-test-list-keys)))
         (should (equal keys (concat " RET before and after  u undo  w write"
@@ -218,6 +218,29 @@ changed since then; you would lose later changes, too" project)
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-test-list-press "u"))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\n2\n")))))
+
+(ert-deftest gemini-companion-history-list/a-prompt-is-shown-as-one-diff ()
+  "Each file from before its first change to after its last, and undone from there."
+  (gemini-companion-test-with-lists client
+    (let ((prompt (cons "do it\nnow" (current-time))))
+      (gemini-companion-history-list-test--after prompt
+        (gemini-companion-test-accept-and-write client "a.txt" "1\ntwo\n")
+        (gemini-companion-test-accept-and-write client "n.txt" "new\n")
+        (gemini-companion-test-accept-and-write client "a.txt" "1\n2\n")
+        (gemini-companion-review-reject (gemini-companion-test-propose client "b.txt" "x")))
+      (gemini-companion-history-list)
+      (gemini-companion-test-list-goto "*gemini history*" 1)
+      (gemini-companion-test-list-press "RET")
+      (with-current-buffer "*gemini change*"
+        (should (equal (replace-regexp-in-string
+                        "^\\(---\\|\\+\\+\\+\\) .*/\\(.*\\)\t" "\\1 \\2 " (buffer-string))
+                       "--- n.txt no file before\n+++ n.txt after\n@@ -0,0 +1 @@\n+new\n\n\
+--- a.txt before\n+++ a.txt after\n@@ -1,2 +1,2 @@\n-one\n-two\n+1\n+2\n"))
+        (should (string-match-p "U undo.*Prompt of .*: do it now" header-line-format))
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (call-interactively (key-binding "U"))))
+      (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
+      (should-not (file-exists-p (gemini-companion-test-file "n.txt"))))))
 
 (ert-deftest gemini-companion-history-list/changes-that-cannot-be-undone-are-named ()
   (gemini-companion-test-with-lists client
