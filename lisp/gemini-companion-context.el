@@ -7,8 +7,8 @@
 ;;; Commentary:
 
 ;; The context is a snapshot of what the user is working on: the open files, the active one, and
-;; point and the selection there.  It is gathered and published after a short pause, and only while
-;; a client is connected or a buffer shows it.
+;; point and the selection there.  It is published soon after a change, and only while a client is
+;; connected or a buffer shows it.
 ;;
 ;; Private files are withheld, see `gemini-companion-private.el'.  Files on hosts are told to
 ;; clients there, by the names that they have there; nothing is asked of a host for that.
@@ -94,9 +94,6 @@ BUFFER is this buffer or an indirect buffer of it.")
   "When this buffer was focused last, in milliseconds since 1970; 0 if never.")
 (put 'gemini-companion-context--focused 'permanent-local t) ; through a revert
 
-(defvar gemini-companion-context--changed 0
-  "When something may have changed last, in seconds since 1970.")
-
 (defvar gemini-companion-context--timer nil
   "The timer that publishes the context, or nil.")
 
@@ -118,8 +115,6 @@ BUFFER is this buffer or an indirect buffer of it.")
                (> (gemini-companion-bridge-clients) 0)))
       (gemini-companion-context--disable)
     (unless gemini-companion-context--enabled (gemini-companion-context--enable))
-    (when (gemini-companion-host-all) ; one may have reported other ignore rules
-      (gemini-companion-private-forget))
     (gemini-companion-context--publish)))
 
 ;;;###autoload
@@ -139,9 +134,6 @@ While this is paused, Emacs tells them that no file is open."
      window-selection-change-functions window-buffer-change-functions)
     (gemini-companion-context--file-opened find-file-hook after-set-visited-file-name-hook)
     (gemini-companion-context--buffer-killed kill-buffer-hook)
-    (gemini-companion-private-forget gemini-companion-host-change-hook)
-    ;; The user may now go to a CLI elsewhere: no command in Emacs would publish the context again.
-    (gemini-companion-private-file-saved after-save-hook)
     (gemini-companion-context--publish-soon
      post-command-hook window-selection-change-functions window-buffer-change-functions
      find-file-hook kill-buffer-hook after-revert-hook after-save-hook
@@ -215,32 +207,25 @@ Remove it if it was never focused; remove old names of killed buffers."
 ;;;; Publishing
 
 (defun gemini-companion-context--publish-soon (&rest _)
-  "Publish the context once nothing has changed for 50 ms, at the latest in 250 ms."
-  (setq gemini-companion-context--changed (float-time))
+  "Publish the context in a moment, with all that changes until then."
   (unless gemini-companion-context--timer
-    (gemini-companion-context--wait 0.05 (+ gemini-companion-context--changed 0.25))))
-
-(defun gemini-companion-context--wait (seconds latest)
-  "Publish the context after SECONDS, or later if something changes until then.
-LATEST is when to publish it in any case, in seconds since 1970."
-  (setq gemini-companion-context--timer
-        (run-at-time seconds nil
-                     (lambda ()
-                       (let ((rest (- (min latest (+ gemini-companion-context--changed 0.05))
-                                      (float-time))))
-                         (if (< 0.001 rest 0.25)
-                             (gemini-companion-context--wait rest latest)
-                           (setq gemini-companion-context--timer nil)
-                           (gemini-companion-context--publish)))))))
+    (setq gemini-companion-context--timer
+          (run-at-time 0.1 nil (lambda ()
+                                 (setq gemini-companion-context--timer nil)
+                                 (gemini-companion-context--publish))))))
 
 (defun gemini-companion-context--publish ()
   "Publish the context of each directory where clients work; run the hook for it.
-If it is not known yet which files are told to whom, do so when it is."
+While the workspace roots are not known, only run the hook."
   (gemini-companion-log-errors "context"
     (gemini-companion-context--record-focus)
-    (if (gemini-companion-workspace-pending-p) (gemini-companion-workspace-hasten)
+    (unless (gemini-companion-workspace-pending-p)
       (gemini-companion-bridge-publish-contexts
-       (gemini-companion-context--contexts (gemini-companion-bridge-places))))
+       (mapcar (lambda (directory)
+                 (list directory
+                       (gemini-companion-context-gather directory)
+                       (gemini-companion-context-trusted-p directory)))
+               (gemini-companion-bridge-places))))
     (gemini-companion-log-run-hook 'gemini-companion-context-change-hook)))
 
 (defvar trusted-content)
@@ -270,19 +255,8 @@ See `gemini-companion-trusted-roots'."
 If DIRECTORY is nil, that of clients whose directory is unknown.  It is a
 list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
   (gemini-companion-context--record-focus)
-  (cadar (gemini-companion-context--contexts (list directory))))
-
-(defun gemini-companion-context--contexts (directories)
-  "Return the contexts of clients that work in DIRECTORIES.
-For the format see `gemini-companion-bridge-publish-contexts'."
-  (let ((named (gemini-companion-context--named)))
-    (mapcar (lambda (directory)
-              (list directory
-                    (unless gemini-companion-context-paused
-                      (gemini-companion-context--in-scope
-                       named (gemini-companion-workspace-scope-of directory)))
-                    (gemini-companion-context-trusted-p directory)))
-            directories)))
+  (unless gemini-companion-context-paused
+    (gemini-companion-context--in-scope (gemini-companion-workspace-scope-of directory))))
 
 (defun gemini-companion-context--named ()
   "Return the recent files as a list of (ENTRY FILE . TRUENAME).
@@ -294,27 +268,22 @@ ENTRY is a buffer or the name of a killed one's file."
            collect `(,entry ,file . ,(if (stringp entry) entry
                                        (gemini-companion-file-truename entry)))))
 
-(defun gemini-companion-context--in-scope (named scope)
-  "Return vectors for those files of NAMED that clients with SCOPE are told of.
-For NAMED see `gemini-companion-context--named'."
-  (cl-loop with decided = nil           ; non-nil if no later file can be the active one
-           with checks = 0
-           with files = nil
-           for (entry file . truename) in named
-           while (and (< checks 50) (length< files 10)) ; clients ignore more files
-           if (gemini-companion-workspace-in-scope-p file truename scope)
-           do (setq checks (1+ checks))
-           (unless (or (stringp entry) (gemini-companion-context--reason entry))
-             (push (gemini-companion-context--describe
-                    entry (and (not decided) (gemini-companion-context--active-p entry)))
-                   files))
-           (setq decided (or decided (stringp entry)
-                             (gemini-companion-context--focused-p entry)))
-           finally return (nreverse files)))
-
-(defun gemini-companion-context--focused-p (buffer)
-  "Return non-nil if BUFFER was ever focused."
-  (> (buffer-local-value 'gemini-companion-context--focused buffer) 0))
+(defun gemini-companion-context--in-scope (scope)
+  "Return vectors for the recent files that clients with SCOPE are told of."
+  (let ((files nil)
+        (decided nil))                  ; non-nil if no later file can be the active one
+    (cl-loop for (entry file . truename) in (gemini-companion-context--named)
+             for focused = (or (stringp entry)
+                               (> (buffer-local-value 'gemini-companion-context--focused entry) 0))
+             until (length= files 10)   ; clients ignore more
+             if (gemini-companion-workspace-in-scope-p file truename scope)
+             do (unless (or (stringp entry) (gemini-companion-context--reason entry))
+                  (push (gemini-companion-context--describe
+                         entry (and focused (not decided)
+                                    (gemini-companion-context--active-p entry)))
+                        files))
+             (setq decided (or decided focused)))
+    (nreverse files)))
 
 (defun gemini-companion-context--shown-buffer (buffer)
   "Return the buffer that was shown when BUFFER was focused last.
@@ -325,11 +294,10 @@ It is BUFFER or an indirect buffer of it, perhaps a killed one."
   "Return non-nil if BUFFER, the one focused last, is active.
 See `gemini-companion-active-file'."
   (let ((shown (gemini-companion-context--shown-buffer buffer)))
-    (and (gemini-companion-context--focused-p buffer)
-         (or (eq shown (window-buffer (selected-window)))
-             (pcase gemini-companion-active-file
-               ('last (buffer-live-p shown))
-               ('visible (get-buffer-window shown 'visible)))))))
+    (or (eq shown (window-buffer (selected-window)))
+        (pcase gemini-companion-active-file
+          ('last (buffer-live-p shown))
+          ('visible (get-buffer-window shown 'visible))))))
 
 (defun gemini-companion-context--describe (buffer active)
   "Return the vector for the file that BUFFER visits.
@@ -385,21 +353,13 @@ CHARACTER is its column in UTF-16 code units."
     (save-restriction
       (widen)
       (goto-char position)
-      (let ((inhibit-field-text-motion t))
+      (let* ((inhibit-field-text-motion t)
+             (start (line-beginning-position)))
         (list (line-number-at-pos)
-              (1+ (gemini-companion-context--utf-16-length
-                   (line-beginning-position) position)))))))
-
-(defun gemini-companion-context--utf-16-length (start end)
-  "Return the number of UTF-16 code units from START to END.
-Beyond 20000 characters, each counts as one."
-  (let ((count (- end start)))
-    (if (or (= count (- (position-bytes end) (position-bytes start))) ; all ASCII
-            (> count 20000))
-        count
-      (/ (string-bytes (encode-coding-string
-                        (buffer-substring-no-properties start end) 'utf-16le t))
-         2))))
+              (+ 1 (- position start)
+                 ;; These take two code units.
+                 (save-match-data
+                   (how-many "[\U00010000-\U0010FFFF]" start position))))))))
 
 ;;;; Selections
 

@@ -49,75 +49,17 @@ buffer or changing its major mode does not reset it.")
   "Names of the ignore files of Gemini CLI and its forks.
 Each counts for all clients, but on hosts only the first does.")
 
-(defvar gemini-companion-private--lifetime 1.0
-  "Seconds for which a file is known to be private or not.")
-
-(defvar gemini-companion-private--since 0
-  "When ignore rules may have changed last, in seconds since 1970.")
-
-(defvar-local gemini-companion-private--verdict nil
-  "Whether this buffer's file is private, as (TIME FILE . REASON), or nil.
-REASON is nil if FILE was not private at TIME, in seconds since 1970.")
-
 (defvar gemini-companion-private--patterns nil
-  "Regular expressions for private files, as (GLOBS NAME PATH), or nil.
-They were made from GLOBS, the value of `gemini-companion-private-files'.")
-
-(defun gemini-companion-private-forget ()
-  "Judge all files anew from now on, since ignore rules may have changed."
-  (setq gemini-companion-private--since (float-time)))
-
-(defun gemini-companion-private-file-saved ()
-  "Judge all files anew if the current buffer, just saved, is an ignore file."
-  (when (and buffer-file-name
-             (member (gemini-companion-file-nondirectory buffer-file-name)
-                     gemini-companion-private--ignore-files))
-    (gemini-companion-private-forget)))
+  "The value of `gemini-companion-private-files', and regexps made from it.
+A list (GLOBS NAME PATH), or nil.")
 
 (defun gemini-companion-private-reason ()
   "Return why the current buffer's file is private, as text for the user.
 Return nil if it is not.  The buffer must visit a local file, or one on a
-host that is served."
-  (pcase-let ((`(,time ,file . ,reason) gemini-companion-private--verdict)
-              (now (float-time)))
-    (if (and time
-             (not gemini-companion-private) ; which costs nothing to look at
-             (equal file buffer-file-name)
-             (< (max gemini-companion-private--since
-                     (- now gemini-companion-private--lifetime))
-                time))
-        reason
-      (setq reason (gemini-companion-private--judge)
-            gemini-companion-private--verdict `(,now ,buffer-file-name . ,reason))
-      reason)))
-
-(defun gemini-companion-private-reason-of (file buffer)
-  "Return why FILE, a local file, is private, or nil if it is not.
-BUFFER visits it, or is nil; then its name and directory-local variables
-tell."
-  (if buffer (with-current-buffer buffer (gemini-companion-private-reason))
-    (with-temp-buffer
-      ;; The name comes from a client: it must not make Emacs open a connection.
-      (setq buffer-file-truename (let ((file-name-handler-alist nil)) (file-truename file))
-            buffer-file-name file
-            default-directory (file-name-directory file))
-      (unwind-protect
-          (let ((enable-local-variables :safe)
-                (enable-local-eval nil))
-            (when (condition-case nil
-                      (progn
-                        (hack-dir-local-variables)
-                        (alist-get 'gemini-companion-private file-local-variables-alist))
-                    (error t))          ; they cannot be read
-              (setq gemini-companion-private t))
-            (gemini-companion-private--judge))
-        (setq buffer-file-name nil)))))
-
-(defun gemini-companion-private--judge ()
-  "Return why the current buffer's file is private, or nil if it is not.
-An error counts as a reason, so that only this file is withheld."
+host that is served.  An error counts as a reason, so that only this file
+is withheld."
   (condition-case err
-      (let* ((host (gemini-companion-host-of-buffer (current-buffer)))
+      (let* ((host (gemini-companion-host-of-name buffer-file-name))
              (names (delete-dups
                      (mapcar (lambda (name)
                                (if host (gemini-companion-host-local-name host name) name))
@@ -136,7 +78,28 @@ An error counts as a reason, so that only this file is withheld."
               ((cl-loop for name in names thereis (gemini-companion-private--named-p name))
                "named by `gemini-companion-private-files'")
               (t (gemini-companion-private--ignored-reason names host))))
-    (error (format "cannot be judged: %s" (error-message-string err)))))
+    (error (format "cannot be checked: %s" (error-message-string err)))))
+
+(defun gemini-companion-private-reason-of (file buffer)
+  "Return why FILE, a local file, is private, or nil if it is not.
+BUFFER visits it; if nil, its name and directory-local variables decide."
+  (if buffer (with-current-buffer buffer (gemini-companion-private-reason))
+    (with-temp-buffer
+      ;; The name comes from a client: it must not make Emacs open a connection.
+      (setq buffer-file-truename (let ((file-name-handler-alist nil)) (file-truename file))
+            buffer-file-name file
+            default-directory (file-name-directory file))
+      (unwind-protect
+          (let ((enable-local-variables :safe)
+                (enable-local-eval nil))
+            (when (condition-case nil
+                      (progn
+                        (hack-dir-local-variables)
+                        (alist-get 'gemini-companion-private file-local-variables-alist))
+                    (error t))          ; they cannot be read
+              (setq gemini-companion-private t))
+            (gemini-companion-private-reason))
+        (setq buffer-file-name nil)))))
 
 (defun gemini-companion-private--named-p (file)
   "Return non-nil if `gemini-companion-private-files' matches FILE."
@@ -171,13 +134,11 @@ Either is nil if there is no such glob."
 
 (defun gemini-companion-private--ignored-reason (names host)
   "Return why ignore files make the file with NAMES private, or nil.
-They are those in the workspace roots that it is in, on HOST or, if that is
-nil, on this machine."
+It is on HOST, or on this machine if that is nil."
   (let* ((file-name-handler-alist nil)
          (pairs (cl-loop for name in names
-                         nconc (cl-loop for ignore in (gemini-companion-private--ignore-files-of
-                                                       name host)
-                                        collect (cons name ignore)))))
+                         nconc (mapcar (apply-partially #'cons name)
+                                       (gemini-companion-private--ignore-files-of name host)))))
     (if (length> pairs 16) "named below more than 16 ignore files"
       (cl-loop for (name . ignore) in pairs
                for result = (if host
@@ -192,8 +153,8 @@ nil, on this machine."
 (defun gemini-companion-private--ignore-files-of (file host)
   "Return the ignore files in the directories around FILE, up to a workspace root.
 Those below the root count, too: a client may work there, as in a submodule.
-On HOST, unless that is nil, only those in its workspace roots count, which
-it has reported; they need not exist."
+On HOST, if non-nil, they are those in its workspace roots, which it has
+reported; they need not exist."
   (if host
       (mapcar (lambda (root)
                 (concat (file-name-as-directory root)
@@ -203,8 +164,7 @@ it has reported; they need not exist."
              nconc (cl-loop for name in gemini-companion-private--ignore-files
                             for ignore = (concat directory name)
                             ;; A link to a file that cannot be reached counts.
-                            if (or (file-exists-p ignore) (file-symlink-p ignore))
-                            collect ignore))))
+                            if (file-attributes ignore) collect ignore))))
 
 (provide 'gemini-companion-private)
 ;;; gemini-companion-private.el ends here

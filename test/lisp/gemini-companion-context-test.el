@@ -61,8 +61,7 @@
           (should (equal (gemini-companion-context-gather) told)))))
     (with-current-buffer "a"
       (setq gemini-companion-private t)
-      (text-mode)
-      (setq gemini-companion-private--verdict nil))
+      (text-mode))
     (should (equal (gemini-companion-context-test--names) '("b")))))
 
 (ert-deftest gemini-companion-context/the-last-file-stays-active-while-the-user-is-elsewhere ()
@@ -159,38 +158,18 @@
         (fake-cli-request client "ping")
         (should (= (length (fake-cli-notifications client)) heard))))))
 
-(defun gemini-companion-context-test--published (&rest changes)
-  "Return when the context is published after CHANGES, all in milliseconds."
-  (let ((now 0) (timer nil) (published nil)
-        (gemini-companion-context--timer nil)
-        (gemini-companion-context--changed 0))
-    (cl-letf (((symbol-function 'run-at-time)
-               (lambda (seconds _ function)
-                 (setq timer (cons (+ now (round (* 1000 seconds))) function))))
-              ((symbol-function 'float-time)
-               (lambda (&optional _) (/ now 1000.0)))
-              ((symbol-function 'gemini-companion-context--publish)
-               (lambda () (push now published))))
-      (while (or changes timer)
-        (if (and changes (not (and timer (<= (car timer) (car changes)))))
-            (progn
-              (setq now (pop changes))
-              (gemini-companion-context--publish-soon))
-          (setq now (car timer))
-          (funcall (cdr (prog1 timer (setq timer nil)))))))
-    (nreverse published)))
-
-(ert-deftest gemini-companion-context/the-last-key-of-a-burst-is-told-soon ()
-  (pcase-dolist (`(,changes . ,published)
-                 '(((0) 50)
-                   ((0 10 20 30 40) 90)
-                   ((0 49) 99)
-                   ((0 40 60 80 100) 150)
-                   ;; Two movements with a pause are two.
-                   ((0 60) 50 110)
-                   ;; While keys go on, they are told four times a second.
-                   ((0 33 66 99 132 165 198 231 264 297 330) 250 380)))
-    (should (equal (apply #'gemini-companion-context-test--published changes) published))))
+(ert-deftest gemini-companion-context/keys-in-a-row-are-told-at-once ()
+  (let ((gemini-companion-context--timer nil)
+        (published 0))
+    (cl-letf (((symbol-function 'gemini-companion-context--publish)
+               (lambda () (setq published (1+ published)))))
+      (dotimes (_ 5)
+        (gemini-companion-context--publish-soon))
+      (should (= published 0))
+      (gemini-companion-test-wait "it to be published" (lambda () (= published 1)))
+      (should-not gemini-companion-context--timer)
+      (gemini-companion-context--publish-soon)
+      (gemini-companion-test-wait "it to be published again" (lambda () (= published 2))))))
 
 (defun gemini-companion-context-test--watched-hooks ()
   "Return the hooks in which the context has a function."

@@ -191,8 +191,7 @@ No host is asked."
                      "marked as private, perhaps in .dir-locals.el"))
       ;; What a link leads to counts as well.
       (gemini-companion-host-context-test--pretend "/mock:a:/p/link")
-      (setq buffer-file-truename "/mock:a:/home/me/id_rsa"
-            gemini-companion-private--verdict nil)
+      (setq buffer-file-truename "/mock:a:/home/me/id_rsa")
       (should (equal (gemini-companion-host-context-test--reason "/mock:a:/p" "/mock:a:/p/link")
                      "named by `gemini-companion-private-files'"))
       (should-not (gemini-companion-host-context-test--told "/mock:a:/p")))))

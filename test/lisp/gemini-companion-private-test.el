@@ -13,8 +13,7 @@
   `(gemini-companion-test-with-project
      (gemini-companion-mode 1)
      (let ((gemini-companion-workspace-roots (list gemini-companion-test-project))
-           (gemini-companion-workspace-guess nil)
-           (gemini-companion-private--lifetime 0))
+           (gemini-companion-workspace-guess nil))
        (gemini-companion-workspace-roots)
        ,@body)))
 
@@ -159,7 +158,7 @@
     (cl-letf (((symbol-function 'gemini-companion-bridge-ignored)
                (lambda (&rest _) (error "No module"))))
       (should (equal (gemini-companion-private-test--reason "a")
-                     "cannot be judged: No module")))))
+                     "cannot be checked: No module")))))
 
 (ert-deftest gemini-companion-private/directories-can-say-so ()
   (gemini-companion-private-test--with-root
@@ -187,20 +186,8 @@
     (should (string-search "not text" (gemini-companion-private-reason)))
     (setq buffer-file-name nil)))
 
-(ert-deftest gemini-companion-private/a-verdict-holds-for-a-moment-and-for-one-name ()
-  (gemini-companion-private-test--with-root
-    (setq gemini-companion-private--lifetime 1000)
-    (should-not (gemini-companion-private-test--reason "a"))
-    (with-current-buffer "a"
-      (let ((gemini-companion-private-files '("*")))
-        (should-not (gemini-companion-private-reason))
-        (let ((inhibit-message t))
-          (set-visited-file-name (expand-file-name "b") t t))
-        (should (gemini-companion-private-reason))))))
-
 (ert-deftest gemini-companion-private/what-the-user-marks-or-ignores-is-private-at-once ()
   (gemini-companion-private-test--with-root
-    (setq gemini-companion-private--lifetime 1000)
     (let ((gemini-companion-context-change-hook (list #'ignore)))
       (gemini-companion-context-update)
       (unwind-protect
