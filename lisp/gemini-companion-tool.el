@@ -176,7 +176,6 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
     (cond ((not tool) (gemini-companion-tool-fail call "There is no such tool"))
           ((gemini-companion-workspace-pending-p)
            ;; Nothing is in any scope yet.
-           (gemini-companion-workspace-hasten)
            (gemini-companion-tool-poll
             call
             (lambda ()

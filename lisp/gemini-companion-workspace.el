@@ -7,13 +7,12 @@
 ;;; Commentary:
 
 ;; A client connects only from a directory inside a workspace root.  The roots are the projects of
-;; the open files and terminals.  The directory of a file outside of projects is a root as well, so
-;; that a client started there connects.  The home directory, the root directory and temporary
-;; directories are never guessed to be roots, and remote directories are never accessed.
+;; the open files and terminals, and the directories of files outside of projects.  The home
+;; directory, the root directory and temporary directories are never guessed to be roots, and remote
+;; directories are never accessed.
 ;;
-;; Emacs may have several projects open, while a client works in one.  Its scope, the files that it
-;; may know, follows from the directory in which it works.  Only clients on a host are told of files
-;; on that host, and of no others.
+;; The scope of a client, the files that it may know, follows from the directory in which it works.
+;; Only clients on a host are told of files on that host, and of no others.
 
 ;;; Code:
 
@@ -89,7 +88,7 @@ above it, about files outside of projects; but see
   "Seconds from a change of the open files to the search for roots.")
 
 (defvar gemini-companion-workspace--lifetime 60
-  "Seconds for which the root guessed for a directory is reused.")
+  "Seconds for which the project of a directory is not searched for again.")
 
 ;;;; State
 
@@ -131,8 +130,7 @@ Until then no file is in any scope.")
   "The timer that announces the roots, or nil.")
 
 (defvar gemini-companion-workspace--cache (make-hash-table :test #'equal)
-  "The roots guessed for directories, as (TIME PROJECT . ROOT).
-PROJECT and ROOT are directories or nil.")
+  "The roots of the projects of directories, as (TIME . ROOT).")
 
 (defvar gemini-companion-workspace--client-roots nil
   "Alist of the directories in which clients work and the names of the roots there.")
@@ -140,25 +138,22 @@ PROJECT and ROOT are directories or nil.")
 ;;;; Announcing
 
 (defun gemini-companion-workspace-start ()
-  "Search for the roots soon, and announce them whenever they change."
+  "Announce the roots as soon as Emacs has time, and whenever they change."
   (gemini-companion-workspace--change-hooks #'add-hook)
   (setq gemini-companion-workspace--pending t
         gemini-companion-workspace--known nil)
-  (gemini-companion-workspace--announce-soon))
+  (let ((gemini-companion-workspace--delay 0))
+    (gemini-companion-workspace--announce-soon)))
 
 (defun gemini-companion-workspace-stop ()
   "Stop announcing the roots, and forget where clients work."
   (gemini-companion-workspace--change-hooks #'remove-hook)
-  (gemini-companion-workspace--cancel)
-  (clrhash gemini-companion-workspace--cache)
-  (setq gemini-companion-workspace--pending nil
-        gemini-companion-workspace--client-roots nil))
-
-(defun gemini-companion-workspace--cancel ()
-  "Cancel the timer that announces the roots."
   (when gemini-companion-workspace--timer
-    (cancel-timer gemini-companion-workspace--timer)
-    (setq gemini-companion-workspace--timer nil)))
+    (cancel-timer gemini-companion-workspace--timer))
+  (clrhash gemini-companion-workspace--cache)
+  (setq gemini-companion-workspace--timer nil
+        gemini-companion-workspace--pending nil
+        gemini-companion-workspace--client-roots nil))
 
 (defun gemini-companion-workspace--change-hooks (change)
   "Call CHANGE, `add-hook' or `remove-hook', for hooks run when roots may change."
@@ -168,11 +163,11 @@ PROJECT and ROOT are directories or nil.")
                   after-change-major-mode-hook))
     (funcall change hook #'gemini-companion-workspace--announce-soon)))
 
-(defun gemini-companion-workspace--announce-soon (&optional seconds)
-  "Announce the roots soon, or after SECONDS, if they have changed."
+(defun gemini-companion-workspace--announce-soon ()
+  "Announce the roots soon, if they have changed."
   (unless gemini-companion-workspace--timer
     (setq gemini-companion-workspace--timer
-          (run-at-time (or seconds gemini-companion-workspace--delay) nil
+          (run-at-time gemini-companion-workspace--delay nil
                        (lambda ()
                          (setq gemini-companion-workspace--timer nil)
                          (gemini-companion-log-errors "workspace roots"
@@ -181,12 +176,6 @@ PROJECT and ROOT are directories or nil.")
 (defun gemini-companion-workspace-pending-p ()
   "Return non-nil if the first search for roots is not complete."
   gemini-companion-workspace--pending)
-
-(defun gemini-companion-workspace-hasten ()
-  "Begin the first search for roots now, if it has not begun, as a client waits."
-  (when gemini-companion-workspace--pending
-    (gemini-companion-workspace--cancel)
-    (gemini-companion-workspace--announce-soon 0)))
 
 (defun gemini-companion-workspace-announce (&optional extra)
   "Announce the roots now, if they have changed.
@@ -249,17 +238,15 @@ non-nil, ignore roots that are not projects.  Return nil if there is none."
 
 (defun gemini-companion-workspace--find (extra)
   "Return the present roots, each as (DIRECTORY . PROJECT).
-The directory EXTRA, which need not be a project, is one of them, unless it
-is nil."
+The directory EXTRA, unless it is nil, is one of them."
   (let ((found nil))
     (pcase-dolist
         (`(,directory . ,project)
-         (nconc
+         (append
           (mapcar (lambda (root) (cons (gemini-companion-workspace--valid-root root) t))
                   gemini-companion-workspace-roots)
-          (when extra
-            (let ((root (gemini-companion-workspace--valid-root extra)))
-              (list (cons root (equal root (gemini-companion-workspace--find-project extra))))))
+          (when-let* ((root (and extra (gemini-companion-workspace--valid-root extra))))
+            (list (cons root (equal root (gemini-companion-workspace--project extra)))))
           (mapcar (pcase-lambda (`(,directory . ,only-project))
                     (gemini-companion-workspace--guess-root directory only-project))
                   (gemini-companion-workspace--buffer-directories))))
@@ -292,9 +279,8 @@ buffers selected last come first.  Return nil if none may be guessed."
                          (buffer-list)))))))
 
 (defun gemini-companion-workspace--directory-without-file (buffer)
-  "Return the directory of BUFFER, which visits no file, if it counts.
-The value is (DIRECTORY . ONLY-PROJECT), see
-`gemini-companion-workspace--guess-root' for both, or nil."
+  "Return the directory of BUFFER, which visits no file, or nil if none counts.
+The value is (DIRECTORY . ONLY-PROJECT)."
   (let ((mode (buffer-local-value 'major-mode buffer))
         (directory (buffer-local-value 'default-directory buffer)))
     (cond ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
@@ -307,13 +293,18 @@ The value is (DIRECTORY . ONLY-PROJECT), see
   "Return the root of DIRECTORY as (ROOT . PROJECT).
 Outside of projects ROOT is DIRECTORY itself.  It is nil there if
 ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
-  (pcase-let ((`(,time ,project . ,root) (gethash directory gemini-companion-workspace--cache))
+  (let ((project (gemini-companion-workspace--project directory)))
+    (cons (or project
+              (unless only-project (gemini-companion-workspace--guessable-root directory)))
+          (and project t))))
+
+(defun gemini-companion-workspace--project (directory)
+  "Return the root of the project of DIRECTORY, which was perhaps found before."
+  (pcase-let ((`(,time . ,root) (gethash directory gemini-companion-workspace--cache))
               (now (float-time)))
-    (unless (and time (< (- now time) gemini-companion-workspace--lifetime))
-      (setq project (gemini-companion-workspace--find-project directory)
-            root (or project (gemini-companion-workspace--guessable-root directory)))
-      (puthash directory `(,now ,project . ,root) gemini-companion-workspace--cache))
-    (cons (if only-project project root) (and project t))))
+    (if (and time (< (- now time) gemini-companion-workspace--lifetime)) root
+      (cdr (puthash directory (cons now (gemini-companion-workspace--find-project directory))
+                    gemini-companion-workspace--cache)))))
 
 (defun gemini-companion-workspace--find-project (directory)
   "Return the root of the project of DIRECTORY, or nil if none may be guessed."
@@ -335,10 +326,11 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
 (defun gemini-companion-workspace--general-p (directory)
   "Return non-nil if DIRECTORY, which is local, is too general for a root."
   (let ((identity (gemini-companion-workspace--identity directory)))
-    (cl-loop for general in (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
-                                  (or (getenv "TMPDIR") "/"))
-             thereis (and identity
-                          (equal identity (gemini-companion-workspace--identity general))))))
+    (and identity
+         (member identity
+                 (mapcar #'gemini-companion-workspace--identity
+                         (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
+                               (or (getenv "TMPDIR") "/")))))))
 
 (defun gemini-companion-workspace--identity (directory)
   "Return what identifies DIRECTORY, however it is named, or nil if there is none."
@@ -347,33 +339,6 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
     (and attributes
          (cons (file-attribute-inode-number attributes)
                (file-attribute-device-number attributes)))))
-
-(defun gemini-companion-workspace-first-roots ()
-  "Return the names of directories to announce until the roots are known.
-A client that starts right after the mode is switched on finds them.
-Loading the library for projects would take too long then, so these are the
-directories of the buffers used last, or the repositories around them."
-  (let ((roots (nreverse (delq nil (mapcar #'gemini-companion-workspace--valid-root
-                                           gemini-companion-workspace-roots)))))
-    (cl-loop repeat 64
-             for (directory . only-project) in (gemini-companion-workspace--buffer-directories)
-             ;; Most are in a project that is there already.
-             unless (or (file-remote-p directory)
-                        (cl-loop with name = (expand-file-name directory)
-                                 for root in roots
-                                 thereis (string-prefix-p (file-name-as-directory root) name)))
-             do (let* ((around (locate-dominating-file
-                                directory #'gemini-companion-workspace--repository-p))
-                       (root (or (and around (gemini-companion-workspace--guessable-root around))
-                                 (unless only-project
-                                   (gemini-companion-workspace--guessable-root directory)))))
-                  (when root (push root roots))))
-    (delete-dups (nreverse roots))))
-
-(defun gemini-companion-workspace--repository-p (directory)
-  "Return non-nil if DIRECTORY has files of a version control system."
-  (cl-loop for marker in '(".git" ".hg" ".svn" ".bzr" "_darcs")
-           thereis (file-exists-p (expand-file-name marker directory))))
 
 ;;;; Scopes
 
@@ -442,27 +407,21 @@ project around it, as it does with Git's submodules."
   "Return non-nil if clients with SCOPE may be told of FILE.
 TRUENAME is its name without symbolic links.  Whether it is private does
 not matter here."
-  (let ((names (gemini-companion-workspace-scope-names scope))
-        (all-projects (gemini-companion-workspace-scope-all-projects scope)))
-    (and (not gemini-companion-workspace--pending)
-         (or (cl-loop for name in names
-                      thereis (or (string-prefix-p name file) (string-prefix-p name truename)))
-             (and (or all-projects gemini-companion-share-outside-workspace)
-                  (if (gemini-companion-workspace--in-project-p file truename) all-projects
-                    gemini-companion-share-outside-workspace)))
-         (eq (gemini-companion-workspace-machine file)
-             (gemini-companion-workspace-scope-machine scope)))))
+  (not (gemini-companion-workspace-out-of-scope-reason file truename scope)))
 
 (defun gemini-companion-workspace-out-of-scope-reason (file truename scope)
   "Return why FILE is not in SCOPE, as text for the user, or nil if it is.
 TRUENAME is its name without symbolic links."
   (cond (gemini-companion-workspace--pending "perhaps in a project; Emacs is searching for it")
-        ((gemini-companion-workspace-in-scope-p file truename scope) nil)
         ((not (eq (gemini-companion-workspace-machine file)
                   (gemini-companion-workspace-scope-machine scope)))
          "on another machine")
-        ((gemini-companion-workspace--in-project-p file truename) "in another project")
-        (t "outside of projects")))
+        ((cl-loop for name in (gemini-companion-workspace-scope-names scope)
+                  thereis (or (string-prefix-p name file) (string-prefix-p name truename)))
+         nil)
+        ((gemini-companion-workspace--in-project-p file truename)
+         (unless (gemini-companion-workspace-scope-all-projects scope) "in another project"))
+        ((not gemini-companion-share-outside-workspace) "outside of projects")))
 
 (defun gemini-companion-workspace--in-project-p (file truename)
   "Return non-nil if FILE, or TRUENAME, is in an announced root with a project.

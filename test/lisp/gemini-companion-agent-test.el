@@ -28,6 +28,7 @@ visits the file a.txt."
             (find-file-noselect (gemini-companion-test-file "a.txt" "one\ntwo\n")))
            (let ((inhibit-message t))
              (gemini-companion-mode 1)
+             (gemini-companion-workspace-announce)
              (let ((,qwen (gemini-companion-test-json-decode
                            (gemini-companion-test-bytes
                             (gemini-companion-test-file

@@ -384,9 +384,11 @@ Files are sorted by age; only the newest can be active."
 ;;;; The session
 
 (defun fake-cli-connect (tmpdir directory)
-  "Connect to the companion that TMPDIR names for DIRECTORY; return the client."
-  (fake-cli-connect-to (or (fake-cli-discover tmpdir directory)
-                           (signal 'fake-cli-error (list "No companion for" directory)))))
+  "Connect to the companion that TMPDIR names for DIRECTORY; return the client.
+Wait until there is one."
+  (fake-cli-connect-to
+   (gemini-companion-test-wait (format "a companion for %s" directory)
+                               (lambda () (fake-cli-discover tmpdir directory)))))
 
 (defun fake-cli-connect-to (discovery &optional directory)
   "Connect to the companion that the object DISCOVERY names; return the client.
