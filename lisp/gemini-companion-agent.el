@@ -6,13 +6,12 @@
 
 ;;; Commentary:
 
-;; Gemini CLI has forks, which speak the same protocol but find an editor in different ways.  Each
-;; of them is a row in a table.
+;; Gemini CLI and its forks speak the same protocol but find an editor in different ways.  Each of
+;; them is a row in a table.
 ;;
 ;; A program finds this Emacs by its discovery file, whose directory and name are computed here the
-;; way the program does it; some look for a file with the id of the process that they take for
-;; their editor.  If there are several Emacsen, environment variables lead the processes that an
-;; Emacs starts to that Emacs.
+;; way the program does it.  If there are several Emacsen, environment variables lead the processes
+;; that an Emacs starts to that Emacs.
 
 ;;; Code:
 
@@ -96,8 +95,7 @@ found if PATH, by an empty element, names the current directory.")
                  ("LLXPRT_CODE_IDE_AUTH_TOKEN" . token))
      :workspace "LLXPRT_CODE_IDE_WORKSPACE_PATH"))
   "The programs that this package knows, as in `gemini-companion-agent-profiles'.
-Nothing else in this package names one of them: a new one needs only an
-entry here, or the user's own in that option.")
+A new one needs only an entry here, or the user's own in that option.")
 
 (defun gemini-companion-agent-choices ()
   "Return the programs that this package knows, as types for Customize."
@@ -123,50 +121,48 @@ that you leave out keep this package's values.
 A program can connect only if `gemini-companion-agents' also names it.  Takes
 effect when `gemini-companion-mode' is next enabled.
 
-These properties are about the program and its user:
+All properties but :title, :program, :directory, :file and :variables are
+optional.  These are about the program and its user:
 
-:title What users call the program.  :program The command that runs it.
-:install The shell command that installs it, as a hint.  :tested The version
-with which this entry was tested.  Optional.  :takes-edits Non-nil if
-accepting a change in the program takes the user's edits along.  If not,
-Emacs tells the user where to find them.  :needs-no-text Clients that need
-no text when the user accepts a change unedited: a list of (NAME FIRST
-LAST), the client's name and the first and last version with which this was
-tested.  Optional.
+:title          What users call the program.
+:program        The command that runs it.
+:install        The shell command that installs it.
+:tested         The version with which this entry was tested.
+:takes-edits    Non-nil if accepting a change in the program takes the user's
+                edits along.  If not, Emacs tells the user where to find them.
+:needs-no-text  Clients that need no text when the user accepts a change
+                unedited: a list of (NAME FIRST LAST), the client's name and
+                the first and last version with which this was tested.
 
 These are about the discovery file, which tells the program where Emacs is:
 
-:homes Directories, which may begin with environment variables.  If none of
-                them exists, Emacs writes no discovery file for the program.
-                Optional.  :directory Where the program looks for the file,
-                one of
-                  (temporary DIRECTORY)
-                  (home VARIABLE DEFAULT DIRECTORY) The former is DIRECTORY,
-                of two components, in each temporary directory.  The latter
-                is DIRECTORY, of one component, in the directory that the
+:directory      Where the program looks for it.  If (temporary DIRECTORY),
+                that is DIRECTORY, of two components, in each temporary
+                directory.  If (home VARIABLE DEFAULT DIRECTORY), that is
+                DIRECTORY, of one component, in the directory that the
                 environment variable VARIABLE holds, by default DEFAULT; if
-                that does not exist, Emacs writes no discovery file.  :file
-                The name of the file.  PID and PORT stand for numbers.
-                :stdio Non-nil if the file may name a program that leads to
-                the editor, so that clients on other machines can connect.
-                A string is the first version for which it may.
-                :by-process Non-nil if the program looks only for the file
-                with the id of the process that it takes for its editor.
-                Often, that process started Emacs, so Emacs writes a file
-                with its id, too.  :tells-process Non-nil if the file has a
-                member ppid, the process id of Emacs.  Needed if :file has
-                no PID, or with :by-process.
+                that does not exist, Emacs writes no discovery file.
+:homes          Directories, which may begin with environment variables.  If
+                none of them exists, Emacs writes no discovery file.
+:file           The name of the file.  PID and PORT stand for numbers.
+:stdio          Non-nil if the file may name a program that leads to the
+                editor, so that clients on other machines can connect.  A
+                string is the first version for which it may.
+:by-process     Non-nil if the program looks only for the file with the id of
+                the process that it takes for its editor.  Often, that process
+                started Emacs, so Emacs writes a file with its id, too.
+:tells-process  Non-nil if the file has a member ppid, the process id of
+                Emacs.  Needed if :file has no PID, or with :by-process.
 
 These are about the settings and the extensions of the program:
 
 :settings       The user's settings, in which ide.enabled must be true,
                 as (VARIABLE DEFAULT FILE): FILE in the directory that the
                 environment variable VARIABLE holds, by default DEFAULT.
-                Optional.
 :other-settings Settings that take precedence over the user's, as (PROJECT
                 VARIABLE SYSTEM MACOS): a file in each project, and one of
                 the system, which VARIABLE names, by default SYSTEM, or
-                MACOS there.  Optional.
+                MACOS there.
 :extension      How to let the model use tools of Emacs, a property list;
                 the directory of :settings holds extensions.  :manifest is
                 the name of the manifest; :here what stands for the
@@ -178,14 +174,14 @@ These are about the settings and the extensions of the program:
                 `end' (of a session), `prompt' (of the user), `done' (with
                 that), `asks' (the user), `edited' (a file), `ran' (another
                 tool that may have asked first), or `edit' (it is about to,
-                and asks first if the hook says \"ask\").  Optional.
+                and asks first if the hook says \"ask\").
 
 These are about the environment of processes that Emacs starts:
 
 :variables      Alist of variables and what they hold: `port', `process'
                 (the process id of Emacs) or `token'.
 :workspace      The variable for the workspace roots, which some programs
-                add to their own.  Optional."
+                add to their own."
   :type '(alist
           :key-type (symbol :tag "Name")
           :value-type
@@ -193,26 +189,20 @@ These are about the environment of processes that Emacs starts:
            :options
            ((:title string) (:program string) (:install string) (:tested string)
             (:takes-edits boolean)
-            (:needs-no-text (repeat (list (string :tag "Name") (string :tag "First version")
-                                          (string :tag "Last version"))))
+            (:needs-no-text (repeat (list string string string)))
+            (:directory (choice (list :tag "In temporary directories" (const temporary) string)
+                                (list :tag "In a home" (const home) string string string)))
             (:homes (repeat string))
-            (:directory (choice (list :tag "In temporary directories" (const temporary)
-                                      (string :tag "Directory"))
-                                (list :tag "In a home" (const home) (string :tag "Variable")
-                                      (string :tag "Default") (string :tag "Directory"))))
             (:file string)
-            (:stdio (choice boolean (string :tag "Since version")))
+            (:stdio (choice boolean string))
             (:by-process boolean) (:tells-process boolean)
-            (:settings (list (string :tag "Variable") (string :tag "Default")
-                             (string :tag "File")))
-            (:other-settings (list (string :tag "Of projects") (string :tag "Variable")
-                                   (string :tag "Of the system") (string :tag "On macOS")))
+            (:settings (list string string string))
+            (:other-settings (list string string string string))
             (:extension (plist :options
                                ((:hooks (repeat (list symbol string
-                                                      (set :inline t
-                                                           (string :tag "Tools"))))))
+                                                      (set :inline t string)))))
                                :value-type string))
-            (:variables (alist :key-type (string :tag "Variable")
+            (:variables (alist :key-type string
                                :value-type (choice (const port) (const process) (const token))))
             (:workspace string))))
   :group 'gemini-companion-clients
@@ -301,10 +291,7 @@ not used here."
       (`(temporary ,name)
        (cl-loop with known = nil
                 for directory in (cons first
-                                       (mapcar (lambda (temporary)
-                                                 (concat (directory-file-name
-                                                          (expand-file-name temporary))
-                                                         "/" name))
+                                       (mapcar (apply-partially #'expand-file-name name)
                                                gemini-companion-temporary-directories))
                 for real = (file-truename directory)
                 unless (member real known) collect directory
@@ -337,15 +324,12 @@ The directory need not exist.  ENVIRONMENT has the format of
   "Return `os.tmpdir()' of a process with ENVIRONMENT, without trailing slash.
 ENVIRONMENT has the format of `process-environment'."
   (let* ((windows (eq system-type 'windows-nt))
-         (set (cl-loop for name in (if windows '("TEMP" "TMP") '("TMPDIR" "TMP" "TEMP"))
-                       thereis (gemini-companion-agent-getenv name environment)))
-         (directory (or set
+         (directory (or (cl-loop for name in (if windows '("TEMP" "TMP") '("TMPDIR" "TMP" "TEMP"))
+                                 thereis (gemini-companion-agent-getenv name environment))
                         (if windows
                             (concat (or (getenv "SystemRoot") (getenv "windir") "") "/temp")
                           "/tmp"))))
-    (if (> (length directory) 1)
-        (replace-regexp-in-string "[/\\]\\'" "" directory)
-      directory)))
+    (replace-regexp-in-string "\\(.\\)[/\\]\\'" "\\1" directory)))
 
 (defun gemini-companion-agent-settings-file (agent environment)
   "Return the file with the user's settings of AGENT, which need not exist.
@@ -460,18 +444,14 @@ Processes that were not started by Emacs have no more than that."
   (append
    (cl-loop for agent in (gemini-companion-agent-served)
             append (cl-loop for (name . what) in (gemini-companion-agent-get agent :variables)
-                            for value = (gemini-companion-agent--value agent what)
+                            for value = (pcase what
+                                          ('port (number-to-string (gemini-companion-bridge-port)))
+                                          ('process (number-to-string (emacs-pid)))
+                                          ('token (gemini-companion-bridge-token agent)))
                             if value collect (cons name value)))
    ;; Even if another variable says so: it may be gone when the client starts.
    (and (gemini-companion-agent-container-p)
         '(("REMOTE_CONTAINERS" . "true")))))
-
-(defun gemini-companion-agent--value (agent what)
-  "Return WHAT as clients of AGENT need it: `port', `process' or `token'."
-  (pcase what
-    ('port (number-to-string (gemini-companion-bridge-port)))
-    ('process (number-to-string (emacs-pid)))
-    ('token (gemini-companion-bridge-token agent))))
 
 (defun gemini-companion-agent-join-roots (roots)
   "Return the list ROOTS as the value of a variable for workspace roots.
@@ -493,17 +473,13 @@ several directories, perhaps not of any project."
   "Set VARIABLES, an alist, and save the values they had before."
   (pcase-dolist (`(,name . ,_) variables)
     (unless (assoc name gemini-companion-agent--saved)
-      (push (cons name (gemini-companion-agent--get name)) gemini-companion-agent--saved)))
+      (push (cons name (getenv-internal name (gemini-companion-agent--environment)))
+            gemini-companion-agent--saved)))
   (gemini-companion-agent--set variables))
-
-(defun gemini-companion-agent--get (name)
-  "Return the global value of the environment variable NAME, or nil."
-  (getenv-internal name (gemini-companion-agent--environment)))
 
 (defun gemini-companion-agent--set (variables)
   "Set VARIABLES, an alist, in all environments; nil removes a variable.
-Set them in the global environment, and in each buffer that has its own,
-such as those of Eshell and of packages for environments of projects."
+Buffers of Eshell, for instance, have environments of their own."
   (set-default-toplevel-value 'process-environment
                               (gemini-companion-agent--with
                                variables (gemini-companion-agent--environment)))
@@ -513,8 +489,7 @@ such as those of Eshell and of packages for environments of projects."
         (setq process-environment (gemini-companion-agent--with variables process-environment))))))
 
 (defun gemini-companion-agent--with (variables environment)
-  "Return a copy of ENVIRONMENT in which VARIABLES, an alist, are set.
-Those whose value is nil are removed."
+  "Return a copy of ENVIRONMENT with VARIABLES, an alist; nil removes a variable."
   ;; `setenv-internal' binds `case-fold-search', which takes longer the more buffers there are.
   (append (cl-loop for (name . value) in variables
                    if value collect (concat name "=" value))

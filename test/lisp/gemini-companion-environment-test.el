@@ -29,9 +29,13 @@
     (gemini-companion-environment-test--with variables
       (should (equal (car (gemini-companion-agent-directories 'gemini)) directory)))))
 
+(defun gemini-companion-environment-test--get (name)
+  "Return the global value of the environment variable NAME, or nil."
+  (getenv-internal name (default-toplevel-value 'process-environment)))
+
 (ert-deftest gemini-companion-environment/variables-are-restored ()
   (gemini-companion-environment-test--with '("GEMINI_CLI_IDE_PID=7" "OTHER=x")
-    (cl-letf* ((get (lambda (name) (gemini-companion-agent--get name)))
+    (cl-letf* ((get #'gemini-companion-environment-test--get)
                (port 4711)
                ((symbol-function 'gemini-companion-bridge-port) (lambda () port))
                ((symbol-function 'gemini-companion-bridge-token) (lambda (&rest _) "token")))
@@ -81,7 +85,7 @@
 (ert-deftest gemini-companion-environment/the-roots-can-be-exported ()
   (gemini-companion-test-with-project
     (find-file-noselect (gemini-companion-test-file "one/a" ""))
-    (let ((exported (lambda () (gemini-companion-agent--get
+    (let ((exported (lambda () (gemini-companion-environment-test--get
                                 "GEMINI_CLI_IDE_WORKSPACE_PATH"))))
       (gemini-companion-mode 1)
       (should-not (funcall exported))
