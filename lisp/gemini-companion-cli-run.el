@@ -290,7 +290,7 @@ A client looks for it only when it starts."
   (unless (gemini-companion-bridge-running-p)
     (gemini-companion-mode 1))
   (unless (gemini-companion-bridge-running-p)
-    (user-error "Gemini companion is not on yet: try again when it is"))
+    (user-error "Gemini companion is still starting; try again shortly"))
   (unless (seq-intersection (mapcar (lambda (file)
                                       (directory-file-name (file-name-directory file)))
                                     (gemini-companion-bridge-discovery-files))

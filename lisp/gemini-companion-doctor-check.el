@@ -31,7 +31,7 @@
                   "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-diagnosis "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-of-directory "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-sessions "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-host "gemini-companion-host-connection"
                   (connection) t)
 (declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
@@ -478,7 +478,8 @@ M-x gemini-companion-tools-disable.")))))))
                                              local)
        (list 'problem (format "%s is in no workspace root of %s." local name)
              "Make it one: M-x gemini-companion-connect." button))
-     (unless (gemini-companion-host-connection-sessions connection)
+     (unless (gemini-companion-bridge-host-sessions
+             (gemini-companion-host-connection-prefix connection))
        (list 'note (format "No CLI on %s is connected." name)
              "Start one: M-x gemini-companion-run.  Restart one that is older than the \
 connection; in a newer one, type /ide enable.")))))

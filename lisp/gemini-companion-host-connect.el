@@ -95,7 +95,7 @@ If it names only a host, return it as it is."
 (defun gemini-companion-host-connect--parse (text)
   "Return the remote name that TEXT, which a user has entered, stands for."
   (let ((text (string-trim text)))
-    (cond ((string-empty-p text) (user-error "No host was entered"))
+    (cond ((string-empty-p text) (user-error "Enter a host"))
           ((file-remote-p text) text)
           ((string-search "/" text) (user-error "%s is not remote" text))
           (t (format "/ssh:%s:" text)))))
@@ -133,27 +133,25 @@ If it names only a host, return it as it is."
 Ask for the user's consent if it was not given.  Return the
 `gemini-companion-host-connection', which need not be ready."
   (let* ((hops (gemini-companion-host-ssh-hops directory))
-         (prefix (gemini-companion-host-connect--prefix-of directory))
+         ;; Without a directory Tramp would ask for the home directory.
+         (prefix (file-remote-p (expand-file-name (concat (file-remote-p directory) "/"))))
          (name (gemini-companion-host-ssh-name hops))
          (method (file-remote-p prefix 'method)))
     (gemini-companion-host-connect--ask name)
     (unless (bound-and-true-p gemini-companion-mode)
       (gemini-companion-mode 1))
     (unless (gemini-companion-bridge-running-p)
-      (user-error "Gemini companion is not on yet: try again when it is"))
+      (user-error "Gemini companion is still starting; try again shortly"))
     (let* ((host (gemini-companion-host-add prefix))
-           (connection (or (gemini-companion-host-connection-of-host host)
-                           (gemini-companion-host-connection-add
-                            host (if (equal method "ssh") name (concat method ":" name)) hops))))
+           (known (gemini-companion-host-connection-of-directory prefix))
+           (connection
+            (if (and known (not (eq (gemini-companion-host-connection-state known) 'failed))) known
+              (gemini-companion-host-connection-add
+               host (if (equal method "ssh") name (concat method ":" name)) hops))))
       (gemini-companion-host-connection-add-root connection (file-local-name directory))
       (when (memq (gemini-companion-host-connection-state connection) '(new lost))
         (gemini-companion-host-connection-start connection))
       connection)))
-
-(defun gemini-companion-host-connect--prefix-of (directory)
-  "Return the prefix of DIRECTORY, a remote name, once that is expanded."
-  ;; Without a directory Tramp would ask for the home directory.
-  (file-remote-p (expand-file-name (concat (file-remote-p directory) "/"))))
 
 (defun gemini-companion-host-connect--ask (name)
   "Ask for the user's consent to connect the host NAME, unless it was given.
@@ -171,7 +169,8 @@ point and selection, and propose changes.  Connect? " name))
 Each is (CONNECTION . LINE)."
   (mapcar
    (lambda (connection)
-     (let ((sessions (length (gemini-companion-host-connection-sessions connection)))
+     (let ((sessions (length (gemini-companion-bridge-host-sessions
+                              (gemini-companion-host-connection-prefix connection))))
            (roots (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
        (cons connection
              (concat (gemini-companion-host-connection-name connection) ": "

@@ -10,8 +10,7 @@
 ;; keeper.  The keeper announces this Emacs as long as the connection lasts.  Clients there reach
 ;; the server by a socket that ssh forwards.  A connection that breaks is made again.
 ;;
-;; Nothing here waits, or uses Tramp.  What a host says is not trusted: it may be lines of a few
-;; forms, in bounded number, at certain moments.
+;; Nothing here waits, or uses Tramp.  What a host says is not trusted.
 
 ;;; Code:
 
@@ -53,9 +52,8 @@
   (stage nil :documentation "What the host is to say next: `shell', `socket' or `ready'.")
   (tail "" :documentation "The beginning of a line that is not complete.")
   (received 0 :documentation "How many characters came from the host.")
-  (errors "" :documentation "The last part of what did not come from the keeper.")
-  (deadline nil :documentation "The timer that ends an attempt, or nil.")
-  (retry nil :documentation "The timer of the next attempt, or nil.")
+  (errors nil :documentation "The last lines not from the keeper, the newest first.")
+  (timer nil :documentation "The timer that ends an attempt or begins the next, or nil.")
   (pause nil :documentation "Seconds until the next attempt.")
   (lost nil :documentation "When it was lost first, t once the user knows, or nil.")
   (waiters nil :documentation "Functions to call when it is ready or has failed."))
@@ -94,13 +92,6 @@ Until then a loss makes the pause before the next attempt longer.")
 (defun gemini-companion-host-connection-prefix (connection)
   "Return the prefix of the names of CONNECTION's files in Emacs."
   (gemini-companion-host-prefix (gemini-companion-host-connection-host connection)))
-
-(defun gemini-companion-host-connection-of-host (host)
-  "Return the connection to HOST, unless it has failed, or nil."
-  (seq-find (lambda (it)
-              (and (eq (gemini-companion-host-connection-host it) host)
-                   (not (eq (gemini-companion-host-connection-state it) 'failed))))
-            gemini-companion-host-connection--all))
 
 (defun gemini-companion-host-connection-of-directory (directory)
   "Return the connection to the host of DIRECTORY, a remote name, or nil.
@@ -161,23 +152,16 @@ the login uses that, too."
             (gemini-companion-host-connection--control connection))
           (gemini-companion-host-connection-target connection)))
 
-(defun gemini-companion-host-connection-sessions (connection)
-  "Return the sessions of clients on the host of CONNECTION.
-For their form see `gemini-companion-bridge-sessions'."
-  (gemini-companion-bridge-host-sessions (gemini-companion-host-connection-prefix connection)))
-
 ;;;; Making a connection
 
 (defun gemini-companion-host-connection-start (connection)
   "Begin to make CONNECTION, by its best route."
   (gemini-companion-log-errors "a connection"
-    (gemini-companion-host-connection--cancel (gemini-companion-host-connection-retry connection))
-    (let ((tramp (gemini-companion-host-connection-tramp-path connection))
-          (shared '("-o" "ControlMaster=no")))
+    (let ((tramp (gemini-companion-host-connection-tramp-path connection)))
       (setf (gemini-companion-host-connection-routes connection)
             `(own
-              ,@(and tramp (list (append shared (list "-o" (concat "ControlPath=" tramp)))))
-              ,shared)))
+              ,@(and tramp `(("-o" "ControlMaster=no" "-o" ,(concat "ControlPath=" tramp))))
+              ("-o" "ControlMaster=no"))))
     (gemini-companion-host-connection--attempt connection)))
 
 (defun gemini-companion-host-connection--attempt (connection)
@@ -186,13 +170,13 @@ For their form see `gemini-companion-bridge-sessions'."
   (setf (gemini-companion-host-connection-stage connection) 'shell
         (gemini-companion-host-connection-tail connection) ""
         (gemini-companion-host-connection-received connection) 0
-        (gemini-companion-host-connection-errors connection) ""
+        (gemini-companion-host-connection-errors connection) nil
         (gemini-companion-host-connection-warnings connection) nil)
   (gemini-companion-host-connection--await connection)
   (condition-case problem
       (let ((default-directory gemini-companion-agent-neutral-directory))
         (unless (executable-find gemini-companion-ssh-program)
-          (error "There is no program %s" gemini-companion-ssh-program))
+          (error "Cannot find the program %s" gemini-companion-ssh-program))
         (setf (gemini-companion-host-connection-directory connection) (make-temp-file "gc-" t))
         (gemini-companion-host-connection--run-master connection))
     (error
@@ -238,20 +222,19 @@ Nobody sees it: it forwards neither the user's agent nor a display.")
     (ignore-errors
       (process-send-string process "echo; echo 'gemini-companion: shell'\n"))))
 
-(defun gemini-companion-host-connection--last (text)
-  "Return the last part of TEXT, enough for a message."
-  (substring text (max 0 (- (length text) 2048))))
-
 (defun gemini-companion-host-connection--await (connection)
   "Give the host of CONNECTION some time to say what it is to say next."
-  (gemini-companion-host-connection--cancel (gemini-companion-host-connection-deadline connection))
-  (setf (gemini-companion-host-connection-deadline connection)
-        (run-at-time gemini-companion-host-connection--patience nil
-                     #'gemini-companion-host-connection--end connection 'silent)))
+  (gemini-companion-host-connection--set-timer
+   connection gemini-companion-host-connection--patience
+   #'gemini-companion-host-connection--end connection 'silent))
 
-(defun gemini-companion-host-connection--cancel (timer)
-  "Cancel TIMER, unless it is none."
-  (when (timerp timer) (cancel-timer timer)))
+(defun gemini-companion-host-connection--set-timer (connection &optional seconds &rest call)
+  "Let CONNECTION call the function and arguments CALL after SECONDS, if any.
+It does no longer what it was to do before."
+  (when-let* ((timer (gemini-companion-host-connection-timer connection)))
+    (cancel-timer timer))
+  (setf (gemini-companion-host-connection-timer connection)
+        (and seconds (apply #'run-at-time seconds nil call))))
 
 (defun gemini-companion-host-connection--send (connection text)
   "Send the line TEXT to the keeper of CONNECTION."
@@ -315,8 +298,8 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
               (gemini-companion-host-connection--line
                connection (string-remove-prefix "gemini-companion: " line))
             (setf (gemini-companion-host-connection-errors connection)
-                  (gemini-companion-host-connection--last
-                   (concat (gemini-companion-host-connection-errors connection) line "\n")))))))))
+                  (seq-take (cons line (gemini-companion-host-connection-errors connection))
+                            20))))))))
 
 (defun gemini-companion-host-connection--line (connection line)
   "Handle LINE, from the keeper of CONNECTION, or from a host that pretends."
@@ -375,7 +358,7 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
             (gemini-companion-host-connection--control-forward
              connection "forward" path
              :filter (lambda (_process text)
-                       (setq output (gemini-companion-host-connection--last (concat output text))))
+                       (setq output (concat output text)))
              :sentinel (lambda (process _event)
                          (when (and (not (process-live-p process))
                                     (eq process
@@ -400,14 +383,11 @@ For ARGUMENTS see `make-process'."
 OUTPUT is what ssh has printed."
   (setf (gemini-companion-host-connection-forward connection) nil)
   (if (not (eql status 0))
-      (gemini-companion-host-connection--end connection
-                                             ;; A host that has forwarded before is not configured
-                                             ;; wrong.
-                                             (if (gemini-companion-host-connection-proven
-                                                  connection)
-                                                 'ended
-                                               'forwarding)
-                                             (gemini-companion-host-connection--last-line output))
+      (gemini-companion-host-connection--end
+       connection
+       ;; A host that has forwarded before is not configured wrong.
+       (if (gemini-companion-host-connection-proven connection) 'ended 'forwarding)
+       (gemini-companion-host-connection--last-line output))
     (setf (gemini-companion-host-connection-told connection) nil)
     (gemini-companion-host-connection--send-roots connection)
     ;; Otherwise another Emacs that is also connected again could take it, and the clients with it.
@@ -423,8 +403,7 @@ OUTPUT is what ssh has printed."
           (hostname (match-string 2 words))
           (slot (match-string 3 words))
           (name (gemini-companion-host-connection-name connection)))
-      (gemini-companion-host-connection--cancel
-       (gemini-companion-host-connection-deadline connection))
+      (gemini-companion-host-connection--set-timer connection)
       (gemini-companion-host-connection--set-state connection 'ready)
       (setf (gemini-companion-host-connection-stage connection) nil
             (gemini-companion-host-connection-proven connection) t
@@ -573,8 +552,10 @@ OUTPUT is what ssh has printed."
   "Handle the end of PROCESS, the ssh that held CONNECTION."
   (gemini-companion-log-errors "the end of a connection"
     (when (eq process (gemini-companion-host-connection-process connection))
-      (let* ((errors (concat (gemini-companion-host-connection-errors connection)
-                             (gemini-companion-host-connection-tail connection)))
+      (let* ((errors (string-join
+                      (reverse (cons (gemini-companion-host-connection-tail connection)
+                                     (gemini-companion-host-connection-errors connection)))
+                      "\n"))
              (detail (gemini-companion-host-connection--last-line errors))
              ;; Once it has logged in, this may be what a program there has printed.
              (kind (or (and (eq (gemini-companion-host-connection-stage connection) 'shell)
@@ -587,14 +568,13 @@ OUTPUT is what ssh has printed."
 
 (defun gemini-companion-host-connection--release (connection)
   "End all processes and timers of CONNECTION, and delete its directory."
-  (pcase-let (((cl-struct gemini-companion-host-connection process forward directory deadline retry)
-               connection))
+  (pcase-let (((cl-struct gemini-companion-host-connection process forward directory) connection))
     (setf (gemini-companion-host-connection-process connection) nil
           (gemini-companion-host-connection-forward connection) nil
           (gemini-companion-host-connection-directory connection) nil)
-    (mapc #'gemini-companion-host-connection--cancel (list deadline retry))
-    (dolist (process (list process forward))
-      (when process (delete-process process)))
+    (gemini-companion-host-connection--set-timer connection)
+    (when process (delete-process process))
+    (when forward (delete-process forward))
     (when directory
       (ignore-errors (delete-directory directory t)))))
 
@@ -636,11 +616,11 @@ DETAIL, text for the user, may say more."
     (cond ((null lost) (setf (gemini-companion-host-connection-lost connection) now))
           ((and (numberp lost) (> (- now lost) gemini-companion-host-connection--notice-delay))
            (setf (gemini-companion-host-connection-lost connection) t)
-           (gemini-companion-ui-message connection "The connection to %s is lost; trying again"
+           (gemini-companion-ui-message connection "Lost the connection to %s; trying again"
                                         (gemini-companion-host-connection-name connection))))
-    (setf (gemini-companion-host-connection-pause connection) (min 60 (* 2 pause))
-          (gemini-companion-host-connection-retry connection)
-          (run-at-time pause nil #'gemini-companion-host-connection-start connection))))
+    (setf (gemini-companion-host-connection-pause connection) (min 60 (* 2 pause)))
+    (gemini-companion-host-connection--set-timer
+     connection pause #'gemini-companion-host-connection-start connection)))
 
 (defun gemini-companion-host-connection-close (connection)
   "End CONNECTION for good."

@@ -50,7 +50,7 @@ Signal a `user-error' if ssh does not lead there."
 (defun gemini-companion-host-ssh--check-hop (hop)
   "Signal an error if ssh cannot be used for HOP, or could misunderstand it."
   (unless (member (tramp-file-name-method hop) gemini-companion-host-ssh-methods)
-    (error "Only ssh can connect clients to this Emacs, not %s"
+    (error "Clients can connect to this Emacs only through ssh, not %s"
            (tramp-file-name-method hop)))
   (dolist (part (list (tramp-file-name-user hop) (tramp-file-name-host hop)
                       (tramp-file-name-port hop)))

@@ -7,11 +7,8 @@
 ;;; Commentary:
 
 ;; A host is another machine, or another login, on which clients of this Emacs run.  Emacs names
-;; its files with a prefix, as Tramp does: "/ssh:build:/src/a.c" is "/src/a.c" there.  This file
-;; knows which hosts are served, and translates names; `gemini-companion-host-connect.el' makes the
-;; connections.
-;;
-;; Nothing here asks a host for anything: names are compared as text.
+;; its files with a prefix, as Tramp does: "/ssh:build:/src/a.c" is "/src/a.c" there.  Names are
+;; compared as text: nothing here asks a host for anything.
 
 ;;; Code:
 
@@ -27,7 +24,7 @@
   (roots nil :documentation "Workspace roots, as the host names them, without trailing slashes."))
 
 (defvar gemini-companion-host--all nil
-  "The hosts that are served; another list when they have changed.")
+  "The hosts that are served.")
 
 (defvar gemini-companion-host-change-hook nil
   "Hook run when the hosts that are served, or the roots of one, have changed.")
@@ -35,7 +32,7 @@
 ;;;; Hosts
 
 (defun gemini-companion-host-all ()
-  "Return the hosts that are served; another list when they have changed."
+  "Return the hosts that are served."
   gemini-companion-host--all)
 
 (defun gemini-companion-host-named (prefix)
@@ -47,7 +44,7 @@
   "Return the host with PREFIX, which is served from now on."
   (or (gemini-companion-host-named prefix)
       (let ((host (gemini-companion-host--make :prefix prefix)))
-        (setq gemini-companion-host--all (cons host gemini-companion-host--all))
+        (push host gemini-companion-host--all)
         (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)
         host)))
 
@@ -59,16 +56,13 @@
 
 (defun gemini-companion-host-remove-all ()
   "Serve no host any longer."
-  (when gemini-companion-host--all
-    (setq gemini-companion-host--all nil)
-    (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)))
+  (mapc #'gemini-companion-host-remove gemini-companion-host--all))
 
 (defun gemini-companion-host-set-roots (host roots)
   "Make ROOTS, directory names of HOST, its workspace roots."
   (let ((roots (delete-dups (mapcar #'directory-file-name roots))))
     (unless (equal roots (gemini-companion-host-roots host))
-      (setf (gemini-companion-host-roots host) roots
-            gemini-companion-host--all (copy-sequence gemini-companion-host--all))
+      (setf (gemini-companion-host-roots host) roots)
       (gemini-companion-log-run-hook 'gemini-companion-host-change-hook))))
 
 ;;;; Names
@@ -77,11 +71,6 @@
   "Return the host that FILE, a name of Emacs, is on, or nil."
   (cl-loop for host in gemini-companion-host--all
            if (string-prefix-p (gemini-companion-host-prefix host) file) return host))
-
-(defun gemini-companion-host-of-buffer (buffer)
-  "Return the host that the file of BUFFER is on, or nil."
-  (when-let* ((file (buffer-local-value 'buffer-file-name buffer)))
-    (gemini-companion-host-of-name file)))
 
 (defun gemini-companion-host-local-name (host file)
   "Return what HOST calls FILE, a name of Emacs that is on it."
@@ -98,23 +87,19 @@ All are names as HOST has them."
 (defun gemini-companion-host-title (prefix)
   "Return a short name for the host with PREFIX, for the user: \"build\".
 If another host that is served has the same one, return a longer one."
-  (let ((name (gemini-companion-host--short-name prefix)))
-    (if (cl-loop for host in gemini-companion-host--all
-                 for other = (gemini-companion-host-prefix host)
-                 thereis (and (not (equal other prefix))
-                              (equal name (gemini-companion-host--short-name other))))
-        (gemini-companion-host--full-name prefix)
-      name)))
+  (let ((name (gemini-companion-host--machine prefix)))
+    (if (and name
+             (cl-loop for host in gemini-companion-host--all
+                      for other = (gemini-companion-host-prefix host)
+                      never (and (not (equal other prefix))
+                                 (equal name (gemini-companion-host--machine other)))))
+        name
+      (string-remove-prefix "/" (string-remove-suffix ":" prefix)))))
 
-(defun gemini-companion-host--short-name (prefix)
-  "Return the name of the machine in PREFIX."
-  (if (string-match "\\([^][:@#/|]+\\|\\[[^]]*\\]\\)\\(?:#[0-9]+\\)?:\\'" prefix)
-      (match-string 1 prefix)
-    (gemini-companion-host--full-name prefix)))
-
-(defun gemini-companion-host--full-name (prefix)
-  "Return PREFIX without the characters at its ends that all prefixes have."
-  (string-remove-prefix "/" (string-remove-suffix ":" prefix)))
+(defun gemini-companion-host--machine (prefix)
+  "Return the name of the machine in PREFIX, or nil if there is none."
+  (and (string-match "\\([^][:@#/|]+\\|\\[[^]]*\\]\\)\\(?:#[0-9]+\\)?:\\'" prefix)
+       (match-string 1 prefix)))
 
 (defun gemini-companion-host-remote-p (file)
   "Return what the name FILE begins with if it is remote, or nil."

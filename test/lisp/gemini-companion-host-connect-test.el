@@ -471,13 +471,13 @@ exec sleep 1000" path))
          (lambda () (>= (gemini-companion-host-connection-pause connection) 0.32)))
         (gemini-companion-test-wait "a message" (lambda () gemini-companion-test-messages))
         (should (equal gemini-companion-test-messages
-                       '("The connection to build is lost; trying again")))
+                       '("Lost the connection to build; trying again")))
         (should (eq (gemini-companion-host-connection-proven connection) t))
         (delete-file (gemini-companion-host-connect-test--file "cut"))
         (gemini-companion-host-connect-test--await connection '(ready))
         (should (equal gemini-companion-test-messages
                        '("The connection to build is back"
-                         "The connection to build is lost; trying again")))
+                         "Lost the connection to build; trying again")))
         ;; One that has held for a while begins with a short pause when it is lost.
         (let ((gemini-companion-host-connection--steady -1))
           (gemini-companion-host-connect-test--kill)
