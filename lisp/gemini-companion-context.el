@@ -81,7 +81,7 @@ add or remove one, call `gemini-companion-context-update'.")
   "Non-nil while files are tracked.")
 
 (defvar gemini-companion-context--recent nil
-  "Buffers that visit files, the one focused last first.
+  "Buffers that visit files and were focused, the one focused last first.
 A string is the name of a file whose buffer was killed: no file in its
 scope is active until another one is focused there.")
 
@@ -132,7 +132,6 @@ While this is paused, Emacs tells them that no file is open."
 (defconst gemini-companion-context--hooks
   '((gemini-companion-context--record-focus
      window-selection-change-functions window-buffer-change-functions)
-    (gemini-companion-context--file-opened find-file-hook after-set-visited-file-name-hook)
     (gemini-companion-context--buffer-killed kill-buffer-hook)
     (gemini-companion-context--publish-soon
      post-command-hook window-selection-change-functions window-buffer-change-functions
@@ -144,14 +143,13 @@ While this is paused, Emacs tells them that no file is open."
 (defun gemini-companion-context--enable ()
   "Start tracking files, with those that were focused until now."
   (setq gemini-companion-context--enabled t)
-  ;; The list of buffers starts with the one selected last.
-  (setq gemini-companion-context--recent
-        (cl-loop for buffer in (buffer-list)
-                 if (buffer-file-name buffer) collect buffer))
-  (dolist (buffer gemini-companion-context--recent)
+  (dolist (buffer (reverse (buffer-list))) ; the one selected last comes last
     (with-current-buffer buffer
-      (when (and (zerop gemini-companion-context--focused) buffer-display-time)
-        (setq gemini-companion-context--focused (car (time-convert buffer-display-time 1000))))))
+      (when (and buffer-file-name buffer-display-time)
+        (push buffer gemini-companion-context--recent)
+        (when (zerop gemini-companion-context--focused)
+          (setq gemini-companion-context--focused
+                (car (time-convert buffer-display-time 1000)))))))
   (gemini-companion-context--record-focus)
   (gemini-companion-context--change-hooks #'add-hook))
 
@@ -180,29 +178,20 @@ While this is paused, Emacs tells them that no file is open."
       (when (buffer-file-name buffer)
         (with-current-buffer buffer
           (setq gemini-companion-context--shown (cons (selected-window) shown))
-          (unless (and (eq buffer (car gemini-companion-context--recent))
-                       (> gemini-companion-context--focused 0))
+          (unless (eq buffer (car gemini-companion-context--recent))
             (setq gemini-companion-context--focused (car (time-convert nil 1000))
                   gemini-companion-context--recent
                   (cons buffer (delq buffer gemini-companion-context--recent)))))))))
 
-(defun gemini-companion-context--file-opened ()
-  "Add the current buffer to the recent files, as one that was not focused."
-  (when (and buffer-file-name (not (memq (current-buffer) gemini-companion-context--recent)))
-    (setq gemini-companion-context--recent
-          (append gemini-companion-context--recent (list (current-buffer))))))
-
 (defun gemini-companion-context--buffer-killed ()
   "Replace the current buffer by its file name among the recent files.
-Remove it if it was never focused; remove old names of killed buffers."
-  (when buffer-file-name
-    (let ((name (and (> gemini-companion-context--focused 0) buffer-file-name))
-          (names 0))
-      (setq gemini-companion-context--recent
-            (cl-loop for entry in gemini-companion-context--recent
-                     for kept = (if (eq entry (current-buffer)) name entry)
-                     if (or (bufferp kept) (and kept (<= (cl-incf names) 20)))
-                     collect kept)))))
+Keep no more than 20 such names."
+  (let ((names 0))
+    (setq gemini-companion-context--recent
+          (cl-loop for entry in gemini-companion-context--recent
+                   for kept = (if (eq entry (current-buffer)) buffer-file-name entry)
+                   if (or (bufferp kept) (and kept (<= (cl-incf names) 20)))
+                   collect kept))))
 
 ;;;; Publishing
 
@@ -233,18 +222,15 @@ While the workspace roots are not known, only run the hook."
 (defun gemini-companion-context-trusted-p (directory)
   "Return t if clients that work in DIRECTORY are told that it is trusted.
 See `gemini-companion-trusted-roots'."
-  (let ((roots (if (not (eq gemini-companion-trusted-roots 'trusted-content))
-                   gemini-companion-trusted-roots
-                 (and (boundp 'trusted-content) (default-value 'trusted-content))))
-        ;; No host is asked.
-        (file-name-handler-alist nil))
-    (and roots directory
+  (let* ((content (eq gemini-companion-trusted-roots 'trusted-content))
+         (roots (if (not content) gemini-companion-trusted-roots
+                  (and (boundp 'trusted-content) (default-value 'trusted-content))))
+         (file-name-handler-alist nil)  ; no host is asked
+         (name (and directory (file-name-as-directory (file-truename directory)))))
+    (and name
          (or (eq roots :all)
-             (cl-loop with name = (file-name-as-directory (file-truename directory))
-                      for root in roots
-                      thereis (and (or (directory-name-p root)
-                                       ;; In `trusted-content' that would be a file.
-                                       (listp gemini-companion-trusted-roots))
+             (cl-loop for root in roots
+                      thereis (and (or (not content) (directory-name-p root)) ; otherwise a file
                                    (string-prefix-p
                                     (file-name-as-directory (file-truename root)) name)))))))
 
@@ -259,17 +245,16 @@ list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
     (gemini-companion-context--in-scope (gemini-companion-workspace-scope-of directory))))
 
 (defun gemini-companion-context--named ()
-  "Return the recent files as a list of (ENTRY FILE . TRUENAME).
+  "Return the open files, recent ones first, as a list of (ENTRY FILE . TRUENAME).
 ENTRY is a buffer or the name of a killed one's file."
-  (cl-loop for entry in gemini-companion-context--recent
-           for file = (cond ((stringp entry) entry)
-                            ((buffer-live-p entry) (buffer-file-name entry)))
+  (cl-loop for entry in (delete-dups (append gemini-companion-context--recent (buffer-list)))
+           for file = (if (stringp entry) entry (buffer-file-name entry))
            if file
            collect `(,entry ,file . ,(if (stringp entry) entry
                                        (gemini-companion-file-truename entry)))))
 
 (defun gemini-companion-context--in-scope (scope)
-  "Return vectors for the recent files that clients with SCOPE are told of."
+  "Return vectors for the open files that clients with SCOPE are told of."
   (let ((files nil)
         (decided nil))                  ; non-nil if no later file can be the active one
     (cl-loop for (entry file . truename) in (gemini-companion-context--named)

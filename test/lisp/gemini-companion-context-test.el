@@ -94,7 +94,6 @@
     (switch-to-buffer (find-file-noselect (gemini-companion-test-file "never-saved")))
     (with-current-buffer (generate-new-buffer "remote")
       (setq buffer-file-name "/ssh:nowhere.invalid:/file")
-      (gemini-companion-context--file-opened)
       (setq buffer-file-name nil))
     (should (equal (gemini-companion-context-test--names) '("kept")))))
 

@@ -62,8 +62,6 @@ No host is asked."
     (setq buffer-file-name file
           buffer-file-truename file))
   (set-visited-file-modtime '(25000 0))
-  ;; Those of others ask the host.
-  (gemini-companion-context--file-opened)
   (gemini-companion-context--publish-soon)
   (gemini-companion-context--record-focus)
   (current-buffer))
