@@ -254,9 +254,8 @@ other than the one where you started it.  Takes effect when
              if (memq agent names) collect agent)))
 
 (defun gemini-companion-agent-needs-no-text-p (agent name version)
-  "Return non-nil if a client needs no text that it has proposed itself.
-It is a client of AGENT that calls itself NAME and has VERSION.  Return
-nil for versions that are not releases, as these may differ."
+  "Return non-nil if a client of AGENT needs no text that it has proposed itself.
+It calls itself NAME and has VERSION, which must be that of a release."
   (and (string-match-p "\\`[0-9]+\\(?:\\.[0-9]+\\)*\\'" version)
        (cl-loop for (known first last) in (gemini-companion-agent-get agent :needs-no-text)
                 thereis (and (equal name known)
@@ -267,7 +266,7 @@ nil for versions that are not releases, as these may differ."
 
 (defun gemini-companion-agent-announcements ()
   "Return the programs that are served, for `gemini-companion-bridge-start'.
-One that is not used here has no directories, and may be used on a host."
+One that is not used here, but perhaps on a host, has no directories."
   (cl-loop for agent in (gemini-companion-agent-served)
            for directories = (gemini-companion-agent-directories agent)
            if (or directories (gemini-companion-agent-get agent :stdio))
@@ -282,8 +281,7 @@ One that is not used here has no directories, and may be used on a host."
 
 (defun gemini-companion-agent-directories (agent)
   "Return the directories in which AGENT looks for discovery files, each once.
-The first is that of clients that Emacs starts.  Return nil if AGENT is
-not used here."
+The first is that of clients that Emacs starts.  Return nil if AGENT is not used."
   (when-let* (((gemini-companion-agent--used-p agent))
               (first (gemini-companion-agent-directory agent
                                                        (gemini-companion-agent--environment))))
@@ -301,8 +299,7 @@ not used here."
 
 (defun gemini-companion-agent-directory (agent environment)
   "Return where AGENT with ENVIRONMENT looks for discovery files, or nil.
-The directory need not exist.  ENVIRONMENT has the format of
-`process-environment'."
+The directory need not exist."
   (pcase (gemini-companion-agent-get agent :directory)
     (`(temporary ,name)
      (concat (gemini-companion-agent-temporary-directory environment) "/" name))
@@ -321,8 +318,7 @@ The directory need not exist.  ENVIRONMENT has the format of
                  thereis (and (file-name-absolute-p name) (file-directory-p name))))))
 
 (defun gemini-companion-agent-temporary-directory (environment)
-  "Return `os.tmpdir()' of a process with ENVIRONMENT, without trailing slash.
-ENVIRONMENT has the format of `process-environment'."
+  "Return `os.tmpdir()' of a process with ENVIRONMENT, without trailing slash."
   (let* ((windows (eq system-type 'windows-nt))
          (directory (or (cl-loop for name in (if windows '("TEMP" "TMP") '("TMPDIR" "TMP" "TEMP"))
                                  thereis (gemini-companion-agent-getenv name environment))
@@ -332,9 +328,8 @@ ENVIRONMENT has the format of `process-environment'."
     (replace-regexp-in-string "\\(.\\)[/\\]\\'" "\\1" directory)))
 
 (defun gemini-companion-agent-settings-file (agent environment)
-  "Return the file with the user's settings of AGENT, which need not exist.
-ENVIRONMENT, in the format of `process-environment', is that of AGENT.
-Return nil if there is none."
+  "Return the file with the user's settings of AGENT with ENVIRONMENT, or nil.
+The file need not exist."
   (pcase (gemini-companion-agent-get agent :settings)
     (`(,variable ,default ,file)
      (when-let* ((home (gemini-companion-agent--home variable default environment)))
@@ -349,7 +344,7 @@ Return nil if it is relative, and so another one for each process."
 
 (defun gemini-companion-agent-getenv (name environment)
   "Return the value of NAME in ENVIRONMENT, or nil if it is unset or empty.
-ENVIRONMENT has the format of `process-environment'."
+An ENVIRONMENT is a list like `process-environment'."
   (let ((value (getenv-internal name environment)))
     ;; For a variable that `setenv' has removed it is t.
     (and (stringp value) (not (string-empty-p value)) value)))
@@ -404,8 +399,7 @@ It is the grandparent of the nearest shell, or else the topmost process."
 
 (defun gemini-companion-agent-same-host-p (environment)
   "Return non-nil if ENVIRONMENT says that the editor is in the same container.
-Otherwise a client looks for it on the host of the container.  ENVIRONMENT
-has the format of `process-environment'."
+Otherwise a client looks for it on the host of the container."
   (cl-loop for name in '("REMOTE_CONTAINERS" "VSCODE_REMOTE_CONTAINERS_SESSION" "SSH_CONNECTION")
            thereis (gemini-companion-agent-getenv name environment)))
 
@@ -435,7 +429,7 @@ has the format of `process-environment'."
 
 (defun gemini-companion-agent-environment-before ()
   "Return the global environment without the variables set by this file.
-Processes that were not started by Emacs have no more than that."
+It is that of processes that were not started by Emacs."
   (gemini-companion-agent--with gemini-companion-agent--saved
                                 (gemini-companion-agent--environment)))
 
@@ -455,8 +449,7 @@ Processes that were not started by Emacs have no more than that."
 
 (defun gemini-companion-agent-join-roots (roots)
   "Return the list ROOTS as the value of a variable for workspace roots.
-Leave out those with the separator in their names, each of which would be
-several directories, perhaps not of any project."
+One with the separator in its name would be several directories: leave it out."
   (string-join (cl-loop for root in roots
                         unless (string-search path-separator root) collect root)
                path-separator))

@@ -61,10 +61,6 @@
 (defvar gemini-companion-host-connection--all nil
   "The connections, and those that have failed, the oldest first.")
 
-(defvar gemini-companion-host-connection--session
-  (format "%s %s %s %s" (system-name) (emacs-pid) (float-time) (random))
-  "What tells this Emacs from all others.")
-
 ;;;; Limits
 
 (defvar gemini-companion-host-connection--patience 30
@@ -74,8 +70,7 @@
   "Seconds until the first attempt to connect again; later ones take longer.")
 
 (defvar gemini-companion-host-connection--steady 30
-  "Seconds after which a connection that is ready counts as steady.
-Until then a loss makes the pause before the next attempt longer.")
+  "Seconds after which the loss of a connection no longer makes pauses longer.")
 
 (defvar gemini-companion-host-connection--notice-delay 30
   "Seconds after which the user is told that a connection is lost.")
@@ -125,9 +120,8 @@ An empty one stands for the home directory, which the keeper will tell."
       (gemini-companion-host-set-roots host `(,@(gemini-companion-host-roots host) ,root)))))
 
 (defun gemini-companion-host-connection-when-ready (connection function)
-  "Call FUNCTION once CONNECTION is ready or has failed.
-Its argument is nil if it is ready, or else why not, as text for the user.
-It is called at once if that is known."
+  "Call FUNCTION once CONNECTION is ready or has failed, perhaps at once.
+Its argument is nil if it is ready, or else why not, as text for the user."
   (pcase (gemini-companion-host-connection-state connection)
     ('ready (funcall function nil))
     ((or 'failed 'closed) (funcall function
@@ -145,9 +139,8 @@ It is called at once if that is known."
 
 (defun gemini-companion-host-connection-ssh-arguments (connection)
   "Return the arguments of ssh for another login on the host of CONNECTION.
-They are followed by a command.  The login gets an ssh of its own, so that
-it outlives CONNECTION.  Only if that needs what Tramp or the user shares,
-the login uses that, too."
+The login outlives CONNECTION, unless both need what Tramp or the user
+shares."
   (append (unless (gemini-companion-host-connection--own-p connection)
             (gemini-companion-host-connection--control connection))
           (gemini-companion-host-connection-target connection)))
@@ -431,7 +424,9 @@ OUTPUT is what ssh has printed."
                ;; What tells the configuration of this user from others' on a host.
                (id (replace-regexp-in-string
                     "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name)) t t))
-               (emacs (secure-hash 'md5 (concat prefix gemini-companion-host-connection--session)))
+               ;; What tells this Emacs from all others.
+               (emacs (secure-hash 'md5 (format "%s %s %s %S" prefix (system-name) (emacs-pid)
+                                                before-init-time)))
                (words `(("@RELAY@" . ,relay) ("@HASH@" . ,hash) ("@ID@" . ,id) ("@EMACS@" . ,emacs)
                         ("@WORKSPACE@" . ,workspace) ("@ROOTS@" . ,roots))))
     (replace-regexp-in-string
@@ -651,16 +646,15 @@ DETAIL, text for the user, may say more."
 
 (defun gemini-companion-host-connection--sync ()
   "End the connections of hosts that are served no longer; tell others the roots."
-  (gemini-companion-log-errors "connections"
-    (dolist (connection gemini-companion-host-connection--all)
-      (let ((state (gemini-companion-host-connection-state connection)))
-        (cond ((memq (gemini-companion-host-connection-host connection) (gemini-companion-host-all))
-               (when (eq state 'ready)
-                 (gemini-companion-log-errors "workspace roots"
-                   (gemini-companion-host-connection--send-roots connection))))
-              ;; The user may want to know why the first attempt has failed.
-              ((or (not (eq state 'failed)) (gemini-companion-host-connection-proven connection))
-               (gemini-companion-host-connection-close connection)))))))
+  (dolist (connection gemini-companion-host-connection--all)
+    (let ((state (gemini-companion-host-connection-state connection)))
+      (cond ((memq (gemini-companion-host-connection-host connection) (gemini-companion-host-all))
+             (when (eq state 'ready)
+               (gemini-companion-log-errors "workspace roots"
+                 (gemini-companion-host-connection--send-roots connection))))
+            ;; The user may want to know why the first attempt has failed.
+            ((or (not (eq state 'failed)) (gemini-companion-host-connection-proven connection))
+             (gemini-companion-host-connection-close connection))))))
 
 (add-hook 'gemini-companion-host-change-hook #'gemini-companion-host-connection--sync)
 

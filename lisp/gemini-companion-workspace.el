@@ -206,8 +206,7 @@ one of them this time."
 
 (defun gemini-companion-workspace--roots-around (file)
   "Return the announced roots that FILE is in, each as (ROOT . NAME).
-NAME is the one of its names with which FILE begins.  The innermost root
-comes first."
+FILE begins with NAME.  The innermost root comes first."
   (sort (cl-loop for root in gemini-companion-workspace--known
                  nconc (cl-loop for name in (gemini-companion-workspace-root-names root)
                                 if (string-prefix-p name file) collect (cons root name)))
@@ -215,8 +214,7 @@ comes first."
 
 (defun gemini-companion-workspace-directories-of (file)
   "Return the directories that FILE is in, up to the outermost announced root.
-Go by names, with or without symbolic links.  The innermost one comes
-first, and each has a trailing slash."
+The innermost one comes first, and each has a trailing slash."
   (let* ((file-name-handler-alist nil)
          (root (cdar (last (gemini-companion-workspace--roots-around file)))))
     (and root
@@ -227,9 +225,8 @@ first, and each has a trailing slash."
                   until (equal directory root)))))
 
 (defun gemini-companion-workspace-innermost (file &optional only-project)
-  "Return the innermost announced root that FILE is in, as (ROOT . NAME).
-NAME is the one of its names with which FILE begins.  If ONLY-PROJECT is
-non-nil, ignore roots that are not projects.  Return nil if there is none."
+  "Return the innermost announced root that FILE is in, as (ROOT . NAME), or nil.
+FILE begins with NAME.  If ONLY-PROJECT is non-nil, it must be a project."
   (cl-loop for root in (gemini-companion-workspace--roots-around file)
            if (or (gemini-companion-workspace-root-project (car root)) (not only-project))
            return root))
@@ -267,7 +264,7 @@ The directory EXTRA, unless it is nil, is one of them."
 (defun gemini-companion-workspace--buffer-directories ()
   "Return the directories of all buffers, each as (DIRECTORY . ONLY-PROJECT).
 See `gemini-companion-workspace--guess-root' for both.  Those of the
-buffers selected last come first.  Return nil if none may be guessed."
+buffers selected last come first."
   (when gemini-companion-workspace-guess
     ;; Only names are handled here, so that remote ones need no handlers.
     (let ((file-name-handler-alist nil))
@@ -353,8 +350,7 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
 
 (defun gemini-companion-workspace-machine (file)
   "Return the host that FILE is on, nil for this machine.
-Return `elsewhere' if FILE is on a host that is not served.  No handler of
-remote files is called, which would take up to a millisecond."
+Return `elsewhere' if FILE is on a host that is not served."
   (or (gemini-companion-host-of-name file)
       ;; In one of Tramp's syntaxes names are like "/[ssh/build]/a".
       (and (string-match-p "\\`/\\(?:[^/:]+:\\|\\[[^]/]*/[^]]*\\]\\)" file)
@@ -390,7 +386,6 @@ remote files is called, which would take up to a millisecond."
 
 (defun gemini-companion-workspace--client-root (directory)
   "Return the names of the root in which a client in DIRECTORY works, or nil.
-They are the names with and without symbolic links, with trailing slashes.
 A repository below a root counts, even if Emacs considers it part of the
 project around it, as it does with Git's submodules."
   (pcase-let* ((file-name-handler-alist nil)
