@@ -121,67 +121,7 @@ that you leave out keep this package's values.
 A program can connect only if `gemini-companion-agents' also names it.  Takes
 effect when `gemini-companion-mode' is next enabled.
 
-All properties but :title, :program, :directory, :file and :variables are
-optional.  These are about the program and its user:
-
-:title          What users call the program.
-:program        The command that runs it.
-:install        The shell command that installs it.
-:tested         The version with which this entry was tested.
-:takes-edits    Non-nil if accepting a change in the program takes the user's
-                edits along.  If not, Emacs tells the user where to find them.
-:needs-no-text  Clients that need no text when the user accepts a change
-                unedited: a list of (NAME FIRST LAST), the client's name and
-                the first and last version with which this was tested.
-
-These are about the discovery file, which tells the program where Emacs is:
-
-:directory      Where the program looks for it.  If (temporary DIRECTORY),
-                that is DIRECTORY, of two components, in each temporary
-                directory.  If (home VARIABLE DEFAULT DIRECTORY), that is
-                DIRECTORY, of one component, in the directory that the
-                environment variable VARIABLE holds, by default DEFAULT; if
-                that does not exist, Emacs writes no discovery file.
-:homes          Directories, which may begin with environment variables.  If
-                none of them exists, Emacs writes no discovery file.
-:file           The name of the file.  PID and PORT stand for numbers.
-:stdio          Non-nil if the file may name a program that leads to the
-                editor, so that clients on other machines can connect.  A
-                string is the first version for which it may.
-:by-process     Non-nil if the program looks only for the file with the id of
-                the process that it takes for its editor.  Often, that process
-                started Emacs, so Emacs writes a file with its id, too.
-:tells-process  Non-nil if the file has a member ppid, the process id of
-                Emacs.  Needed if :file has no PID, or with :by-process.
-
-These are about the settings and the extensions of the program:
-
-:settings       The user's settings, in which ide.enabled must be true,
-                as (VARIABLE DEFAULT FILE): FILE in the directory that the
-                environment variable VARIABLE holds, by default DEFAULT.
-:other-settings Settings that take precedence over the user's, as (PROJECT
-                VARIABLE SYSTEM MACOS): a file in each project, and one of
-                the system, which VARIABLE names, by default SYSTEM, or
-                MACOS there.
-:extension      How to let the model use tools of Emacs, a property list;
-                the directory of :settings holds extensions.  :manifest is
-                the name of the manifest; :here what stands for the
-                directory of the extension; :policy the file of the policy
-                that spares the user questions, optional; :hooks what its
-                hooks tell Emacs, a list of (WHAT EVENT TOOLS): EVENT is
-                its name for WHAT, and TOOLS a regexp of JavaScript for
-                those of its tools whose use is one.  WHAT is `start' or
-                `end' (of a session), `prompt' (of the user), `done' (with
-                that), `asks' (the user), `edited' (a file), `ran' (another
-                tool that may have asked first), or `edit' (it is about to,
-                and asks first if the hook says \"ask\").
-
-These are about the environment of processes that Emacs starts:
-
-:variables      Alist of variables and what they hold: `port', `process'
-                (the process id of Emacs) or `token'.
-:workspace      The variable for the workspace roots, which some programs
-                add to their own."
+For the properties see Info node `(gemini-companion)Several Clients'."
   :type '(alist
           :key-type (symbol :tag "Name")
           :value-type
