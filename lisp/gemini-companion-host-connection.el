@@ -97,17 +97,15 @@ It may have failed."
 (defun gemini-companion-host-connection-add (host name hops)
   "Return a new connection to HOST, which is called NAME and reached by HOPS.
 If it replaces one that has failed, it goes on with the clients of that."
-  (let ((failed (gemini-companion-host-connection-of-directory (gemini-companion-host-prefix host)))
-        (connection (gemini-companion-host-connection--make
-                     :host host :name name
-                     :target (gemini-companion-host-ssh-target hops)
-                     :tramp-path (gemini-companion-host-ssh-tramp-path hops)
-                     :pause gemini-companion-host-connection--first-pause)))
-    (when failed
-      (setf (gemini-companion-host-connection-proven connection)
-            (gemini-companion-host-connection-proven failed)
-            (gemini-companion-host-connection-slot connection)
-            (gemini-companion-host-connection-slot failed)))
+  (let* ((failed
+          (gemini-companion-host-connection-of-directory (gemini-companion-host-prefix host)))
+         (connection (gemini-companion-host-connection--make
+                      :host host :name name
+                      :target (gemini-companion-host-ssh-target hops)
+                      :tramp-path (gemini-companion-host-ssh-tramp-path hops)
+                      :pause gemini-companion-host-connection--first-pause
+                      :proven (and failed (gemini-companion-host-connection-proven failed))
+                      :slot (and failed (gemini-companion-host-connection-slot failed)))))
     (setq gemini-companion-host-connection--all
           (append (remq failed gemini-companion-host-connection--all) (list connection)))
     connection))
@@ -194,7 +192,8 @@ Nobody sees it: it forwards neither the user's agent nor a display.")
 (defun gemini-companion-host-connection--run-master (connection)
   "Start the ssh that holds CONNECTION."
   (let ((process
-         (gemini-companion-host-ssh-make-process
+         (gemini-companion-host-connection--run
+          connection
           `(,@gemini-companion-host-connection--quiet-options
             "-o" "ConnectTimeout=10" "-o" "ServerAliveInterval=15" "-o" "ServerAliveCountMax=2"
             "-o" "ClearAllForwardings=yes" "-o" "ControlPersist=no"
@@ -202,18 +201,30 @@ Nobody sees it: it forwards neither the user's agent nor a display.")
             ,@(gemini-companion-host-connection--control connection)
             ,@(gemini-companion-host-connection-target connection)
             "exec sh")
-          :filter (lambda (process text)
-                    (when (eq process (gemini-companion-host-connection-process connection))
-                      (gemini-companion-log-errors "output of a host"
-                        (gemini-companion-host-connection--receive connection text))))
-          :sentinel (lambda (process _event)
-                      (unless (process-live-p process)
-                        (gemini-companion-host-connection--ended connection process))))))
+          (lambda (text) (gemini-companion-host-connection--receive connection text))
+          (lambda (_status) (gemini-companion-host-connection--ended connection)))))
     (setf (gemini-companion-host-connection-process connection) process)
     ;; The rest follows when the shell has answered: this process reads nothing until it has logged
     ;; in, and Emacs would wait for that once the pipe is full.  It may have ended already.
     (ignore-errors
       (process-send-string process "echo; echo 'gemini-companion: shell'\n"))))
+
+(defun gemini-companion-host-connection--run (connection command output ended)
+  "Run ssh with the arguments COMMAND for CONNECTION, and return its process.
+Call OUTPUT with each part of its output, and ENDED with its exit status,
+unless CONNECTION has released it."
+  (let ((current-p (lambda (process)
+                     (memq process (list (gemini-companion-host-connection-process connection)
+                                         (gemini-companion-host-connection-forward connection))))))
+    (gemini-companion-host-ssh-make-process
+     command
+     :filter (lambda (process text)
+               (when (funcall current-p process)
+                 (gemini-companion-log-errors "output of ssh" (funcall output text))))
+     :sentinel (lambda (process _event)
+                 (when (and (not (process-live-p process)) (funcall current-p process))
+                   (gemini-companion-log-errors "the end of ssh"
+                     (funcall ended (process-exit-status process))))))))
 
 (defun gemini-companion-host-connection--await (connection)
   "Give the host of CONNECTION some time to say what it is to say next."
@@ -259,18 +270,14 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
     (gemini-companion-host-connection--await connection)
     ;; Otherwise ssh would try to log in once more, and some hosts count failures.
     (setf (gemini-companion-host-connection-process connection)
-          (gemini-companion-host-ssh-make-process
+          (gemini-companion-host-connection--run
+           connection
            `("-O" "check" ,@(gemini-companion-host-connection--control connection)
              ,@(gemini-companion-host-connection-target connection))
-           :filter #'ignore
-           :sentinel
-           (lambda (process _event)
-             (when (and (not (process-live-p process))
-                        (eq process (gemini-companion-host-connection-process connection)))
-               (gemini-companion-log-errors "a connection"
-                 (if (eql 0 (process-exit-status process))
-                     (gemini-companion-host-connection--attempt connection)
-                   (gemini-companion-host-connection--next-route connection fault)))))))))
+           #'ignore
+           (lambda (status)
+             (if (eql 0 status) (gemini-companion-host-connection--attempt connection)
+               (gemini-companion-host-connection--next-route connection fault)))))))
 
 ;;;; What the host says
 
@@ -300,31 +307,29 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
               ;; The text before the first space, and after it.
               (`(,word ,rest) (and (string-match "\\`\\([^ ]*\\) ?\\(.*\\)" line)
                                    (list (match-string 1 line) (match-string 2 line)))))
-    (pcase word
-      ((and "shell" (guard (eq stage 'shell)))
+    (pcase (cons stage word)
+      ('(shell . "shell")
        (setf (gemini-companion-host-connection-stage connection) 'socket)
        (gemini-companion-host-connection--await connection)
        (gemini-companion-host-connection--send
         connection (gemini-companion-host-connection--script connection)))
-      ((and "home" (guard (eq stage 'socket)))
-       (gemini-companion-host-connection--take-home connection rest))
-      ((and "socket" (guard (eq stage 'socket)))
-       (gemini-companion-host-connection--forward connection rest))
-      ((and "ready" (guard (eq stage 'ready)))
-       (gemini-companion-host-connection--ready connection rest))
-      ("warning"
+      ('(socket . "home") (gemini-companion-host-connection--take-home connection rest))
+      ('(socket . "socket") (gemini-companion-host-connection--forward connection rest))
+      ('(ready . "ready") (gemini-companion-host-connection--ready connection rest))
+      (`(,_ . "warning")
        (let ((text (gemini-companion-host-connection--shown rest))
              (known (gemini-companion-host-connection-warnings connection)))
          (gemini-companion-log-add "%s warns: %s" (gemini-companion-host-connection-name connection)
                                    text)
          (setf (gemini-companion-host-connection-warnings connection)
                (seq-take (cons text (delete text known)) 5))))
-      ("fault" (gemini-companion-host-connection--end
-                connection
-                (cond ((string-prefix-p "no node" rest) 'node)
-                      ((string-search "belongs to another user" rest) 'owner)
-                      (t 'keeper))
-                (gemini-companion-host-connection--shown rest))))))
+      (`(,_ . "fault")
+       (gemini-companion-host-connection--end
+        connection
+        (cond ((string-prefix-p "no node" rest) 'node)
+              ((string-search "belongs to another user" rest) 'owner)
+              (t 'keeper))
+        (gemini-companion-host-connection--shown rest))))))
 
 (defun gemini-companion-host-connection--shown (text)
   "Return TEXT, which a host or ssh has printed, for the user."
@@ -348,28 +353,20 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
     (let ((output ""))
       (setf (gemini-companion-host-connection-socket connection) path
             (gemini-companion-host-connection-forward connection)
-            (gemini-companion-host-connection--control-forward
-             connection "forward" path
-             :filter (lambda (_process text)
-                       (setq output (concat output text)))
-             :sentinel (lambda (process _event)
-                         (when (and (not (process-live-p process))
-                                    (eq process
-                                        (gemini-companion-host-connection-forward connection)))
-                           (gemini-companion-log-errors "a connection"
-                             (gemini-companion-host-connection--forwarded
-                              connection (process-exit-status process) output)))))))))
+            (gemini-companion-host-connection--run
+             connection
+             (gemini-companion-host-connection--control-forward connection "forward" path)
+             (lambda (text) (setq output (concat output text)))
+             (lambda (status)
+               (gemini-companion-host-connection--forwarded connection status output)))))))
 
-(defun gemini-companion-host-connection--control-forward (connection command path &rest arguments)
-  "Give COMMAND about the socket PATH to the ssh that CONNECTION uses.
-For ARGUMENTS see `make-process'."
-  (apply #'gemini-companion-host-ssh-make-process
-         `(;; What the user's configuration forwards is no business of this connection.
-           ,@(and (gemini-companion-host-connection--own-p connection) '("-F" "/dev/null"))
-           ,@(gemini-companion-host-connection--control connection)
-           "-O" ,command "-R" ,(format "%s:127.0.0.1:%d" path (gemini-companion-bridge-port))
-           ,@(gemini-companion-host-connection-target connection))
-         arguments))
+(defun gemini-companion-host-connection--control-forward (connection command path)
+  "Return the arguments of ssh for COMMAND about the socket PATH of CONNECTION."
+  `(;; What the user's configuration forwards is no business of this connection.
+    ,@(and (gemini-companion-host-connection--own-p connection) '("-F" "/dev/null"))
+    ,@(gemini-companion-host-connection--control connection)
+    "-O" ,command "-R" ,(format "%s:127.0.0.1:%d" path (gemini-companion-bridge-port))
+    ,@(gemini-companion-host-connection-target connection)))
 
 (defun gemini-companion-host-connection--forwarded (connection status output)
   "Tell the keeper of CONNECTION that the socket is there, if STATUS is 0.
@@ -432,10 +429,10 @@ OUTPUT is what ssh has printed."
     (replace-regexp-in-string
      "@[A-Z]+@"
      (lambda (placeholder)
-       (cond ((equal placeholder "@AGENTS@") (gemini-companion-host-connection--agents tokens))
-             ((assoc placeholder words)
-              (gemini-companion-host-ssh-quote (cdr (assoc placeholder words))))
-             (t placeholder)))
+       (pcase (assoc placeholder words)
+         (`(,_ . ,text) (gemini-companion-host-ssh-quote text))
+         (_ (if (equal placeholder "@AGENTS@") (gemini-companion-host-connection--agents tokens)
+              placeholder))))
      keeper t t)))
 
 (defun gemini-companion-host-connection--roots (connection)
@@ -543,23 +540,21 @@ OUTPUT is what ssh has printed."
 
 ;;;; The end of a connection
 
-(defun gemini-companion-host-connection--ended (connection process)
-  "Handle the end of PROCESS, the ssh that held CONNECTION."
-  (gemini-companion-log-errors "the end of a connection"
-    (when (eq process (gemini-companion-host-connection-process connection))
-      (let* ((errors (string-join
-                      (reverse (cons (gemini-companion-host-connection-tail connection)
-                                     (gemini-companion-host-connection-errors connection)))
-                      "\n"))
-             (detail (gemini-companion-host-connection--last-line errors))
-             ;; Once it has logged in, this may be what a program there has printed.
-             (kind (or (and (eq (gemini-companion-host-connection-stage connection) 'shell)
-                            (car (seq-find (lambda (entry) (string-match-p (cdr entry) errors))
-                                           gemini-companion-host-connection--errors)))
-                       'ended)))
-        (if (eq kind 'authentication)
-            (gemini-companion-host-connection--next-route connection (cons kind detail))
-          (gemini-companion-host-connection--end connection kind detail))))))
+(defun gemini-companion-host-connection--ended (connection)
+  "Handle the end of the ssh that held CONNECTION."
+  (let* ((errors (string-join
+                  (reverse (cons (gemini-companion-host-connection-tail connection)
+                                 (gemini-companion-host-connection-errors connection)))
+                  "\n"))
+         (detail (gemini-companion-host-connection--last-line errors))
+         ;; Once it has logged in, this may be what a program there has printed.
+         (kind (or (and (eq (gemini-companion-host-connection-stage connection) 'shell)
+                        (car (seq-find (lambda (entry) (string-match-p (cdr entry) errors))
+                                       gemini-companion-host-connection--errors)))
+                   'ended)))
+    (if (eq kind 'authentication)
+        (gemini-companion-host-connection--next-route connection (cons kind detail))
+      (gemini-companion-host-connection--end connection kind detail))))
 
 (defun gemini-companion-host-connection--release (connection)
   "End all processes and timers of CONNECTION, and delete its directory."
@@ -635,8 +630,9 @@ DETAIL, text for the user, may say more."
     (when (and (process-live-p process) (null stage))
       (unless (gemini-companion-host-connection--own-p connection)
         ;; What is shared goes on, and should not forward any longer.
-        (ignore-errors (gemini-companion-host-connection--control-forward connection "cancel"
-                                                                          socket)))
+        (ignore-errors
+          (gemini-companion-host-ssh-make-process
+           (gemini-companion-host-connection--control-forward connection "cancel" socket))))
       (setf (gemini-companion-host-connection-process connection) nil)
       (ignore-errors (process-send-eof process))
       ;; The keeper may take that long to clean up.
