@@ -70,15 +70,12 @@ restarted."
 (defvar gemini-companion-context-change-hook nil
   "Hook run whenever the context may have changed.
 Its functions get the context from `gemini-companion-context-gather'.  After you
-add or remove one, call `gemini-companion-context-update'.")
+add one, call `gemini-companion-context-update'.")
 
 ;;;; State
 
 (defvar gemini-companion-context-paused nil
   "Non-nil while clients are told that no file is open.")
-
-(defvar gemini-companion-context--enabled nil
-  "Non-nil while files are tracked.")
 
 (defvar gemini-companion-context--recent nil
   "Buffers that visit files and were focused, the one focused last first.
@@ -99,23 +96,53 @@ BUFFER is this buffer or an indirect buffer of it.")
 
 ;;;; Starting and stopping
 
+(defconst gemini-companion-context--hooks
+  '((gemini-companion-context-update gemini-companion-bridge-clients-functions)
+    (gemini-companion-context--record-focus
+     window-selection-change-functions window-buffer-change-functions)
+    (gemini-companion-context--buffer-killed kill-buffer-hook)
+    (gemini-companion-context--publish-soon
+     post-command-hook window-selection-change-functions window-buffer-change-functions
+     find-file-hook kill-buffer-hook after-revert-hook after-save-hook
+     after-set-visited-file-name-hook gemini-companion-workspace-change-hook
+     gemini-companion-host-change-hook))
+  "Functions, and the hooks that they are on while files are tracked.")
+
 (defun gemini-companion-context-start ()
-  "Publish the context while clients are connected."
-  (add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-context-update)
+  "Track files, and publish the context while anything uses it."
+  (dolist (buffer (nreverse (buffer-list))) ; the one selected last comes last
+    (with-current-buffer buffer
+      (when (and buffer-file-name buffer-display-time)
+        (push buffer gemini-companion-context--recent)
+        (when (zerop gemini-companion-context--focused)
+          (setq gemini-companion-context--focused
+                (car (time-convert buffer-display-time 1000)))))))
+  (gemini-companion-context--change-hooks #'add-hook)
   (gemini-companion-context-update))
 
 (defun gemini-companion-context-stop ()
-  "Stop publishing the context."
-  (remove-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-context-update)
-  (gemini-companion-context--disable))
+  "Stop publishing the context, and forget which files were focused."
+  (gemini-companion-context--change-hooks #'remove-hook)
+  (when gemini-companion-context--timer
+    (cancel-timer gemini-companion-context--timer))
+  (setq gemini-companion-context--timer nil
+        gemini-companion-context--recent nil))
+
+(defun gemini-companion-context--used-p ()
+  "Return non-nil if anything uses the context."
+  (or gemini-companion-context-change-hook
+      (> (gemini-companion-bridge-clients) 0)))
 
 (defun gemini-companion-context-update (&rest _)
-  "Publish the context now, and after changes, if anything uses it."
-  (if (not (or gemini-companion-context-change-hook
-               (> (gemini-companion-bridge-clients) 0)))
-      (gemini-companion-context--disable)
-    (unless gemini-companion-context--enabled (gemini-companion-context--enable))
+  "Publish the context now, if anything uses it."
+  (when (gemini-companion-context--used-p)
     (gemini-companion-context--publish)))
+
+(defun gemini-companion-context--change-hooks (change)
+  "Call CHANGE, `add-hook' or `remove-hook', for each hook and its function."
+  (pcase-dolist (`(,function . ,hooks) gemini-companion-context--hooks)
+    (dolist (hook hooks)
+      (funcall change hook function))))
 
 ;;;###autoload
 (defun gemini-companion-toggle-context ()
@@ -128,45 +155,6 @@ While this is paused, Emacs tells them that no file is open."
   (message (if gemini-companion-context-paused
                "Context paused: clients see no open files"
              "Context resumed: clients see your open files again")))
-
-(defconst gemini-companion-context--hooks
-  '((gemini-companion-context--record-focus
-     window-selection-change-functions window-buffer-change-functions)
-    (gemini-companion-context--buffer-killed kill-buffer-hook)
-    (gemini-companion-context--publish-soon
-     post-command-hook window-selection-change-functions window-buffer-change-functions
-     find-file-hook kill-buffer-hook after-revert-hook after-save-hook
-     after-set-visited-file-name-hook gemini-companion-workspace-change-hook
-     gemini-companion-host-change-hook))
-  "Functions, and the hooks that they are on while files are tracked.")
-
-(defun gemini-companion-context--enable ()
-  "Start tracking files, with those that were focused until now."
-  (setq gemini-companion-context--enabled t)
-  (dolist (buffer (reverse (buffer-list))) ; the one selected last comes last
-    (with-current-buffer buffer
-      (when (and buffer-file-name buffer-display-time)
-        (push buffer gemini-companion-context--recent)
-        (when (zerop gemini-companion-context--focused)
-          (setq gemini-companion-context--focused
-                (car (time-convert buffer-display-time 1000)))))))
-  (gemini-companion-context--record-focus)
-  (gemini-companion-context--change-hooks #'add-hook))
-
-(defun gemini-companion-context--disable ()
-  "Stop tracking files, and forget them."
-  (gemini-companion-context--change-hooks #'remove-hook)
-  (when gemini-companion-context--timer
-    (cancel-timer gemini-companion-context--timer)
-    (setq gemini-companion-context--timer nil))
-  (setq gemini-companion-context--recent nil
-        gemini-companion-context--enabled nil))
-
-(defun gemini-companion-context--change-hooks (change)
-  "Call CHANGE, `add-hook' or `remove-hook', for each hook and its function."
-  (pcase-dolist (`(,function . ,hooks) gemini-companion-context--hooks)
-    (dolist (hook hooks)
-      (funcall change hook function))))
 
 ;;;; Recent files
 
@@ -197,17 +185,16 @@ Keep no more than 20 such names."
 
 (defun gemini-companion-context--publish-soon (&rest _)
   "Publish the context in a moment, with all that changes until then."
-  (unless gemini-companion-context--timer
+  (when (and (not gemini-companion-context--timer) (gemini-companion-context--used-p))
     (setq gemini-companion-context--timer
           (run-at-time 0.1 nil (lambda ()
                                  (setq gemini-companion-context--timer nil)
-                                 (gemini-companion-context--publish))))))
+                                 (gemini-companion-context-update))))))
 
 (defun gemini-companion-context--publish ()
   "Publish the context of each directory where clients work; run the hook for it.
 While the workspace roots are not known, only run the hook."
   (gemini-companion-log-errors "context"
-    (gemini-companion-context--record-focus)
     (unless (gemini-companion-workspace-pending-p)
       (gemini-companion-bridge-publish-contexts
        (mapcar (lambda (directory)

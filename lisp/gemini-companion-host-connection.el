@@ -69,14 +69,8 @@
 (defvar gemini-companion-host-connection--first-pause 0.5
   "Seconds until the first attempt to connect again; later ones take longer.")
 
-(defvar gemini-companion-host-connection--steady 30
-  "Seconds after which the loss of a connection no longer makes pauses longer.")
-
 (defvar gemini-companion-host-connection--notice-delay 30
   "Seconds after which the user is told that a connection is lost.")
-
-(defconst gemini-companion-host-connection--max-output (* 64 1024)
-  "Maximum number of characters that a host may send on one connection.")
 
 ;;;; Connections
 
@@ -288,7 +282,7 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
                               "\n")))
     (setf (gemini-companion-host-connection-tail connection) (car (last lines)))
     (if (> (cl-incf (gemini-companion-host-connection-received connection) (length text))
-           gemini-companion-host-connection--max-output)
+           (* 64 1024))
         (gemini-companion-host-connection--end connection 'flood)
       (dolist (line (butlast lines))
         ;; A line may have ended the connection.
@@ -596,8 +590,7 @@ DETAIL, text for the user, may say more."
   (let* ((now (float-time))
          (lost (gemini-companion-host-connection-lost connection))
          (pause (if (and (eq (gemini-companion-host-connection-state connection) 'ready)
-                         (> (- now (gemini-companion-host-connection-since connection))
-                            gemini-companion-host-connection--steady))
+                         (> (- now (gemini-companion-host-connection-since connection)) 30))
                     gemini-companion-host-connection--first-pause
                   (gemini-companion-host-connection-pause connection))))
     (gemini-companion-host-connection--set-state connection 'lost fault)

@@ -270,8 +270,7 @@ This works even if no client is connected."
 (defun gemini-companion-status--stop-context ()
   "Stop updating the buffer with what clients are told."
   (dolist (hook gemini-companion-status--context-hooks)
-    (remove-hook hook #'gemini-companion-status--refresh-context))
-  (gemini-companion-context-update))
+    (remove-hook hook #'gemini-companion-status--refresh-context)))
 
 (defun gemini-companion-status--refresh-context ()
   "Update the buffer with what clients are told if it is on screen."

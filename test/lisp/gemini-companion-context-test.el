@@ -159,6 +159,7 @@
 
 (ert-deftest gemini-companion-context/keys-in-a-row-are-told-at-once ()
   (let ((gemini-companion-context--timer nil)
+        (gemini-companion-context-change-hook (list #'ignore))
         (published 0))
     (cl-letf (((symbol-function 'gemini-companion-context--publish)
                (lambda () (setq published (1+ published)))))
@@ -170,26 +171,21 @@
       (gemini-companion-context--publish-soon)
       (gemini-companion-test-wait "it to be published again" (lambda () (= published 2))))))
 
-(defun gemini-companion-context-test--watched-hooks ()
-  "Return the hooks in which the context has a function."
-  (seq-filter (lambda (hook)
-                (seq-some (lambda (function)
-                            (string-prefix-p "gemini-companion-context"
-                                             (format "%s" function)))
-                          (default-value hook)))
-              (seq-uniq (apply #'append (mapcar #'cdr gemini-companion-context--hooks)))))
-
-(ert-deftest gemini-companion-context/nothing-is-watched-without-a-client ()
+(ert-deftest gemini-companion-context/nothing-is-gathered-without-a-client ()
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
-    (should-not (gemini-companion-context-test--watched-hooks)))
+    (run-hooks 'post-command-hook)
+    (should-not gemini-companion-context--timer))
   (gemini-companion-test-with-client client
     (fake-cli-wait-notification client "ide/contextUpdate")
-    (should (gemini-companion-context-test--watched-hooks))
+    (run-hooks 'post-command-hook)
+    (should gemini-companion-context--timer)
     (fake-cli-disconnect client)
     (gemini-companion-test-wait "the client to be gone"
                                 (lambda () (zerop (gemini-companion-bridge-clients))))
-    (should-not (gemini-companion-context-test--watched-hooks))))
+    (gemini-companion-test-wait "the timer" (lambda () (not gemini-companion-context--timer)))
+    (run-hooks 'post-command-hook)
+    (should-not gemini-companion-context--timer)))
 
 (ert-deftest gemini-companion-context/files-looked-at-before-are-recalled ()
   "Those that were never shown come last, and none of them is active."

@@ -479,10 +479,10 @@ exec sleep 1000" path))
                        '("The connection to build is back"
                          "Lost the connection to build; trying again")))
         ;; One that has held for a while begins with a short pause when it is lost.
-        (let ((gemini-companion-host-connection--steady -1))
-          (gemini-companion-host-connect-test--kill)
-          (gemini-companion-test-wait
-           "the loss" (lambda () (= (gemini-companion-host-connection-pause connection) 0.02))))
+        (cl-decf (gemini-companion-host-connection-since connection) 31)
+        (gemini-companion-host-connect-test--kill)
+        (gemini-companion-test-wait
+         "the loss" (lambda () (= (gemini-companion-host-connection-pause connection) 0.02)))
         (gemini-companion-host-connect-test--await connection '(ready))))))
 
 (ert-deftest gemini-companion-host-connect/what-worked-before-is-tried-again ()

@@ -188,20 +188,12 @@
 
 (ert-deftest gemini-companion-private/what-the-user-marks-or-ignores-is-private-at-once ()
   (gemini-companion-private-test--with-root
-    (let ((gemini-companion-context-change-hook (list #'ignore)))
-      (gemini-companion-context-update)
-      (unwind-protect
-          (progn
-            (dolist (name '("a" "b"))
-              (should-not (gemini-companion-private-test--reason name)))
-            (with-current-buffer "a"
-              (setq gemini-companion-private t)
-              (should (gemini-companion-private-reason)))
-            (with-current-buffer (find-file-noselect (gemini-companion-test-file ".geminiignore"))
-              (insert "b\n")
-              (let ((inhibit-message t))
-                (save-buffer)))
-            (should (gemini-companion-private-test--reason "b")))
-        (gemini-companion-context-stop)))))
+    (dolist (name '("a" "b"))
+      (should-not (gemini-companion-private-test--reason name)))
+    (with-current-buffer "a"
+      (setq gemini-companion-private t)
+      (should (gemini-companion-private-reason)))
+    (gemini-companion-test-file ".geminiignore" "b\n")
+    (should (gemini-companion-private-test--reason "b"))))
 
 ;;; gemini-companion-private-test.el ends here
