@@ -63,7 +63,6 @@ found if PATH, by an empty element, names the current directory.")
      :title "Qwen Code"
      :program "qwen"
      :install "npm install -g @qwen-code/qwen-code"
-     :takes-edits nil
      :directory (home "QWEN_HOME" "~/.qwen" "ide")
      :file "PORT.lock"
      :stdio t
@@ -306,16 +305,14 @@ One if PROCESS runs the client in a shell, one if it runs it directly."
 (defun gemini-companion-agent-editor-process (process)
   "Return the process that a client in or below PROCESS takes for its editor.
 It is the grandparent of the nearest shell, or else the topmost process."
-  (let ((remaining 32)                  ; as clients have it
-        found)
-    (while (and (not found) (>= (setq remaining (1- remaining)) 0))
-      (let ((parent (gemini-companion-agent-parent-process process)))
-        (cond ((gemini-companion-agent--shell-p process)
-               (let ((above (gemini-companion-agent-parent-process parent)))
-                 (setq found (if (> above 1) above parent))))
-              ((<= parent 1) (setq found process))
-              (t (setq process parent)))))
-    (or found process)))
+  (cl-loop repeat 32                    ; as clients have it
+           for parent = (gemini-companion-agent-parent-process process)
+           if (gemini-companion-agent--shell-p process)
+           return (let ((above (gemini-companion-agent-parent-process parent)))
+                    (if (> above 1) above parent))
+           if (<= parent 1) return process
+           do (setq process parent)
+           finally return process))
 
 (defun gemini-companion-agent-parent-process (process)
   "Return the id of the parent of PROCESS, or 0 if it has none."

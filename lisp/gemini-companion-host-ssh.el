@@ -54,14 +54,10 @@ Signal a `user-error' if ssh does not lead there."
            (tramp-file-name-method hop)))
   (dolist (part (list (tramp-file-name-user hop) (tramp-file-name-host hop)
                       (tramp-file-name-port hop)))
-    (unless (or (null part) (gemini-companion-host-ssh--safe-p part))
+    ;; It could be an option, or go to a shell by the user's configuration.
+    (when (and part
+               (string-match-p "\\`-\\|[][[:cntrl:][:space:]'`\"$\\;&<>|(){}*?!#,/]" part))
       (error "This name could mean something else to ssh: %s" part))))
-
-(defun gemini-companion-host-ssh--safe-p (part)
-  "Return non-nil if PART of a remote name is certainly no more than that to ssh.
-It could be an option, or go to a shell by the user's configuration."
-  (not (or (string-prefix-p "-" part)
-           (string-match-p "[][[:cntrl:][:space:]'`\"$\\;&<>|(){}*?!#,/]" part))))
 
 (defun gemini-companion-host-ssh-target (hops)
   "Return the arguments of ssh that lead to the last of HOPS."
@@ -92,8 +88,7 @@ It could be an option, or go to a shell by the user's configuration."
 ;;;; Running ssh
 
 (defun gemini-companion-host-ssh-environment (environment)
-  "Return ENVIRONMENT without what leads clients to this Emacs.
-The user's ssh may be configured to send variables to the host."
+  "Return ENVIRONMENT without what leads clients to this Emacs."
   (let ((names (cl-loop for agent in (gemini-companion-agent-names)
                         nconc (mapcar #'car (gemini-companion-agent-get agent :variables))
                         if (gemini-companion-agent-get agent :workspace)

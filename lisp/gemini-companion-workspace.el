@@ -93,14 +93,7 @@ above it, about files outside of projects; but see
 ;;;; State
 
 (cl-defstruct (gemini-companion-workspace-root
-               (:constructor gemini-companion-workspace--make-root
-                             (directory
-                              project
-                              &aux
-                              (names (delete-dups
-                                      (list (file-name-as-directory directory)
-                                            (file-name-as-directory
-                                             (file-truename directory)))))))
+               (:constructor gemini-companion-workspace--make-root)
                (:copier nil))
   "A directory from which clients connect."
   (directory nil :documentation "Its name, without a trailing slash.")
@@ -193,7 +186,10 @@ They have no trailing slash.  The directory EXTRA, if non-nil, counts as
 one of them this time."
   (setq gemini-companion-workspace--known
         (cl-loop for (directory . project) in (gemini-companion-workspace--find extra)
-                 collect (gemini-companion-workspace--make-root directory project)))
+                 for names = (list (file-name-as-directory directory)
+                                   (file-name-as-directory (file-truename directory)))
+                 collect (gemini-companion-workspace--make-root
+                          :directory directory :project project :names (delete-dups names))))
   (gemini-companion-workspace-announced))
 
 (defun gemini-companion-workspace-known ()
