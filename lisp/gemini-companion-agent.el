@@ -220,7 +220,7 @@ One that is not used here, but perhaps on a host, has no directories."
 
 (defun gemini-companion-agent-directories (agent)
   "Return the directories in which AGENT looks for discovery files, each once.
-The first is that of clients that Emacs starts.  Return nil if AGENT is not used."
+The first is that of clients that Emacs starts.  Without one AGENT is not used."
   (when-let* (((gemini-companion-agent--used-p agent))
               (first (gemini-companion-agent-directory agent
                                                        (gemini-companion-agent--environment))))

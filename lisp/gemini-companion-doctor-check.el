@@ -479,7 +479,7 @@ M-x gemini-companion-tools-disable.")))))))
        (list 'problem (format "%s is in no workspace root of %s." local name)
              "Make it one: M-x gemini-companion-connect." button))
      (unless (gemini-companion-bridge-host-sessions
-             (gemini-companion-host-connection-prefix connection))
+              (gemini-companion-host-connection-prefix connection))
        (list 'note (format "No CLI on %s is connected." name)
              "Start one: M-x gemini-companion-run.  Restart one that is older than the \
 connection; in a newer one, type /ide enable.")))))

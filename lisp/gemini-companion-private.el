@@ -49,9 +49,9 @@ buffer or changing its major mode does not reset it.")
   "Names of the ignore files of Gemini CLI and its forks.
 Each counts for all clients, but on hosts only the first does.")
 
-(defvar gemini-companion-private--patterns nil
+(defvar gemini-companion-private--patterns '(none)
   "The value of `gemini-companion-private-files', and regexps made from it.
-A list (GLOBS NAME PATH), or nil.")
+A list (GLOBS NAME PATH).")
 
 (defun gemini-companion-private-reason ()
   "Return why the current buffer's file is private, as text for the user.
