@@ -236,8 +236,7 @@ The directory EXTRA, unless it is nil, is one of them."
     (pcase-dolist
         (`(,directory . ,project)
          (append
-          (mapcar (lambda (root) (cons (gemini-companion-workspace--valid-root root) t))
-                  gemini-companion-workspace-roots)
+          (mapcar (lambda (root) (cons root t)) (gemini-companion-workspace-given-roots))
           (when-let* ((root (and extra (gemini-companion-workspace--valid-root extra))))
             (list (cons root (equal root (gemini-companion-workspace--project extra)))))
           (mapcar (pcase-lambda (`(,directory . ,only-project))
@@ -248,6 +247,10 @@ The directory EXTRA, unless it is nil, is one of them."
             (setcdr known (or project (cdr known)))
           (push (cons directory project) found))))
     (nreverse found)))
+
+(defun gemini-companion-workspace-given-roots ()
+  "Return the names of the roots in the option, for which no search is needed."
+  (delq nil (mapcar #'gemini-companion-workspace--valid-root gemini-companion-workspace-roots)))
 
 (defun gemini-companion-workspace--valid-root (directory)
   "Return the name of DIRECTORY as a root, or nil if it cannot be one."

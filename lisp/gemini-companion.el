@@ -380,7 +380,7 @@ get it."
     (setq gemini-companion-file-largest (* 1024 1024 gemini-companion-max-message-size))
     (gemini-companion-bridge-start (gemini-companion-agent-announcements)
                                    gemini-companion-port
-                                   nil ; roots, which are not known yet
+                                   (gemini-companion-workspace-given-roots)
                                    gemini-companion-file-largest)
     (gemini-companion-workspace-start)
     (gemini-companion-agent-set-environment)
