@@ -7,16 +7,16 @@
 ;;; Commentary:
 
 ;; The tool getDiagnostics: what Flymake or Flycheck report about open files, once they have checked
-;; the present text.  Checkers are processes or language servers; a timer looks for their reports.
+;; the present text.  A timer waits for their reports.
 ;;
 ;; Flymake and Flycheck know when their own checkers have finished.  A language server publishes
-;; diagnostics whenever it likes, and Eglot's backend for Flymake reports the last ones.  So each
-;; text that Eglot sends is recorded, and whether diagnostics were published since.  Where that
-;; cannot be known, the answer says that it may be out of date.
+;; diagnostics whenever it likes, and Eglot's backend for Flymake reports the last ones.  So this
+;; file records which text Eglot has sent, and whether the server has published diagnostics since.
+;; Where that cannot be known, the answer says that it may be out of date.
 ;;
 ;; A server that names no version of the text may publish in parts, first what it found in the text
-;; before; so wait until it is quiet.  Or it publishes nothing when it still has nothing to report,
-;; as that of TypeScript does; so do not wait long for that.
+;; before; so wait until it is quiet.  Or it publishes nothing as long as it has nothing to report,
+;; like that of TypeScript; so do not wait long for that.
 
 ;;; Code:
 
@@ -42,9 +42,6 @@
 (declare-function flymake-reporting-backends "flymake" ())
 (declare-function flymake-running-backends "flymake" ())
 (declare-function flymake-start "flymake" (&optional deferred force))
-(declare-function eglot-uri-to-path "ext:eglot" (uri))
-(declare-function eglot--uri-to-path "ext:eglot" (uri))
-(declare-function lsp--uri-to-path "ext:lsp-mode" (uri))
 (declare-function url-unhex-string "url-util" (str &optional allow-newlines))
 (declare-function track-changes-inconsistent-state-p "ext:track-changes" ())
 (defvar eglot--docver)
@@ -58,24 +55,23 @@
 ;;;; What Eglot's servers have checked
 
 (defvar-local gemini-companion-tool-diagnostics--sent nil
-  "The tick of the text that the language server has, or nil.
-It is the value of `buffer-chars-modified-tick' then.")
+  "The `buffer-chars-modified-tick' of the text that the server has, or nil.")
 
 (defvar-local gemini-companion-tool-diagnostics--sent-time nil
-  "When the language server got the text, in seconds since 1970.")
+  "When the server got that text, in seconds since 1970.")
 
 ;; A mode that starts again closes the text and opens it again.
 (put 'gemini-companion-tool-diagnostics--sent 'permanent-local t)
 (put 'gemini-companion-tool-diagnostics--sent-time 'permanent-local t)
 
 (defvar-local gemini-companion-tool-diagnostics--published nil
-  "The tick of the text that the language server has checked, or nil.")
+  "The tick of the text that the server has checked, or nil.")
 
 (defvar-local gemini-companion-tool-diagnostics--heard nil
-  "When the language server last published diagnostics without a version, or nil.")
+  "When the server last published diagnostics without a version, or nil.")
 
 (defvar-local gemini-companion-tool-diagnostics--clean nil
-  "Non-nil if the language server last published none, and no version.")
+  "Non-nil if the server last published none, and no version.")
 
 (defvar-local gemini-companion-tool-diagnostics--reopened nil
   "Non-nil if the server may yet publish none because the text was closed.
@@ -106,17 +102,16 @@ It does so when it has got the text again.")
 PARAMETERS are those of the notification."
   (when (eq method 'textDocument/publishDiagnostics)
     (gemini-companion-log-errors "diagnostics"
-      (when-let* ((buffer (gemini-companion-tool-buffer
-                           (gemini-companion-tool-diagnostics-uri-file
-                            (plist-get parameters :uri)))))
+      (when-let* ((file (gemini-companion-tool-diagnostics-uri-file (plist-get parameters :uri)))
+                  (buffer (gemini-companion-tool-buffer file)))
         (with-current-buffer buffer
           (gemini-companion-tool-diagnostics--take-publication
            (plist-get parameters :version)
            (seq-empty-p (plist-get parameters :diagnostics))))))))
 
 (defun gemini-companion-tool-diagnostics--take-publication (version empty)
-  "Record that a server has checked VERSION of the current buffer.
-VERSION may be nil.  EMPTY is non-nil if it has found nothing."
+  "Record that a server has checked VERSION, or nil, of the current buffer.
+EMPTY is non-nil if it has found nothing."
   (let ((tick (buffer-chars-modified-tick))
         (unversioned (null version)))
     (setq gemini-companion-tool-diagnostics--heard (and unversioned (float-time))
@@ -134,12 +129,12 @@ VERSION may be nil.  EMPTY is non-nil if it has found nothing."
 (defun gemini-companion-tool-diagnostics-uri-file (uri)
   "Return the name of the file with URI, from a language server.
 If URI names no file, the value is no absolute file name."
-  (let ((file-name-handler-alist nil))
-    (cond ((fboundp 'eglot-uri-to-path) (eglot-uri-to-path uri))
-          ((fboundp 'eglot--uri-to-path) (eglot--uri-to-path uri)) ; Emacs 29
-          ((fboundp 'lsp--uri-to-path) (lsp--uri-to-path uri))
-          (t (decode-coding-string
-              (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))))
+  (let ((file-name-handler-alist nil)
+        (function (seq-find #'fboundp '(eglot-uri-to-path
+                                        eglot--uri-to-path ; Emacs 29
+                                        lsp--uri-to-path))))
+    (if function (funcall function uri)
+      (decode-coding-string (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8))))
 
 (defconst gemini-companion-tool-diagnostics--advice
   ;; Not a method: many users define one with the same specializers, which would replace it.
@@ -157,33 +152,26 @@ That of the current buffer was just sent its text, and has checked nothing."
   (setq gemini-companion-tool-diagnostics--published nil)
   (gemini-companion-tool-diagnostics--record-sent))
 
-(defun gemini-companion-tool-diagnostics--observe-present ()
-  "Record from now on what has been checked in buffers that Eglot manages.
-What was published before is not known: it is taken for that of the present
-text, unless there are changes that were not sent."
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (when (and (gemini-companion-tool-diagnostics--eglot-p)
-                 (not (bound-and-true-p eglot--recent-changes)))
-        (gemini-companion-tool-diagnostics--observe-eglot)
-        (setq gemini-companion-tool-diagnostics--published (buffer-chars-modified-tick))))))
-
 (defun gemini-companion-tool-diagnostics--observe ()
-  "Record what Eglot's servers have checked, as long as the mode is on."
+  "Record what Eglot's servers have checked, as long as the mode is on.
+What they published before is taken for that of the present text, unless
+there are changes that were not sent."
   ;; The hook is run after a buffer was sent to its server.
   (unless (memq #'gemini-companion-tool-diagnostics--observe-eglot
                 (bound-and-true-p eglot-managed-mode-hook))
     (add-hook 'eglot-managed-mode-hook #'gemini-companion-tool-diagnostics--observe-eglot)
-    (gemini-companion-tool-diagnostics--observe-present)))
+    (dolist (buffer (buffer-list))
+      (with-current-buffer buffer
+        (when (and (gemini-companion-tool-diagnostics--eglot-p)
+                   (not (bound-and-true-p eglot--recent-changes)))
+          (gemini-companion-tool-diagnostics--observe-eglot)
+          (setq gemini-companion-tool-diagnostics--published (buffer-chars-modified-tick)))))))
 
 (defun gemini-companion-tool-diagnostics-stop ()
   "Record no longer what Eglot's servers have checked."
   (remove-hook 'eglot-managed-mode-hook #'gemini-companion-tool-diagnostics--observe-eglot)
   (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
     (advice-remove function record)))
-
-(defalias 'gemini-companion-diagnostics-unload-function #'gemini-companion-tool-diagnostics-stop
-  "Stop for `unload-feature'.")
 
 (add-hook 'gemini-companion-mode-off-hook #'gemini-companion-tool-diagnostics-stop)
 
@@ -241,9 +229,7 @@ They do so automatically, but not in buffers that were never on screen."
   (pcase (gemini-companion-tool-diagnostics--checkers)
     ('flycheck (and (memq flycheck-last-status-change '(errored no-checker suspicious))
                     (list (format "Flycheck (%s)" flycheck-last-status-change))))
-    ('flymake (mapcar (lambda (backend)
-                        (if (symbolp backend) (symbol-name backend) "a function"))
-                      (flymake-disabled-backends)))))
+    ('flymake (mapcar (apply-partially #'format "%s") (flymake-disabled-backends)))))
 
 (defun gemini-companion-tool-diagnostics-list (buffer)
   "Return the diagnostics of BUFFER, sorted by line.
@@ -261,21 +247,18 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 
 (defun gemini-companion-tool-diagnostics--of-flymake ()
   "Return the diagnostics of Flymake in the current buffer, a list of lists."
-  ;; The positions in the diagnostics themselves are not those after edits in Emacs 28.
-  (let ((overlays (sort (seq-filter (lambda (overlay) (overlay-get overlay 'flymake-diagnostic))
-                                    (overlays-in (point-min) (point-max)))
-                        (lambda (a b) (< (overlay-start a) (overlay-start b)))))
-        (line-of (gemini-companion-tool-line-counter))
-        (inhibit-field-text-motion t))
-    (cl-loop for overlay in overlays
+  (let ((inhibit-field-text-motion t))
+    ;; The positions in the diagnostics themselves are not those after edits in Emacs 28.
+    (cl-loop for overlay in (overlays-in (point-min) (point-max))
              for diagnostic = (overlay-get overlay 'flymake-diagnostic)
-             for start = (progn (goto-char (overlay-start overlay)) (line-beginning-position))
-             collect (list (funcall line-of start)
-                           (1+ (- (point) start))
-                           (gemini-companion-tool-diagnostics--severity
-                            (flymake-diagnostic-type diagnostic))
-                           (substring-no-properties
-                            (or (flymake-diagnostic-text diagnostic) ""))))))
+             when diagnostic
+             do (goto-char (overlay-start overlay))
+             and collect (list (line-number-at-pos)
+                               (1+ (- (point) (line-beginning-position)))
+                               (gemini-companion-tool-diagnostics--severity
+                                (flymake-diagnostic-type diagnostic))
+                               (substring-no-properties
+                                (or (flymake-diagnostic-text diagnostic) ""))))))
 
 (defun gemini-companion-tool-diagnostics--of-flycheck ()
   "Return the errors of Flycheck in the current buffer, a list of lists."
@@ -298,68 +281,66 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 (cl-defstruct (gemini-companion-tool-diagnostics--wait (:copier nil))
   "A wait for the diagnostics of a buffer."
   buffer
-  (deadline nil :documentation "When it ends at the latest, in seconds since 1970.")
   (managed nil :documentation "Non-nil if Eglot managed the buffer when it began.")
   (started nil :documentation "The tick of the text for which checkers were started, or nil.")
   (dated nil :documentation "Non-nil if checkers were started before the server had checked."))
 
-(defun gemini-companion-tool-diagnostics-when-fresh (buffers patience callback
-                                                             &optional wanted lazy)
-  "Call CALLBACK once checkers have checked the present text of BUFFERS.
-That is done in a timer, after PATIENCE seconds in any case.  CALLBACK is
-called with a list of (BUFFER DIAGNOSTICS FRESH) for the buffers that are
-live.  For DIAGNOSTICS see `gemini-companion-tool-diagnostics-list'; FRESH is
-non-nil if they are those of the present text.
-
-WANTED, if non-nil, is a function; if it returns nil, stop without calling
-CALLBACK.  If LAZY is non-nil, start only checks that the present text needs."
+(defun gemini-companion-tool-diagnostics-when-fresh (call buffers patience callback &optional lazy)
+  "Call CALLBACK for CALL once checkers have checked the present text of BUFFERS.
+That is done in a timer, after PATIENCE seconds in any case, unless CALL
+ends before.  CALLBACK is called with a list of (BUFFER DIAGNOSTICS FRESH) for
+the buffers that are live.  For DIAGNOSTICS see
+`gemini-companion-tool-diagnostics-list'; FRESH is non-nil if they are those of
+the present text.  If LAZY is non-nil, start only checks that the present
+text needs.  Return nil."
   (gemini-companion-tool-diagnostics--observe)
-  (let ((waits (mapcar (lambda (buffer)
-                         (gemini-companion-tool-diagnostics--begin buffer patience lazy))
+  (let ((deadline (+ (float-time) patience))
+        (waits (mapcar (lambda (buffer)
+                         (gemini-companion-tool-diagnostics--begin buffer lazy))
                        buffers)))
-    (mapc #'gemini-companion-tool-diagnostics--go-on waits)
-    (gemini-companion-tool-repeat
-     (lambda ()
-       (or (and wanted (not (funcall wanted)))
-           (let ((states (mapcar #'gemini-companion-tool-diagnostics--go-on waits)))
-             (unless (memq 'waiting states)
-               (funcall callback
-                        (cl-loop for buffer in buffers
-                                 for state in states
-                                 if (buffer-live-p buffer)
-                                 collect (list buffer
-                                               (gemini-companion-log-errors "diagnostics"
-                                                 (gemini-companion-tool-diagnostics-list buffer))
-                                               (eq state 'fresh))))
-               t)))))))
+    (ignore
+     (gemini-companion-tool-poll
+      call
+      (lambda ()
+        (let* ((late (> (float-time) deadline))
+               (states (mapcar #'gemini-companion-tool-diagnostics--go-on waits)))
+          (when (or late (not (memq 'waiting states)))
+            (funcall callback
+                     (cl-loop for buffer in buffers
+                              for state in states
+                              if (buffer-live-p buffer)
+                              collect (list buffer
+                                            (gemini-companion-tool-diagnostics-list buffer)
+                                            (eq state 'fresh))))
+            t)))))))
 
-(defun gemini-companion-tool-diagnostics--begin (buffer patience lazy)
-  "Return a wait for `gemini-companion-tool-diagnostics-when-fresh'.
-BUFFER is one of its buffers, PATIENCE and LAZY are as there."
+(defun gemini-companion-tool-diagnostics--begin (buffer lazy)
+  "Begin to wait for the checkers of BUFFER, and return the wait.
+LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
   (with-current-buffer buffer
     (gemini-companion-tool-diagnostics-flush)
-    (make-gemini-companion-tool-diagnostics--wait
-     :buffer buffer :deadline (+ (float-time) patience)
-     :managed (gemini-companion-tool-diagnostics--eglot-p)
-     :started (and lazy (gemini-companion-tool-diagnostics--up-to-date-p)
-                   (buffer-chars-modified-tick))
-     :dated (gemini-companion-tool-diagnostics--server-behind-p))))
+    (let ((wait (make-gemini-companion-tool-diagnostics--wait
+                 :buffer buffer
+                 :managed (gemini-companion-tool-diagnostics--eglot-p)
+                 :started (and lazy (gemini-companion-tool-diagnostics--up-to-date-p)
+                               (buffer-chars-modified-tick))
+                 :dated (gemini-companion-tool-diagnostics--server-behind-p))))
+      (gemini-companion-tool-diagnostics--step wait)
+      wait)))
 
 (defun gemini-companion-tool-diagnostics--go-on (wait)
-  "Do what can be done for WAIT; return `fresh', `late' or `waiting'."
-  (let ((buffer (gemini-companion-tool-diagnostics--wait-buffer wait))
-        (late (> (float-time) (gemini-companion-tool-diagnostics--wait-deadline wait))))
-    (if (not (buffer-live-p buffer)) 'late
+  "Do what can be done for WAIT; return `fresh', `stale' or `waiting'."
+  (let ((buffer (gemini-companion-tool-diagnostics--wait-buffer wait)))
+    (if (not (buffer-live-p buffer)) 'stale
       (with-current-buffer buffer
         (pcase (gemini-companion-tool-diagnostics--step wait)
           ;; Is it known what a language server has checked?  That of Eglot may have died.
-          ('fresh (if (or (bound-and-true-p lsp-managed-mode)
-                          (and (gemini-companion-tool-diagnostics--wait-managed wait)
-                               (not (gemini-companion-tool-diagnostics--eglot-p))))
-                      'late
-                    'fresh))
-          ('silent 'late)
-          (_ (if late 'late 'waiting)))))))
+          ((and 'fresh (guard (not (or (bound-and-true-p lsp-managed-mode)
+                                       (and (gemini-companion-tool-diagnostics--wait-managed wait)
+                                            (not (gemini-companion-tool-diagnostics--eglot-p)))))))
+           'fresh)
+          ('nil 'waiting)
+          (_ 'stale))))))
 
 (defun gemini-companion-tool-diagnostics--step (wait)
   "Start the checkers of the current buffer for WAIT if needed.
@@ -418,21 +399,16 @@ Wait WAIT seconds at most until they are fresh."
 (defun gemini-companion-tool-diagnostics--get-all (call patience)
   "Answer CALL with the diagnostics of all open files, of 50 at most.
 PATIENCE is in seconds."
-  (let ((found nil))
-    (gemini-companion-tool-each
-     call (buffer-list)
-     (lambda (buffer)
-       (when (and (gemini-companion-tool-diagnostics-checked-p buffer)
-                  (length< found 50)
-                  (gemini-companion-tool-visible-p
-                   call (buffer-file-name buffer)
-                   (length (gemini-companion-tool-diagnostics-list buffer))))
-         (push buffer found)))
-     (lambda ()
-       (if (not found)
-           (gemini-companion-tool-answer call "Neither Flymake nor Flycheck checks an open file.")
-         (mapc #'gemini-companion-tool-diagnostics-take-file found)
-         (gemini-companion-tool-diagnostics--collect call (nreverse found) patience 'lazy))))))
+  (let ((found (seq-filter
+                (lambda (buffer)
+                  (and (gemini-companion-tool-diagnostics-checked-p buffer)
+                       (gemini-companion-tool-visible-p
+                        call (buffer-file-name buffer)
+                        (length (gemini-companion-tool-diagnostics-list buffer)))))
+                (buffer-list))))
+    (if (not found) "Neither Flymake nor Flycheck checks an open file."
+      (mapc #'gemini-companion-tool-diagnostics-take-file found)
+      (gemini-companion-tool-diagnostics--collect call (seq-take found 50) patience 'lazy))))
 
 (defun gemini-companion-tool-diagnostics-checked-p (buffer)
   "Return non-nil if BUFFER visits a file and has checkers."
@@ -443,34 +419,32 @@ PATIENCE is in seconds."
 (defun gemini-companion-tool-diagnostics--collect (call buffers patience &optional lazy)
   "Answer CALL when BUFFERS are checked, or after PATIENCE seconds; return nil.
 LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
-  (ignore
-   (gemini-companion-tool-diagnostics-when-fresh
-    buffers patience
-    (lambda (found)
-      (gemini-companion-tool-go-on call
-        (gemini-companion-tool-answer call (gemini-companion-tool-diagnostics--text call found))))
-    (lambda () (gemini-companion-tool-live-p call))
-    lazy)))
+  (gemini-companion-tool-diagnostics-when-fresh
+   call buffers patience
+   (lambda (found)
+     (gemini-companion-tool-answer call (gemini-companion-tool-diagnostics--text call found)))
+   lazy))
 
 (defun gemini-companion-tool-diagnostics--text (call found)
   "Return the answer to CALL for FOUND, a list of (BUFFER DIAGNOSTICS FRESH)."
-  (unless found (user-error "The buffer was killed meanwhile"))
-  (let ((lines nil) (notes nil))
-    (pcase-dolist (`(,buffer ,diagnostics ,fresh) found)
-      (let ((name (gemini-companion-tool-file-name call (buffer-file-name buffer))))
-        (pcase-dolist (`(,line ,column ,severity ,text) diagnostics)
-          (push (cons severity (gemini-companion-tool-line "%s:%d:%d: %s: %s"
-                                                           name line column severity text))
-                lines))
-        (setq notes (append notes (gemini-companion-tool-diagnostics--notes name buffer fresh)))))
-    (string-join (append (if lines (gemini-companion-tool-diagnostics--important (nreverse lines))
-                           '("No diagnostics."))
-                         notes)
-                 "\n")))
+  (unless found (user-error "The buffer has been killed in the meantime"))
+  (cl-loop for (buffer diagnostics fresh) in found
+           for name = (gemini-companion-tool-file-name call (buffer-file-name buffer))
+           append (cl-loop for (line column severity text) in diagnostics
+                           collect (cons severity
+                                         (gemini-companion-tool-line "%s:%d:%d: %s: %s" name
+                                                                     line column severity text)))
+           into lines
+           append (gemini-companion-tool-diagnostics--notes name buffer fresh) into notes
+           finally return
+           (string-join (append (if lines (gemini-companion-tool-diagnostics--important lines)
+                                  '("No diagnostics."))
+                                notes)
+                        "\n")))
 
 (defun gemini-companion-tool-diagnostics--important (lines)
-  "Return LINES, pairs of a severity and a line, as far as they are answered.
-If there are too many, errors come first."
+  "Return the texts of LINES, pairs of a severity and a text.
+If there are too many for an answer, keep the most severe ones, errors first."
   (let* ((most (- gemini-companion-tool-max-lines 10))
          (more (- (length lines) most)))
     (if (<= more 0) (mapcar #'cdr lines)
@@ -482,18 +456,18 @@ If there are too many, errors come first."
 
 (defun gemini-companion-tool-diagnostics--notes (name buffer fresh)
   "Return lines about what was not checked in BUFFER, the file NAME.
-FRESH is nil if it is not known that its present text was checked."
+FRESH is nil if its present text may not have been checked."
   (with-current-buffer buffer
     (let ((disabled (gemini-companion-tool-diagnostics--disabled)))
-      (append (unless fresh
-                (list (format (if (gemini-companion-tool-diagnostics--silent-p)
-                                  "(%s: the language server has reported nothing since the last \
+      `(,@(unless fresh
+            (list (format (if (gemini-companion-tool-diagnostics--silent-p)
+                              "(%s: the language server has reported nothing since the last \
 edit; some do that if nothing is wrong)"
-                                "(%s: some checks are still running, so this may be out of date)")
-                              name)))
-              (when disabled
-                (list (gemini-companion-tool-line "(%s: these checkers do not work here: %s)"
-                                                  name (string-join disabled ", "))))))))
+                            "(%s: some checks are still running, so this may be out of date)")
+                          name)))
+        ,@(when disabled
+            (list (gemini-companion-tool-line "(%s: these checkers do not work here: %s)"
+                                              name (string-join disabled ", "))))))))
 
 ;;;###autoload
 (defun gemini-companion-tool-diagnostics-define ()

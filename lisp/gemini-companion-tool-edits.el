@@ -6,11 +6,10 @@
 
 ;;; Commentary:
 
-;; A hook of the CLI calls the tool noteEdit after each edit of a file, also after those that were
-;; not proposed in Emacs, because the user lets the CLI edit without asking.  If the model may know
-;; of the file, such an edit enters the history, where it can be looked at and undone.  The answer,
-;; which the CLI adds to the result of the edit, is what Emacs's checkers report since the edit and
-;; did not report before.
+;; A hook of the CLI calls the tool noteEdit after each edit of a file, also if the user lets the
+;; CLI edit without asking.  If the model may know of the file, such an edit enters the history,
+;; where the user can look at it and undo it.  The answer, which the CLI adds to the result of the
+;; edit, is what Emacs's checkers report since the edit and did not report before.
 
 ;;; Code:
 
@@ -31,8 +30,8 @@
 
 (defun gemini-companion-tool-edits--note (call path tool before after &optional session process)
   "Answer CALL, which reports that TOOL has edited the file PATH.
-BEFORE and AFTER are its texts, or nil.  For SESSION and PROCESS see
-`gemini-companion-cli-note'."
+BEFORE and AFTER are its texts; BEFORE is nil if the file is new, AFTER if
+it is not known.  For SESSION and PROCESS see `gemini-companion-cli-note'."
   (when session
     (gemini-companion-cli-note 'edited (gemini-companion-tool-call-agent call) process session
                                (gemini-companion-tool-call-directory call)))
@@ -45,7 +44,17 @@ BEFORE and AFTER are its texts, or nil.  For SESSION and PROCESS see
                         never (gemini-companion-tool-secret-p call file)))
              (gemini-companion-file-written-p path after)
              (not (gemini-companion-tool-edits--known-p path after)))
-    (gemini-companion-tool-edits--record call path tool before after process))
+    (gemini-companion-history-add
+     :client (format "%s, %s"
+                     (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
+                     (truncate-string-to-width tool 40))
+     :path path
+     :prompt (when-let* ((cli (gemini-companion-cli-of-process process)))
+               (gemini-companion-cli-prompt cli))
+     :outcome 'unreviewed
+     :before (and before (gemini-companion-file-encode before (gemini-companion-file-read path)))
+     :after after)
+    (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
   (let ((buffer (gemini-companion-tool-buffer (gemini-companion-tool-file call path))))
     ;; Can checkers be asked about the text of the file?
     (if (and buffer
@@ -55,22 +64,6 @@ BEFORE and AFTER are its texts, or nil.  For SESSION and PROCESS see
       "")))
 
 ;;;; The history
-
-(defun gemini-companion-tool-edits--record (call file tool before after process)
-  "Add the edit of FILE by TOOL to the history.
-CALL and PROCESS tell who has made it; BEFORE and AFTER are the texts,
-BEFORE is nil if the file is new."
-  (gemini-companion-history-add
-   :client (format "%s, %s"
-                   (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
-                   (truncate-string-to-width tool 40))
-   :path file
-   :prompt (when-let* ((cli (gemini-companion-cli-of-process process)))
-             (gemini-companion-cli-prompt cli))
-   :outcome 'unreviewed
-   :before (and before (gemini-companion-file-encode before (gemini-companion-file-read file)))
-   :after after)
-  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
 (defun gemini-companion-tool-edits--known-p (file after)
   "Return non-nil if the last change of FILE in the history has made it AFTER.
@@ -91,20 +84,17 @@ It was decided in Emacs, or the client reports it twice."
   "Answer CALL with what checkers report about BUFFER only since the edit."
   ;; A hook makes the snapshot, now or when Emacs took the edit.
   (gemini-companion-tool-diagnostics-take-file buffer)
-  (let ((before (with-current-buffer buffer
-                  (pcase (prog1 gemini-companion-tool-edits--before
-                           (setq gemini-companion-tool-edits--before nil))
+  (with-current-buffer buffer
+    (let ((before (pcase gemini-companion-tool-edits--before
                     (`(,(pred (< (- (float-time) 60))) . ,snapshot) snapshot)
-                    (_ (gemini-companion-tool-diagnostics-list buffer))))))
-    (ignore
-     (gemini-companion-tool-diagnostics-when-fresh
-      (list buffer) 10
-      (lambda (found)
-        (gemini-companion-tool-go-on call
-          (gemini-companion-tool-answer
-           call (gemini-companion-tool-edits--describe
-                 (gemini-companion-tool-edits--new before (cadar found))))))
-      (lambda () (gemini-companion-tool-live-p call))))))
+                    (_ (gemini-companion-tool-diagnostics-list buffer)))))
+      (setq gemini-companion-tool-edits--before nil)
+      (gemini-companion-tool-diagnostics-when-fresh
+       call (list buffer) 10
+       (lambda (found)
+         (gemini-companion-tool-answer
+          call (gemini-companion-tool-edits--describe
+                (gemini-companion-tool-edits--new before (cadar found)))))))))
 
 (defun gemini-companion-tool-edits--new (snapshot diagnostics)
   "Return those of DIAGNOSTICS that are not in SNAPSHOT, an earlier list.
@@ -118,12 +108,11 @@ Their lines may have moved meanwhile, so only severities and texts count."
 (defun gemini-companion-tool-edits--describe (diagnostics)
   "Return DIAGNOSTICS as text for the model, empty if there are none."
   (if (null diagnostics) ""
-    (let ((more (- (length diagnostics) 10)))
-      (concat "New in the editor's diagnostics since this edit:\n"
-              (mapconcat (pcase-lambda (`(,line ,column ,severity ,text))
-                           (format "%d:%d: %s: %s" line column severity text))
-                         (seq-take diagnostics 10) "\n")
-              (if (> more 0) (format "\n(%d more)" more) "")))))
+    (concat "New in the editor's diagnostics since this edit:\n"
+            (mapconcat (pcase-lambda (`(,line ,column ,severity ,text))
+                         (format "%d:%d: %s: %s" line column severity text))
+                       (seq-take diagnostics 10) "\n")
+            (and (length> diagnostics 10) (format "\n(%d more)" (- (length diagnostics) 10))))))
 
 (defun gemini-companion-tool-edits--note-diagnostics ()
   "Remember the diagnostics of the current buffer, whose file was edited."

@@ -6,23 +6,21 @@
 
 ;;; Commentary:
 
-;; The tools findDefinition, findReferences and describeSymbol.  Language servers are sent a
-;; request and answer later, by Eglot or lsp-mode: the commands of Emacs for this would wait, and
-;; block it for seconds if the server is slow.  In Emacs Lisp, Emacs itself knows definitions and
+;; The tools findDefinition, findReferences and describeSymbol.  They send a request to a language
+;; server through Eglot or lsp-mode, and the server answers later: the commands of Emacs would block
+;; it for seconds if the server is slow.  In Emacs Lisp, Emacs itself knows definitions and
 ;; documentation.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'gemini-companion-context)
 (require 'gemini-companion-tool)
 (require 'gemini-companion-tool-diagnostics)
 (require 'gemini-companion-ui)
 
 (declare-function eglot--TextDocumentPositionParams "ext:eglot" ())
 (declare-function eglot-current-server "ext:eglot" ())
-(declare-function eglot-path-to-uri "ext:eglot" (path))
 (declare-function eglot-server-capable "ext:eglot" (&rest features))
 (declare-function help-function-arglist "help" (def &optional preserve-names))
 (declare-function jsonrpc-async-request "ext:jsonrpc")
@@ -55,24 +53,23 @@ Signal a `user-error' if it is not there."
          (text (regexp-quote symbol)))
     (when (string-empty-p symbol) (user-error "The symbol is empty"))
     (goto-char (gemini-companion-ui-line-start line))
-    (let ((end (line-end-position)))
-      (if (or (save-excursion (re-search-forward (concat "\\_<" text "\\_>") end t))
-              (save-excursion (re-search-forward text end t)))
-          (match-beginning 0)
-        (user-error "Line %d has no %s%s" line symbol
-                    (if-let* ((nearest (gemini-companion-tool-symbols--nearest text)))
-                        (format "; line %d has" nearest)
-                      ""))))))
+    (if (or (save-excursion (re-search-forward (concat "\\_<" text "\\_>") (line-end-position) t))
+            (save-excursion (re-search-forward text (line-end-position) t)))
+        (match-beginning 0)
+      (user-error "Line %d has no %s%s" line symbol
+                  (if-let* ((nearest (gemini-companion-tool-symbols--nearest text)))
+                      (format "; line %d has" nearest)
+                    "")))))
 
 (defun gemini-companion-tool-symbols--nearest (regexp)
   "Return the number of the line nearest to point that matches REGEXP, or nil."
-  (let ((start (line-number-at-pos))
-        (lines (list (save-excursion
-                       (and (re-search-forward regexp nil t) (line-number-at-pos)))
-                     (save-excursion
-                       (and (re-search-backward regexp nil t) (line-number-at-pos))))))
-    (car (sort (delq nil lines)
-               (lambda (a b) (< (abs (- a start)) (abs (- b start))))))))
+  (let* ((line-of (lambda (search)
+                    (save-excursion (and (funcall search regexp nil t) (line-number-at-pos)))))
+         (here (line-number-at-pos))
+         (before (funcall line-of #'re-search-backward))
+         (after (funcall line-of #'re-search-forward)))
+    (if (and before after (< (- here before) (- after here))) before
+      (or after before))))
 
 ;;;; Language servers
 
@@ -84,12 +81,12 @@ That is `eglot' or `lsp'."
 
 (defun gemini-companion-tool-symbols--request (call method capability extra answer)
   "Request METHOD, a string, at point from the language server of the buffer.
-Then call the function ANSWER with the result; it answers CALL.
-CAPABILITY is what the server needs for that, a keyword; EXTRA is a plist
-of more parameters."
+Then answer CALL with the value of the function ANSWER, called with CALL and
+the result.  CAPABILITY, a keyword, is what the server needs for that; EXTRA is
+a plist of more parameters."
   (let* ((done (lambda (result)
                  (gemini-companion-tool-go-on call
-                   (funcall answer result))))
+                   (gemini-companion-tool-answer call (funcall answer call result)))))
          (fail (lambda (reason)
                  (gemini-companion-tool-fail call (format "The language server: %s" reason)))))
     (pcase (gemini-companion-tool-symbols--server)
@@ -102,12 +99,12 @@ of more parameters."
   "Request METHOD by Eglot; call DONE with the result or FAIL with a reason.
 For CAPABILITY and EXTRA see `gemini-companion-tool-symbols--request'."
   (unless (or (not (fboundp 'eglot-server-capable)) (eglot-server-capable capability))
-    (user-error "The language server of this buffer does not offer that: use grep_search"))
+    (user-error "The language server of this file cannot do that: use grep_search"))
   ;; A deferred request would replace one of another call.
   (gemini-companion-tool-diagnostics-flush)
   (jsonrpc-async-request
    (eglot-current-server) (intern (concat ":" method))
-   (append (gemini-companion-tool-symbols--eglot-position) extra)
+   (append (eglot--TextDocumentPositionParams) extra)
    :timeout gemini-companion-tool-patience
    :success-fn done
    :error-fn (lambda (problem) (funcall fail (plist-get problem :message)))
@@ -115,19 +112,11 @@ For CAPABILITY and EXTRA see `gemini-companion-tool-symbols--request'."
                  (funcall fail (format "no answer for %d seconds"
                                        gemini-companion-tool-patience)))))
 
-(defun gemini-companion-tool-symbols--eglot-position ()
-  "Return point as the parameters of a request by Eglot."
-  (if (fboundp 'eglot--TextDocumentPositionParams)
-      (eglot--TextDocumentPositionParams)
-    (pcase-let ((`(,line ,character) (gemini-companion-context-line-and-character (point))))
-      (list :textDocument (list :uri (eglot-path-to-uri buffer-file-name))
-            :position (list :line (1- line) :character (1- character))))))
-
 (defun gemini-companion-tool-symbols--request-lsp (method extra done fail)
   "Request METHOD by lsp-mode; call DONE with the result or FAIL with a reason.
 For EXTRA see `gemini-companion-tool-symbols--request'."
   (unless (lsp-feature? method)
-    (user-error "The language server of this buffer does not offer that: use grep_search"))
+    (user-error "The language server of this file cannot do that: use grep_search"))
   (lsp-request-async
    method (append (lsp--text-document-position-params) extra) done
    :mode 'detached
@@ -149,42 +138,34 @@ lsp-mode makes objects hash tables with strings as keys, or plists."
 ;;;; Places
 
 (defun gemini-companion-tool-symbols--locations (call result)
-  "Answer CALL with RESULT, the locations that a server has found.
+  "Return the answer to CALL for RESULT, the locations that a server has found.
 RESULT is one location, a vector or list of locations, or nil."
-  (let ((locations (if (gemini-companion-tool-symbols--object-p result) (list result)
-                     (append result nil))))
-    (gemini-companion-tool-symbols--places
-     call
-     (cl-loop for location in locations
-              for get = (lambda (&rest keys)
-                          (cl-some (lambda (key) (gemini-companion-tool-symbols--get location key))
-                                   keys))
-              for start = (gemini-companion-tool-symbols--get
-                           (funcall get :range :targetSelectionRange) :start)
-              collect
-              (cons (gemini-companion-tool-diagnostics-uri-file (funcall get :uri :targetUri))
-                    (1+ (gemini-companion-tool-symbols--get start :line)))))))
+  (gemini-companion-tool-symbols--places
+   call
+   (cl-loop for location in (if (gemini-companion-tool-symbols--object-p result) (list result)
+                              (append result nil))
+            for get = (lambda (key) (gemini-companion-tool-symbols--get location key))
+            for range = (or (funcall get :range) (funcall get :targetSelectionRange))
+            for start = (gemini-companion-tool-symbols--get range :start)
+            collect (cons (gemini-companion-tool-diagnostics-uri-file
+                           (or (funcall get :uri) (funcall get :targetUri)))
+                          (1+ (gemini-companion-tool-symbols--get start :line))))))
 
 (defun gemini-companion-tool-symbols--places (call places)
-  "Answer CALL with PLACES, each (FILE . LINE), and the text of 90 of them."
+  "Return the answer to CALL for PLACES, each (FILE . LINE): the text of 90."
   (let* ((places (delete-dups places))
          (more (max 0 (- (length places) 1000)))
          (room 90)
          (lines nil))
-    (gemini-companion-tool-each
-     call (seq-group-by #'car (seq-take places 1000))
-     (pcase-lambda (`(,file . ,places))
-       (let* ((count (length places))
-              (kept (seq-take (sort (mapcar #'cdr places) #'<) room)))
-         (if (null kept) (setq more (+ more count))
-           (when (gemini-companion-tool-visible-p call file count)
-             (setq more (+ more (- count (length kept)))
-                   room (- room (length kept)))
-             (push (gemini-companion-tool-symbols--lines call file kept) lines)))))
-     (lambda ()
-       (gemini-companion-tool-answer
-        call (concat (if lines (string-join (nreverse lines) "\n") "Nothing was found.")
-                     (unless (zerop more) (format "\n(%d more)" more))))))))
+    (pcase-dolist (`(,file . ,places) (seq-group-by #'car (seq-take places 1000)))
+      (let ((kept (seq-take (sort (mapcar #'cdr places) #'<) room)))
+        (when (or (null kept)
+                  (gemini-companion-tool-visible-p call file (length places)))
+          (setq more (+ more (- (length places) (length kept)))
+                room (- room (length kept)))
+          (when kept (push (gemini-companion-tool-symbols--lines call file kept) lines)))))
+    (concat (if lines (string-join (nreverse lines) "\n") "Nothing was found.")
+            (unless (zerop more) (format "\n(%d more)" more)))))
 
 (defun gemini-companion-tool-symbols--lines (call file numbers)
   "Return lines for the answer to CALL: those of FILE with NUMBERS, in order."
@@ -207,21 +188,21 @@ RESULT is one location, a vector or list of locations, or nil."
   "Call FUNCTION at the start of the text of FILE, and return its value.
 That is in the buffer that visits FILE, or in one with its first megabyte,
 if it can be read."
-  (if-let* ((buffer (gemini-companion-tool-buffer file)))
-      (with-current-buffer buffer
-        (save-excursion
-          (save-restriction
-            (widen)
-            (goto-char (point-min))
-            (funcall function))))
+  (let ((buffer (gemini-companion-tool-buffer file)))
     (with-temp-buffer
-      (let ((file-name-handler-alist nil)
-            (format-alist nil)
-            (after-insert-file-functions nil))
-        (when (file-regular-p file)
-          (ignore-errors
-            (insert-file-contents file nil 0 (* 1024 1024)))))
-      (funcall function))))
+      (if buffer
+          (set-buffer buffer)
+        (let ((file-name-handler-alist nil)
+              (format-alist nil)
+              (after-insert-file-functions nil))
+          (when (file-regular-p file)
+            (ignore-errors
+              (insert-file-contents file nil 0 (* 1024 1024))))))
+      (save-excursion
+        (save-restriction
+          (widen)
+          (goto-char (point-min))
+          (funcall function))))))
 
 ;;;; Emacs Lisp
 
@@ -230,7 +211,7 @@ if it can be read."
   (and (derived-mode-p 'emacs-lisp-mode) (not (gemini-companion-tool-symbols--server))))
 
 (defun gemini-companion-tool-symbols--elisp-definitions (call symbol)
-  "Answer CALL with where SYMBOL is defined, as far as Emacs knows.
+  "Return the answer to CALL: where SYMBOL is defined, as far as Emacs knows.
 The current buffer is searched as well: it may not have been loaded."
   (require 'xref)
   (let* ((here buffer-file-name)
@@ -249,16 +230,15 @@ The current buffer is searched as well: it may not have been loaded."
                                  (unless (equal file here) '(1))))))))
 
 (defun gemini-companion-tool-symbols--elisp-lines (symbol)
-  "Return the numbers of the lines after point that define SYMBOL.
-Point is at the start of the buffer."
+  "Return the numbers of the lines after point that define SYMBOL, 100 at most."
   (let ((case-fold-search nil)
         ;; The numbers bound the time that a hostile text can take.
         (regexp (concat "^([^ \t\n()]\\{,40\\}def[^ \t\n()]\\{,40\\}[ \t]\\{1,40\\}['(]?"
                         (regexp-quote symbol)
-                        "\\(?:[ \t\n()]\\|$\\)"))
-        (line-of (gemini-companion-tool-line-counter)))
-    (cl-loop while (re-search-forward regexp nil t)
-             collect (funcall line-of (match-beginning 0)))))
+                        "\\(?:[ \t\n()]\\|$\\)")))
+    (cl-loop repeat 100
+             while (re-search-forward regexp nil t)
+             collect (line-number-at-pos (match-beginning 0)))))
 
 (defun gemini-companion-tool-symbols--elisp-describe (name)
   "Return what is known about the symbol of Emacs Lisp with NAME."
@@ -306,7 +286,7 @@ Point is at the start of the buffer."
          (gemini-companion-tool-symbols--elisp-definitions call symbol)
        (gemini-companion-tool-symbols--request
         call "textDocument/definition" :definitionProvider nil
-        (lambda (result) (gemini-companion-tool-symbols--locations call result)))))))
+        #'gemini-companion-tool-symbols--locations)))))
 
 (defun gemini-companion-tool-symbols--find-references (call path line symbol)
   "Answer CALL with where SYMBOL on LINE of the file PATH is used."
@@ -314,9 +294,8 @@ Point is at the start of the buffer."
    call path line symbol
    (lambda ()
      (gemini-companion-tool-symbols--request
-      call "textDocument/references" :referencesProvider
-      '(:context (:includeDeclaration t))
-      (lambda (result) (gemini-companion-tool-symbols--locations call result))))))
+      call "textDocument/references" :referencesProvider '(:context (:includeDeclaration t))
+      #'gemini-companion-tool-symbols--locations))))
 
 (defun gemini-companion-tool-symbols--describe (call path line symbol)
   "Answer CALL with what is known about SYMBOL on LINE of the file PATH."
@@ -327,9 +306,7 @@ Point is at the start of the buffer."
          (gemini-companion-tool-symbols--elisp-describe symbol)
        (gemini-companion-tool-symbols--request
         call "textDocument/hover" :hoverProvider nil
-        (lambda (result)
-          (gemini-companion-tool-answer
-           call (gemini-companion-tool-symbols--hover-text result))))))))
+        (lambda (_call result) (gemini-companion-tool-symbols--hover-text result)))))))
 
 (defun gemini-companion-tool-symbols--hover-text (result)
   "Return the text of RESULT, the answer of a language server to hover."

@@ -39,26 +39,15 @@
 (defconst gemini-companion-tool--max-characters 30000
   "Maximum number of characters of an answer.")
 
-(defvar gemini-companion-tool--slice 0.01
-  "Seconds for which Emacs works on many items before it does something else.")
-
 (defconst gemini-companion-tool-patience 15
   "Seconds for which a call waits for checkers or the user.
 The client is sent an error after 20.")
 
 ;;;; The table
 
-(cl-defstruct (gemini-companion-tool--tool (:copier nil))
-  "A tool that the model can call."
-  (name nil :documentation "What the model calls it, a string.")
-  (description nil :documentation "What it does, for the model.")
-  (arguments nil :documentation "As in `gemini-companion-tool-define'.")
-  (read-only nil :documentation "Non-nil if it changes nothing.")
-  (hidden nil :documentation "Non-nil if it is not listed.")
-  (function nil :documentation "As in `gemini-companion-tool-define'."))
-
 (defvar gemini-companion-tool--table nil
-  "The defined tools, the first one first.")
+  "Alist of the names of tools and their properties, the newest tool first.
+See `gemini-companion-tool-define' for the properties.")
 
 (defvar gemini-companion-tool--wanted nil
   "Non-nil once a client has wanted the tools.")
@@ -80,64 +69,48 @@ PROPERTIES is a plist:
 :hidden       Non-nil if it works but is not listed.
 :function     What it does, for Emacs.
 
-The function is called with a call, an object, and the value of each
+The function is called with an object for the call and the value of each
 argument, nil where it is missing or false.  If it returns a string, that
-is the answer.  Otherwise it must answer later, by
+is the answer.  Otherwise it must answer later, with
 `gemini-companion-tool-answer' or `gemini-companion-tool-fail'; Emacs must
 not wait.  If it signals an error, the call fails.
 
-The answer goes to the model.  For names of files that the model gives use
-`gemini-companion-tool-file', for those in the answer
+The answer goes to the model.  Check the names of files that the model gives
+with `gemini-companion-tool-file', those in the answer with
 `gemini-companion-tool-visible-p'.
 
-A tool with the same NAME is replaced.  To replace one of ours do so in
+This replaces a tool with the same NAME.  To replace one of ours, do so in
 `gemini-companion-tool-hook'."
   (declare (indent 1))
-  (let ((tool (apply #'make-gemini-companion-tool--tool :name name properties)))
-    (setq gemini-companion-tool--table
-          (if (gemini-companion-tool--find name)
-              (mapcar (lambda (old)
-                        (if (equal (gemini-companion-tool--tool-name old) name) tool old))
-                      gemini-companion-tool--table)
-            (append gemini-companion-tool--table (list tool))))
-    (when gemini-companion-tool--wanted (gemini-companion-tool--announce))))
-
-(defun gemini-companion-tool--find (name)
-  "Return the tool with NAME, or nil."
-  (cl-find name gemini-companion-tool--table
-           :key #'gemini-companion-tool--tool-name :test #'equal))
-
-(defun gemini-companion-tool--announce ()
-  "Let clients know the tools."
-  (gemini-companion-bridge-set-tools
-   (mapcar (lambda (tool)
-             (vector (gemini-companion-tool--tool-name tool)
-                     (gemini-companion-tool--tool-description tool)
-                     (and (gemini-companion-tool--tool-read-only tool) t)
-                     (not (gemini-companion-tool--tool-hidden tool))
-                     (vconcat (mapcar (pcase-lambda (`(,name ,type ,description ,optional))
-                                        (vector name (symbol-name type) description
-                                                (not optional)))
-                                      (gemini-companion-tool--tool-arguments tool)))))
-           gemini-companion-tool--table)))
+  (setf (alist-get name gemini-companion-tool--table nil nil #'equal) properties)
+  (when gemini-companion-tool--wanted (gemini-companion-tool-announce)))
 
 ;;;###autoload
 (defun gemini-companion-tool-announce ()
-  "Define the tools if that was not done yet, and let clients know them."
+  "Define the tools if that was not done yet, and tell clients about them."
   (unless gemini-companion-tool--wanted
     (gemini-companion-log-run-hook 'gemini-companion-tool-hook)
     (setq gemini-companion-tool--wanted t))
-  (gemini-companion-tool--announce))
+  (gemini-companion-bridge-set-tools
+   (cl-loop for (name . tool) in (reverse gemini-companion-tool--table)
+            collect (vector name (plist-get tool :description)
+                            (and (plist-get tool :read-only) t)
+                            (not (plist-get tool :hidden))
+                            (vconcat
+                             (cl-loop for (argument type description optional)
+                                      in (plist-get tool :arguments)
+                                      collect (vector argument (symbol-name type) description
+                                                      (not optional))))))))
 ;;;###autoload (put 'tools-wanted 'gemini-companion-handler #'gemini-companion-tool-announce)
 
 (defun gemini-companion-tool-signatures ()
   "Return the listed tools as text for the user, such as \"showFile(path, line?)\"."
-  (cl-loop for tool in gemini-companion-tool--table
-           unless (gemini-companion-tool--tool-hidden tool)
-           collect (format "%s(%s)" (gemini-companion-tool--tool-name tool)
-                           (mapconcat (pcase-lambda (`(,name ,_ ,_ ,optional))
-                                        (concat name (and optional "?")))
-                                      (gemini-companion-tool--tool-arguments tool) ", "))))
+  (cl-loop for (name . tool) in (reverse gemini-companion-tool--table)
+           unless (plist-get tool :hidden)
+           collect (format "%s(%s)" name
+                           (mapconcat (pcase-lambda (`(,argument ,_ ,_ ,optional))
+                                        (concat argument (and optional "?")))
+                                      (plist-get tool :arguments) ", "))))
 
 ;;;; Calls
 
@@ -167,7 +140,7 @@ A tool with the same NAME is replaced.  To replace one of ours do so in
 (defun gemini-companion-tool-call (id agent name arguments directory)
   "Call the tool NAME of a client of AGENT, with ARGUMENTS, a vector.
 ID is the number of the call, DIRECTORY where the client works, or nil."
-  (let ((tool (gemini-companion-tool--find name))
+  (let ((tool (alist-get name gemini-companion-tool--table nil nil #'equal))
         (call (make-gemini-companion-tool-call :id id :tool name :agent agent
                                                :directory directory)))
     (setq gemini-companion-tool--calls
@@ -175,7 +148,7 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
     (gemini-companion-log-run-hook 'gemini-companion-tool-change-hook)
     (cond ((not tool) (gemini-companion-tool-fail call "There is no such tool"))
           ((gemini-companion-workspace-pending-p)
-           ;; Nothing is in any scope yet.
+           ;; So far, nothing is in any scope.
            (gemini-companion-tool-poll
             call
             (lambda ()
@@ -193,10 +166,9 @@ current buffer, point there and the match data stay as they are."
   `(gemini-companion-tool--go-on ,call (lambda () ,@body)))
 
 (defun gemini-companion-tool--run (call tool arguments)
-  "Call the function of TOOL for CALL, with ARGUMENTS, a vector."
+  "Call the function of TOOL, a plist, for CALL, with ARGUMENTS, a vector."
   (gemini-companion-tool-go-on call
-    (let ((answer (apply (gemini-companion-tool--tool-function tool)
-                         call (append arguments nil))))
+    (let ((answer (apply (plist-get tool :function) call (append arguments nil))))
       (when (stringp answer)
         (gemini-companion-tool-answer call answer)))))
 
@@ -244,7 +216,7 @@ Return nil if nobody waits for it any more."
     (let* ((withheld (gemini-companion-tool-call-withheld call))
            (some (> withheld 0))
            (text (concat (gemini-companion-tool--cut text)
-                         (and some (format "\n(%d more in files that are withheld)" withheld)))))
+                         (and some (format "\n(%d more in withheld files)" withheld)))))
       (gemini-companion-bridge-answer (gemini-companion-tool-call-id call) text)
       (gemini-companion-tool--end
        call (concat (format "answered, %d characters" (length text))
@@ -283,25 +255,9 @@ Return nil if nobody waits for it any more."
 Stop when CALL has ended; an error of CHECK fails it."
   (gemini-companion-tool-repeat
    (lambda ()
-     (let ((done t))                    ; unless CHECK returns nil
-       (gemini-companion-tool-go-on call
-         (setq done (funcall check)))
+     (let ((done t))                    ; also after an error
+       (gemini-companion-tool-go-on call (setq done (funcall check)))
        done))))
-
-(defun gemini-companion-tool-each (call items function finish)
-  "Call FUNCTION with each of ITEMS for CALL, then FINISH; return nil.
-If that takes long, go on in timers, so that the user need not wait."
-  (let ((slice (lambda ()
-                 (let ((end (+ (float-time) gemini-companion-tool--slice)))
-                   (while (and items
-                               (progn (funcall function (pop items)) t)
-                               (< (float-time) end))))
-                 (unless items
-                   (funcall finish)
-                   t))))
-    (unless (funcall slice)
-      (gemini-companion-tool-poll call slice))
-    nil))
 
 (defun gemini-companion-tool-repeat (check)
   "Call CHECK in a timer, until it returns non-nil or signals an error."
@@ -325,7 +281,7 @@ PATH is absolute, or relative to the directory of the client.  Signal a
          ;; A name from a client must not make Emacs open a connection.
          (file (let ((file-name-handler-alist nil))
                  (unless (or directory (file-name-absolute-p path))
-                   (user-error "Where you work is not known: give an absolute path"))
+                   (user-error "Emacs does not know your working directory: give an absolute path"))
                  (expand-file-name path directory))))
     (setf (gemini-companion-tool-call-subject call) file)
     (when (gemini-companion-tool--withheld-p call file)
@@ -374,72 +330,52 @@ Signal a `user-error' if there is none."
 It is relative to the directory of the client if FILE is below that."
   (let* ((file-name-handler-alist nil)
          (directory (gemini-companion-tool-call-directory call))
-         (directory (and directory (file-name-as-directory directory))))
+         (prefix (and directory (file-name-as-directory directory))))
     (gemini-companion-ui-one-line
-     (if (not directory) file
-       (or (cl-loop for name in (list file (file-truename file))
-                    if (string-prefix-p directory name)
-                    return (string-remove-prefix directory name))
-           file)))))
-
-(defun gemini-companion-tool-line-counter ()
-  "Return a function that returns the number of the line at a position.
-Call it with increasing positions in the current buffer: to count from the
-first line each time would take long for many."
-  (let ((line 1)
-        (counted (point-min)))
-    (lambda (position)
-      (setq line (+ line (count-lines counted position))
-            counted position)
-      line)))
+     (or (cl-loop for name in (and prefix (list file (file-truename file)))
+                  if (string-prefix-p prefix name)
+                  return (string-remove-prefix prefix name))
+         file))))
 
 (defun gemini-companion-tool-line (format &rest arguments)
   "Return FORMAT with ARGUMENTS as one line, truncated if long."
   (let* ((text (apply #'format format arguments))
          ;; To replace blanks would take long in a long text.
-         (start (substring text 0 (min (length text) 4000)))
+         (start (seq-take text 4000))
          (line (string-trim (replace-regexp-in-string "[[:space:]\n\r]+" " " start))))
     (if (or (length> line 400) (length< start (length text)))
-        (concat (substring line 0 (min (length line) 400)) "...")
+        (concat (seq-take line 400) "...")
       line)))
 
 (defun gemini-companion-tool-trim-end (text chars)
   "Return TEXT without those of CHARS that it ends with.
-CHARS are as for `skip-chars-backward'.  What a language server answers may
-have a million blanks in the middle, for which `string-trim-right' would
-take minutes."
+CHARS are as for `skip-chars-backward'.  `string-trim-right' would take
+minutes for a million blanks in the middle."
   (with-temp-buffer
     (insert text)
     (skip-chars-backward chars)
     (buffer-substring (point-min) (point))))
 
 (defun gemini-companion-tool--cut (text)
-  "Return TEXT as far as it may be answered, and say if there is more."
+  "Return as much of TEXT as an answer may contain, and say if there is more."
   (let* ((text (gemini-companion-tool-trim-end (substring-no-properties text) "\n"))
          (lines (split-string text "\n"))
          (more (- (length lines) gemini-companion-tool-max-lines))
-         (kept (if (> more 0)
-                   (string-join (seq-take lines gemini-companion-tool-max-lines) "\n")
-                 text))
-         (rest (- (length kept) gemini-companion-tool--max-characters)))
-    (concat (if (> rest 0) (substring kept 0 gemini-companion-tool--max-characters) kept)
-            (cond ((> rest 0) "\n(The answer was cut here: it is too long)")
+         (kept (string-join (seq-take lines gemini-companion-tool-max-lines) "\n")))
+    (concat (seq-take kept gemini-companion-tool--max-characters)
+            (cond ((length> kept gemini-companion-tool--max-characters)
+                   "\n(The answer is too long and was truncated here)")
                   ((> more 0) (format "\n(%d more lines)" more))))))
 
 ;;;; Open files
 
 (defun gemini-companion-tool--get-open-files (call)
-  "Answer CALL with the open files, one per line."
-  (let ((lines nil))
-    (gemini-companion-tool-each
-     call (seq-filter #'buffer-file-name (buffer-list))
-     (lambda (buffer)
-       (when-let* ((file (and (buffer-live-p buffer) (buffer-file-name buffer))))
-         (when (gemini-companion-tool-visible-p call file)
-           (push (gemini-companion-tool--describe-buffer call file buffer) lines))))
-     (lambda ()
-       (gemini-companion-tool-answer
-        call (if lines (string-join (nreverse lines) "\n") "No files."))))))
+  "Return the answer to CALL: the open files, one per line."
+  (let ((lines (cl-loop for buffer in (buffer-list)
+                        for file = (buffer-file-name buffer)
+                        if (and file (gemini-companion-tool-visible-p call file))
+                        collect (gemini-companion-tool--describe-buffer call file buffer))))
+    (if lines (string-join lines "\n") "No files.")))
 
 (defun gemini-companion-tool--describe-buffer (call file buffer)
   "Return a line for the answer to CALL about FILE, which BUFFER visits."
@@ -466,12 +402,11 @@ take minutes."
 (defun gemini-companion-tool--part (text first last)
   "Return as many lines of TEXT as may be answered, and say which they are.
 TEXT begins at line FIRST of a buffer whose last line is LAST."
-  (let* ((most (- gemini-companion-tool--max-characters 100))
+  (let* ((room (- gemini-companion-tool--max-characters 100))
          (lines (cl-loop for line in (split-string text "\n")
-                         for size = (1+ (length line)) then (+ size 1 (length line))
                          for first-line = t then nil
                          repeat (- gemini-companion-tool-max-lines 2)
-                         while (or first-line (<= size most))
+                         while (or (>= (cl-decf room (1+ (length line))) 0) first-line)
                          collect line))
          (end (+ first (length lines) -1)))
     (concat (format "Lines %d to %d of %d:\n" first end last)
@@ -494,20 +429,20 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
               (gemini-companion-tool-answer call "Shown.")
               t)
              ((> (float-time) deadline)
-              (user-error "The user is busy, so it was not shown: call again later")))))))
+              (user-error "The user is busy, so Emacs did not show it: call again later")))))))
 
 (defun gemini-companion-tool--check-file (call file)
   "Signal a `user-error' if FILE of CALL cannot be shown without a question."
   (unless (gemini-companion-tool-buffer file)
     (let* ((file-name-handler-alist nil)
            (name (gemini-companion-tool-file-name call file)))
-      (unless (file-exists-p file) (user-error "There is no file %s" name))
-      (unless (file-regular-p file) (user-error "%s is no regular file" name))
-      (unless (file-readable-p file) (user-error "%s cannot be read" name))
+      (unless (file-exists-p file) (user-error "No such file: %s" name))
+      (unless (file-regular-p file) (user-error "%s is not a regular file" name))
+      (unless (file-readable-p file) (user-error "Cannot read %s" name))
       (when (and large-file-warning-threshold
                  (> (file-attribute-size (file-attributes (file-truename file)))
                     large-file-warning-threshold))
-        (user-error "%s is too large to be shown without asking the user" name)))))
+        (user-error "%s is too large to show without asking the user" name)))))
 
 (defun gemini-companion-tool--visit (call file)
   "Return the buffer that visits FILE for CALL, if needed a new one.

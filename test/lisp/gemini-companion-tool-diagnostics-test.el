@@ -126,7 +126,7 @@ a.txt:2:5: warning: odd word")))))
       (should (cdr reports))
       (kill-buffer)
       (should (equal (gemini-companion-test-tools-wait id)
-                     '("The buffer was killed meanwhile"))))))
+                     '("The buffer has been killed in the meantime"))))))
 
 (ert-deftest gemini-companion-tool-diagnostics/a-cancelled-call-stops-waiting ()
   (gemini-companion-tool-diagnostics-test--with-backend reports
@@ -164,7 +164,7 @@ a.txt:2:5: warning: odd word")))))
       (flymake-start))
     (should (equal (gemini-companion-test-call-tool "getDiagnostics")
                    "a.txt:1:1: error: wrong
-(2 more in files that are withheld)"))
+(2 more in withheld files)"))
     (should-not (cddr reports))
     ;; Flymake will check this edit only later.
     (insert "zero\n")
@@ -334,7 +334,7 @@ a.served:3:1: error: fake: bad line: bad one")))
     (gemini-companion-test-call-tool "getDiagnostics" "a.served")
     (setq gemini-companion-tool-diagnostics--published nil
           gemini-companion-tool-diagnostics--sent nil)
-    (gemini-companion-tool-diagnostics--observe-present)
+    (gemini-companion-tool-diagnostics-stop)
     (gemini-companion-test-server-order "hold-publish")
     (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.served")
                    "a.served:1:1: error: fake: bad line: bad one"))))
