@@ -12,13 +12,14 @@
 ;; Gemini CLI asks its user before each call unless a policy, a file elsewhere, says that it need
 ;; not; Qwen Code trusts tools that say that they only read.
 ;;
-;; These files are written after a question, and removed by a command.  What somebody else has
-;; written under the same names is never changed: the manifest says that it is ours, and which
-;; directories were made for it.  When Emacs is idle, the mode replaces files that another version
-;; of this package wrote, but writes none that the user has deleted.
+;; One command writes these files after a question, another one removes them.  They never change
+;; what somebody else has written under the same names: the manifest says that it is ours.  When
+;; Emacs is idle, the mode replaces files that another version of this package wrote, but writes
+;; none that the user has deleted.
 
 ;;; Code:
 
+(eval-when-compile (require 'cl-lib))
 (require 'json)
 (require 'seq)
 (require 'subr-x)
@@ -65,17 +66,16 @@ priority = 100
   (concat gemini-companion-tool-extension--directory "/"
           (gemini-companion-tool-extension--get agent :manifest)))
 
-(defun gemini-companion-tool-extension--files (agent made)
+(defun gemini-companion-tool-extension--files (agent)
   "Return the files for AGENT, an alist of names in its directory and texts.
-MADE are the directories that were made for them.  The manifest is the
-first one.  The text of the program is nil if the native module, which
-has it, is not loaded.  A policy that somebody else has written is not
-among them."
+The manifest is the first one.  The text of the program is nil if the
+native module, which has it, is not loaded.  A policy that somebody else
+has written is not among them."
   (let ((directory gemini-companion-tool-extension--directory)
         (policy (gemini-companion-tool-extension--get agent :policy))
         (json-encoding-pretty-print t))
     `((,(gemini-companion-tool-extension--manifest-name agent)
-       . ,(concat (json-encode (gemini-companion-tool-extension--manifest agent made)) "\n"))
+       . ,(concat (json-encode (gemini-companion-tool-extension--manifest agent)) "\n"))
       (,(concat directory "/emacs-tools.mjs")
        . ,(and (gemini-companion-native-current-p) (gemini-companion-bridge-tools-adapter)))
       (,(concat directory "/hooks/hooks.json")
@@ -83,14 +83,14 @@ among them."
       ,@(unless (or (null policy) (gemini-companion-tool-extension--foreign-policy-p policy))
           `((,policy . ,gemini-companion-tool-extension--policy))))))
 
-(defun gemini-companion-tool-extension--manifest (agent made)
-  "Return the manifest for AGENT; MADE are the directories that were made."
+(defun gemini-companion-tool-extension--manifest (agent)
+  "Return the manifest for AGENT."
   `((name . "emacs")
     (version . ,gemini-companion-native-version)
     (description . "Tools of Emacs for the model")
     (gemini-companion
-     . ((about . "Emacs replaces changes here, and M-x gemini-companion-tools-disable removes it")
-        (made . ,(vconcat made))))
+     . ((about
+         . "Emacs replaces changes here, and M-x gemini-companion-tools-disable removes it")))
     (mcpServers
      . ((emacs . ((command . "node")
                   (args . ,(vconcat (gemini-companion-tool-extension--words agent)))
@@ -138,24 +138,15 @@ Emacs, do not even start Node, which takes 40 ms."
 (defun gemini-companion-tool-extension--words (agent)
   "Return the program as AGENT starts it, a list of words.
 They tell it where AGENT looks for the discovery files of an Emacs."
-  (let ((optional (lambda (key value) (and value (list (concat key value))))))
-    `(,(concat (gemini-companion-tool-extension--get agent :here) "/emacs-tools.mjs")
-      ,@(pcase (gemini-companion-agent-get agent :directory)
-          (`(temporary ,name) (list (concat "directory=" name)))
-          (`(home ,variable ,default ,name)
-           (list (concat "directory=" name) (concat "home=" variable) (concat "default=" default))))
-      ,(concat "file=" (gemini-companion-agent-get agent :file))
-      ,@(funcall optional "port=" (gemini-companion-agent-variable agent 'port))
-      ,@(funcall optional "process=" (gemini-companion-agent-variable agent 'process)))))
-
-(defun gemini-companion-tool-extension--directories (agent)
-  "Return the directories for the files of AGENT, the innermost ones first."
-  `(,(concat gemini-companion-tool-extension--directory "/hooks")
-    ,gemini-companion-tool-extension--directory
-    ,(directory-file-name (file-name-directory gemini-companion-tool-extension--directory))
-    ,@(when-let* ((policy (gemini-companion-tool-extension--get agent :policy)))
-        (list (directory-file-name (file-name-directory policy))))
-    "."))
+  `(,(concat (gemini-companion-tool-extension--get agent :here) "/emacs-tools.mjs")
+    ,@(pcase (gemini-companion-agent-get agent :directory)
+        (`(temporary ,name) (list (concat "directory=" name)))
+        (`(home ,variable ,default ,name)
+         (list (concat "directory=" name) (concat "home=" variable) (concat "default=" default))))
+    ,(concat "file=" (gemini-companion-agent-get agent :file))
+    ,@(cl-loop for what in '(port process)
+               for variable = (gemini-companion-agent-variable agent what)
+               if variable collect (format "%s=%s" what variable))))
 
 ;;;; What is there
 
@@ -175,30 +166,22 @@ else has written it."
     (gemini-companion-tool-extension--in home
       (cond ((gemini-companion-tool-extension--foreign agent))
             ((not (file-exists-p (gemini-companion-tool-extension--manifest-name agent))) nil)
-            ((seq-some #'gemini-companion-tool-extension--stale-p
-                       (gemini-companion-tool-extension--files
-                        agent (gemini-companion-tool-extension--made agent)))
+            ((seq-some (lambda (file) (file-attributes (car file)))
+                       (gemini-companion-tool-extension--changed agent))
              'stale)
             (t 'current)))))
 
 (defun gemini-companion-tool-extension--foreign (agent)
   "Return why the extension in the directory of AGENT is not ours, or nil."
   (let* ((directory gemini-companion-tool-extension--directory)
-         (hooks (concat directory "/hooks"))
          (manifest (gemini-companion-tool-extension--manifest-name agent)))
-    (unless (or (gemini-companion-tool-extension--vacant-p directory)
-                (and (not (file-symlink-p directory))
-                     (not (file-symlink-p hooks))
-                     (gemini-companion-tool-extension--mark manifest)))
-      (format "%s is left alone, since it was not written by this package: rename it to enable \
-the tools of Emacs" (abbreviate-file-name (expand-file-name directory))))))
-
-(defun gemini-companion-tool-extension--vacant-p (directory)
-  "Return non-nil if there is nothing called DIRECTORY, or it is empty."
-  (or (not (file-attributes directory))
-      (and (file-directory-p directory)
-           (not (file-symlink-p directory))
-           (directory-empty-p directory))))
+    (unless (or (not (file-attributes directory))
+                (and (not (seq-some #'file-symlink-p
+                                    (list directory (concat directory "/hooks") manifest)))
+                     (or (directory-empty-p directory)
+                         (gemini-companion-tool-extension--marked-p manifest))))
+      (format "This package did not write %s, and leaves it alone: rename it to enable Emacs's tools"
+              (abbreviate-file-name (expand-file-name directory))))))
 
 (defun gemini-companion-tool-extension--foreign-policy-p (file)
   "Return non-nil if FILE exists, and is not a policy of this package."
@@ -207,25 +190,16 @@ the tools of Emacs" (abbreviate-file-name (expand-file-name directory))))))
            (not (string-prefix-p "# Written by gemini-companion,"
                                  (or (gemini-companion-tool-extension--read file) ""))))))
 
-(defun gemini-companion-tool-extension--mark (manifest)
-  "Return what MANIFEST says about this package, an alist, or nil."
-  (unless (file-symlink-p manifest)
-    (let* ((content (gemini-companion-cli-search-read manifest))
-           (mark (and (listp content) (alist-get 'gemini-companion content))))
-      (and (consp mark) mark))))
+(defun gemini-companion-tool-extension--marked-p (manifest)
+  "Return non-nil if the file MANIFEST says that it is of this package."
+  (let ((content (gemini-companion-cli-search-read manifest)))
+    (and (listp content) (consp (alist-get 'gemini-companion content)))))
 
-(defun gemini-companion-tool-extension--made (agent)
-  "Return the directories that were made for the files of AGENT."
-  (seq-intersection
-   (gemini-companion-tool-extension--directories agent)
-   (alist-get 'made (gemini-companion-tool-extension--mark
-                     (gemini-companion-tool-extension--manifest-name agent)))))
-
-(defun gemini-companion-tool-extension--stale-p (file)
-  "Return non-nil if FILE, a name and a text, exists and has another text."
-  (and (cdr file)
-       (file-attributes (car file))
-       (not (equal (gemini-companion-tool-extension--read (car file)) (cdr file)))))
+(defun gemini-companion-tool-extension--changed (agent)
+  "Return those of the files for AGENT that are missing or have another text."
+  (seq-remove (pcase-lambda (`(,name . ,text))
+                (or (null text) (equal text (gemini-companion-tool-extension--read name))))
+              (gemini-companion-tool-extension--files agent)))
 
 (defun gemini-companion-tool-extension--read (file)
   "Return the text of FILE, or nil if it cannot be read."
@@ -238,41 +212,31 @@ the tools of Emacs" (abbreviate-file-name (expand-file-name directory))))))
   "Write the files for AGENT with ENVIRONMENT, and return non-nil if any changed.
 With ONLY-EXISTING, write none that does not exist."
   (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent environment)
-    (let* ((known (gemini-companion-tool-extension--made agent))
-           (made (seq-filter (lambda (directory)
-                               (or (member directory known) (not (file-directory-p directory))))
-                             (gemini-companion-tool-extension--directories agent)))
-           (changed nil))
-      (pcase-dolist (`(,name . ,text) (gemini-companion-tool-extension--files agent made))
-        (unless (or (and only-existing (not (file-exists-p name)))
-                    (equal (gemini-companion-tool-extension--read name) text))
-          (make-directory (file-name-directory (expand-file-name name)) t)
-          (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
-                                         (logand #o644 (default-file-modes)))
-          (gemini-companion-log-add "wrote %s" (expand-file-name name))
-          (setq changed t)))
-      changed)))
+    (let ((files (seq-filter (lambda (file) (or (not only-existing) (file-exists-p (car file))))
+                             (gemini-companion-tool-extension--changed agent))))
+      (pcase-dolist (`(,name . ,text) files)
+        (make-directory (file-name-directory (expand-file-name name)) t)
+        (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
+                                       (logand #o644 (default-file-modes)))
+        (gemini-companion-log-add "wrote %s" (expand-file-name name)))
+      files)))
 
 (defun gemini-companion-tool-extension--remove (agent)
-  "Remove the files for AGENT, and the directories made for them if empty.
-Return the names of what was removed; a directory stands for all in it."
+  "Remove the files for AGENT, and then their directories as far as empty.
+Return the names of the files."
   (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent
                                                                               process-environment)
-    (let ((made (gemini-companion-tool-extension--made agent))
-          (removed nil))
+    (let ((files (seq-filter #'file-attributes
+                             (mapcar #'car (gemini-companion-tool-extension--files agent)))))
       ;; The manifest, without which nothing else is ours, is the last one.
-      (pcase-dolist (`(,name . ,_) (reverse (gemini-companion-tool-extension--files agent nil)))
-        (when (file-attributes name)
-          (delete-file name)
-          (push name removed)))
-      (dolist (directory made)
-        (when (and (file-directory-p directory) (directory-empty-p directory))
-          (delete-directory directory)
-          (setq removed (cons (file-name-as-directory directory)
-                              (seq-remove (lambda (name)
-                                            (file-in-directory-p name directory))
-                                          removed)))))
-      (mapcar (lambda (name) (abbreviate-file-name (expand-file-name name))) removed))))
+      (mapc #'delete-file (reverse files))
+      (dolist (directory (and files
+                              (list (concat gemini-companion-tool-extension--directory "/hooks")
+                                    gemini-companion-tool-extension--directory
+                                    "extensions" "policies")))
+        (when (and (directory-empty-p directory) (not (file-symlink-p directory)))
+          (delete-directory directory)))
+      (mapcar (lambda (name) (abbreviate-file-name (expand-file-name name))) files))))
 
 ;;;; Commands
 
@@ -288,10 +252,10 @@ takes notice when it is started again.
 `gemini-companion-tools-disable' removes them."
   (interactive)
   (unless (gemini-companion-native-load)
-    (user-error "Switch the companion on first: M-x gemini-companion-mode: its native module is \
+    (user-error "First turn the companion on with M-x gemini-companion-mode: its native module is \
 missing"))
   (let* ((agents (or (gemini-companion-tool-extension--agents)
-                     (user-error "No program is served that could use the tools of Emacs")))
+                     (user-error "No program in `gemini-companion-agents' can use Emacs's tools")))
          (absent (gemini-companion-tool-extension--absent agents)))
     (if (or (null absent) (gemini-companion-tool-extension--ask absent))
         (gemini-companion-tool-extension--report
@@ -322,19 +286,17 @@ Keep files that you added, and their directories."
 
 (defun gemini-companion-tool-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
-  (let ((question
-         (format "Let the model use Emacs in %s, and hooks tell Emacs of your prompts, questions \
-and edits?  Tools that only read need no confirmation, nor does showing you a file, which is \
-visited as you do, with all that this starts.  (Writes %s) "
-                 (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
-                            agents " and ")
-                 (string-join (mapcan #'gemini-companion-tool-extension--places agents) " and "))))
-    (y-or-n-p question)))
+  (y-or-n-p
+   (format "Let the model use Emacs in %s, and hooks tell Emacs of your prompts, questions and edits?  \
+The CLI will not ask before tools that only read, or before showing you a file, which runs your \
+hooks as C-x C-f does.  (Writes %s) "
+           (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
+           (mapconcat #'abbreviate-file-name
+                      (mapcan #'gemini-companion-tool-extension--places agents) " and "))))
 
 (defun gemini-companion-tool-extension--places (agent)
-  "Return where the files for AGENT are, as text for the user, a list."
-  (let ((home (abbreviate-file-name
-               (gemini-companion-tool-extension--home agent process-environment)))
+  "Return the extension and the policy of AGENT, a list of file names."
+  (let ((home (gemini-companion-tool-extension--home agent process-environment))
         (policy (gemini-companion-tool-extension--get agent :policy)))
     (cons (concat home gemini-companion-tool-extension--directory "/")
           (and policy (list (concat home policy))))))
@@ -353,23 +315,20 @@ Return the outcome, as a list of a text for the user and whether it failed."
       (file-error (list (gemini-companion-ui-error-text problem) t)))))
 
 (defun gemini-companion-tool-extension--describe-policy (agent)
-  "Return what follows if somebody else has written the policy of AGENT, or nil."
-  (when-let* ((policy (gemini-companion-tool-extension--get agent :policy)))
-    (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent
-                                                                                process-environment)
-      (when (gemini-companion-tool-extension--foreign-policy-p policy)
-        (format ", which may ask you first: %s was not written by this package, and is left alone"
-                (abbreviate-file-name (expand-file-name policy)))))))
+  "Return what to add if somebody else has written the policy of AGENT, or nil."
+  (when-let* ((policy (cadr (gemini-companion-tool-extension--places agent)))
+              ((gemini-companion-tool-extension--foreign-policy-p policy)))
+    (format ", which may ask you first: this package did not write %s, and leaves it alone"
+            (abbreviate-file-name policy))))
 
 (defun gemini-companion-tool-extension--disable (agent)
   "Remove the files for AGENT, if there are any of this package.
 Return the outcome as `gemini-companion-tool-extension--enable' does, or nil."
   (condition-case problem
-      (when (symbolp (gemini-companion-tool-extension-state agent process-environment))
-        (when-let* ((home (gemini-companion-tool-extension--home agent process-environment))
-                    (removed (and (file-directory-p home)
-                                  (gemini-companion-tool-extension--remove agent))))
-          (list (concat "Removed " (string-join removed ", ")))))
+      (when-let* (((symbolp (gemini-companion-tool-extension-state agent process-environment)))
+                  ((gemini-companion-tool-extension--home agent process-environment))
+                  (removed (gemini-companion-tool-extension--remove agent)))
+        (list (concat "Removed " (string-join removed ", "))))
     (file-error (list (gemini-companion-ui-error-text problem) t))))
 
 (defun gemini-companion-tool-extension--report (outcomes)

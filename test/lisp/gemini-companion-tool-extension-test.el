@@ -82,7 +82,8 @@ It is `yes', `no' or, if nothing may be asked, nil.  Qwen Code is used, too."
     (gemini-companion-tools-enable)
     (should (equal gemini-companion-test-questions
                    '("Let the model use Emacs in Gemini CLI and Qwen Code, and hooks tell Emacs of \
-your prompts, questions and edits?  Tools that only read need no confirmation, nor does showing you a file, which is visited as you do, with all that this starts.  \
+your prompts, questions and edits?  The CLI will not ask before tools that only read, or before \
+showing you a file, which runs your hooks as C-x C-f does.  \
 (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/emacs.toml and \
 ~/.qwen/extensions/emacs/) ")))
     (should (equal (gemini-companion-tool-extension-test--files)
@@ -206,8 +207,7 @@ hook=edited cli=$PPID 2>/dev/null; break; done; exit 0"
         (ert-info ((format "%s %S" name text))
           (gemini-companion-tool-extension-test--write name text)
           (let ((problem (cadr (should-error (gemini-companion-tools-enable) :type 'user-error))))
-            (should (string-match-p "~/\\.gemini/[^ ]+ is left alone, since it was not written by"
-                                    problem))
+            (should (string-match-p "did not write ~/\\.gemini/[^ ]+, and leaves it alone" problem))
             ;; The other CLI has its files all the same.
             (should (string-search "Qwen Code" problem)))
           (should (equal (seq-filter (lambda (file) (string-prefix-p ".gemini" file))
@@ -224,7 +224,7 @@ hook=edited cli=$PPID 2>/dev/null; break; done; exit 0"
       (gemini-companion-tool-extension-test--write policy "# Mine\n")
       (gemini-companion-tools-enable)
       (should (gemini-companion-tool-extension-test--said-p
-               "which may ask you first: ~/.gemini/policies/emacs.toml was not written by"))
+               "did not write ~/.gemini/policies/emacs.toml, and leaves it alone"))
       (should (equal (gemini-companion-tool-extension-test--files)
                      gemini-companion-tool-extension-test--written))
       (should (eq 'current (gemini-companion-tool-extension-state 'gemini process-environment)))
@@ -242,8 +242,8 @@ hook=edited cli=$PPID 2>/dev/null; break; done; exit 0"
         ;; The whole extension, somewhere else.
         (rename-file ours (concat outside "emacs"))
         (make-symbolic-link (concat outside "emacs") ours)
-        (should (string-search "is left alone" (cadr (should-error (gemini-companion-tools-enable)
-                                                                   :type 'user-error))))
+        (should (string-search "leaves it alone" (cadr (should-error (gemini-companion-tools-enable)
+                                                                     :type 'user-error))))
         (gemini-companion-tools-disable)
         (should (file-exists-p (concat outside "emacs/emacs-tools.mjs")))
         (should (file-symlink-p ours))
@@ -264,19 +264,18 @@ hook=edited cli=$PPID 2>/dev/null; break; done; exit 0"
   (gemini-companion-tool-extension-test--with 'yes
     (gemini-companion-tools-enable)
     (gemini-companion-tools-disable)
-    (should (equal (gemini-companion-tool-extension-test--files) '(".qwen")))
+    (should (equal (gemini-companion-tool-extension-test--files) '(".gemini" ".qwen")))
     (should (gemini-companion-tool-extension-test--said-p "Removed ~/.gemini/"))
     (should (gemini-companion-tool-extension-test--said-p "Removed ~/.qwen/extensions/"))))
 
 (ert-deftest gemini-companion-tool-extension/disabling-leaves-what-the-user-has ()
-  "Also directories that were there before, even if they are empty."
   (gemini-companion-tool-extension-test--with 'yes
-    (make-directory (gemini-companion-tool-extension-test--home ".gemini/policies") t)
     (gemini-companion-tools-enable)
+    (gemini-companion-tool-extension-test--write ".gemini/policies/mine.toml" "mine")
     (gemini-companion-tool-extension-test--write ".gemini/extensions/emacs/notes" "mine")
     (gemini-companion-tools-disable)
     (should (equal (gemini-companion-tool-extension-test--files)
-                   '(".gemini/extensions/emacs/notes" ".gemini/policies" ".qwen")))
+                   '(".gemini/extensions/emacs/notes" ".gemini/policies/mine.toml" ".qwen")))
     (should (gemini-companion-tool-extension-test--said-p
              "~/.gemini/extensions/emacs/gemini-extension.json"))
     (should (gemini-companion-tool-extension-test--said-p "~/.gemini/policies/emacs.toml"))))
@@ -288,7 +287,7 @@ hook=edited cli=$PPID 2>/dev/null; break; done; exit 0"
     (cl-letf (((symbol-function 'gemini-companion-native-current-p) #'ignore)
               ((symbol-function 'gemini-companion-agent-served) #'ignore))
       (gemini-companion-tools-disable))
-    (should (equal (gemini-companion-tool-extension-test--files) '(".qwen")))))
+    (should (equal (gemini-companion-tool-extension-test--files) '(".gemini" ".qwen")))))
 
 ;;;; Keeping current
 
@@ -312,7 +311,6 @@ hook=edited cli=$PPID 2>/dev/null; break; done; exit 0"
       (should (string-prefix-p "// Lets a CLI" (gemini-companion-tool-extension-test--read program)))
       (should-not (file-exists-p (gemini-companion-tool-extension-test--home
                                   ".gemini/policies/emacs.toml")))
-      ;; What was made is still known.
       (gemini-companion-tools-disable)
       (should-not (file-exists-p (gemini-companion-tool-extension-test--home ".gemini/extensions"))))))
 
