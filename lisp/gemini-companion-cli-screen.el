@@ -8,7 +8,7 @@
 
 ;; Reads the screen of a CLI in the buffer of a terminal emulator: whether the CLI asks a question,
 ;; what is in its prompt, and which changes wait behind the one that it asks about.  All functions
-;; look at the end of the current buffer only, and change nothing.
+;; look only at the end of the current buffer, and change nothing.
 
 ;;; Code:
 
@@ -39,16 +39,11 @@ The choices are in the last box, and the user's prompt is not below it."
       (and (re-search-forward "^ *│ *[●›❯] *[0-9]+\\. " bottom t) t))))
 
 (defun gemini-companion-cli-screen--goto-box ()
-  "Go back to the beginning of a box, or as far as one is looked for."
-  (re-search-backward "^ *╭" (gemini-companion-cli-screen--start) 'move))
-
-(defun gemini-companion-cli-screen--start ()
-  "Return where to stop searching backward from point."
-  (line-beginning-position -200))
+  "Go back to the beginning of a box, if it is on the 200 lines before point."
+  (re-search-backward "^ *╭" (line-beginning-position -200) 'move))
 
 (defun gemini-companion-cli-screen-question-start ()
-  "Return where the box of the question on screen begins.
-If it is very long, return how far up it is looked at."
+  "Return where the box of the question on screen begins, if it is not too long."
   (gemini-companion-cli-screen--at-end
     (gemini-companion-cli-screen--goto-box)
     (point)))
@@ -58,19 +53,10 @@ If it is very long, return how far up it is looked at."
   (gemini-companion-cli-screen--at-end
     (point)))
 
-(defun gemini-companion-cli-screen-question-title ()
-  "Return the first line of the question on screen, or nil."
-  (gemini-companion-cli-screen--at-end
-    (when (re-search-backward "^ *╭" nil t)
-      (forward-line)
-      (and (looking-at " *│ *\\? +\\(.*?\\) *│")
-           (match-string-no-properties 1)))))
-
 (defun gemini-companion-cli-screen-shell-p ()
   "Return non-nil if what is typed in the current buffer is for a shell.
 The CLI runs it, and commands in backquotes in it."
-  (let ((prompt (gemini-companion-cli-screen-prompt)))
-    (and (stringp prompt) (string-prefix-p "!" prompt))))
+  (string-prefix-p "!" (format "%s" (gemini-companion-cli-screen-prompt))))
 
 (defconst gemini-companion-cli-screen--prompt-box
   (concat
@@ -89,7 +75,7 @@ The string has no spaces and begins with the sign of the prompt.  Return
     ;; The CLI shows its state in some lines above or below the prompt; a terminal whose size has
     ;; changed may show remains of other lines.
     (let ((limit (line-beginning-position -10))
-          (start (gemini-companion-cli-screen--start)))
+          (start (line-beginning-position -200)))
       ;; The last line of the prompt may seem to be empty.
       (goto-char (point-max))
       (when (and (re-search-backward gemini-companion-cli-screen--prompt-box start t)
@@ -111,14 +97,13 @@ The value is a list of its number, the number of all questions, and the
 names of the files whose changes follow, as far as they are legible.
 The CLI shows those in the lines above its question."
   (gemini-companion-cli-screen--at-end
-    (when (re-search-backward "^ *╭" (gemini-companion-cli-screen--start) t)
-      (let ((title (point)))
-        (forward-line)
-        (when (looking-at " *│ *\\? .* \\([0-9]+\\) of \\([0-9]+\\) *│")
-          (goto-char title)
-          (list (string-to-number (match-string 1))
-                (string-to-number (match-string 2))
-                (gemini-companion-cli-screen--queued-files)))))))
+    (when (and (gemini-companion-cli-screen--goto-box)
+               (save-excursion
+                 (forward-line)
+                 (looking-at " *│ *\\? .* \\([0-9]+\\) of \\([0-9]+\\) *│")))
+      (list (string-to-number (match-string 1))
+            (string-to-number (match-string 2))
+            (gemini-companion-cli-screen--queued-files)))))
 
 (defun gemini-companion-cli-screen--queued-files ()
   "Return the files named in the lines above point, in order."

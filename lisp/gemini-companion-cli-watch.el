@@ -8,12 +8,12 @@
 
 ;; Looks after the terminals of Emacs in which CLIs run.
 ;;
-;; When a CLI has written something, its screen is looked at a moment later.  A question that is not
-;; on screen in Emacs shows in the mode line.  If the CLI takes a prompt again although a change of
-;; it waits in Emacs, it has given up that change, which it does not say otherwise.
+;; A moment after a CLI has written something, Emacs looks at its screen.  A question that is not on
+;; screen in Emacs shows in the mode line.  If the CLI takes a prompt again although a change of it
+;; waits in Emacs, it has given up that change, which it does not say otherwise.
 ;;
-;; While a change waits, C-c C-c asks what you mean in a terminal, where it would send ^C: the CLI
-;; would cancel the change, and those queued behind it.
+;; While a change waits, C-c C-c in a terminal asks what you mean.  It would send ^C, and the CLI
+;; would cancel the change and those queued behind it.
 
 ;;; Code:
 
@@ -32,9 +32,6 @@
 (require 'gemini-companion-review-turn)
 (require 'gemini-companion-ui)
 
-(defvar gemini-companion-cli-watch--watched nil
-  "The terminals that are watched.")
-
 (defvar-local gemini-companion-cli-watch--timer nil
   "The timer that will look at the screen of this terminal, or nil.")
 
@@ -49,9 +46,6 @@
 
 (defvar-local gemini-companion-cli-watch--free-since nil
   "The time since which the CLI takes a prompt, nil if it does not.")
-
-(defvar-local gemini-companion-cli-watch--left nil
-  "Alist of reviews that an earlier turn of the CLI has left, and since when.")
 
 ;;;; Watching
 
@@ -70,11 +64,10 @@
 ;;;###autoload
 (defun gemini-companion-cli-watch-start (buffer)
   "Watch BUFFER, the terminal of a CLI, until its process ends."
-  (unless (or (memq buffer gemini-companion-cli-watch--watched)
+  (unless (or (buffer-local-value 'gemini-companion-cli-watch--mode buffer)
               ;; It takes no output.
               (eq (process-filter (get-buffer-process buffer)) t))
     (with-current-buffer buffer
-      (push buffer gemini-companion-cli-watch--watched)
       (add-function :after (process-filter (get-buffer-process buffer))
                     #'gemini-companion-cli-watch--note-output)
       (add-hook 'kill-buffer-hook #'gemini-companion-cli-watch--forget nil t)
@@ -87,8 +80,6 @@
   (when gemini-companion-cli-watch--timer
     (cancel-timer gemini-companion-cli-watch--timer)
     (setq gemini-companion-cli-watch--timer nil))
-  (setq gemini-companion-cli-watch--watched
-        (delq (current-buffer) gemini-companion-cli-watch--watched))
   (gemini-companion-cli-watch--mode -1)
   (gemini-companion-cli-watch--set-asking nil))
 
@@ -96,8 +87,8 @@
 
 (defun gemini-companion-cli-watch-forget-all ()
   "Watch no terminal any longer."
-  (dolist (buffer (copy-sequence gemini-companion-cli-watch--watched))
-    (when (buffer-live-p buffer)
+  (dolist (buffer (buffer-list))
+    (when (buffer-local-value 'gemini-companion-cli-watch--mode buffer)
       (with-current-buffer buffer
         (when-let* ((process (get-buffer-process buffer)))
           (remove-function (process-filter process) #'gemini-companion-cli-watch--note-output))
@@ -105,9 +96,8 @@
 
 (defun gemini-companion-cli-watch--note-output (process &rest _)
   "Look at the screen soon, as the CLI in the terminal of PROCESS has written."
-  (when-let* ((buffer (process-buffer process))
-              ((buffer-live-p buffer)))
-    (with-current-buffer buffer
+  (when (buffer-live-p (process-buffer process))
+    (with-current-buffer (process-buffer process)
       (if gemini-companion-cli-watch--timer
           (setq gemini-companion-cli-watch--again t)
         (gemini-companion-cli-watch--look-soon)))))
@@ -140,83 +130,56 @@ Some emulators draw their screen a tenth of a second later."
 
 (defun gemini-companion-cli-watch--act ()
   "Act on what the screen of the current terminal shows.
-Return non-nil if it must be looked at again, even if it does not change."
+Return non-nil if Emacs must look at it again, even if it does not change."
   ;; The CLI may just have said what its screen shows.
   (gemini-companion-bridge-drain)
   (let* ((reviews (gemini-companion-cli-watch-reviews))
          (asks (gemini-companion-cli-screen-question-p))
          (prompt (and (not asks) (not (gemini-companion-cli-terminals-frozen))
                       (gemini-companion-cli-screen-prompt))))
-    (gemini-companion-cli-watch--note-turn (and asks (car reviews)))
+    (when (and asks reviews)
+      (gemini-companion-cli-watch--note-turn (car reviews)))
     (gemini-companion-cli-watch--set-asking (and asks (null reviews)))
     (setq gemini-companion-cli-watch--free-since
           (and prompt (or gemini-companion-cli-watch--free-since (float-time))))
-    (when (stringp prompt)
-      (gemini-companion-cli-watch--note-left reviews))
-    (when asks
-      ;; The question may be about these.
-      (let ((title (gemini-companion-cli-screen-question-title)))
-        (setq reviews (seq-remove
-                       (lambda (review)
-                         (or (null title)
-                             (string-search (file-name-nondirectory
-                                             (gemini-companion-review-path review))
-                                            title)))
-                       reviews))))
     (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned reviews)))
       (or (gemini-companion-cli-watch--end-turn (stringp prompt))
           abandoned))))
 
 (defun gemini-companion-cli-watch--cancel-abandoned (reviews)
   "Cancel those of REVIEWS that the CLI of the current terminal has given up.
-Either it takes a prompt, so it asks nothing, or it has done so, and asks
-about something else by now.  Return non-nil if some are too new to tell."
-  (cl-loop for review in reviews
-           for free = (and gemini-companion-cli-watch--free-since
-                           (max gemini-companion-cli-watch--free-since
-                                (float-time (gemini-companion-review-created review))))
-           for left = (alist-get review gemini-companion-cli-watch--left)
-           for since = (and (gemini-companion-cli-watch--certain-p review)
-                            (if (and free left) (min free left) (or free left)))
-           if (and since (>= (- (float-time) since) gemini-companion-cli-watch--free-time))
-           do (gemini-companion-review-cancel review)
-           else if since collect review))
+It takes a prompt, so it asks nothing.  Return non-nil if some are too new
+to tell."
+  (cl-loop for review in (and gemini-companion-cli-watch--free-since
+                              (seq-filter #'gemini-companion-cli-watch--certain-p reviews))
+           for since = (max gemini-companion-cli-watch--free-since
+                            (float-time (gemini-companion-review-created review)))
+           if (< (- (float-time) since) gemini-companion-cli-watch--free-time) collect review
+           else do (gemini-companion-review-cancel review)))
 
 (defun gemini-companion-cli-watch--note-turn (review)
-  "Record what the screen says of the turn of REVIEW, about which the CLI asks.
-REVIEW may be nil.  The CLI counts only what is left."
-  (pcase (and review (gemini-companion-cli-screen-turn))
-    (`(,number ,left . ,files)
-     (setq gemini-companion-cli-watch--total (max gemini-companion-cli-watch--total left))
-     (let* ((total gemini-companion-cli-watch--total)
-            (directory (gemini-companion-cli-send-directory (current-buffer)))
-            (here (if (gemini-companion-host-remote-p directory) directory
-                    (file-truename directory)))
-            (turn `(,(+ number (- total left)) ,total
-                    ,(cl-loop for name in (car files)
-                              ;; It has shortened these.
-                              unless (string-search "..." name)
-                              collect (expand-file-name name here)))))
-       (unless (equal turn (gemini-companion-review-turn review))
-         (setf (gemini-companion-review-turn review) turn)
-         (force-mode-line-update t))))
-    ('nil
-     ;; It does not count the last one.
-     (when (and review (> gemini-companion-cli-watch--total 1)
-                (null (gemini-companion-review-turn review)))
-       (let ((total gemini-companion-cli-watch--total))
-         (setf (gemini-companion-review-turn review) (list total total nil)))))))
+  "Record what the screen says of the turn of REVIEW, about which the CLI asks."
+  (pcase-let* ((`(,number ,left ,files) (gemini-companion-cli-screen-turn))
+               (total (max gemini-companion-cli-watch--total (or left 0)))
+               (turn (cond (number
+                            ;; The CLI counts only what is left.
+                            (list (+ number (- total left)) total
+                                  (gemini-companion-cli-watch--expand-files files)))
+                           ;; It does not count the last one.
+                           ((and (> total 1) (null (gemini-companion-review-turn review)))
+                            (list total total nil)))))
+    (setq gemini-companion-cli-watch--total total)
+    (when (and turn (not (equal turn (gemini-companion-review-turn review))))
+      (setf (gemini-companion-review-turn review) turn)
+      (force-mode-line-update t))))
 
-(defun gemini-companion-cli-watch--note-left (reviews)
-  "Record which of REVIEWS, those of the CLI here, are open while it is at rest.
-It has given them up, unless they are so new that it has not shown its
-question."
-  (setq gemini-companion-cli-watch--left
-        (cl-loop for review in reviews
-                 for since = (alist-get review gemini-companion-cli-watch--left)
-                 for age = (float-time (time-since (gemini-companion-review-created review)))
-                 if (or since (>= age gemini-companion-cli-watch--free-time))
-                 collect (cons review (or since (float-time))))))
+(defun gemini-companion-cli-watch--expand-files (names)
+  "Return those of NAMES, of files on screen, that were not shortened, absolute."
+  (let ((directory (gemini-companion-cli-send-directory (current-buffer))))
+    (unless (gemini-companion-host-remote-p directory)
+      (setq directory (file-truename directory)))
+    (cl-loop for name in names
+             unless (string-search "..." name) collect (expand-file-name name directory))))
 
 (defun gemini-companion-cli-watch--end-turn (at-rest)
   "Forget what is known of the turn if the CLI here is AT-REST, and stays so.
@@ -224,32 +187,30 @@ Accept nothing in advance any longer.  Return non-nil if that is to be seen."
   (setq gemini-companion-cli-watch--rest-since
         (and at-rest (or gemini-companion-cli-watch--rest-since (float-time))))
   (let ((review (gemini-companion-review-turn-rest-of)))
-    (cond ((not (and at-rest (or review (> gemini-companion-cli-watch--total 0)))) nil)
-          ;; Between two changes it may look so for a moment.
-          ((< (- (float-time) gemini-companion-cli-watch--rest-since)
-              gemini-companion-cli-watch--free-time))
-          (t (setq gemini-companion-cli-watch--total 0)
-             (when (and review (gemini-companion-cli-watch--of-p review))
-               (gemini-companion-review-turn-forget-rest review))
-             nil))))
+    (when (and at-rest (or review (> gemini-companion-cli-watch--total 0)))
+      ;; Between two changes it may look so for a moment.
+      (or (< (- (float-time) gemini-companion-cli-watch--rest-since)
+             gemini-companion-cli-watch--free-time)
+          (ignore
+           (setq gemini-companion-cli-watch--total 0)
+           (when (and review (gemini-companion-cli-watch--of-p review))
+             (gemini-companion-review-turn-forget-rest review)))))))
 
 (defun gemini-companion-cli-watch--set-asking (asking)
   "Record whether the CLI in the current buffer is ASKING something.
 What it asks about a change shows as a review instead."
-  (let ((before (memq (current-buffer) gemini-companion-ui-asking)))
-    (cond ((and asking (not before))
-           (push (current-buffer) gemini-companion-ui-asking)
-           (unless (gemini-companion-ui-window-of (current-buffer))
-             (gemini-companion-ui-message
-              (current-buffer) "%s asks a question in %s; %s, %s"
-              (gemini-companion-cli-send-title) (buffer-name)
-              (gemini-companion-ui-key #'gemini-companion-answer-yes "answers yes")
-              (gemini-companion-ui-key #'gemini-companion-answer-no "no")))
-           (gemini-companion-log-run-hook 'gemini-companion-cli-watch-asking-functions
-                                          (current-buffer)))
-          ((and before (not asking))
-           (setq gemini-companion-ui-asking (delq (current-buffer) gemini-companion-ui-asking))))
-    (unless (eq (and before t) (and asking t))
+  (let ((buffer (current-buffer)))
+    (unless (eq (and asking t) (and (memq buffer gemini-companion-ui-asking) t))
+      (setq gemini-companion-ui-asking (if asking (cons buffer gemini-companion-ui-asking)
+                                         (delq buffer gemini-companion-ui-asking)))
+      (when asking
+        (unless (gemini-companion-ui-window-of buffer)
+          (gemini-companion-ui-message
+           buffer "%s asks a question in %s; %s, %s"
+           (gemini-companion-cli-send-title) (buffer-name)
+           (gemini-companion-ui-key #'gemini-companion-answer-yes "answers yes")
+           (gemini-companion-ui-key #'gemini-companion-answer-no "no")))
+        (gemini-companion-log-run-hook 'gemini-companion-cli-watch-asking-functions buffer))
       (gemini-companion-log-run-hook 'gemini-companion-ui-asking-hook)
       (force-mode-line-update t))))
 
@@ -300,11 +261,13 @@ For one whose process is unknown, there must be no other client."
     map)
   "Keys in the terminal of a CLI while a change of it waits.")
 
-(defvar gemini-companion-cli-watch--maps nil
+(defvar gemini-companion-cli-watch--maps
+  `((gemini-companion-cli-watch--mode . ,gemini-companion-cli-watch--mode-map))
   "An element of `emulation-mode-map-alists', before the maps of the emulators.")
 
 (define-minor-mode gemini-companion-cli-watch--mode
-  "Ask before a key cancels the change that waits for this terminal's CLI."
+  "Mode of a terminal that is watched.
+Ask before a key cancels the change that waits for its CLI."
   :interactive nil
   :lighter nil
   (setq gemini-companion-ui-local-keys
@@ -312,8 +275,6 @@ For one whose process is unknown, there must be no other client."
              '((gemini-companion-accept . "C-c C-c a")
                (gemini-companion-reject . "C-c C-c r")
                (gemini-companion-review-next . "C-c C-c g"))))
-  (setq gemini-companion-cli-watch--maps
-        `((gemini-companion-cli-watch--mode . ,gemini-companion-cli-watch--mode-map)))
   (add-to-list 'emulation-mode-map-alists 'gemini-companion-cli-watch--maps))
 
 (defun gemini-companion-cli-watch--guard (map)
@@ -323,10 +284,9 @@ keys that MAP leads to."
   (and (gemini-companion-log-errors "a key"
          (or (gemini-companion-cli-watch--review)
              (pcase (gemini-companion-review-turn-last-accept)
-               (`(,review . ,time)
-                ;; The next change of a turn takes a moment to come.
-                (and (< (- (float-time) time) 3.0)
-                     (gemini-companion-cli-watch--of-p review))))))
+               ;; The next change of a turn takes a moment to come.
+               (`(,review . ,(pred (< (- (float-time) 3.0))))
+                (gemini-companion-cli-watch--of-p review)))))
        map))
 
 (defun gemini-companion-cli-watch--review ()
@@ -346,19 +306,18 @@ keys that MAP leads to."
 
 (defun gemini-companion-cli-watch--ask (review)
   "Ask what the user wants to do about REVIEW; return a character or nil."
-  (let* ((title (gemini-companion-review-agent-title review))
-         (mine (gemini-companion-cli-watch--of-p review))
-         (cancels (if mine "it, and what is queued behind it"
-                    (format "what %s does in %s" (gemini-companion-cli-send-title) (buffer-name)))))
+  (let ((cancels (if (gemini-companion-cli-watch--of-p review) "it, and what is queued behind it"
+                   (format "what %s does in %s" (gemini-companion-cli-send-title) (buffer-name)))))
     (gemini-companion-review-ask
      review
      (lambda ()
        (condition-case nil
            (car (read-multiple-choice
                  (format "%s (^C cancels %s)" (gemini-companion-review-file review) cancels)
-                 `((?a "accept" ,(concat title " writes the text as it now reads"))
+                 `((?a "accept" ,(concat (gemini-companion-review-agent-title review)
+                                         " writes the text as it now reads"))
                    ,@(and (gemini-companion-review-position review)
-                          '((?! "all" "Accept all changes of this turn, which are named first")))
+                          '((?! "all" "Name all changes of this turn, then accept them")))
                    (?r "reject" "The file stays as it is")
                    (?g "go there" "Select the change")
                    (?c "send ^C" ,(concat "That cancels " cancels))
