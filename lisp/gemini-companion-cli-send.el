@@ -7,8 +7,7 @@
 ;;; Commentary:
 
 ;; Pastes text into the prompt of the CLI that runs in a terminal of Emacs, and answers its
-;; questions.  What is pasted contains no control characters, because these could press keys in the
-;; CLI.
+;; questions.  The text contains no control characters, because these could press keys in the CLI.
 
 ;;; Code:
 
@@ -25,13 +24,11 @@
 (require 'gemini-companion-ui)
 
 (declare-function dired-get-marked-files "dired")
-(declare-function flycheck-error-line "ext:flycheck" t t)
 (declare-function flycheck-error-message "ext:flycheck" t t)
 (declare-function flycheck-overlay-errors-at "ext:flycheck")
+(declare-function flycheck-overlay-errors-in "ext:flycheck")
 (declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
 (declare-function flymake-diagnostics "flymake")
-(defvar flycheck-current-errors)
-
 (defvar gemini-companion-cli-send-history nil
   "History of prompts that were sent.")
 
@@ -42,14 +39,13 @@ Each item is one of:
   STRING           Send it as it is.
   (shown . TEXT)   Wait until the CLI shows TEXT in its prompt.
   FUNCTION         Call it with t and send what it returns, a string or nil.
-                   If the CLI ends before, call it with nil.")
+                   If the CLI ends before that, call it with nil.")
 
 (defvar-local gemini-companion-cli-send--tick nil
-  "The `buffer-chars-modified-tick' before the last item was sent.")
+  "The `buffer-chars-modified-tick' when the last item was sent.")
 
 (defvar-local gemini-companion-cli-send--prompt nil
-  "The last prompt that was sent to the terminal in this buffer, or nil.
-Its form is that of a prompt in `gemini-companion-review'.")
+  "The last prompt sent to the terminal in this buffer, as in a review, or nil.")
 
 (defvar-local gemini-companion-cli-send--answered nil
   "The `buffer-chars-modified-tick' when the last question was answered.")
@@ -100,23 +96,20 @@ interactively the prefix argument, send the prompt as well."
 
 ;;;###autoload
 (defun gemini-companion-send-diagnostic (&optional submit)
-  "Insert the diagnostics at point into the prompt of the CLI.
+  "Insert the diagnostics at point, or on this line, into the prompt of the CLI.
 They come from Flymake or Flycheck.  With SUBMIT, interactively the
 prefix argument, send the prompt as well."
   (interactive "P")
-  (let ((diagnostics
-         (append (and (bound-and-true-p flymake-mode)
-                      (mapcar #'flymake-diagnostic-text
-                              (or (flymake-diagnostics (point))
-                                  (flymake-diagnostics (line-beginning-position)
-                                                       (line-end-position)))))
-                 (and (bound-and-true-p flycheck-mode)
-                      (mapcar #'flycheck-error-message
-                              (or (flycheck-overlay-errors-at (point))
-                                  (seq-filter (lambda (error)
-                                                (eql (flycheck-error-line error)
-                                                     (line-number-at-pos nil t)))
-                                              flycheck-current-errors)))))))
+  (let* ((line (list (line-beginning-position) (line-end-position)))
+         (diagnostics
+          (append (and (bound-and-true-p flymake-mode)
+                       (mapcar #'flymake-diagnostic-text
+                               (or (flymake-diagnostics (point))
+                                   (apply #'flymake-diagnostics line))))
+                  (and (bound-and-true-p flycheck-mode)
+                       (mapcar #'flycheck-error-message
+                               (or (flycheck-overlay-errors-at (point))
+                                   (apply #'flycheck-overlay-errors-in line)))))))
     (unless diagnostics
       (user-error "Neither Flymake nor Flycheck has a diagnostic here"))
     (gemini-companion-cli-send-text
@@ -145,8 +138,7 @@ prefix argument, send the prompt as well."
   "Return the name of FILE for a CLI in DIRECTORY.
 If they are on one other machine, that is a name there."
   (let ((machine (gemini-companion-host-remote-p directory)))
-    (cond ((not (equal machine (gemini-companion-host-remote-p file)))
-           (expand-file-name file))
+    (cond ((not (equal machine (gemini-companion-host-remote-p file))) (expand-file-name file))
           (machine
            (string-remove-prefix (file-name-as-directory (file-local-name directory))
                                  (file-local-name file)))
@@ -193,65 +185,56 @@ If the question is not on screen, show it instead."
 (defun gemini-companion-cli-send--answer (key name)
   "Press KEY, which means NAME, in the CLI if it asks a question.
 If the question is not on screen, show it instead."
-  (let ((buffer (gemini-companion-cli-send-terminal)))
-    (with-current-buffer buffer
-      (gemini-companion-cli-send--check (gemini-companion-cli-send--question-fault))
-      (cond ((gemini-companion-cli-send--question-seen-p)
-             (setq gemini-companion-cli-send--answered (buffer-chars-modified-tick))
-             (gemini-companion-cli-send--enqueue buffer (list key))
-             (message "Answered %s in %s" name (buffer-name)))
-            (t
-             (gemini-companion-cli-send--show-question)
-             (message "The question of %s was not on screen: check it, then answer"
-                      (gemini-companion-cli-send-title)))))))
+  (with-current-buffer (gemini-companion-cli-send-terminal)
+    (gemini-companion-cli-send--check (gemini-companion-cli-send--question-fault))
+    (cond ((gemini-companion-cli-send--question-seen-p)
+           (setq gemini-companion-cli-send--answered (buffer-chars-modified-tick))
+           (gemini-companion-cli-send-key key (current-buffer))
+           (message "Answered %s in %s" name (buffer-name)))
+          (t
+           (gemini-companion-cli-send--show-question)
+           (message "The question of %s was not on screen; look at it, then answer"
+                    (gemini-companion-cli-send-title))))))
 
 (defvar-local gemini-companion-cli-send--shown nil
   "The text of the last question that was shown as well as possible.")
 
 (defun gemini-companion-cli-send--question-seen-p ()
   "Return non-nil if the user can see the question of the current terminal.
-One that does not fit in a window has been shown as far as possible."
+If it does not fit in a window, it must have been shown as far as possible."
   (let ((start (gemini-companion-cli-screen-question-start))
-        (end (gemini-companion-cli-screen-end))
-        (shown (equal gemini-companion-cli-send--shown (gemini-companion-cli-send--question-text))))
+        (end (gemini-companion-cli-screen-end)))
     (seq-some (lambda (window)
                 (and (<= (window-start window) end (window-end window t))
-                     (or shown (<= (window-start window) start))))
+                     (or (<= (window-start window) start)
+                         (equal gemini-companion-cli-send--shown (buffer-substring start end)))))
               (gemini-companion-ui-windows-of (current-buffer)))))
-
-(defun gemini-companion-cli-send--question-text ()
-  "Return the text of the question in the current terminal."
-  (buffer-substring-no-properties (gemini-companion-cli-screen-question-start)
-                                  (gemini-companion-cli-screen-end)))
 
 (defun gemini-companion-cli-send--show-question ()
   "Show the question of the current terminal in a window that is large enough.
 Leave the selected window selected."
-  (setq gemini-companion-cli-send--shown (gemini-companion-cli-send--question-text))
-  (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
-    (set-window-point window (gemini-companion-cli-screen-end))
-    (let ((missing (- (1+ (length (split-string gemini-companion-cli-send--shown "\n")))
-                      (window-body-height window))))
-      (when (> missing 0)
-        ;; The CLI draws it again.
-        (ignore-errors
-          (window-resize window (min missing (window-max-delta window))))))))
+  (let ((start (gemini-companion-cli-screen-question-start))
+        (end (gemini-companion-cli-screen-end)))
+    (setq gemini-companion-cli-send--shown (buffer-substring start end))
+    (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
+      (set-window-point window end)
+      (let ((missing (- (+ 2 (count-lines start end)) (window-body-height window))))
+        (when (> missing 0)
+          ;; The CLI draws it again.
+          (ignore-errors
+            (window-resize window (min missing (window-max-delta window)))))))))
 
 (defun gemini-companion-cli-send--question-fault ()
   "Return why no question of the CLI in the current buffer is answered, or nil."
   (cond
-   (gemini-companion-cli-send--queue "Something else is still being sent: try again")
+   (gemini-companion-cli-send--queue "Emacs is still sending something else; try again shortly")
    ((gemini-companion-cli-terminals-frozen))
    ((not (gemini-companion-cli-screen-question-p))
-    (format "%s asks nothing now" (gemini-companion-cli-send-title)))
+    (format "%s asks no question now" (gemini-companion-cli-send-title)))
    ((eql gemini-companion-cli-send--answered (buffer-chars-modified-tick))
     "The CLI has not shown your last answer yet; try again shortly")))
 
 ;;;; Sending
-
-(defconst gemini-companion-cli-send--chunk 2048
-  "Number of characters to send at once.
-A terminal takes a few kilobytes, and then blocks.")
 
 (defvar gemini-companion-cli-send--waiting nil
   "Non-nil while Emacs waits for a terminal, and runs timers meanwhile.")
@@ -265,16 +248,15 @@ On another machine the only one there will do."
   (let* ((root (gemini-companion-cli-run-project))
          (running (gemini-companion-cli-run-terminals))
          (machine (gemini-companion-host-remote-p root))
-         (there (and machine
-                     (seq-filter (pcase-lambda (`(,_ . ,directory))
-                                   (equal machine (gemini-companion-host-remote-p directory)))
-                                 running))))
+         (there (seq-filter (pcase-lambda (`(,_ . ,directory))
+                              (equal machine (gemini-companion-host-remote-p directory)))
+                            running)))
     (cond ((car (assq (current-buffer) running)))
           ((gemini-companion-cli-run-buffer root))
           ((null running)
            (user-error "No CLI runs in a terminal of Emacs: M-x gemini-companion-run"))
-          ((null (cdr running)) (caar running))
-          ((and there (null (cdr there))) (caar there))
+          ((length= running 1) (caar running))
+          ((and machine (length= there 1)) (caar there))
           (t (user-error "No CLI runs for %s: M-x gemini-companion-run" root)))))
 
 (defun gemini-companion-cli-send-text (text submit &optional terminal)
@@ -285,11 +267,9 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
         (text (gemini-companion-cli-send--clean text)))
     (with-current-buffer buffer
       (gemini-companion-cli-send--check (gemini-companion-cli-send--fault)))
-    (gemini-companion-cli-send--enqueue
-     buffer (append (gemini-companion-cli-send--paste text)
-                    (and submit
-                         `((shown . ,text)
-                           ,(lambda (live) (and live (gemini-companion-cli-send--submit text)))))))
+    (gemini-companion-cli-send--paste
+     buffer text
+     (and submit (lambda (live) (and live (gemini-companion-cli-send--submit text)))))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
       (gemini-companion-cli-run-show buffer))))
@@ -302,12 +282,12 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
   "Return why the CLI in the current buffer takes no prompt now, or nil.
 Keys for a prompt would answer its question, or be a command for a shell."
   (cond ((not (assq (current-buffer) (gemini-companion-cli-run-terminals)))
-         (format "No CLI is known to run in %s, and a shell would run the text" (buffer-name)))
+         (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
         ((gemini-companion-cli-terminals-frozen))
         ((gemini-companion-cli-screen-question-p)
-         (format "%s asks a question: answer that first" (gemini-companion-cli-send-title)))
+         (format "%s asks a question; answer it first" (gemini-companion-cli-send-title)))
         ((gemini-companion-cli-screen-shell-p)
-         (format "%s is in shell mode, and would run the text: leave that first"
+         (format "%s is in shell mode, and would run the text; leave shell mode first"
                  (gemini-companion-cli-send-title)))))
 
 (defun gemini-companion-cli-send--check (fault)
@@ -320,13 +300,12 @@ Keys for a prompt would answer its question, or be a command for a shell."
       (gemini-companion-agent-get gemini-companion-cli-run-agent :title)
     "The CLI"))
 
-(defun gemini-companion-cli-send--paste (text)
-  "Return items of `gemini-companion-cli-send--queue' that paste TEXT, a clean one."
-  `("\e[200~"
-    ,@(cl-loop for start below (length text) by gemini-companion-cli-send--chunk
-               collect (substring text start (min (length text)
-                                                  (+ start gemini-companion-cli-send--chunk))))
-    "\e[201~"))
+(defun gemini-companion-cli-send--paste (buffer text &optional then)
+  "Paste TEXT into the CLI in the terminal BUFFER.
+Once the CLI shows TEXT, call THEN, a function as in
+`gemini-companion-cli-send--queue'."
+  (gemini-companion-cli-send--enqueue buffer `(,(concat "\e[200~" text "\e[201~")
+                                               ,@(and then `((shown . ,text) ,then)))))
 
 (defun gemini-companion-cli-send--clean (text)
   "Return TEXT without control characters other than newlines and tabs."
@@ -368,7 +347,7 @@ A timer continues with the next one."
         (setq outcome
               (gemini-companion-log-errors "sending"
                 (let ((text (if (functionp item) (or (funcall item t) "") item)))
-                  ;; It is sent only once: the rest of its text is Emacs's.
+                  ;; It is sent only once: Emacs keeps the rest of its text.
                   (setcar gemini-companion-cli-send--queue "")
                   (gemini-companion-cli-send--write process text))))
       (pcase outcome
@@ -402,11 +381,10 @@ user could not quit."
 
 (defun gemini-companion-cli-send--submit (text)
   "Return the key that submits the prompt TEXT, which is in the current buffer.
-Return an empty string, and tell the user, if the CLI takes no prompt now."
+Return nil, and tell the user, if the CLI takes no prompt now."
   (if-let* ((fault (gemini-companion-cli-send--fault)))
-      (prog1 ""
-        (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
-                                     (buffer-name) fault))
+      (ignore (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
+                                           (buffer-name) fault))
     (gemini-companion-cli-send--remember-prompt text)
     "\r"))
 
@@ -487,9 +465,8 @@ too long; or nil if TEXT could not even be put there, or the CLI has ended."
 
 (defun gemini-companion-cli-send--state (terminal)
   "Return what the CLI in TERMINAL does, according to its screen.
-The value is a string, the contents of its prompt, if it is at rest;
-otherwise `works', `asks', `ended', or nil if it takes no prompt, or if that
-is unknown."
+If it is at rest, that is a string, the contents of its prompt; otherwise
+`works', `asks', `ended', or nil if it takes no prompt, or if that is unknown."
   (if (not (assq terminal (gemini-companion-cli-run-terminals)))
       'ended
     (with-current-buffer terminal
@@ -507,14 +484,12 @@ For STATE, see `gemini-companion-cli-send--state'; for FINISH, see
   (let ((empty (and (stringp state) (string-prefix-p ">Typeyourmessageor@" state))))
     (if (not (or (stringp state) (eq state 'works)))
         (funcall finish nil)
-      (gemini-companion-cli-send--enqueue
-       terminal
-       `(;; After what is there, on a line of its own.
-         ,@(gemini-companion-cli-send--paste (if empty text (concat "\n" text)))
-         (shown . ,text)
-         ,(lambda (live)
-            (if live (gemini-companion-cli-send--press text terminal empty finish)
-              (funcall finish nil))))))))
+      (gemini-companion-cli-send--paste
+       ;; After what is there, on a line of its own.
+       terminal (if empty text (concat "\n" text))
+       (lambda (live)
+         (if live (gemini-companion-cli-send--press text terminal empty finish)
+           (funcall finish nil)))))))
 
 (defun gemini-companion-cli-send--press (text terminal empty finish)
   "Return the key that sends TEXT in TERMINAL, or nil if it must not be sent.

@@ -61,10 +61,10 @@ Ignore what the CLI itself adds."
       (funcall propose "two\n")
       ;; A prompt would answer it, too.
       (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
-      (gemini-companion-test-wait-screen emacs "Gemini CLI asks a question: answer that first")
+      (gemini-companion-test-wait-screen emacs "Gemini CLI asks a question; answer it first")
       ;; The terminal is in no window yet.
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
-      (gemini-companion-test-wait-screen emacs "was not on screen: check it, then answer")
+      (gemini-companion-test-wait-screen emacs "was not on screen; look at it, then answer")
       (gemini-companion-test-wait-screen emacs "● 1\\. Allow once")
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
       (gemini-companion-test-wait "the file to be written"
@@ -83,7 +83,7 @@ Ignore what the CLI itself adds."
   (gemini-companion-cli-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
     (let ((refused (lambda (command)
                      (gemini-companion-test-m-x emacs command)
-                     (gemini-companion-test-wait-screen emacs "Gemini CLI asks nothing now")
+                     (gemini-companion-test-wait-screen emacs "Gemini CLI asks no question now")
                      ;; The same message comes again.
                      (gemini-companion-test-run emacs '(message nil)))))
       (gemini-companion-test-run

@@ -181,7 +181,7 @@ Wait until EMACS and the CLI show it."
     (gemini-companion-test-wait-screen emacs "Gem:1\\?")
     (gemini-companion-test-wait-screen emacs "Gemini CLI asks a question in \\*gemini: project\\*")
     (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
-    (gemini-companion-test-wait-screen emacs "was not on screen: check it, then answer")
+    (gemini-companion-test-wait-screen emacs "was not on screen; look at it, then answer")
     (gemini-companion-test-wait-screen emacs "Gem:1[^?]")
     (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
     (gemini-companion-test-wait "the command"
@@ -261,7 +261,7 @@ The change takes the place of its file above."
       (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
       (gemini-companion-test-wait-screen emacs "Gem:1\\?")
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
-      (gemini-companion-test-wait-screen emacs "was not on screen: check it, then answer")
+      (gemini-companion-test-wait-screen emacs "was not on screen; look at it, then answer")
       (gemini-companion-test-wait-screen emacs "touch made\\.txt")
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
       (gemini-companion-test-wait "the command"

@@ -130,9 +130,8 @@ SENT is bound to a function that returns the text sent to it."
 (ert-deftest gemini-companion-cli-send/line-endings-are-not-split ()
   "Line ends of two characters are one as well, and no character is cut in two."
   (gemini-companion-cli-send-test--with sent
-    (let ((gemini-companion-cli-send--chunk 3))
-      (gemini-companion-cli-send-text "ä𝕏\r\nb\r\n\r\n\r\r\n漢字\e\C-c\e\C-c\eé\r" t)
-      (gemini-companion-cli-send-test--wait sent "\e[200~ä𝕏\nb\n\n\n\n漢字é\n\e[201~\r"))))
+    (gemini-companion-cli-send-text "ä𝕏\r\nb\r\n\r\n\r\r\n漢字\e\C-c\e\C-c\eé\r" t)
+    (gemini-companion-cli-send-test--wait sent "\e[200~ä𝕏\nb\n\n\n\n漢字é\n\e[201~\r")))
 
 (ert-deftest gemini-companion-cli-send/a-region-names-its-file-and-lines ()
   (gemini-companion-cli-send-test--with sent
@@ -237,7 +236,7 @@ SENT is bound to a function that returns the text sent to it."
         (gemini-companion-compose)
         (insert "rm x")
         (setq sessions nil)
-        (should (string-search "No CLI is known to run in terminal"
+        (should (string-search "No CLI seems to run in terminal"
                                (gemini-companion-cli-send-test--refused
                                 #'gemini-companion-compose-send)))
         (should (equal (buffer-string) "rm x"))
@@ -510,7 +509,7 @@ SENT is bound to a function that returns the text sent to it."
                          (concat before "\n" (format composer prompt)))))
             (ert-info ((concat "On this screen:\n" screen))
               (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
-                (should (string-search "asks nothing now"
+                (should (string-search "asks no question now"
                                        (gemini-companion-cli-send-test--refused command))))
               (should (equal (funcall sent) screen)))))))
     ;; A choice without a number is no question, nor is an empty screen.
@@ -528,7 +527,7 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-text "text" t)
     (let ((screen (gemini-companion-cli-send-test--show
                    (car gemini-companion-cli-send-test--questions))))
-      (should (string-search "still being sent"
+      (should (string-search "still sending"
                              (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)))
       (gemini-companion-test-wait
        "the queue to be empty"
@@ -555,7 +554,7 @@ SENT is bound to a function that returns the text sent to it."
                    (car gemini-companion-cli-send-test--questions))))
       (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
         (delete-windows-on terminal)
-        (should (string-search "was not on screen: check it, then answer"
+        (should (string-search "was not on screen; look at it, then answer"
                                (call-interactively command)))
         (should (equal (funcall sent) screen))
         (should (eq (selected-window) selected)))
@@ -680,7 +679,7 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--question)
     (dolist (submit '(t nil))
       (should (string-search
-               "The CLI asks a question: answer that first"
+               "The CLI asks a question; answer it first"
                (cadr (should-error (gemini-companion-cli-send-text "1" submit terminal)
                                    :type 'user-error)))))
     (should (equal (funcall sent) ""))
