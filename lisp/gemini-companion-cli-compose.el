@@ -6,7 +6,7 @@
 
 ;;; Commentary:
 
-;; A prompt of several lines is composed in a buffer of its own.  A change can be rejected with a
+;; You compose a prompt of several lines in a buffer of its own.  You can reject a change with a
 ;; reason: it becomes the next prompt of the CLI, or goes to the kill ring if it cannot be sent.
 
 ;;; Code:
@@ -60,20 +60,14 @@ sends, \\[gemini-companion-compose-quit] quits, \
   ;; Not those of Text mode, which may call ispell.
   (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete)))
 
-
 ;;;###autoload
 (defun gemini-companion-compose ()
   "Compose a prompt for the CLI in its own buffer."
   (interactive)
-  (let* ((terminal (gemini-companion-cli-send-terminal))
-         (name (buffer-name terminal))
-         (buffer (get-buffer-create
-                  (if (and (buffer-local-value 'gemini-companion-cli-run-agent terminal)
-                           (string-match "\\`\\*\\([^:]+\\): " name))
-                      (replace-match "\\1 prompt" t nil name 1)
-                    (format "*gemini prompt: %s*" (string-trim name "\\*" "\\*"))))))
-    (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
-                            (window-height . 12)))
+  (let ((terminal (gemini-companion-cli-send-terminal)))
+    (pop-to-buffer (format "*prompt for %s*" (string-trim (buffer-name terminal) "\\*" "\\*"))
+                   '((display-buffer-reuse-window display-buffer-below-selected)
+                     (window-height . 12)))
     ;; Changing the mode would reset the state of a prompt that was begun earlier.
     (unless (derived-mode-p 'gemini-companion-compose-mode)
       (gemini-companion-compose-mode))
@@ -128,16 +122,14 @@ M-x gemini-companion-compose"))
 (defun gemini-companion-cli-compose--complete ()
   "Complete the name of a project file after an @.
 For `completion-at-point-functions'."
-  (let ((end (point))
-        (start (save-excursion
-                 (and (re-search-backward "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)\\="
-                                          (line-beginning-position) t)
-                      (match-beginning 1)))))
-    (when start
-      (list start end (gemini-companion-cli-compose--table
-                       (or gemini-companion-cli-compose--names
-                           (setq gemini-companion-cli-compose--names
-                                 (gemini-companion-cli-compose--files))))))))
+  (save-excursion
+    (let ((end (point)))
+      (when (re-search-backward "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)\\=" (line-beginning-position) t)
+        (list (match-beginning 1) end
+              (gemini-companion-cli-compose--table
+               (or gemini-companion-cli-compose--names
+                   (setq gemini-companion-cli-compose--names
+                         (gemini-companion-cli-compose--files)))))))))
 
 ;; With the default styles, only the beginning of a name would find it.
 (add-to-list 'completion-category-defaults '(gemini-companion-file (styles substring)))
@@ -170,9 +162,7 @@ long to ask for others, and some users complete as they type."
      (cond (remote (seq-filter (lambda (file) (and file (string-prefix-p directory file)))
                                (mapcar #'buffer-file-name (buffer-list))))
            (project (mapcar #'expand-file-name (project-files project)))
-           (t (seq-filter #'file-regular-p
-                          (directory-files directory t
-                                           directory-files-no-dot-files-regexp)))))))
+           (t (seq-filter #'file-regular-p (directory-files directory t)))))))
 
 ;;;; Reasons for a rejection
 
@@ -220,21 +210,19 @@ put them where the user can paste them."
 (defun gemini-companion-cli-compose--read-reason (review)
   "Read the reason for which the user rejects REVIEW, and return it.
 If REVIEW has ended meanwhile, keep the reason and signal a `user-error'."
-  (let ((reason ""))
+  (let ((prompt (format "Reject %s because: " (gemini-companion-review-file review)))
+        (reason ""))
     (condition-case error
         (gemini-companion-review-ask
          review
          (lambda ()
            (setq reason (string-trim
-                         (read-string (format "Reject %s because: "
-                                              (gemini-companion-review-file review))
-                                      nil 'gemini-companion-cli-compose--reason-history)))))
+                         (read-string prompt nil 'gemini-companion-cli-compose--reason-history)))))
       (user-error
        (when (string-empty-p reason)
          (signal (car error) (cdr error)))
        (user-error "%s; the reason is in %s" (error-message-string error)
-                   (gemini-companion-cli-compose--kill reason))))
-    reason))
+                   (gemini-companion-cli-compose--kill reason))))))
 
 (defun gemini-companion-cli-compose--kill (text)
   "Put TEXT into the kill ring, and return where it is, for a message."
@@ -250,8 +238,7 @@ If COMMENTS is non-nil, REASON is the user's comments on REVIEW."
         (what (if comments "your comments" "the reason"))
         (ended (format "Change to %s %s" (gemini-companion-review-file review)
                        (gemini-companion-review-reason review))))
-    (gemini-companion-ui-message
-     review "%s; sending %s as soon as %s is ready" ended what title)
+    (gemini-companion-ui-message review "%s; sending %s as soon as %s is ready" ended what title)
     (gemini-companion-cli-send-at-rest
      ;; A prompt that begins with a slash is a command of the CLI.
      (if (string-prefix-p "/" reason) (concat "Reason: " reason) reason)
@@ -261,8 +248,8 @@ If COMMENTS is non-nil, REASON is the user's comments on REVIEW."
          ('sent (gemini-companion-ui-message review "%s; %s %s" ended title
                                              (if comments "has your comments" "was told why")))
          ('put (gemini-companion-ui-message
-                review "In the prompt of %s is %s, not sent: complete it, or send it, in %s"
-                title what (buffer-name terminal)))
+                review "Added %s to the prompt of %s without sending: complete or send it in %s"
+                what title (buffer-name terminal)))
          (_ (gemini-companion-cli-compose--keep-reason review reason comments))))
      ;; After an accept the CLI goes on with its turn.
      comments)))
@@ -270,13 +257,12 @@ If COMMENTS is non-nil, REASON is the user's comments on REVIEW."
 (defun gemini-companion-cli-compose--keep-reason (review reason &optional comments)
   "Put REASON, for which the user rejects REVIEW, where the user can paste it.
 COMMENTS is as in `gemini-companion-cli-compose--send-reason'."
-  (gemini-companion-ui-message
-   review "%s: %s.  Yank %s into %s: it is in %s"
-   (gemini-companion-review-file review)
-   (gemini-companion-review-reason review)
-   (if comments "your comments" "the reason")
-   (gemini-companion-review-agent-title review)
-   (gemini-companion-cli-compose--kill reason)))
+  (gemini-companion-ui-message review "%s: %s.  Yank %s into %s: it is in %s"
+                               (gemini-companion-review-file review)
+                               (gemini-companion-review-reason review)
+                               (if comments "your comments" "the reason")
+                               (gemini-companion-review-agent-title review)
+                               (gemini-companion-cli-compose--kill reason)))
 
 (provide 'gemini-companion-cli-compose)
 ;;; gemini-companion-cli-compose.el ends here

@@ -157,14 +157,13 @@ non-nil, ignore terminals that are known to run another agent."
                                            (list nil agent))))
                                (gemini-companion-cli-run-terminals))))
     (car (or (rassoc root terminals)
-             ;; The user may have started one in a subdirectory.  One of our own that runs there
-             ;; belongs to a project there.
+             ;; The user may have started one in a subdirectory, not on another machine.  One of our
+             ;; own that runs there belongs to a project there.
              (seq-find (pcase-lambda (`(,buffer . ,directory))
-                         (and (not (buffer-local-value 'gemini-companion-cli-run-root buffer))
-                              ;; The user cannot have started one on another machine.
-                              (not (gemini-companion-host-remote-p root))
-                              (not (gemini-companion-host-remote-p directory))
-                              (file-in-directory-p directory root)))
+                         (not (or (buffer-local-value 'gemini-companion-cli-run-root buffer)
+                                  (gemini-companion-host-remote-p root)
+                                  (gemini-companion-host-remote-p directory)
+                                  (not (file-in-directory-p directory root)))))
                        terminals)))))
 
 (defun gemini-companion-cli-run-terminals ()
@@ -191,8 +190,8 @@ CLIENTS is the value of `gemini-companion-cli-run--clients'."
 
 (defun gemini-companion-cli-run--clients ()
   "Return the process ids of the connected clients, each with its ancestors.
-One that is suspended does not count, since the shell reads what is sent to
-its terminal, and would run it."
+Omit those that are suspended: a shell reads, and would run, what is sent to
+their terminals."
   (cl-loop for session in (gemini-companion-bridge-sessions)
            for id = (aref session 2)
            when (and id (gemini-companion-cli-run--reads-p id))
@@ -200,11 +199,9 @@ its terminal, and would run it."
 
 (defun gemini-companion-cli-run--reads-p (id)
   "Return non-nil unless the process ID is in the background of its terminal."
-  (let* ((attributes (process-attributes id))
-         (foreground (alist-get 'tpgid attributes)))
-    ;; Without a terminal it is -1.
-    (or (null foreground) (< foreground 0)
-        (eql foreground (alist-get 'pgrp attributes)))))
+  (let-alist (process-attributes id)
+    ;; Without a terminal, its foreground group is -1.
+    (or (null .tpgid) (< .tpgid 0) (eql .tpgid .pgrp))))
 
 (defun gemini-companion-cli-run-terminal-of (id buffers)
   "Return the terminal among BUFFERS in which the process ID runs, or nil."
@@ -236,14 +233,15 @@ its terminal, and would run it."
            (environment (gemini-companion-cli-run--environment agent root))
            (own-environment (local-variable-p 'process-environment))
            (own-path (and (local-variable-p 'exec-path) (list exec-path)))
-           (arguments (gemini-companion-cli-run--arguments agent))
            (buffer (gemini-companion-cli-run--create-buffer agent root))
            (window (selected-window)))
       (condition-case error
           (progn
             ;; First, because the size of the terminal is that of its window.
             (gemini-companion-cli-run-show buffer)
-            (gemini-companion-cli-run--exec buffer terminal program arguments environment)
+            (gemini-companion-cli-run--exec buffer terminal program
+                                            (gemini-companion-cli-run--arguments agent)
+                                            environment)
             ;; A CLI that is run from the terminal gets the same environment.
             (with-current-buffer buffer
               (when own-environment (setq-local process-environment environment))
@@ -288,13 +286,13 @@ its terminal, and would run it."
   "Make sure that a client of AGENT that starts in ROOT can find this Emacs.
 A client looks for it only when it starts."
   (unless (gemini-companion-bridge-running-p)
-    (gemini-companion-mode 1))
-  (unless (gemini-companion-bridge-running-p)
-    (user-error "Gemini companion is still starting; try again shortly"))
-  (unless (seq-intersection (mapcar (lambda (file)
-                                      (directory-file-name (file-name-directory file)))
-                                    (gemini-companion-bridge-discovery-files))
-                            (gemini-companion-agent-directories agent))
+    (gemini-companion-mode 1)
+    (unless (gemini-companion-bridge-running-p)
+      (user-error "Gemini companion is still starting; try again shortly")))
+  (unless (seq-some (lambda (file)
+                      (member (directory-file-name (file-name-directory file))
+                              (gemini-companion-agent-directories agent)))
+                    (gemini-companion-bridge-discovery-files))
     (message "%s will not find this Emacs: turn `gemini-companion-mode' off and on once it has \
 created its directory; see also `gemini-companion-agents'"
              (gemini-companion-agent-get agent :title)))
@@ -342,16 +340,16 @@ Kill those in which AGENT has ended."
 
 (defun gemini-companion-cli-run--start-on-host (agent root)
   "Run AGENT in the project in ROOT, a remote name, once its host is connected.
-The terminal is shown at once, so that it is clear where it will be."
+Show the terminal at once, so that it is clear where it will be."
   (require 'gemini-companion-host-connect)
   (unless (gemini-companion-agent-get agent :stdio)
     (user-error "%s cannot connect from another machine"
                 (or (gemini-companion-agent-get agent :title) agent)))
   (let ((connection (gemini-companion-host-connect-to root)))
     (gemini-companion-cli-run--prepare agent root)
-    (let* ((terminal (gemini-companion-cli-terminals-choose))
-           (environment (gemini-companion-host-ssh-environment process-environment))
-           (buffer (gemini-companion-cli-run--create-buffer agent root)))
+    (let ((terminal (gemini-companion-cli-terminals-choose))
+          (environment (gemini-companion-host-ssh-environment process-environment))
+          (buffer (gemini-companion-cli-run--create-buffer agent root)))
       (with-current-buffer buffer
         (insert (format "Connecting to %s...\n"
                         (gemini-companion-host-connection-name connection))))
@@ -361,10 +359,13 @@ The terminal is shown at once, so that it is clear where it will be."
        (lambda (fault)
          ;; The user may have killed it meanwhile.
          (when (buffer-live-p buffer)
-           (if (not fault)
-               (gemini-companion-cli-run--exec-on-host connection buffer terminal environment)
-             (gemini-companion-cli-run--discard buffer)
-             (gemini-companion-ui-message buffer "%s" fault))))))))
+           (condition-case error
+               (if fault (error "%s" fault)
+                 (gemini-companion-cli-run--exec-on-host connection buffer terminal environment))
+             (error
+              (gemini-companion-cli-run--discard buffer)
+              (gemini-companion-ui-message buffer "%s"
+                                           (gemini-companion-ui-error-text error))))))))))
 
 (defun gemini-companion-cli-run--exec-on-host (connection buffer terminal environment)
   "Run the CLI of BUFFER on the host of CONNECTION, by the emulator TERMINAL.
@@ -373,35 +374,29 @@ ENVIRONMENT is that of ssh."
                                                             environment)))
     (with-selected-window (or (get-buffer-window buffer t) (selected-window))
       (with-current-buffer buffer
-        (erase-buffer))
-      (condition-case error
-          (progn
-            (gemini-companion-cli-run--exec
-             buffer terminal gemini-companion-ssh-program
-             ;; Without -e a tilde that begins a line would be for ssh.
-             `("-t" "-e" "none" "-o" "RemoteCommand=none"
-               ,@(gemini-companion-host-connection-ssh-arguments connection) ,command)
-             environment)
-            (with-current-buffer buffer
-              (setq default-directory gemini-companion-cli-run-root)))
-        (error
-         (gemini-companion-cli-run--discard buffer)
-         (gemini-companion-ui-message buffer "%s" (gemini-companion-ui-error-text error)))))))
+        (erase-buffer)
+        (gemini-companion-cli-run--exec
+         buffer terminal gemini-companion-ssh-program
+         ;; Without -e a tilde that begins a line would be for ssh.
+         `("-t" "-e" "none" "-o" "RemoteCommand=none"
+           ,@(gemini-companion-host-connection-ssh-arguments connection) ,command)
+         environment)
+        (setq default-directory gemini-companion-cli-run-root)))))
 
 (defun gemini-companion-cli-run--command-on-host (connection buffer terminal environment)
   "Return the command that runs the CLI of BUFFER on the host of CONNECTION.
 TERMINAL is the emulator, ENVIRONMENT that of ssh."
   (let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent buffer))
          (root (file-local-name (buffer-local-value 'gemini-companion-cli-run-root buffer)))
-         (assignments
-          (append (cl-loop for (name . what) in (gemini-companion-agent-get agent :variables)
-                           ;; Only the process is known there, and needed: the keeper.
-                           if (eq what 'process)
-                           collect (concat name "="
-                                           (gemini-companion-host-connection-keeper connection)))
-                  (seq-filter (lambda (entry) (string-search "=" entry))
-                              (gemini-companion-cli-terminals-variables terminal environment))))
-         (words `("env" ,@assignments ,(gemini-companion-agent-get agent :program)
+         ;; Of its own variables only the process is known there, and needed: the keeper.
+         (process (gemini-companion-agent-variable agent 'process))
+         (words `("env"
+                  ,@(and process
+                         (list (concat process "="
+                                       (gemini-companion-host-connection-keeper connection))))
+                  ,@(seq-filter (lambda (entry) (string-search "=" entry))
+                                (gemini-companion-cli-terminals-variables terminal environment))
+                  ,(gemini-companion-agent-get agent :program)
                   ,@(gemini-companion-cli-run--arguments agent))))
     (gemini-companion-host-ssh-login-command
      (format "cd %s && exec %s"

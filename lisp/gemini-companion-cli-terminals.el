@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; The terminal emulators in which a CLI can run: a table with one entry for each, and choosing
-;; one.  The manual has an example of an entry for another one.  After the table come the functions
-;; that start a program in each, and what some of the emulators lack.
+;; A table of the terminal emulators in which a CLI can run.  The manual has an example of an entry
+;; for another one.  After the table come the choice of one, the functions that start a program in
+;; each, and what some of them lack.
 
 ;;; Code:
 
@@ -22,7 +22,6 @@
 (declare-function eat-exec "ext:eat")
 (declare-function eat-mode "ext:eat")
 (declare-function ghostel-exec "ext:ghostel")
-(declare-function package-initialize "package")
 (declare-function package-install "package")
 (declare-function package-refresh-contents "package")
 (declare-function term-char-mode "term")
@@ -34,7 +33,6 @@
 (defvar ghostel-kill-buffer-on-exit)
 (defvar ghostel-query-before-killing)
 (defvar ghostel-use-native-pty)
-(defvar package--initialized)
 (defvar package-archive-contents)
 (defvar package-archives)
 (defvar vterm-copy-mode)
@@ -79,8 +77,8 @@ these keys, of which the last four are optional:
 :title      The emulator's name.
 :mode       The major mode of its buffers.
 :start      Function called with a program, its arguments and an environment.
-            It runs the program in the current buffer, which the selected
-            window shows.  It turns the mode on, if need be, before it binds
+            It runs the program in the current buffer, in the selected
+            window.  It turns the mode on, if need be, before it binds
             `process-environment', since hooks may make that buffer-local.
 :variables  Function called with an environment.  Return what to add to it,
             a list as in `process-environment'.
@@ -158,27 +156,18 @@ Return non-nil if the user says yes.  In batch mode, do not ask."
              (not gemini-companion-cli-terminals--offered)
              (not (gemini-companion-answer-get 'eat))
              (not (gemini-companion-cli-terminals--installed)))
+    (require 'package)
     (setq gemini-companion-cli-terminals--offered t)
     (cond ((not (and package-enable-at-startup ; else there is another package manager
-                     (gemini-companion-cli-terminals--eat-available-p)))
-           (message "Term shows few colors; the packages Eat and vterm show all of them")
-           nil)
+                     (seq-some (pcase-lambda (`(,name . ,place))
+                                 (string-search "nongnu" (concat name " " place)))
+                               package-archives)))
+           (ignore
+            (message "Term shows few colors; the packages Eat and vterm show all of them")))
           ((y-or-n-p "Term shows few colors: download and install the terminal Eat? "))
-          (t (gemini-companion-answer-set 'eat 'never)
-             (message "Using Term until you install Eat, vterm or Ghostel")
-             nil))))
-
-(defun gemini-companion-cli-terminals--eat-available-p ()
-  "Return non-nil if a package archive has Eat, as far as is known here."
-  (require 'package)
-  (gemini-companion-log-errors "package archives"
-    (unless package--initialized
-      (package-initialize 'no-activate))
-    (if package-archive-contents
-        (assq 'eat package-archive-contents)
-      ;; None was fetched yet.
-      (seq-some (pcase-lambda (`(,name . ,place)) (string-search "nongnu" (concat name " " place)))
-                package-archives))))
+          (t
+           (gemini-companion-answer-set 'eat 'never)
+           (ignore (message "Using Term until you install Eat, vterm or Ghostel"))))))
 
 (defun gemini-companion-cli-terminals-install-eat ()
   "Install Eat, and wait until that is done.
@@ -190,15 +179,15 @@ If it fails, or if the user quits, say so and what to do next."
       (save-window-excursion
         (package-refresh-contents)
         (unless (assq 'eat package-archive-contents)
-          (error "No package archive that could be read has it"))
-        ;; It is selected before it is downloaded: do that once it is there.
+          (error "No readable package archive has it"))
+        ;; Select it once it is downloaded, not before.
         (package-install 'eat 'dont-select)
         (package-install 'eat))
     ((error quit)
      (let ((reason (gemini-companion-ui-error-text problem)))
        (gemini-companion-log-add "Eat was not installed: %s" reason)
-       (message "Using Term, because Eat was not installed: %s.  It is in NonGNU ELPA, see \
-`package-archives'; to try again, type M-x package-install RET eat"
+       (message "Using Term, because installing Eat failed: %s.  Eat is in NonGNU ELPA (see \
+`package-archives'); to try again, type M-x package-install RET eat"
                 reason)))))
 
 ;;;; Starting a program
@@ -214,39 +203,32 @@ It runs in the current buffer, which the selected window shows."
   (add-to-list 'gemini-companion-workspace-terminal-modes
                (gemini-companion-cli-terminals-get terminal :mode))
   (setq gemini-companion-cli-terminals--ours t)
-  (gemini-companion-cli-terminals--ignore-trackers terminal)
+  (dolist (function (gemini-companion-cli-terminals-get terminal :trackers))
+    (when (fboundp function)
+      (advice-add function :before-while #'gemini-companion-cli-terminals--not-ours-p)))
   (funcall (gemini-companion-cli-terminals-get terminal :start) program arguments
-           (append (gemini-companion-cli-terminals-variables terminal environment) environment))
-  (add-hook 'kill-buffer-hook #'gemini-companion-cli-terminals--obey-trackers nil t))
+           (append (gemini-companion-cli-terminals-variables terminal environment) environment)))
 
 (defun gemini-companion-cli-terminals-variables (terminal environment)
   "Return what to add to ENVIRONMENT for programs in the emulator TERMINAL."
   (when-let* ((variables (gemini-companion-cli-terminals-get terminal :variables)))
     (funcall variables environment)))
 
-;; Some of these escape sequences name files.  A remote name would make Emacs log in somewhere and
-;; wait, and a file that is visited runs hooks.  To remove the sequences from the output is not
-;; enough, since what is left may be one again; and the emulators have options for a part only.
-;; Eat makes a name absolute, by Tramp, before it looks at its option.
-
-(defun gemini-companion-cli-terminals--ignore-trackers (terminal)
-  "Let TERMINAL track nothing in buffers of this package."
-  (dolist (function (gemini-companion-cli-terminals-get terminal :trackers))
-    (when (fboundp function)
-      (advice-add function :before-while #'gemini-companion-cli-terminals--not-ours-p))))
+;; Some of the escape sequences for trackers name files.  A remote name would make Emacs log in
+;; somewhere and wait, and a file that is visited runs hooks.  To remove the sequences from the
+;; output is not enough, since what is left may be one again; and the emulators have options for a
+;; part only.  Eat makes a name absolute, by Tramp, before it looks at its option.
 
 (defun gemini-companion-cli-terminals--not-ours-p (&rest _)
   "Return nil if the current buffer is a terminal of this package."
   (not gemini-companion-cli-terminals--ours))
 
 (defun gemini-companion-cli-terminals--obey-trackers ()
-  "Advise the emulators no longer, once the mode is off and no terminal is left."
-  (unless (or (bound-and-true-p gemini-companion-mode)
-              (seq-some (lambda (buffer)
-                          (and (not (eq buffer (current-buffer)))
-                               (buffer-local-value 'gemini-companion-cli-terminals--ours buffer)
-                               (process-live-p (get-buffer-process buffer))))
-                        (buffer-list)))
+  "Advise the emulators no longer, unless a terminal of this package is left."
+  (unless (seq-some (lambda (buffer)
+                      (and (buffer-local-value 'gemini-companion-cli-terminals--ours buffer)
+                           (process-live-p (get-buffer-process buffer))))
+                    (buffer-list))
     (pcase-dolist (`(,_ . ,plist) gemini-companion-cli-terminals)
       (dolist (function (plist-get plist :trackers))
         (advice-remove function #'gemini-companion-cli-terminals--not-ours-p)))))
@@ -286,15 +268,13 @@ It runs in the current buffer, which the selected window shows."
     (add-function :before (process-filter process) (gemini-companion-cli-terminals--fit-once))
     (add-function :filter-args (process-filter process)
                   (gemini-companion-cli-terminals--answer-background))
+    ;; Its sentinel looks up `vterm-kill-buffer-on-exit' in the current buffer.
     (add-function :around (process-sentinel process)
-                  #'gemini-companion-cli-terminals--call-in-buffer)))
-
-(defun gemini-companion-cli-terminals--call-in-buffer (sentinel process event)
-  "Call SENTINEL with PROCESS and EVENT in the buffer of PROCESS.
-That of vterm looks up `vterm-kill-buffer-on-exit' in the current buffer."
-  (let ((buffer (process-buffer process)))
-    (with-current-buffer (if (buffer-live-p buffer) buffer (current-buffer))
-      (funcall sentinel process event))))
+                  (lambda (sentinel process event)
+                    (if (not (buffer-live-p (process-buffer process)))
+                        (funcall sentinel process event)
+                      (with-current-buffer (process-buffer process)
+                        (funcall sentinel process event)))))))
 
 (defun gemini-companion-cli-terminals--start-ghostel (program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Ghostel."
@@ -355,8 +335,7 @@ Call the function with all output of a program in order, as bytes."
 
 (defun gemini-companion-cli-terminals--fit-once ()
   "Return a filter that makes a terminal as large as its windows, once.
-Emacs does so when windows change, but on a text terminal, vterm starts
-with one column too many."
+On a text terminal, vterm starts with one column too many."
   (let ((done nil))
     (lambda (process _text)
       (unless done
@@ -389,13 +368,11 @@ terminal, which makes programs choose colors for a dark background."
   "Return the answer of a terminal to a query for its background color."
   (let ((color (or (color-values (face-background 'default nil 'default))
                    ;; Emacs uses the background of the terminal around it.
-                   (if (eq (frame-parameter nil 'background-mode) 'dark)
-                       '(0 0 0)
+                   (if (eq (frame-parameter nil 'background-mode) 'dark) '(0 0 0)
                      '(#xffff #xffff #xffff)))))
-    (concat "\e]11;rgb:"
+    (format "\e]11;rgb:%s\e\\"
             ;; Gemini CLI in a terminal that was started in tmux does not believe pure white.
-            (mapconcat (lambda (value) (format "%04x" (min value #xfefe))) color "/")
-            "\e\\")))
+            (mapconcat (lambda (value) (format "%04x" (min value #xfefe))) color "/"))))
 
 (provide 'gemini-companion-cli-terminals)
 ;;; gemini-companion-cli-terminals.el ends here

@@ -136,7 +136,7 @@ echo ready\nread line && echo \"line: $line\"\n"
                    '(t nil)))
     (gemini-companion-test-eval emacs '(global-display-line-numbers-mode -1))
     (gemini-companion-test-run emacs '(progn (gemini-companion-compose) nil))
-    (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "*gemini prompt: project*"))
+    (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "*prompt for gemini: project*"))
     (gemini-companion-test-type emacs "see @on")
     (gemini-companion-test-keys emacs "Tab")
     (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "see @src/one.py"))
