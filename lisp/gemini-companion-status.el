@@ -40,7 +40,7 @@
 (declare-function gemini-companion-review-list "gemini-companion-review-list")
 (declare-function gemini-companion-toggle-protocol-log "gemini-companion")
 (declare-function gemini-companion-tool-call-started "gemini-companion-tool" (call) t)
-(declare-function gemini-companion-tool-calls "gemini-companion-tool")
+(defvar gemini-companion-tool-calls)
 (declare-function gemini-companion-tool-describe-call "gemini-companion-tool")
 (declare-function gemini-companion-tool-signatures "gemini-companion-tool")
 
@@ -304,7 +304,7 @@ This works even if no client is connected."
                            (concat (format-time-string
                                     "%T " (gemini-companion-tool-call-started call))
                                    (gemini-companion-tool-describe-call call)))
-                         (gemini-companion-tool-calls)))))
+                         gemini-companion-tool-calls))))
    "\nWorkspace roots\n"
    (gemini-companion-status--lines (gemini-companion-status--roots))
    (mapconcat (pcase-lambda (`(,directory . ,clients))

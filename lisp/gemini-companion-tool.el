@@ -8,14 +8,12 @@
 
 ;; The model of a client can call tools of this Emacs: what the checkers have found, where a symbol
 ;; is defined, which files have unsaved edits.  This file has the table of the tools, the calls, and
-;; three tools about buffers.  It is loaded when a client first wants the tools.
+;; three tools about buffers.  It is loaded when a client first wants the tools.  A tool is a
+;; function that returns the answer, or answers later: nothing may wait on the main thread.
 ;;
-;; A tool is a function of Lisp, called in a timer.  It returns the answer, or answers later:
-;; nothing may wait on the main thread.  A client that gives up cancels its call.
-;;
-;; Answers go to a remote model.  So the names of files, in arguments and in results, pass the
-;; rules for the context: private files and files outside of the client's scope are withheld, and
-;; the model learns only how many.  Only open buffers are used; a file is visited only to be shown.
+;; Answers go to a remote model.  So the rules for the context hold for names of files, in arguments
+;; and in results: of private files and files outside of the client's scope, the model learns only
+;; how many there are.  Tools look only at open buffers, and visit a file only to show it.
 
 ;;; Code:
 
@@ -126,15 +124,11 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   (outcome nil :documentation "How it ended, as text for the user, or nil.")
   (withheld 0 :documentation "The number of results that are withheld."))
 
-(defvar gemini-companion-tool--calls nil
+(defvar gemini-companion-tool-calls nil
   "The last calls, the newest first.")
 
 (defvar gemini-companion-tool-change-hook nil
   "Hook run when a call has begun or ended.")
-
-(defun gemini-companion-tool-calls ()
-  "Return the last calls, the newest first."
-  gemini-companion-tool--calls)
 
 ;;;###autoload
 (defun gemini-companion-tool-call (id agent name arguments directory)
@@ -143,8 +137,8 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
   (let ((tool (alist-get name gemini-companion-tool--table nil nil #'equal))
         (call (make-gemini-companion-tool-call :id id :tool name :agent agent
                                                :directory directory)))
-    (setq gemini-companion-tool--calls
-          (cons call (seq-take gemini-companion-tool--calls 19)))
+    (setq gemini-companion-tool-calls
+          (cons call (seq-take gemini-companion-tool-calls 19)))
     (gemini-companion-log-run-hook 'gemini-companion-tool-change-hook)
     (cond ((not tool) (gemini-companion-tool-fail call "There is no such tool"))
           ((gemini-companion-workspace-pending-p)
@@ -188,7 +182,7 @@ current buffer, point there and the match data stay as they are."
 ;;;###autoload
 (defun gemini-companion-tool-cancel (id)
   "Record that nobody waits for the answer to the call ID any more."
-  (when-let* ((call (cl-find id gemini-companion-tool--calls
+  (when-let* ((call (cl-find id gemini-companion-tool-calls
                              :key #'gemini-companion-tool-call-id)))
     (gemini-companion-tool--end call "cancelled")))
 ;;;###autoload (put 'cancel-call 'gemini-companion-handler #'gemini-companion-tool-cancel)
@@ -197,7 +191,7 @@ current buffer, point there and the match data stay as they are."
   "If the companion was stopped, record that nobody waits for any answer.
 Another companion may give its calls the same numbers."
   (unless (gemini-companion-bridge-running-p)
-    (dolist (call gemini-companion-tool--calls)
+    (dolist (call gemini-companion-tool-calls)
       (gemini-companion-tool--end call "cancelled"))))
 
 (add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-tool--cancel-all)
@@ -214,13 +208,12 @@ Another companion may give its calls the same numbers."
 Return nil if nobody waits for it any more."
   (when (gemini-companion-tool-live-p call)
     (let* ((withheld (gemini-companion-tool-call-withheld call))
-           (some (> withheld 0))
            (text (concat (gemini-companion-tool--cut text)
-                         (and some (format "\n(%d more in withheld files)" withheld)))))
+                         (and (> withheld 0) (format "\n(%d more in withheld files)" withheld)))))
       (gemini-companion-bridge-answer (gemini-companion-tool-call-id call) text)
       (gemini-companion-tool--end
        call (concat (format "answered, %d characters" (length text))
-                    (and some (format ", %d withheld" withheld)))))))
+                    (and (> withheld 0) (format ", %d withheld" withheld)))))))
 
 (defun gemini-companion-tool-fail (call reason)
   "Answer CALL with an error, for REASON, a string.
@@ -240,35 +233,26 @@ Return nil if nobody waits for it any more."
 
 (defun gemini-companion-tool-describe-call (call)
   "Return a line about CALL for the user."
-  (let ((ended (gemini-companion-tool-call-ended call)))
+  (let ((subject (gemini-companion-tool-call-subject call))
+        (ended (gemini-companion-tool-call-ended call)))
     (gemini-companion-ui-one-line
      (concat (gemini-companion-tool-call-tool call)
-             (when-let* ((subject (gemini-companion-tool-call-subject call)))
-               (concat " " subject))
+             (and subject (concat " " subject))
              (format " for %s: %s" (gemini-companion-tool-call-agent call)
                      (or (gemini-companion-tool-call-outcome call) "not answered yet"))
              (and ended (format ", %.0f ms"
                                 (* 1000 (- ended (gemini-companion-tool-call-started call)))))))))
 
 (defun gemini-companion-tool-poll (call check)
-  "Call CHECK for CALL every few milliseconds, until it returns non-nil.
+  "Call CHECK for CALL in a timer, until it returns non-nil.
 Stop when CALL has ended; an error of CHECK fails it."
-  (gemini-companion-tool-repeat
-   (lambda ()
-     (let ((done t))                    ; also after an error
-       (gemini-companion-tool-go-on call (setq done (funcall check)))
-       done))))
-
-(defun gemini-companion-tool-repeat (check)
-  "Call CHECK in a timer, until it returns non-nil or signals an error."
   (let ((timer nil))
     (setq timer (run-at-time
                  0.05 0.05
                  (lambda ()
-                   (let ((done t))      ; after an error, too
+                   (let ((done t))      ; also after an error
                      (gemini-companion-log-errors "tools"
-                       (save-current-buffer
-                         (setq done (funcall check))))
+                       (gemini-companion-tool-go-on call (setq done (funcall check))))
                      (when done (cancel-timer timer))))))))
 
 ;;;; What may be told
@@ -303,10 +287,9 @@ If not, this counts as COUNT results that are withheld, by default one."
 What is not absolute is no file, but perhaps the address of something else."
   (or (not (file-name-absolute-p file))
       (gemini-companion-host-remote-p file)
-      (let* ((file-name-handler-alist nil)
-             (truename (file-truename file)))
+      (let ((file-name-handler-alist nil))
         (not (gemini-companion-workspace-in-scope-p
-              file truename
+              file (file-truename file)
               (gemini-companion-workspace-scope-of (gemini-companion-tool-call-directory call)))))
       (gemini-companion-private-reason-of file (gemini-companion-tool-buffer file))))
 
@@ -388,11 +371,12 @@ minutes for a million blanks in the middle."
 (defun gemini-companion-tool--get-unsaved (call path line)
   "Return the answer to CALL: the text of PATH with unsaved edits, from LINE on."
   (with-current-buffer (gemini-companion-tool-open-buffer call path)
-    (if (not (buffer-modified-p)) "There are no unsaved edits: the file has all of the text."
-      (save-excursion
-        (save-restriction
-          (widen)
-          (goto-char (gemini-companion-ui-line-start (max 1 (or line 1))))
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char (gemini-companion-ui-line-start (max 1 (or line 1))))
+        (if (not (buffer-modified-p))
+            "There are no unsaved edits: the file has all of the text."
           (gemini-companion-tool--part
            (buffer-substring-no-properties
             (point) (min (point-max) (+ (point) gemini-companion-tool--max-characters)))
@@ -425,7 +409,13 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
      call
      (lambda ()
        (cond ((null (gemini-companion-ui-busy))
-              (gemini-companion-tool--display (gemini-companion-tool--visit call file) line)
+              (let ((window (display-buffer (gemini-companion-tool--visit call file)
+                                            '(nil (inhibit-same-window . t)))))
+                (unless window (user-error "There is no window to show it in"))
+                (when line
+                  (with-selected-window window
+                    (goto-char (gemini-companion-ui-line-start line))
+                    (recenter))))
               (gemini-companion-tool-answer call "Shown.")
               t)
              ((> (float-time) deadline)
@@ -446,11 +436,10 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
 
 (defun gemini-companion-tool--visit (call file)
   "Return the buffer that visits FILE for CALL, if needed a new one.
-No question is asked: neither Emacs nor a hook may interrupt the user.  Of
-local variables only safe ones are obeyed."
+Ask no question: neither Emacs nor a hook may interrupt the user.  Of local
+variables, obey only safe ones."
   (or (gemini-companion-tool-buffer file)
-      (let ((before (buffer-list))
-            (inhibit-interaction t)
+      (let ((inhibit-interaction t)
             (enable-local-variables :safe)
             (enable-local-eval nil)
             (vc-follow-symlinks nil)
@@ -463,17 +452,8 @@ local variables only safe ones are obeyed."
               buffer)
           (error
            (when-let* ((buffer (gemini-companion-tool-buffer file)))
-             (unless (memq buffer before) (gemini-companion-ui-kill-buffer buffer)))
+             (gemini-companion-ui-kill-buffer buffer))
            (signal (car problem) (cdr problem)))))))
-
-(defun gemini-companion-tool--display (buffer line)
-  "Show BUFFER at LINE, unless that is nil, in another than the selected window."
-  (let ((window (display-buffer buffer '(nil (inhibit-same-window . t)))))
-    (unless window (user-error "There is no window to show it in"))
-    (when line
-      (with-selected-window window
-        (goto-char (gemini-companion-ui-line-start line))
-        (recenter)))))
 
 ;;;; Their definitions
 

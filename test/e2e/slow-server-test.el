@@ -64,7 +64,7 @@ a.served:3:8: error: fake: bad line: what a bad day")))
     (gemini-companion-test-wait-screen emacs "^M-x")
     (let ((call (gemini-companion-test-served-begin
                  tools "showFile" :path "b.txt" :line 2)))
-      (gemini-companion-test-wait-eval emacs '(and (gemini-companion-tool-calls) t))
+      (gemini-companion-test-wait-eval emacs '(and gemini-companion-tool-calls t))
       (should-not (gemini-companion-test-served-answered tools call))
       (should-not (gemini-companion-test-eval emacs '(get-buffer "b.txt")))
       (gemini-companion-test-quit emacs)

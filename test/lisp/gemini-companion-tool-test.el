@@ -177,9 +177,9 @@
 (ert-deftest gemini-companion-tool/the-last-calls-are-remembered ()
   (gemini-companion-tool-test--with-tool (lambda (_ text _) text)
     (dotimes (i 25) (gemini-companion-test-call-tool "mine" (number-to-string i)))
-    (should (= 20 (length (gemini-companion-tool-calls))))
-    (should (> (gemini-companion-tool-call-id (car (gemini-companion-tool-calls)))
-               (gemini-companion-tool-call-id (cadr (gemini-companion-tool-calls)))))))
+    (should (= 20 (length gemini-companion-tool-calls)))
+    (should (> (gemini-companion-tool-call-id (car gemini-companion-tool-calls))
+               (gemini-companion-tool-call-id (cadr gemini-companion-tool-calls))))))
 
 (ert-deftest gemini-companion-tool/the-user-sees-tools-and-calls ()
   (gemini-companion-test-with-tools

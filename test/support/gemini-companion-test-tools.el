@@ -35,7 +35,7 @@
      (let ((gemini-companion-test-tools--answers nil)
            (gemini-companion-test-tools--awaited nil)
            (gemini-companion-test-tools-set nil)
-           (gemini-companion-tool--calls nil)
+           (gemini-companion-tool-calls nil)
            (inhibit-message t))
        (cl-letf (((symbol-function 'gemini-companion-bridge-awaited-p)
                   (lambda (id)
