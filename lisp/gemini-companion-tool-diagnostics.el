@@ -130,9 +130,8 @@ EMPTY is non-nil if it has found nothing."
   "Return the name of the file with URI, from a language server.
 If URI names no file, the value is no absolute file name."
   (let ((file-name-handler-alist nil)
-        (function (seq-find #'fboundp '(eglot-uri-to-path
-                                        eglot--uri-to-path ; Emacs 29
-                                        lsp--uri-to-path))))
+        ;; The second one is that of Emacs 29.
+        (function (seq-find #'fboundp '(eglot-uri-to-path eglot--uri-to-path lsp--uri-to-path))))
     (if function (funcall function uri)
       (decode-coding-string (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8))))
 
@@ -144,7 +143,7 @@ If URI names no file, the value is no absolute file name."
   "Functions of Eglot, each with what is called after it.")
 
 (defun gemini-companion-tool-diagnostics--observe-eglot ()
-  "Record from now on what Eglot's servers have checked.
+  "Record what Eglot's servers check from now on.
 That of the current buffer was just sent its text, and has checked nothing."
   (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
     (when (fboundp function)
@@ -346,19 +345,16 @@ LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
   "Start the checkers of the current buffer for WAIT if needed.
 Return `fresh' if they have all reported about the present text, `silent' if
 only a language server has not, and may not do so.  While the user types,
-nothing is started or sent again."
+start and send nothing again."
   (let ((started (gemini-companion-tool-diagnostics--wait-started wait))
+        (behind (gemini-companion-tool-diagnostics--server-behind-p))
         (idle (gemini-companion-ui-idle-p 0.5)))
     (when idle (gemini-companion-tool-diagnostics-flush))
-    (cond ((gemini-companion-tool-diagnostics--server-behind-p)
-           (cond
-            ;; Others can begin meanwhile.
-            ((not started) (gemini-companion-tool-diagnostics--start wait t))
-            ((and (gemini-companion-tool-diagnostics--silent-p)
-                  (not (gemini-companion-tool-diagnostics--checking-p)))
-             'silent)))
-          ((not started) (gemini-companion-tool-diagnostics--start wait nil))
+    (cond ((not started)
+           ;; Others can begin while a server is behind.
+           (gemini-companion-tool-diagnostics--start wait behind))
           ((gemini-companion-tool-diagnostics--checking-p) nil)
+          (behind (and (gemini-companion-tool-diagnostics--silent-p) 'silent))
           ((and (eql started (buffer-chars-modified-tick))
                 (not (gemini-companion-tool-diagnostics--wait-dated wait)))
            'fresh)
@@ -399,13 +395,12 @@ Wait WAIT seconds at most until they are fresh."
 (defun gemini-companion-tool-diagnostics--get-all (call patience)
   "Answer CALL with the diagnostics of all open files, of 50 at most.
 PATIENCE is in seconds."
-  (let ((found (seq-filter
-                (lambda (buffer)
-                  (and (gemini-companion-tool-diagnostics-checked-p buffer)
-                       (gemini-companion-tool-visible-p
-                        call (buffer-file-name buffer)
-                        (length (gemini-companion-tool-diagnostics-list buffer)))))
-                (buffer-list))))
+  (let ((found (cl-loop for buffer in (buffer-list)
+                        if (and (gemini-companion-tool-diagnostics-checked-p buffer)
+                                (gemini-companion-tool-visible-p
+                                 call (buffer-file-name buffer)
+                                 (length (gemini-companion-tool-diagnostics-list buffer))))
+                        collect buffer)))
     (if (not found) "Neither Flymake nor Flycheck checks an open file."
       (mapc #'gemini-companion-tool-diagnostics-take-file found)
       (gemini-companion-tool-diagnostics--collect call (seq-take found 50) patience 'lazy))))

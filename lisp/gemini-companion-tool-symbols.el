@@ -34,8 +34,7 @@
 ;;;; Where the symbol is
 
 (defun gemini-companion-tool-symbols--call (call path line symbol function)
-  "Call FUNCTION at SYMBOL on LINE of the file PATH, and return its value.
-CALL, PATH, LINE and SYMBOL are those of a tool."
+  "Call FUNCTION for CALL at SYMBOL on LINE of the file PATH; return its value."
   (let ((buffer (gemini-companion-tool-open-buffer call path)))
     (gemini-companion-tool-diagnostics-take-file buffer)
     (with-current-buffer buffer
@@ -74,8 +73,7 @@ Signal a `user-error' if it is not there."
 ;;;; Language servers
 
 (defun gemini-companion-tool-symbols--server ()
-  "Return which package has a language server for the current buffer, or nil.
-That is `eglot' or `lsp'."
+  "Return which package has a server for the current buffer: `eglot', `lsp' or nil."
   (cond ((and (fboundp 'eglot-current-server) (eglot-current-server)) 'eglot)
         ((and (bound-and-true-p lsp-managed-mode) (fboundp 'lsp-request-async)) 'lsp)))
 
@@ -243,37 +241,31 @@ The current buffer is searched as well: it may not have been loaded."
 (defun gemini-companion-tool-symbols--elisp-describe (name)
   "Return what is known about the symbol of Emacs Lisp with NAME."
   (let* ((symbol (intern-soft name))
-         (parts (and symbol
-                     (delq nil (list (gemini-companion-tool-symbols--describe-function symbol)
-                                     (gemini-companion-tool-symbols--describe-variable symbol)
-                                     (when (facep symbol)
-                                       (format "%s is a face\n%s" symbol
-                                               (or (face-documentation symbol)
-                                                   "Not documented."))))))))
+         (parts
+          (cl-loop
+           for (what . text)
+           in (and symbol
+                   `(,@(when (fboundp symbol)
+                         `((,(gemini-companion-tool-symbols--signature symbol)
+                            . ,(ignore-errors (documentation symbol)))))
+                     ,@(when (or (get symbol 'variable-documentation)
+                                 (and (boundp symbol) (not (keywordp symbol)) (symbol-value symbol)
+                                      (not (eq symbol t))))
+                         `((,(if (custom-variable-p symbol) "user option" "variable")
+                            . ,(ignore-errors
+                                 (documentation-property symbol 'variable-documentation)))))
+                     ,@(when (facep symbol) `(("face" . ,(face-documentation symbol))))))
+           collect (format "%s is a %s\n%s" symbol what (or text "Not documented.")))))
     (if parts (string-join parts "\n\n")
       "Nothing is known about it: its file may not be loaded in this Emacs.")))
 
-(defun gemini-companion-tool-symbols--describe-function (symbol)
-  "Return what is known about the function SYMBOL, or nil if it is none."
-  (when (fboundp symbol)
-    (let* ((arguments (help-function-arglist symbol t))
-           (text (or (ignore-errors (documentation symbol)) "Not documented."))
-           (kind (cond ((or (macrop symbol) (special-form-p symbol)) "macro")
-                       ((commandp symbol) "command")
-                       (t "function"))))
-      (format "%s is a %s%s\n%s" symbol kind
-              (if (listp arguments) (format ": %S" (cons symbol arguments)) "")
-              text))))
-
-(defun gemini-companion-tool-symbols--describe-variable (symbol)
-  "Return what is known about the variable SYMBOL, or nil if it is none."
-  (when (or (get symbol 'variable-documentation)
-            (and (boundp symbol) (not (keywordp symbol)) (symbol-value symbol)
-                 (not (memq symbol '(t nil)))))
-    (format "%s is a %s\n%s" symbol
-            (if (custom-variable-p symbol) "user option" "variable")
-            (or (ignore-errors (documentation-property symbol 'variable-documentation))
-                "Not documented."))))
+(defun gemini-companion-tool-symbols--signature (symbol)
+  "Return what kind of function SYMBOL is, and its arguments."
+  (let ((arguments (help-function-arglist symbol t)))
+    (concat (cond ((or (macrop symbol) (special-form-p symbol)) "macro")
+                  ((commandp symbol) "command")
+                  (t "function"))
+            (and (listp arguments) (format ": %S" (cons symbol arguments))))))
 
 ;;;; The tools
 
@@ -311,10 +303,10 @@ The current buffer is searched as well: it may not have been loaded."
 (defun gemini-companion-tool-symbols--hover-text (result)
   "Return the text of RESULT, the answer of a language server to hover."
   (let* ((contents (and result (gemini-companion-tool-symbols--get result :contents)))
-         (parts (cond ((or (stringp contents) (gemini-companion-tool-symbols--object-p contents))
-                       (list contents))
-                      (t (append contents nil))))
-         (texts (cl-loop for part in parts
+         (texts (cl-loop for part in (if (or (stringp contents)
+                                             (gemini-companion-tool-symbols--object-p contents))
+                                         (list contents)
+                                       (append contents nil))
                          for text = (if (stringp part) part
                                       (gemini-companion-tool-symbols--get part :value))
                          unless (string-blank-p (or text ""))
