@@ -48,7 +48,7 @@ Each item is one of:
   "The last prompt sent to the terminal in this buffer, as in a review, or nil.")
 
 (defvar-local gemini-companion-cli-send--answered nil
-  "The `buffer-chars-modified-tick' when the last question was answered.")
+  "The `buffer-chars-modified-tick' when a question was answered last.")
 
 ;;;; Commands
 
@@ -71,11 +71,10 @@ The name of the file and the line numbers come before it.  With SUBMIT,
 interactively the prefix argument, send the prompt as well."
   (interactive "r\nP")
   (gemini-companion-cli-send-text
-   (concat (gemini-companion-cli-send--location start end) ":\n```\n"
+   (format "%s:\n```\n%s\n```\n" (gemini-companion-cli-send--location start end)
            (buffer-substring-no-properties
             ;; Removing newlines from the end of a long string would be slow.
-            start (save-excursion (goto-char end) (skip-chars-backward "\n" start) (point)))
-           "\n```\n")
+            start (save-excursion (goto-char end) (skip-chars-backward "\n" start) (point))))
    submit))
 
 ;;;###autoload
@@ -127,22 +126,21 @@ prefix argument, send the prompt as well."
                  (gemini-companion-cli-send-directory (gemini-companion-cli-send-terminal)))))
         (first (line-number-at-pos start t))
         (last (line-number-at-pos (if (> end start) (1- end) end) t)))
-    (format "%s%s, %s"
-            ;; A prompt that begins with a slash is a command of the CLI.
-            (if (file-name-absolute-p name) "file " "")
-            name
-            (if (= first last) (format "line %d" first)
-              (format "lines %d to %d" first last)))))
+    (concat
+     ;; A prompt that begins with a slash is a command of the CLI.
+     (if (file-name-absolute-p name) "file " "")
+     name
+     (if (= first last) (format ", line %d" first) (format ", lines %d to %d" first last)))))
 
 (defun gemini-companion-cli-send--relative (file directory)
   "Return the name of FILE for a CLI in DIRECTORY.
 If they are on one other machine, that is a name there."
   (let ((machine (gemini-companion-host-remote-p directory)))
-    (cond ((not (equal machine (gemini-companion-host-remote-p file))) (expand-file-name file))
-          (machine
+    (cond ((and machine (equal machine (gemini-companion-host-remote-p file)))
            (string-remove-prefix (file-name-as-directory (file-local-name directory))
                                  (file-local-name file)))
-          ((file-in-directory-p file directory) (file-relative-name file directory))
+          ((and (not machine) (file-in-directory-p file directory))
+           (file-relative-name file directory))
           (t (expand-file-name file)))))
 
 (defun gemini-companion-cli-send-directory (terminal)
@@ -324,8 +322,7 @@ See `gemini-companion-cli-send--queue'."
         (gemini-companion-cli-send--next buffer)))))
 
 (defun gemini-companion-cli-send--next (buffer)
-  "Send the first item in the queue of the terminal BUFFER.
-A timer continues with the next one."
+  "Send the first item in the queue of the terminal BUFFER; a timer goes on."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (let ((item (car gemini-companion-cli-send--queue))
@@ -427,8 +424,7 @@ A CLI takes a key that comes with a text for a part of it."
      (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
      (lambda (tick quiet)
        (or (null tick)
-           (and quiet
-                (not (eql tick before))
+           (and quiet (not (eql tick before))
                 (gemini-companion-cli-send--shown-p buffer text))))
      ;; Some CLIs are never quiet.
      50
@@ -496,8 +492,7 @@ For STATE, see `gemini-companion-cli-send--state'; for FINISH, see
 It may be sent if the prompt was EMPTY before and now contains only TEXT.
 Call FINISH with `sent' or `put'."
   (let* ((typed (with-current-buffer terminal
-                  (and empty
-                       (not (gemini-companion-cli-send--fault))
+                  (and empty (not (gemini-companion-cli-send--fault))
                        (gemini-companion-cli-screen-prompt))))
          (send (and (stringp typed)
                     (or (equal typed (concat ">" (gemini-companion-cli-screen-without-spaces text)))
@@ -518,11 +513,9 @@ Call FINISH with `sent' or `put'."
   "Forget the prompt if the user sends another one in the terminal itself.
 Its text is unknown.  The answer to a question is not a prompt."
   (gemini-companion-log-errors "a prompt"
-    (let ((keys (this-command-keys-vector)))
-      (when (and (> (length keys) 0)
-                 (memq (aref keys (1- (length keys))) '(?\r return kp-enter))
-                 (not (gemini-companion-cli-screen-question-p)))
-        (setq gemini-companion-cli-send--prompt nil)))))
+    (when (and (memq (car (last (append (this-command-keys-vector) nil))) '(?\r return kp-enter))
+               (not (gemini-companion-cli-screen-question-p)))
+      (setq gemini-companion-cli-send--prompt nil))))
 
 (defun gemini-companion-cli-send--prompt-of (review)
   "Return the last prompt that was sent to the client of REVIEW, or nil.
@@ -550,15 +543,17 @@ the user started."
 (defun gemini-companion-cli-send--innermost (path terminals agent)
   "Return the one of TERMINALS, of AGENT, with the innermost directory around PATH.
 For TERMINALS, see `gemini-companion-cli-run-terminals'."
-  (let ((file-name-handler-alist nil)
-        (innermost nil))
-    (pcase-dolist (`(,buffer . ,directory) terminals)
-      (let ((directory (file-name-as-directory (file-truename directory))))
-        (when (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer) agent)
-                   (string-prefix-p directory path)
-                   (length> directory (length (cdr innermost))))
-          (setq innermost (cons buffer directory)))))
-    (car innermost)))
+  (cl-loop with file-name-handler-alist = nil
+           with innermost = nil
+           with longest = 0
+           for (buffer . directory) in terminals
+           for root = (file-name-as-directory (file-truename directory))
+           if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer) agent)
+                   (string-prefix-p root path)
+                   (length> root longest))
+           do (setq innermost buffer
+                    longest (length root))
+           finally return innermost))
 
 (provide 'gemini-companion-cli-send)
 ;;; gemini-companion-cli-send.el ends here

@@ -12,6 +12,7 @@
 
 ;;; Code:
 
+(eval-when-compile (require 'cl-lib))
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-answer)
@@ -137,16 +138,15 @@ package archive has it."
   "Load the terminal emulator to use, and return it."
   (cond ((eq gemini-companion-terminal 'auto)
          (or (gemini-companion-cli-terminals--installed) 'term))
-        ((require gemini-companion-terminal nil t) gemini-companion-terminal)
+        ((require gemini-companion-terminal nil t))
         (t (user-error "`gemini-companion-terminal' is `%s', which is not installed"
                        gemini-companion-terminal))))
 
 (defun gemini-companion-cli-terminals--installed ()
   "Load the best terminal emulator other than Term, and return it, or nil."
-  (seq-find (lambda (terminal)
-              (and (not (eq terminal 'term))
-                   (gemini-companion-log-errors terminal (require terminal nil t))))
-            (mapcar #'car gemini-companion-cli-terminals)))
+  (cl-loop for (terminal) in gemini-companion-cli-terminals
+           thereis (and (not (eq terminal 'term))
+                        (gemini-companion-log-errors terminal (require terminal nil t)))))
 
 (defun gemini-companion-cli-terminals-offer ()
   "If there is only Term, ask whether to install a better terminal emulator.
@@ -292,13 +292,12 @@ It runs in the current buffer, which the selected window shows."
   "Return what to add to ENVIRONMENT so that text is readable in Term.
 Term does not tell programs its background color, so they choose colors for
 a dark background.  On a light one, ask them to use none."
-  (cons
-   ;; A value that is there already is about the terminal around this Emacs.
-   (if (< emacs-major-version 29) "COLORTERM" "COLORTERM=truecolor")
-   (unless (or (eq (frame-parameter nil 'background-mode) 'dark)
-               (getenv-internal "NO_COLOR" environment)
-               (getenv-internal "FORCE_COLOR" environment))
-     '("NO_COLOR=1"))))
+  ;; A value that is there already is about the terminal around this Emacs.
+  `(,(if (< emacs-major-version 29) "COLORTERM" "COLORTERM=truecolor")
+    ,@(unless (or (eq (frame-parameter nil 'background-mode) 'dark)
+                  (getenv-internal "NO_COLOR" environment)
+                  (getenv-internal "FORCE_COLOR" environment))
+        '("NO_COLOR=1"))))
 
 (defun gemini-companion-cli-terminals--color-variables (environment)
   "Return what to add to ENVIRONMENT so that programs use all available colors.
