@@ -644,7 +644,7 @@ It has no other variables with which a CLI finds this Emacs."
                                         "As it should be" "The model has no tools of Emacs")
     (gemini-companion-doctor-test--home "extensions/emacs/notes" "mine")
     (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
-                                        "Notes" "is left alone")))
+                                        "Notes" "leaves it alone")))
 
 ;;;; Another fork
 
