@@ -180,7 +180,7 @@ else has written it."
                                     (list directory (concat directory "/hooks") manifest)))
                      (or (directory-empty-p directory)
                          (gemini-companion-tool-extension--marked-p manifest))))
-      (format "This package did not write %s, and leaves it alone: rename it to enable Emacs's tools"
+      (format "This package did not write %s, and leaves it alone: rename it to use Emacs's tools"
               (abbreviate-file-name (expand-file-name directory))))))
 
 (defun gemini-companion-tool-extension--foreign-policy-p (file)
@@ -286,13 +286,15 @@ Keep files that you added, and their directories."
 
 (defun gemini-companion-tool-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
-  (y-or-n-p
-   (format "Let the model use Emacs in %s, and hooks tell Emacs of your prompts, questions and edits?  \
-The CLI will not ask before tools that only read, or before showing you a file, which runs your \
-hooks as C-x C-f does.  (Writes %s) "
-           (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
-           (mapconcat #'abbreviate-file-name
-                      (mapcan #'gemini-companion-tool-extension--places agents) " and "))))
+  (let ((question
+         (format "Let the model use Emacs in %s, and hooks tell Emacs of your prompts, questions \
+and edits?  The CLI will not ask before tools that only read, or before showing you a file, which \
+runs your hooks as C-x C-f does.  (Writes %s) "
+                 (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
+                            agents " and ")
+                 (mapconcat #'abbreviate-file-name
+                            (mapcan #'gemini-companion-tool-extension--places agents) " and "))))
+    (y-or-n-p question)))
 
 (defun gemini-companion-tool-extension--places (agent)
   "Return the extension and the policy of AGENT, a list of file names."
