@@ -53,6 +53,14 @@ The choices are in the last box, and the user's prompt is not below it."
   (gemini-companion-cli-screen--at-end
     (point)))
 
+(defun gemini-companion-cli-screen-question-title ()
+  "Return the first line of the question on screen, or nil."
+  (gemini-companion-cli-screen--at-end
+    (when (gemini-companion-cli-screen--goto-box)
+      (forward-line)
+      (and (looking-at " *│ *\\? +\\(.*?\\) *│")
+           (match-string-no-properties 1)))))
+
 (defun gemini-companion-cli-screen-shell-p ()
   "Return non-nil if what is typed in the current buffer is for a shell.
 The CLI runs it, and commands in backquotes in it."

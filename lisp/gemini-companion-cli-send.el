@@ -216,7 +216,7 @@ Leave the selected window selected."
     (setq gemini-companion-cli-send--shown (buffer-substring start end))
     (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
       (set-window-point window end)
-      (let ((missing (- (+ 2 (count-lines start end)) (window-body-height window))))
+      (let ((missing (- (1+ (count-lines start end)) (window-body-height window))))
         (when (> missing 0)
           ;; The CLI draws it again.
           (ignore-errors

@@ -47,6 +47,9 @@
 (defvar-local gemini-companion-cli-watch--free-since nil
   "The time since which the CLI takes a prompt, nil if it does not.")
 
+(defvar-local gemini-companion-cli-watch--rested nil
+  "When the CLI was last seen at rest, in seconds since 1970, or nil.")
+
 ;;;; Watching
 
 ;;;###autoload
@@ -142,20 +145,37 @@ Return non-nil if Emacs must look at it again, even if it does not change."
     (gemini-companion-cli-watch--set-asking (and asks (null reviews)))
     (setq gemini-companion-cli-watch--free-since
           (and prompt (or gemini-companion-cli-watch--free-since (float-time))))
-    (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned reviews)))
+    (when (stringp prompt)
+      (setq gemini-companion-cli-watch--rested (float-time)))
+    (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned
+                      (if asks (gemini-companion-cli-watch--not-asked-about reviews) reviews))))
       (or (gemini-companion-cli-watch--end-turn (stringp prompt))
           abandoned))))
 
+(defun gemini-companion-cli-watch--not-asked-about (reviews)
+  "Return those of REVIEWS that the question on screen is surely not about."
+  (when-let* ((title (gemini-companion-cli-screen-question-title)))
+    (seq-remove (lambda (review)
+                  (string-search (file-name-nondirectory (gemini-companion-review-path review))
+                                 title))
+                reviews)))
+
 (defun gemini-companion-cli-watch--cancel-abandoned (reviews)
   "Cancel those of REVIEWS that the CLI of the current terminal has given up.
-It takes a prompt, so it asks nothing.  Return non-nil if some are too new
-to tell."
-  (cl-loop for review in (and gemini-companion-cli-watch--free-since
-                              (seq-filter #'gemini-companion-cli-watch--certain-p reviews))
-           for since = (max gemini-companion-cli-watch--free-since
-                            (float-time (gemini-companion-review-created review)))
-           if (< (- (float-time) since) gemini-companion-cli-watch--free-time) collect review
-           else do (gemini-companion-review-cancel review)))
+Either it takes a prompt, so it asks nothing, or it was at rest while they
+were open, and asks about something else by now.  Return non-nil if some are
+too new to tell."
+  (cl-loop for review in (seq-filter #'gemini-companion-cli-watch--certain-p reviews)
+           for created = (float-time (gemini-companion-review-created review))
+           for rested = gemini-companion-cli-watch--rested
+           for since = (cond (gemini-companion-cli-watch--free-since
+                              (max gemini-companion-cli-watch--free-since created))
+                             ((and rested
+                                   (>= (- rested created) gemini-companion-cli-watch--free-time))
+                              rested))
+           if (and since (>= (- (float-time) since) gemini-companion-cli-watch--free-time))
+           do (gemini-companion-review-cancel review)
+           else if since collect review))
 
 (defun gemini-companion-cli-watch--note-turn (review)
   "Record what the screen says of the turn of REVIEW, about which the CLI asks."
