@@ -148,10 +148,7 @@ For WITH-REASON, interactively the prefix argument, see
 ;;;; Showing and updating a list
 
 (defvar gemini-companion-review-list--pause 1.0
-  "Seconds without effect for keys on a line that Emacs has just changed.")
-
-(defvar-local gemini-companion-review-list--changed-at 0
-  "The time at which another entry took the current line without a command.")
+  "Seconds without effect for keys and clicks, once Emacs has moved the lines.")
 
 (defvar-local gemini-companion-review-list--moved-at 0
   "The time at which lines came, went or moved without a command.")
@@ -161,22 +158,20 @@ For WITH-REASON, interactively the prefix argument, see
   (gemini-companion-ui-pop-to name)
   (unless (derived-mode-p mode) (funcall mode))
   (gemini-companion-review-list-print)
-  (setq gemini-companion-review-list--changed-at 0
-        gemini-companion-review-list--moved-at 0)
+  (setq gemini-companion-review-list--moved-at 0)
   (unless (tabulated-list-get-id)
     (goto-char (or (text-property-not-all (point-min) (point-max) 'tabulated-list-entry nil)
                    (point-max)))
     (gemini-companion-review-list--show-keys)))
 
 (defun gemini-companion-review-list-set-up (&optional seconds)
-  "Set up the current list, and update it when reviews come or go.
+  "Set up the current list, and update it when reviews or its windows change.
 With SECONDS, also update it that often while it is on screen."
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-review-list-print))
               tabulated-list-use-header-line nil)
   (add-hook 'post-command-hook #'gemini-companion-review-list--show-keys nil t)
-  (add-hook 'window-size-change-functions #'gemini-companion-review-list--resize nil t)
   (let* ((buffer (current-buffer))
-         (print (lambda ()
+         (print (lambda (&rest _)
                   (gemini-companion-log-errors "list of changes"
                     (with-current-buffer buffer (gemini-companion-review-list-print)))))
          (timer (and seconds
@@ -186,14 +181,14 @@ With SECONDS, also update it that often while it is on screen."
          (stop (lambda ()
                  (remove-hook 'gemini-companion-review-change-hook print)
                  (when timer (cancel-timer timer)))))
+    (add-hook 'window-size-change-functions print nil t)
     (add-hook 'gemini-companion-review-change-hook print)
     (add-hook 'kill-buffer-hook stop nil t)
     (add-hook 'change-major-mode-hook stop nil t)))
 
 (defun gemini-companion-review-list-print ()
   "Update the current list.  Point stays on its line, in each window."
-  (let ((id (tabulated-list-get-id))
-        (ids (mapcar #'car tabulated-list-entries)))
+  (let ((ids (mapcar #'car tabulated-list-entries)))
     (gemini-companion-ui-keep-point
      #'gemini-companion-review-list--place
      #'gemini-companion-review-list--position
@@ -201,11 +196,10 @@ With SECONDS, also update it that often while it is on screen."
        (gemini-companion-review-list--lay-out
         (funcall gemini-companion-review-list-entries-function))
        (tabulated-list-print)))
-    (unless this-command
-      (unless (eq id (tabulated-list-get-id))
-        (setq gemini-companion-review-list--changed-at (float-time)))
-      (unless (equal ids (mapcar #'car tabulated-list-entries))
-        (setq gemini-companion-review-list--moved-at (float-time)))))
+    ;; A line that was added at the end has moved no other.
+    (unless (or this-command
+                (equal ids (seq-take (mapcar #'car tabulated-list-entries) (length ids))))
+      (setq gemini-companion-review-list--moved-at (float-time))))
   (gemini-companion-review-list--show-keys))
 
 ;; `tabulated-list-print' can keep point too, but not in other windows, nor if the line is gone.
@@ -222,12 +216,9 @@ If the id is gone, return a position in the line that has taken its place."
   (pcase-let ((`(,id ,line ,column) place))
     (save-excursion
       (goto-char (or (and id (text-property-any (point-min) (point-max) 'tabulated-list-id id))
-                     (point-max)))
-      (when (eobp)
-        (goto-char (point-min))
-        (forward-line (1- line))
-        (when (and (eobp) (not (bobp)) id)
-          (forward-line -1)))
+                     (gemini-companion-ui-line-start line)))
+      (when (and id (eobp))
+        (forward-line -1))
       (min (+ (point) column) (line-end-position)))))
 
 ;;;; The current line
@@ -235,9 +226,7 @@ If the id is gone, return a position in the line that has taken its place."
 (defun gemini-companion-review-list-at-point ()
   "Return the id of the current line, or of the line that was clicked.
 Signal a `user-error' if it may be another one than the user has seen."
-  (when (< (- (float-time) (if (mouse-event-p last-input-event)
-                               gemini-companion-review-list--moved-at
-                             gemini-companion-review-list--changed-at))
+  (when (< (- (float-time) gemini-companion-review-list--moved-at)
            gemini-companion-review-list--pause)
     (user-error "The list has just changed; look, and try again"))
   (gemini-companion-review-list-go-to-click)
@@ -251,16 +240,11 @@ Signal a `user-error' if it may be another one than the user has seen."
       (unless (posn-area position)
         (posn-set-point position)))))
 
-(defvar-local gemini-companion-review-list--shown-keys nil
-  "The keys that the header line shows.")
-
 (defun gemini-companion-review-list--show-keys ()
   "Show in the header line which keys work on the current line."
   (gemini-companion-log-errors "keys of a list"
-    (let ((keys (funcall gemini-companion-review-list-keys-function)))
-      (unless (equal keys gemini-companion-review-list--shown-keys)
-        (setq gemini-companion-review-list--shown-keys keys
-              header-line-format (gemini-companion-review-list-header keys))))))
+    (setq header-line-format (gemini-companion-review-list-header
+                              (funcall gemini-companion-review-list-keys-function)))))
 
 (defun gemini-companion-review-list-header (keys)
   "Return a value of `header-line-format' that shows KEYS.
@@ -329,17 +313,6 @@ If it is in none, return it relative to the home directory."
 
 ;;;; The width of columns
 
-(defvar-local gemini-companion-review-list--printed-width nil
-  "Width for which the current list was printed.")
-
-(defun gemini-companion-review-list--resize (window)
-  "Update the list in WINDOW if its width has changed."
-  (gemini-companion-log-errors "list of changes"
-    (with-current-buffer (window-buffer window)
-      (unless (eql gemini-companion-review-list--printed-width
-                   (gemini-companion-review-list-width))
-        (gemini-companion-review-list-print)))))
-
 (defun gemini-companion-review-list-width ()
   "Return the width in characters of the narrowest window of the current buffer."
   (let ((windows (or (get-buffer-window-list nil nil 'visible) (list (selected-window)))))
@@ -350,13 +323,10 @@ If it is in none, return it relative to the home directory."
   "Make the current list show ENTRIES, with columns that fit its windows."
   (let* ((columns gemini-companion-review-list-columns)
          (file (cl-position "File" columns :key #'car :test #'equal))
-         (width (gemini-companion-review-list-width))
-         (widths (gemini-companion-review-list--widths entries width)))
+         (widths (gemini-companion-review-list--widths entries file)))
     (pcase-dolist (`(,_ ,cells) entries)
-      (aset cells file (gemini-companion-review-list--truncate (aref cells file)
-                                                               (nth file widths))))
-    (setq gemini-companion-review-list--printed-width width
-          tabulated-list-entries entries
+      (cl-callf gemini-companion-review-list--truncate (aref cells file) (nth file widths)))
+    (setq tabulated-list-entries entries
           tabulated-list-format
           (vconcat (cl-mapcar (pcase-lambda (`(,name . ,rest) width)
                                 (cons name (cons width rest)))
@@ -364,23 +334,19 @@ If it is in none, return it relative to the home directory."
                               columns (append (butlast widths) '(0))))))
   (tabulated-list-init-header))
 
-(defun gemini-companion-review-list--widths (entries available)
-  "Return the widths of the columns of ENTRIES in AVAILABLE characters.
-If these are too few, the names of files and clients get less."
-  (let* ((columns gemini-companion-review-list-columns)
-         (widths (cl-loop for (name sort) in columns
+(defun gemini-companion-review-list--widths (entries file)
+  "Return the widths of the columns of ENTRIES.
+Names of files, in the column FILE, get what the others leave."
+  (let* ((available (gemini-companion-review-list-width))
+         (widths (cl-loop for (name sort) in gemini-companion-review-list-columns
                           for index from 0
                           for widest = (cl-loop for (_ cells) in entries
                                                 maximize (string-width (aref cells index)))
                           ;; The name of a column that can be sorted has a mark after it.
                           for width = (max (+ (string-width name) (if sort 2 0)) (or widest 0))
-                          collect (if (equal name "File") width (min width 26)))))
-    (pcase-dolist (`(,name . ,least) '(("File" . 24) ("Client" . 10) ("File" . 10)))
-      (let* ((index (cl-position name columns :key #'car :test #'equal))
-             (width (nth index widths))
-             (excess (- (apply #'+ (1- (length widths)) widths) available)))
-        (when (and (> excess 0) (> width least))
-          (setf (nth index widths) (max least (- width excess))))))
+                          collect (if (= index file) width (min width 26 (/ available 3)))))
+         (excess (- (apply #'+ (1- (length widths)) widths) available)))
+    (cl-callf (lambda (width) (min width (max 16 (- width excess)))) (nth file widths))
     widths))
 
 (defun gemini-companion-review-list--truncate (name width)

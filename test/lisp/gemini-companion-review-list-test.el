@@ -257,7 +257,7 @@
                                              (concat project "/" long)))))
       ;; A path is cut at its start, and only as far as needed.
       (let ((gemini-companion-test-list-width 80))
-        (gemini-companion-review-list--resize (selected-window))
+        (gemini-companion-review-list-print)
         (should (<= (funcall width) 80))
         (should (string-match-p "\\`….*/project/with_a_long_name\\.txt\\'" (cadr (funcall files))))
         (should (equal (car (funcall files)) (concat project "/" short)))
@@ -265,23 +265,9 @@
           (should (string-match-p "some-client-of-the-pro" (nth 2 lines)))
           (should (string-suffix-p "new, +1 queued" (nth 2 lines)))))
       (let ((gemini-companion-test-list-width 50))
-        (gemini-companion-review-list--resize (selected-window))
+        (gemini-companion-review-list-print)
         (should (<= (funcall width) 55))
         (should (string-suffix-p "_long_name.txt" (cadr (funcall files))))))))
-
-(ert-deftest gemini-companion-review-list/only-another-width-changes-the-layout ()
-  (gemini-companion-test-with-lists client
-    (gemini-companion-test-propose client "a.txt" "1\n")
-    (gemini-companion-review-list)
-    (should (memq #'gemini-companion-review-list--resize window-size-change-functions))
-    (let ((printed 0))
-      (cl-letf (((symbol-function 'tabulated-list-print) (lambda (&rest _) (cl-incf printed))))
-        (gemini-companion-review-list--resize (selected-window))
-        (should (= printed 0))
-        (let ((gemini-companion-test-list-width 70))
-          (gemini-companion-review-list--resize (selected-window))
-          (gemini-companion-review-list--resize (selected-window)))
-        (should (= printed 1))))))
 
 (ert-deftest gemini-companion-review-list/a-click-on-a-file-does-what-ret-does ()
   (gemini-companion-test-with-lists client
