@@ -280,28 +280,11 @@ PART is for its name, and TITLE for its header line."
       (setq buffer-read-only t))
     buffer))
 
-;;;; Large texts
-
-(defconst gemini-companion-review-buffer--large 30000000
-  "Characters of both texts beyond which a review is prepared in steps.
-To show it all at once would take too long.")
-
-(defun gemini-companion-review-buffer-steps (review)
-  "Return functions to be called, one at a time, before REVIEW is shown.
-They do what takes long for large texts; the last one finds out how they
-differ."
-  (let ((bytes (gemini-companion-review-base review)))
-    (when (> (+ (length bytes) (length (gemini-companion-review-current-text review)))
-             gemini-companion-review-buffer--large)
-      (list (lambda () (gemini-companion-review-buffer-buffer review))
-            (lambda () (gemini-companion-review-text-of-file review bytes))
-            (lambda ()
-              (gemini-companion-review-call-once
-               review #'gemini-companion-change-regions
-               (gemini-companion-review-text-of-file review bytes)
-               (gemini-companion-review-current-text review)))))))
-
 ;;;; Any buffer of a review
+
+(defconst gemini-companion-review-buffer-display-variables
+  '(tab-width truncate-lines word-wrap display-line-numbers)
+  "Variables with which text looks as in the buffer that visits its file.")
 
 (defun gemini-companion-review-buffer-make-buffer (review part)
   "Return a new buffer named after PART and the file of REVIEW.
@@ -335,16 +318,18 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
 (defun gemini-companion-review-buffer--finish (review header)
   "Set up the current buffer of REVIEW, which has its text and its major mode.
 HEADER is as in `gemini-companion-review-buffer-set-up'."
-  (gemini-companion-review-buffer-take-over-display review)
+  (when-let* ((visiting (gemini-companion-review-visiting review)))
+    (gemini-companion-review-buffer-copy-variables
+     gemini-companion-review-buffer-display-variables visiting))
   (gemini-companion-heavy-shorten-lines)
   (gemini-companion-review-buffer-enable-modal-modes)
   (gemini-companion-review-buffer-set-up review header))
 
-(defun gemini-companion-review-buffer-take-over-display (review)
-  "Show the text as the buffer that visits the file of REVIEW does, if any."
-  (when-let* ((visiting (gemini-companion-review-visiting review)))
-    (dolist (variable '(tab-width truncate-lines word-wrap display-line-numbers))
-      (set (make-local-variable variable) (buffer-local-value variable visiting)))))
+(defun gemini-companion-review-buffer-copy-variables (variables buffer)
+  "Give VARIABLES the values that they have in BUFFER, if they are local there."
+  (dolist (variable variables)
+    (when (local-variable-p variable buffer)
+      (set (make-local-variable variable) (buffer-local-value variable buffer)))))
 
 (defun gemini-companion-review-buffer-set-up (review header)
   "Make the current buffer one of REVIEW, with its keys and a header line.

@@ -86,9 +86,6 @@ new file alone, since there is nothing to compare it with."
          (gemini-companion-review-ediff--kill-new before)
          (signal (car error) (cdr error)))))))
 
-(put 'gemini-companion-review-ediff-show 'gemini-companion-steps
-     #'gemini-companion-review-buffer-steps)
-
 (cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-ediff--view))
   "Start Ediff for VIEW."
   (let ((review (gemini-companion-review-window-review view))

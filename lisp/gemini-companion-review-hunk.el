@@ -230,29 +230,10 @@ of them are removed ones."
 
 (defun gemini-companion-review-hunk-go-to-removed ()
   "If a hunk without added lines ends at point, go to its start."
-  (when-let* ((hunk (and (> (point) (point-min))
-                         (gemini-companion-review-hunk-at (1- (point))))))
-    (when (= (gemini-companion-review-hunk-middle hunk)
-             (gemini-companion-review-hunk-end hunk)
-             (point))
-      (goto-char (gemini-companion-review-hunk-start hunk)))))
-
-(defun gemini-companion-review-hunk-rows ()
-  "Return an alist of the windows of the current buffer, with the row of point."
-  (mapcar (lambda (window)
-            (cons window (min (count-lines (window-start window)
-                                           (save-excursion
-                                             (goto-char (window-point window))
-                                             (line-beginning-position)))
-                              (window-body-height window))))
-          (get-buffer-window-list nil nil t)))
-
-(defun gemini-companion-review-hunk-scroll (rows)
-  "Have the windows in ROWS, an alist, show point in the row in which theirs was."
-  (pcase-dolist (`(,window . ,row) rows)
-    (set-window-point window (point))
-    (set-window-start window (line-beginning-position (- 1 row))
-                      'unless-point-is-not-visible-then)))
+  (when-let* ((hunk (gemini-companion-review-hunk-at (1- (point))))
+              ((= (point) (gemini-companion-review-hunk-middle hunk)
+                  (gemini-companion-review-hunk-end hunk))))
+    (goto-char (gemini-companion-review-hunk-start hunk))))
 
 ;;;; Lines of the two texts
 
@@ -283,10 +264,9 @@ They are a list of (LINES . TEXT), the last lines first."
 
 (defun gemini-companion-review-hunk--bounds (lines)
   "Return the start and the end of LINES of the current buffer."
-  (save-excursion
-    (goto-char (gemini-companion-ui-line-start (car lines)))
-    (let ((cache-long-scans nil)) ; as in `gemini-companion-ui-line-start'
-      (list (point) (progn (forward-line (cdr lines)) (point))))))
+  (let ((first (car lines)))
+    (list (gemini-companion-ui-line-start first)
+          (gemini-companion-ui-line-start (+ first (cdr lines))))))
 
 (defun gemini-companion-review-hunk-count-lines (text)
   "Return the number of lines of TEXT, of which the last may lack a newline."
@@ -414,15 +394,15 @@ LINE is the number of the first one, from 0."
 
 (defun gemini-companion-review-hunk--words-at (position)
   "Return where words differ in the hunk at POSITION, a list of (START END FACE)."
-  (when-let* ((hunk (gemini-companion-review-hunk-at position)))
+  (when-let* ((hunk (gemini-companion-review-hunk-at position))
+              (start (gemini-companion-review-hunk-start hunk))
+              (middle (gemini-companion-review-hunk-middle hunk))
+              (end (gemini-companion-review-hunk-end hunk)))
     (when (eq (gemini-companion-review-hunk-words hunk) 'unknown)
-      (let ((start (gemini-companion-review-hunk-start hunk))
-            (middle (gemini-companion-review-hunk-middle hunk))
-            (end (gemini-companion-review-hunk-end hunk)))
-        (setf (gemini-companion-review-hunk-words hunk)
-              (and (< start middle end)
-                   (< (- end start) 20000) ; in a larger one it would take too long
-                   (gemini-companion-review-hunk--words start middle end)))))
+      (setf (gemini-companion-review-hunk-words hunk)
+            (and (< start middle end)
+                 (< (- end start) 20000) ; in a larger one it would take too long
+                 (gemini-companion-review-hunk--words start middle end))))
     (gemini-companion-review-hunk-words hunk)))
 
 (defun gemini-companion-review-hunk--words (start middle end)
@@ -442,19 +422,13 @@ For START, MIDDLE and END see `gemini-companion-review-hunk'."
 
 (defun gemini-companion-review-hunk--in-lines (range)
   "Return RANGE, (START END FACE), as parts of lines, without whole lines."
-  (pcase-let ((`(,start ,end ,face) range)
-              (parts nil))
+  (pcase-let ((`(,start ,end ,face) range))
     (save-excursion
       (goto-char start)
-      (while (< (point) end)
-        (let* ((from (point))
-               (indented (progn (back-to-indentation) (point)))
-               (eol (line-end-position))
-               (to (min end eol)))
-          (unless (or (= from to) (and (<= from indented) (= to eol)))
-            (push (list (if (<= from indented) (min indented to) from) to face) parts))
-          (forward-line))))
-    parts))
+      (cl-loop while (re-search-forward "[^ \t\n].*" end t)
+               unless (and (eolp) (= (match-beginning 0) (save-excursion (back-to-indentation)
+                                                                         (point))))
+               collect (list (match-beginning 0) (point) face)))))
 
 (defun gemini-companion-review-hunk--tokens (start end)
   "Return the words from START to END: a vector of positions, and a text.

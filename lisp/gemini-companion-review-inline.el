@@ -93,7 +93,7 @@ accept or reject all hunks together, but can drop some first.
   (message "%s" "\
 n p      next, previous hunk      k        drop the hunk, or the region's lines
 y        keep the hunk, go on     u        undo
-e RET    edit the proposal here   c        comment on the line or region
+e RET    edit the text here       c        comment on the line or region
 C-c C-c  accept                   C-c C-k  reject
 C-c C-a  accept all that wait     C-c C-v  another view
 q        accept, reject or decide later"))
@@ -112,9 +112,6 @@ or three texts, as `gemini-companion-review-ediff-show' does."
       (gemini-companion-review-ediff-show review focus)
     (gemini-companion-review-window-show (gemini-companion-review-inline--make :review review)
                                          focus)))
-
-(put 'gemini-companion-review-inline-show 'gemini-companion-steps
-     #'gemini-companion-review-buffer-steps)
 
 ;;;###autoload
 (define-obsolete-function-alias 'gemini-companion-diff-show #'gemini-companion-review-inline-show
@@ -151,22 +148,16 @@ or three texts, as `gemini-companion-review-ediff-show' does."
 PROPOSAL is the one with the proposal, which has the major mode of the file."
   (set-syntax-table (with-current-buffer proposal (syntax-table)))
   ;; For commands that read the text.
-  (gemini-companion-review-inline--copy-variables
+  (gemini-companion-review-buffer-copy-variables
    '(comment-start comment-start-skip comment-end
                    outline-regexp outline-level outline-heading-alist)
    proposal)
-  (gemini-companion-review-buffer-take-over-display gemini-companion-review-of-buffer)
   (when visiting
-    (gemini-companion-review-inline--copy-variables
-     '(line-spacing face-remapping-alist ctl-arrow buffer-display-table cursor-type
-                    bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace)
+    (gemini-companion-review-buffer-copy-variables
+     `(,@gemini-companion-review-buffer-display-variables
+       line-spacing face-remapping-alist ctl-arrow buffer-display-table cursor-type
+       bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace)
      visiting)))
-
-(defun gemini-companion-review-inline--copy-variables (variables buffer)
-  "Give VARIABLES the values that they have in BUFFER, if they are local there."
-  (dolist (variable variables)
-    (when (local-variable-p variable buffer)
-      (set (make-local-variable variable) (buffer-local-value variable buffer)))))
 
 (cl-defmethod gemini-companion-review-window-buffers ((view gemini-companion-review-inline--view))
   "Return the buffer of VIEW and the proposal, which may be shown."
@@ -216,9 +207,14 @@ PROPOSAL is the one with the proposal, which has the major mode of the file."
     (with-selected-window window
       (set-window-hscroll window 0)
       (gemini-companion-review-inline--go-where-file-was view)
-      (when-let* ((first (car gemini-companion-review-hunk-list)))
-        (let ((visible (gemini-companion-review-inline--visible-hunk)))
-          (gemini-companion-review-inline--go (or visible first) visible))))
+      (let* ((hunks gemini-companion-review-hunk-list)
+             (next (seq-find (lambda (it)
+                               (>= (gemini-companion-review-hunk-start it) (window-start)))
+                             hunks))
+             (visible (and next (pos-visible-in-window-p
+                                 (gemini-companion-review-hunk-start next)))))
+        (when hunks
+          (gemini-companion-review-inline--go (if visible next (car hunks)) visible))))
     window))
 
 (defun gemini-companion-review-inline--display-in-file-window (buffer alist)
@@ -250,15 +246,6 @@ If VIEW has not taken it over, or it showed another buffer, do nothing."
       (set-window-start nil (gemini-companion-review-hunk-file-position
                              (+ (cdr start) (if (= (car start) 1) 0 1))))
       (goto-char (gemini-companion-review-hunk-file-position (cdr point))))))
-
-(defun gemini-companion-review-inline--visible-hunk ()
-  "Return the first hunk whose start is visible in the selected window, or nil."
-  ;; To find out whether a position is visible takes a while.
-  (when-let* ((hunk (seq-find (lambda (it)
-                                (>= (gemini-companion-review-hunk-start it) (window-start)))
-                              gemini-companion-review-hunk-list)))
-    (and (pos-visible-in-window-p (gemini-companion-review-hunk-start hunk))
-         hunk)))
 
 (defun gemini-companion-review-inline--go (hunk &optional stay)
   "Go to HUNK, and show all of it if possible; do not scroll if STAY is non-nil.
@@ -302,9 +289,10 @@ If it is outside of what the user has narrowed to, widen."
                    (gemini-companion-review-buffer-text proposal))))
     (with-current-buffer (gemini-companion-review-inline--buffer view)
       (widen)
-      (let ((rows (gemini-companion-review-hunk-rows))
-            (at-hunk (or (gemini-companion-review-inline--edited view)
-                         (gemini-companion-review-hunk-removed-line))))
+      (let* ((window (get-buffer-window nil t))
+             (row (and window (gemini-companion-review-inline--row window)))
+             (at-hunk (or (gemini-companion-review-inline--edited view)
+                          (gemini-companion-review-hunk-removed-line))))
         (gemini-companion-review-hunk-fill current proposal regions)
         (set-buffer-modified-p nil)
         (setf (gemini-companion-review-inline--tick view) (buffer-chars-modified-tick proposal)
@@ -313,7 +301,9 @@ If it is outside of what the user has narrowed to, widen."
         (goto-char (gemini-companion-review-hunk-position line))
         (when at-hunk
           (gemini-companion-review-hunk-go-to-removed))
-        (gemini-companion-review-hunk-scroll rows))))
+        (when window
+          (set-window-point window (point))
+          (set-window-start window (line-beginning-position (- 1 row)) 'if-point-is-visible)))))
   (force-mode-line-update t))
 
 (defun gemini-companion-review-inline--proposal-changed (start _end _length)
@@ -370,12 +360,12 @@ lines."
   (let ((view (gemini-companion-review-inline--view-here)))
     (unless (buffer-live-p (gemini-companion-review-inline--current view))
       (gemini-companion-review-inline--revert)
-      (user-error "The file was read again: check the change, then try again"))
+      (user-error "The file has been read again; check the change, then try again"))
     (unless (and (eql (gemini-companion-review-inline--tick view)
                       (buffer-chars-modified-tick (gemini-companion-review-window-proposal view)))
                  (not (buffer-modified-p)))
       (gemini-companion-review-inline--update view)
-      (user-error "The change was edited: check it, then try again"))
+      (user-error "The change has been edited; check it, then try again"))
     view))
 
 ;;;; Comments
@@ -409,14 +399,15 @@ goes to the next one"))))
   (gemini-companion-review-inline--current-view)
   (let* ((point (point))
          (line (line-beginning-position))
-         (starts (mapcar #'gemini-companion-review-hunk-start gemini-companion-review-hunk-list))
+         (hunks gemini-companion-review-hunk-list)
          (others (if (> count 0)
-                     (seq-filter (lambda (start) (> start point)) starts)
-                   (nreverse (seq-filter (lambda (start) (< start line)) starts)))))
+                     (seq-filter (lambda (it) (> (gemini-companion-review-hunk-start it) point))
+                                 hunks)
+                   (seq-filter (lambda (it) (< (gemini-companion-review-hunk-start it) line))
+                               (reverse hunks)))))
     (gemini-companion-review-inline--go
-     (gemini-companion-review-hunk-at
-      (or (nth (1- (abs count)) others)
-          (user-error "There is no %s hunk" (if (> count 0) "next" "previous")))))))
+     (or (nth (1- (abs count)) others)
+         (user-error "There is no %s hunk" (if (> count 0) "next" "previous"))))))
 
 (defun gemini-companion-review-inline-previous (count)
   "Go to the previous hunk; with a prefix argument, COUNT hunks back."
@@ -426,7 +417,7 @@ goes to the next one"))))
 (defun gemini-companion-review-inline-goto-line (line)
   "Go to LINE of the proposed text."
   (interactive (list (if current-prefix-arg (prefix-numeric-value current-prefix-arg)
-                       (read-number "Go to line of the proposal: ")))
+                       (read-number "Go to line of the proposed text: ")))
                gemini-companion-review-inline-mode)
   (push-mark)
   (widen)
@@ -571,7 +562,7 @@ or \\[save-buffer] goes back."
     (goto-char (gemini-companion-ui-line-start line))
     (move-to-column column)
     (recenter row)
-    (message "%s" (substitute-command-keys "Edit the proposal; \
+    (message "%s" (substitute-command-keys "Edit the proposed text; \
 \\<gemini-companion-review-inline-edit-mode-map>\
 \\[gemini-companion-review-inline-return] goes back"))))
 
@@ -587,9 +578,11 @@ or \\[save-buffer] goes back."
     (gemini-companion-review-inline--compare view line)
     (recenter row)))
 
-(defun gemini-companion-review-inline--row ()
-  "Return the row of point in the selected window."
-  (count-screen-lines (window-start) (line-beginning-position)))
+(defun gemini-companion-review-inline--row (&optional window)
+  "Return the row of point in WINDOW, by default the selected one."
+  (save-excursion
+    (goto-char (window-point window))
+    (count-screen-lines (window-start window) (line-beginning-position) nil window)))
 
 ;;;; After an accept
 
@@ -598,60 +591,55 @@ or \\[save-buffer] goes back."
 
 (defvar gemini-companion-review-inline--frozen-map
   (let ((map (make-sparse-keymap)))
-    (define-key map [t] (lambda () (interactive) (gemini-companion-review-inline--pass-key)))
+    (define-key map [t] #'gemini-companion-review-inline--pass-key)
     map)
   "Keymap of a change that was accepted and is about to go away.")
 
 (cl-defmethod gemini-companion-review-window-leave ((view gemini-companion-review-inline--view))
   "Take VIEW off the screen; if it was accepted, once the file was written."
   (let ((leave (lambda () (cl-call-next-method))))
-    (if (and (gemini-companion-review-inline--to-be-written-p view)
-             (progn
-               (gemini-companion-log-errors "going back to a change"
-                 (gemini-companion-review-inline--end-editing view))
-               (get-buffer-window (gemini-companion-review-inline--buffer view) t)))
-        (gemini-companion-review-inline--freeze view leave)
+    (if-let* ((visiting (gemini-companion-review-inline--to-be-written view)))
+        (gemini-companion-review-inline--freeze view visiting leave)
       (funcall leave))))
 
-(defun gemini-companion-review-inline--to-be-written-p (view)
-  "Return non-nil if the client writes the file that VIEW has taken the place of."
-  (when-let* ((review (gemini-companion-review-window-review view))
-              (entry (gemini-companion-review-entry review)))
-    (and (memq (gemini-companion-history-outcome entry) '(accepted closed))
+(defun gemini-companion-review-inline--to-be-written (view)
+  "Return the buffer whose place VIEW has taken if the client will write its file."
+  (let* ((review (gemini-companion-review-window-review view))
+         (entry (gemini-companion-review-entry review)))
+    (and entry
+         (memq (gemini-companion-history-outcome entry) '(accepted closed))
          (gemini-companion-review-window-taken view)
          (buffer-live-p (gemini-companion-review-inline--buffer view))
          (gemini-companion-review-visiting review))))
 
-(defun gemini-companion-review-inline--end-editing (view)
-  "If the proposal of VIEW is edited in place of the change, go back to that."
-  (when-let* ((proposal (gemini-companion-review-window-proposal view))
-              (window (gemini-companion-ui-window-of proposal))
-              ((buffer-local-value 'gemini-companion-review-inline-edit-mode proposal)))
-    (with-selected-window window
-      (gemini-companion-review-inline-return))))
-
-(defun gemini-companion-review-inline--freeze (view leave)
-  "Leave VIEW on the screen until its file is written, or for a moment.
+(defun gemini-companion-review-inline--freeze (view visiting leave)
+  "Leave VIEW on the screen until VISITING is reverted, or for a moment.
 Then call LEAVE."
-  (gemini-companion-review-window-select-other view)
-  (let* ((visiting (gemini-companion-review-visiting (gemini-companion-review-window-review view)))
-         (timer (run-at-time gemini-companion-review-inline--write-time nil
-                             #'gemini-companion-review-window-leave-now)))
-    (with-current-buffer visiting
-      (add-hook 'after-revert-hook #'gemini-companion-review-window-leave-now nil t))
-    (with-current-buffer (gemini-companion-review-inline--buffer view)
-      (overlay-put (make-overlay (point-min) (point-max) nil nil t)
-                   'keymap gemini-companion-review-inline--frozen-map))
+  (let ((timer (run-at-time gemini-companion-review-inline--write-time nil
+                            #'gemini-companion-review-window-leave-now)))
     (setq gemini-companion-review-window-leaving
           (lambda ()
             (cancel-timer timer)
             (when (buffer-live-p visiting)
               (with-current-buffer visiting
                 (remove-hook 'after-revert-hook #'gemini-companion-review-window-leave-now t)))
-            (funcall leave)))))
+            (funcall leave)))
+    (with-current-buffer visiting
+      (add-hook 'after-revert-hook #'gemini-companion-review-window-leave-now nil t))
+    (gemini-companion-log-errors "going back to a change"
+      (when-let* ((proposal (gemini-companion-review-window-proposal view))
+                  (window (gemini-companion-ui-window-of proposal))
+                  ((buffer-local-value 'gemini-companion-review-inline-edit-mode proposal)))
+        (with-selected-window window
+          (gemini-companion-review-inline-return))))
+    (gemini-companion-review-window-select-other view)
+    (with-current-buffer (gemini-companion-review-inline--buffer view)
+      (overlay-put (make-overlay (point-min) (point-max) nil nil t)
+                   'keymap gemini-companion-review-inline--frozen-map))))
 
 (defun gemini-companion-review-inline--pass-key ()
   "Take the change off the screen, and have the key pressed again."
+  (interactive nil gemini-companion-review-inline-mode)
   (let ((keys (this-command-keys-vector)))
     (setq prefix-arg current-prefix-arg
           this-command last-command)

@@ -405,7 +405,7 @@ That is the text of the proposal of the file NAME, which is then written."
     (gemini-companion-test-keys emacs "Enter")
     (gemini-companion-review-inline-e2e--wait-place emacs "hunk 3 of 4")
     (gemini-companion-test-keys emacs "M-g" "g")
-    (gemini-companion-test-wait-screen emacs "Go to line of the proposal")
+    (gemini-companion-test-wait-screen emacs "Go to line of the proposed text")
     (gemini-companion-test-type emacs "58")
     (gemini-companion-test-keys emacs "Enter")
     (gemini-companion-review-inline-e2e--wait-line

@@ -7,7 +7,6 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 
-(defvar gemini-companion-review-buffer--large)
 
 (defun gemini-companion-review-test--show (client name text)
   "Have CLIENT propose TEXT for the file NAME; show the review and return it."
@@ -796,55 +795,6 @@ x
       (fmakunbound 'gemini-companion-review-test-view)
       (delete-directory directory t))))
 
-(ert-deftest gemini-companion-review/a-large-review-is-prepared-in-steps ()
-  "Emacs can do something else after each."
-  (dolist (gemini-companion-diff-function
-           '(gemini-companion-review-ediff-show gemini-companion-review-inline-show))
-    (gemini-companion-test-with-client client
-      (let* ((compared 0)
-             (count (lambda (&rest _) (cl-incf compared)))
-             (gemini-companion-review-buffer--large 2)
-             (gemini-companion-review-closed-at 0)
-             (review (gemini-companion-test-propose client "a.txt" "2\n"))
-             (proposal (lambda () (gemini-companion-review-proposal review)))
-             (timers (copy-sequence timer-list)))
-        (advice-add 'gemini-companion-change-regions :before count)
-        (unwind-protect
-            (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
-              (should-not (funcall proposal))
-              (gemini-companion-review-popup--try)
-              (should (buffer-live-p (funcall proposal)))
-              ;; It goes on at once.
-              (should (cl-loop for timer in timer-list
-                               thereis (and (not (memq timer timers))
-                                            (eq (timer--function timer)
-                                                #'gemini-companion-review-popup--try))))
-              (gemini-companion-review-popup--try)
-              (should (= compared 0))
-              (gemini-companion-review-popup--try)
-              (should (= compared 1))
-              (should-not (gemini-companion-review-shown))
-              (gemini-companion-review-popup--try)
-              (should (eq (gemini-companion-review-shown) review))
-              ;; What was found out is used.
-              (should (= compared 1))
-              (should-not gemini-companion-review-popup--steps))
-          (advice-remove 'gemini-companion-change-regions count))))))
-
-(ert-deftest gemini-companion-review/what-fails-in-a-step-is-told-when-it-is-shown ()
-  (gemini-companion-test-with-client client
-    (let ((gemini-companion-review-buffer--large 2)
-          (gemini-companion-review-closed-at 0)
-          (review (gemini-companion-test-propose client "a.txt" "2\n")))
-      (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore)
-                ((symbol-function 'gemini-companion-change-regions)
-                 (lambda (&rest _) (error "No differences"))))
-        (dotimes (_ 4)
-          (gemini-companion-review-popup--try))
-        (should (equal (gemini-companion-review-reason review) "No differences"))
-        (should-not (gemini-companion-review-shown))
-        (should-not gemini-companion-review-popup--steps)))))
-
 (ert-deftest gemini-companion-review/a-view-that-cannot-be-loaded-is-told-once ()
   "As when the package was replaced by another version in the meantime."
   (gemini-companion-test-with-client client
@@ -944,20 +894,6 @@ Gemini CLI, or in M-x gemini-companion-review-list"
         (should (gemini-companion-review-open-p review))
         (should (string-match-p "proposes a change to a.txt, .*review-next shows it"
                                 (car gemini-companion-test-messages)))))))
-
-(ert-deftest gemini-companion-review/a-review-may-be-closed-between-two-steps ()
-  (gemini-companion-test-with-client client
-    (let* ((gemini-companion-review-buffer--large 2)
-           (gemini-companion-review-closed-at 0)
-           (review (gemini-companion-test-propose client "a.txt" "2\n")))
-      (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
-        (gemini-companion-review-popup--try)
-        (let ((proposal (gemini-companion-review-proposal review)))
-          (gemini-companion-review-reject review)
-          (should-not (buffer-live-p proposal)))
-        (should-not gemini-companion-review-popup--steps)
-        (gemini-companion-review-popup--try)
-        (should-not (gemini-companion-review-shown))))))
 
 (ert-deftest gemini-companion-review/a-proposal-is-read-only-if-it-was-edited ()
   "Reading it takes long if it is large."
