@@ -78,13 +78,8 @@ new file alone, since there is nothing to compare it with."
   (if (not (or (gemini-companion-review-buffer-file-p review)
                (gemini-companion-review-with-base review)))
       (gemini-companion-review-window-show-new-file review focus)
-    (let ((before (buffer-list)))
-      (condition-case error
-          (gemini-companion-review-window-show (gemini-companion-review-ediff--make :review review)
-                                               focus)
-        ((error quit)
-         (gemini-companion-review-ediff--kill-new before)
-         (signal (car error) (cdr error)))))))
+    (gemini-companion-review-window-show (gemini-companion-review-ediff--make :review review)
+                                         focus)))
 
 (cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-ediff--view))
   "Start Ediff for VIEW."
@@ -173,9 +168,9 @@ See `gemini-companion-review-comment-place-function'."
   "Describe the keys of the control panel in the echo area."
   (interactive nil ediff-mode)
   (message "%s" (format "\
-n p      next, previous difference   %-2s       take the difference back
+n p      next, previous difference   %-2s       drop the difference
 v V      scroll                      |        side by side, or above each other
-e        edit the proposal           !        compare again, after an edit
+e        edit the text               !        compare again, after an edit
 C-c C-c  accept                      C-c C-k  reject
 C-c C-a  accept all that wait        C-c C-e  merge edits that are missing
 C-c ;    comment on the difference   C-c C-v  another view
@@ -188,7 +183,7 @@ q        accept, reject or decide later"
   (unless (window-live-p ediff-window-B)
     (ediff-recenter 'no-rehighlight))
   (select-window ediff-window-B)
-  (message "%s" (substitute-command-keys "Edit the proposal; \\[gemini-companion-accept] \
+  (message "%s" (substitute-command-keys "Edit the proposed text; \\[gemini-companion-accept] \
 accepts it, \\[gemini-companion-review-next] goes back")))
 
 (defun gemini-companion-review-ediff--turner (view)
@@ -217,7 +212,7 @@ so ask first unless the user has selected a difference."
     (interactive "P")
     (when (or (not (gemini-companion-review-ediff--offered view))
               argument
-              (y-or-n-p "Change the proposal at the selected difference? "))
+              (y-or-n-p "Drop the current difference? "))
       (setf (gemini-companion-review-ediff--offered view) nil)
       (funcall command argument))))
 
@@ -284,7 +279,6 @@ The current buffer is its control buffer."
                     ;; Where the user wants it there is no room, as in a side window.
                     (error (let ((display-buffer-alist nil))
                              (gemini-companion-review-ediff--display view control buffers))))))
-    (gemini-companion-review-window-omit-mode-lines view (cdr windows))
     (setq ediff-brief-help-message-function #'gemini-companion-review-ediff--help
           ediff-multiframe nil
           ediff-window-A (nth 1 windows)
@@ -316,32 +310,12 @@ The current buffer is its control buffer."
   (with-current-buffer (gemini-companion-review-ediff--control view)
     (when (> ediff-number-of-differences 0)
       (ediff-unselect-and-select-difference 0 nil 'no-recenter)
-      ;; That of the panel shows the state before.
-      (ediff-refresh-mode-lines)
-      (pcase-dolist (`(,type . ,window) `((A . ,ediff-window-A) (B . ,ediff-window-B)
-                                          (C . ,ediff-window-C)))
-        (when (window-live-p window)
-          (let ((start (ediff-get-diff-posn type 'beg 0)))
-            ;; Comparing the words has moved it.
-            (with-current-buffer (window-buffer window) (goto-char start))
-            (set-window-point window start)
-            (set-window-start window (gemini-companion-review-ediff--window-start window start)))))
+      ;; Only now, since comparing the words moves point.
+      (ediff-recenter 'no-rehighlight)
       (setf (gemini-companion-review-ediff--offered view) t)
       (add-hook 'ediff-select-hook
                 (lambda () (setf (gemini-companion-review-ediff--offered view) nil))
                 nil t))))
-
-(defun gemini-companion-review-ediff--window-start (window position)
-  "Return where WINDOW should start to show POSITION well.
-That is the start of the buffer if POSITION is then in the upper half."
-  (with-current-buffer (window-buffer window)
-    (save-excursion
-      (goto-char position)
-      (forward-line (- (/ (window-body-height window) 2)))
-      (unless (bobp)
-        (goto-char position)
-        (forward-line -3))
-      (point))))
 
 ;;;; Ending Ediff
 
@@ -383,13 +357,6 @@ That is the start of the buffer if POSITION is then in the upper half."
   (mapc #'gemini-companion-ui-kill-buffer
         (list ediff-diff-buffer ediff-custom-diff-buffer ediff-fine-diff-buffer
               ediff-tmp-buffer ediff-error-buffer ediff-msg-buffer ediff-debug-buffer)))
-
-(defun gemini-companion-review-ediff--kill-new (before)
-  "Kill the buffers of Ediff that are not in the list BEFORE.
-If Ediff fails early, no variable says which those are."
-  (dolist (buffer (seq-difference (buffer-list) before #'eq))
-    (when (string-match-p "\\` ?\\*[Ee]diff" (or (buffer-name buffer) ""))
-      (gemini-companion-ui-kill-buffer buffer))))
 
 (provide 'gemini-companion-review-ediff)
 ;;; gemini-companion-review-ediff.el ends here

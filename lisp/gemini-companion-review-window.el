@@ -301,7 +301,6 @@ bring them back."
       (if (and own (null (gemini-companion-review-window--users-windows view 'main)))
           (let ((window (gemini-companion-review-window--delete-others (car own))))
             (set-window-dedicated-p window nil)
-            (set-window-parameter window 'mode-line-format nil)
             (gemini-companion-review-window-make view window buffer))
         (gemini-companion-review-window--give-back view)
         (setf (gemini-companion-review-window-taken view) nil)
@@ -404,14 +403,6 @@ the other way around."
                        view (split-window last (/ size parts) (if side 'right 'below)) buffer)
                       windows))
     (nreverse windows)))
-
-(defun gemini-companion-review-window-omit-mode-lines (view windows)
-  "Omit the mode lines of WINDOWS if they are above each other.
-Their header lines say what they show.  Change only windows made for VIEW."
-  (unless (apply #'= (mapcar #'window-top-line windows))
-    (dolist (window windows)
-      (when (memq window (gemini-companion-review-window-made view))
-        (set-window-parameter window 'mode-line-format 'none)))))
 
 ;;;; Giving a window back
 
