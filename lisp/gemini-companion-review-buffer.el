@@ -164,24 +164,19 @@ accept: \\[gemini-companion-accept]"
 
 (defun gemini-companion-review-buffer-buffer (review)
   "Return the buffer with the proposal of REVIEW; make it if needed."
-  (let ((buffer (gemini-companion-review-proposal review)))
-    (if (buffer-live-p buffer)
-        buffer
-      (setq buffer (gemini-companion-review-buffer-make-buffer review "proposal"))
-      (with-current-buffer buffer
-        (gemini-companion-review-buffer--fill
-         review #'gemini-companion-review-buffer--proposal-header
-         (gemini-companion-review-text review))
-        ;; Undoing the insertion would leave the buffer empty.
-        (setq buffer-undo-list nil)
-        (add-hook 'kill-buffer-hook #'gemini-companion-review-buffer--keep nil t))
-      (gemini-companion-review-set-proposal review buffer)
-      (gemini-companion-review-comment-restore review)
-      buffer)))
+  (unless (buffer-live-p (gemini-companion-review-proposal review))
+    (with-current-buffer (gemini-companion-review-buffer-make-buffer review "proposal")
+      (gemini-companion-review-buffer--fill review #'gemini-companion-review-buffer--proposal-header
+                                            (gemini-companion-review-text review))
+      ;; Undoing the insertion would leave the buffer empty.
+      (setq buffer-undo-list nil)
+      (add-hook 'kill-buffer-hook #'gemini-companion-review-buffer--keep nil t)
+      (gemini-companion-review-set-proposal review (current-buffer))
+      (gemini-companion-review-comment-restore review)))
+  (gemini-companion-review-proposal review))
 
 (defun gemini-companion-review-buffer--keep ()
-  "Save the text of the proposal in the current buffer, which is being killed.
-Save the comments, too."
+  "Save the text and the comments of the proposal, which is being killed."
   (gemini-companion-review-current-text gemini-companion-review-of-buffer)
   (gemini-companion-review-comment-save gemini-companion-review-of-buffer))
 
@@ -199,32 +194,26 @@ Save the comments, too."
               '((gemini-companion-review-three-way "shows all texts")))))))
 
 (defun gemini-companion-review-buffer-set-header (header)
-  "Set the header line of the current buffer, a proposal.
-HEADER is as in `gemini-companion-review-buffer-set-up', or nil for the usual
-one."
+  "Set the header line of the current buffer, a proposal, to HEADER.
+That is as in `gemini-companion-review-buffer-set-up', or nil for the usual one."
   (setq gemini-companion-review-buffer--header
         (or header #'gemini-companion-review-buffer--proposal-header)))
 
 ;;;; What it is compared with
 
-(defun gemini-companion-review-buffer-file-p (review)
-  "Return non-nil if the file of REVIEW exists."
-  (gemini-companion-file-exists-p (gemini-companion-review-path review)))
-
 (defun gemini-companion-review-buffer-file-buffer (review)
   "Return a new buffer with the file of REVIEW as the user has it now.
-If REVIEW is shown three-way, that is the text of the buffer that visits
-the file and has unsaved edits, if there is one.  Otherwise it is what is
-on disk."
+That is what is on disk; but if REVIEW is shown three-way, and a buffer with
+unsaved edits visits the file, it is the text of that buffer."
   (let ((visiting (gemini-companion-review-visiting review)))
     (apply #'gemini-companion-review-buffer--read-only review "current"
            (cond ((and visiting (buffer-modified-p visiting)
                        (gemini-companion-review-with-base review))
                   (list "Your unsaved buffer" (gemini-companion-review-text-of-buffer visiting)))
-                 ((gemini-companion-review-buffer-file-p review)
+                 ((gemini-companion-file-exists-p (gemini-companion-review-path review))
                   (let ((bytes (gemini-companion-review-bytes review)))
                     (unless (stringp bytes)
-                      (error "It is too large, or no longer a regular file that Emacs can read"))
+                      (error "It is too large, or no longer a file that Emacs can read"))
                     (list "On disk" (gemini-companion-review-text-of-file review bytes))))
                  (t '("No file yet" ""))))))
 
@@ -267,16 +256,12 @@ the lines of BUFFER."
 PART is for its name, and TITLE for its header line."
   (let ((buffer (gemini-companion-review-buffer-make-buffer review part)))
     (with-current-buffer buffer
-      (condition-case error
-          (gemini-companion-review-buffer--fill
-           review
-           (lambda (review)
-             (gemini-companion-review-buffer--fit
-              `((0 . ,title) ,(gemini-companion-review-buffer--path review))))
-           text)
-        ((error quit)
-         (kill-buffer buffer)
-         (signal (car error) (cdr error))))
+      (gemini-companion-review-buffer--fill
+       review
+       (lambda (review)
+         (gemini-companion-review-buffer--fit
+          `((0 . ,title) ,(gemini-companion-review-buffer--path review))))
+       text)
       (setq buffer-read-only t))
     buffer))
 
@@ -427,19 +412,15 @@ accept it, reject it and lead to it.  The first two are always shown."
 
 (defun gemini-companion-review-buffer--fit (pieces)
   "Return PIECES as one line, if possible no wider than the window."
-  (let (line excess rank)
-    (while (and (setq line (string-join (mapcar #'cdr pieces) "  ")
-                      ;; A space precedes it.
-                      excess (- (string-width line) (1- (window-width)))
-                      rank (apply #'max (mapcar #'car pieces)))
-                (> excess 0)
-                (> rank 0))
-      (let ((piece (assq rank pieces)))
-        (setq pieces (if (= rank 2)
-                         (cl-substitute
-                          (gemini-companion-review-buffer--shorten (cdr piece) excess) piece pieces)
-                       (remq piece pieces)))))
-    line))
+  (let* ((line (string-join (mapcar #'cdr pieces) "  "))
+         (excess (- (string-width line) (1- (window-width)))) ; a space precedes it
+         (rank (apply #'max (mapcar #'car pieces)))
+         (piece (assq rank pieces)))
+    (cond ((or (<= excess 0) (= rank 0)) line)
+          ((/= rank 2) (gemini-companion-review-buffer--fit (remq piece pieces)))
+          (t (gemini-companion-review-buffer--fit
+              (cl-substitute (gemini-companion-review-buffer--shorten (cdr piece) excess)
+                             piece pieces))))))
 
 (defun gemini-companion-review-buffer--shorten (path excess)
   "Return a piece with PATH shortened at the start by EXCESS columns.
@@ -502,13 +483,11 @@ the text, and read no local variables, since a client wrote the text."
 
 (defun gemini-companion-review-buffer--major-mode (path)
   "Return a major mode for text that the name of the file PATH suggests."
-  (let ((mode (let ((case-fold-search nil))
-                (assoc-default (gemini-companion-file-nondirectory path) auto-mode-alist
-                               #'string-match-p))))
-    (or (and mode (symbolp mode)
-             (or (gemini-companion-review-buffer--suitable
-                  (gemini-companion-review-buffer--remap mode))
-                 (gemini-companion-review-buffer--suitable mode)))
+  (let* ((case-fold-search nil)
+         (mode (assoc-default (gemini-companion-file-nondirectory path) auto-mode-alist
+                              #'string-match-p)))
+    (or (gemini-companion-review-buffer--suitable (gemini-companion-review-buffer--remap mode))
+        (gemini-companion-review-buffer--suitable mode)
         #'fundamental-mode)))
 
 (defun gemini-companion-review-buffer--remap (mode)

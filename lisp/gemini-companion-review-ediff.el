@@ -16,6 +16,7 @@
 
 (require 'diff-mode)
 (require 'ediff)
+(require 'gemini-companion-file)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-buffer)
 (require 'gemini-companion-review-commands)
@@ -75,8 +76,8 @@ visits no file.")
   "Show REVIEW in Ediff.  Return a function that takes it off the screen.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  Show a
 new file alone, since there is nothing to compare it with."
-  (if (not (or (gemini-companion-review-buffer-file-p review)
-               (gemini-companion-review-with-base review)))
+  (if (not (or (gemini-companion-review-with-base review)
+               (gemini-companion-file-exists-p (gemini-companion-review-path review))))
       (gemini-companion-review-window-show-new-file review focus)
     (gemini-companion-review-window-show (gemini-companion-review-ediff--make :review review)
                                          focus)))
@@ -87,11 +88,10 @@ new file alone, since there is nothing to compare it with."
         ;; Ediff reports its progress.
         (inhibit-message t)
         (message-log-max nil))
-    (push (gemini-companion-review-buffer-file-buffer review)
-          (gemini-companion-review-ediff--others view))
-    (when (gemini-companion-review-with-base review)
-      (cl-callf append (gemini-companion-review-ediff--others view)
-        (list (gemini-companion-review-buffer-base-buffer review))))
+    (setf (gemini-companion-review-ediff--others view)
+          (cons (gemini-companion-review-buffer-file-buffer review)
+                (and (gemini-companion-review-with-base review)
+                     (list (gemini-companion-review-buffer-base-buffer review)))))
     (gemini-companion-review-ediff--start view (gemini-companion-review-buffer-buffer review))
     (gemini-companion-review-ediff--color view)
     (gemini-companion-review-ediff--select-first view)))
@@ -107,8 +107,6 @@ new file alone, since there is nothing to compare it with."
           (ediff-window-setup-function #'ediff-setup-windows-plain)
           (ediff-use-long-help-message nil)
           (ediff-keep-variants t)
-          (ediff-actual-diff-options gemini-companion-review-ediff--diff-options)
-          (ediff-actual-diff3-options gemini-companion-review-ediff--diff-options)
           ;; The proposal is there to be edited.
           (ediff-make-buffers-readonly-at-startup nil)
           (startup (list (lambda () (gemini-companion-review-ediff--set-up-control view)))))

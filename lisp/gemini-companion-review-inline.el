@@ -17,6 +17,7 @@
 
 (require 'cl-lib)
 (require 'subr-x)
+(require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
@@ -108,7 +109,7 @@ Return a function that takes it off the screen.  FOCUS is `keep' or
 you type is not taken over while its frame has the focus.  Show a new file,
 or three texts, as `gemini-companion-review-ediff-show' does."
   (if (or (gemini-companion-review-with-base review)
-          (not (gemini-companion-review-buffer-file-p review)))
+          (not (gemini-companion-file-exists-p (gemini-companion-review-path review))))
       (gemini-companion-review-ediff-show review focus)
     (gemini-companion-review-window-show (gemini-companion-review-inline--make :review review)
                                          focus)))

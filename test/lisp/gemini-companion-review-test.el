@@ -719,7 +719,7 @@ x
            (path (gemini-companion-test-file "b.txt" "one\ntwo\nthree\n"))
            (review (gemini-companion-test-propose client "b.txt" "x\n")))
       (should (equal (cdr (should-error (gemini-companion-review-show review 'select)))
-                     '("It is too large, or no longer a regular file that Emacs can read")))
+                     '("It is too large, or no longer a file that Emacs can read")))
       ;; Emacs could not restore it.
       (setf (gemini-companion-review-seen review) t)
       (let ((result (fake-cli-call-tool client "acceptDiff" `(:filePath ,path))))
