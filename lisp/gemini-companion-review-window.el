@@ -53,8 +53,7 @@
   (made nil :documentation "The windows made for it, including deleted ones.")
   (emptied nil :documentation "Windows whose buffer, one of the view, was killed.")
   (taken nil :documentation "A window of the user that shows it, and what that showed: a list
-of the window, the buffer, the place of its start and that of point, and the
-number of columns by which it was scrolled; or nil."))
+(WINDOW BUFFER START POINT HSCROLL) with places for the positions; or nil."))
 
 (defconst gemini-companion-review-window--watched
   '((window-selection-change-functions . gemini-companion-review-window--note-selection)
@@ -119,7 +118,8 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
   (gemini-companion-review-window-leave-now)
   (gemini-companion-review-window--record-windows view focus)
   (let ((review (gemini-companion-review-window-review view))
-        (selected (selected-window)))
+        (selected (selected-window))
+        (hide (lambda () (gemini-companion-review-window--hide view))))
     (condition-case error
         (gemini-companion-ui-delay-gc
           (gemini-companion-review-window-start view)
@@ -137,16 +137,16 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
           (gemini-companion-review-window--watch view)
           (gemini-companion-review-window--note-selection))
       ((error quit)
-       (gemini-companion-review-window--hide view)
-       (signal (car error) (cdr error)))))
-  (lambda () (gemini-companion-review-window--hide view)))
+       (funcall hide)
+       (signal (car error) (cdr error))))
+    hide))
 
 (defun gemini-companion-review-window--hide (view)
   "Take VIEW off the screen."
   (let ((review (gemini-companion-review-window-review view)))
     (setf (gemini-companion-review-front review) nil
-          (gemini-companion-review-intact-function review) nil))
-  (setq gemini-companion-review-window--current nil)
+          (gemini-companion-review-intact-function review) nil
+          gemini-companion-review-window--current nil))
   (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--watched)
     (remove-hook hook function))
   (gemini-companion-review-window-leave view))
@@ -161,10 +161,15 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
           (gemini-companion-review-window-frame view) frame
           (gemini-companion-review-window-selected view) (selected-window)
           (gemini-companion-review-window-layouts view)
-          (mapcar (lambda (it) (cons it (current-window-configuration it))) (frame-list))
-          (gemini-companion-review-window-before view)
-          (mapcar #'gemini-companion-review-window--snapshot
-                  (window-list-1 nil 'no-minibuffer t)))))
+          (mapcar (lambda (it) (cons it (current-window-configuration it))) (frame-list)))
+    (gemini-companion-review-window--record-new-windows view)))
+
+(defun gemini-companion-review-window--record-new-windows (view)
+  "Add to the snapshots in VIEW those of all windows that are not there."
+  (dolist (window (window-list-1 nil 'no-minibuffer t))
+    (unless (assq window (gemini-companion-review-window-before view))
+      (push (gemini-companion-review-window--snapshot window)
+            (gemini-companion-review-window-before view)))))
 
 ;;;; Removed by something else
 
@@ -221,8 +226,9 @@ An indirect clone of that, with the same hooks, does not count."
   (gemini-companion-log-errors "closing"
     (let ((view gemini-companion-review-window--current))
       (when (if (eq (car tab) 'current-tab)
-                (seq-intersection (mapcar #'window-buffer (window-list nil 'no-minibuffer))
-                                  (gemini-companion-review-window-buffers view) #'eq)
+                (seq-some #'get-buffer-window
+                          (seq-filter #'buffer-live-p
+                                      (gemini-companion-review-window-buffers view)))
               (gemini-companion-review-window--in-tab-p view tab))
         (gemini-companion-review-window-take-down-soon)))))
 
@@ -243,34 +249,34 @@ An indirect clone of that, with the same hooks, does not count."
 (defun gemini-companion-review-window--snapshots (view)
   "Return snapshots of the user's windows on the frame of VIEW.
 One that is taken over counts as if it had been given back."
-  (pcase-let ((snapshots (mapcar #'gemini-companion-review-window--snapshot
-                                 (gemini-companion-review-window--users-windows view)))
-              (`(,taken ,buffer . ,_) (gemini-companion-review-window-taken view)))
-    (pcase (assq taken snapshots)
-      (`(,_ ,shown . ,_)
-       (when (memq shown (gemini-companion-review-window-buffers view))
-         (setf (nth 1 (assq taken snapshots)) buffer))))
-    snapshots))
+  (pcase-let ((`(,taken ,buffer . ,_) (gemini-companion-review-window-taken view))
+              (buffers (gemini-companion-review-window-buffers view)))
+    (mapcar (lambda (window)
+              (pcase-let ((`(,_ ,shown . ,rest) (gemini-companion-review-window--snapshot window)))
+                `(,window ,(if (and (eq window taken) (memq shown buffers)) buffer shown)
+                          . ,rest)))
+            (gemini-companion-review-window--users-windows view))))
+
+(defun gemini-companion-review-window--own-p (view window)
+  "Return non-nil if WINDOW exists only to show VIEW.
+Such are also those that the user has split from one, but none in which the
+user has displayed something else."
+  (and (or (memq (window-buffer window) (gemini-companion-review-window-buffers view))
+           (memq window (gemini-companion-review-window-emptied view)))
+       (not (assq window (gemini-companion-review-window-before view)))))
 
 (defun gemini-companion-review-window--own-windows (view)
-  "Return the windows on the frame of VIEW that exist only to show it.
-Those include windows that the user has split from them, but none in
-which the user has displayed something else."
-  (let ((buffers (gemini-companion-review-window-buffers view)))
-    (seq-filter (lambda (window)
-                  (and (or (memq (window-buffer window) buffers)
-                           (memq window (gemini-companion-review-window-emptied view)))
-                       (not (assq window (gemini-companion-review-window-before view)))))
-                (window-list (gemini-companion-review-window-frame view) 'no-minibuffer))))
+  "Return the windows on the frame of VIEW that exist only to show it."
+  (seq-filter (lambda (it) (gemini-companion-review-window--own-p view it))
+              (window-list (gemini-companion-review-window-frame view) 'no-minibuffer)))
 
 (defun gemini-companion-review-window--users-windows (view &optional main)
   "Return the user's windows on the frame of VIEW.
 If MAIN is non-nil, omit side windows."
-  (let ((own (gemini-companion-review-window--own-windows view)))
-    (seq-remove (lambda (window)
-                  (or (memq window own)
-                      (and main (window-parameter window 'window-side))))
-                (window-list (gemini-companion-review-window-frame view) 'no-minibuffer))))
+  (seq-remove (lambda (it)
+                (or (gemini-companion-review-window--own-p view it)
+                    (and main (window-parameter it 'window-side))))
+              (window-list (gemini-companion-review-window-frame view) 'no-minibuffer)))
 
 (defun gemini-companion-review-window--alone-p (view)
   "Return non-nil if only windows of VIEW are left where there were others."
@@ -306,10 +312,7 @@ bring them back."
         (setf (gemini-companion-review-window-taken view) nil)
         (mapc #'gemini-companion-review-window--delete-window own)
         ;; Those that are left are the user's.
-        (dolist (window (window-list-1 nil 'no-minibuffer t))
-          (unless (assq window (gemini-companion-review-window-before view))
-            (push (gemini-companion-review-window--snapshot window)
-                  (gemini-companion-review-window-before view))))
+        (gemini-companion-review-window--record-new-windows view)
         (gemini-companion-review-window--take
          ;; What C-x 4 4 sets is for the next command of the user.
          view (let ((display-buffer-overriding-action '(nil)))
@@ -425,21 +428,15 @@ If all of its text was replaced at once, only the line is still known."
 (defun gemini-companion-review-window--give-back (view)
   "Have the window that VIEW has taken over, if any, show what it showed before.
 But not if the user has displayed something else there."
-  (when-let* ((taken (gemini-companion-review-window-taken view)))
-    (when (and (window-live-p (car taken))
-               (memq (window-buffer (car taken)) (gemini-companion-review-window-buffers view)))
-      (gemini-companion-review-window--show-taken taken))))
-
-(defun gemini-companion-review-window--show-taken (taken)
-  "Have the window in TAKEN show what it showed before."
-  (pcase-let ((`(,window ,buffer ,start ,point ,hscroll) taken))
-    (if (not (buffer-live-p buffer))
-        (switch-to-prev-buffer window 'bury)
-      (set-window-buffer window buffer)
-      (with-current-buffer buffer
-        (set-window-point window (gemini-companion-review-window--position point))
-        (set-window-start window (gemini-companion-review-window--position start) t)
-        (set-window-hscroll window hscroll)))))
+  (pcase (gemini-companion-review-window-taken view)
+    (`(,(and window (pred window-live-p)) ,buffer ,start ,point ,hscroll)
+     (cond ((not (memq (window-buffer window) (gemini-companion-review-window-buffers view))))
+           ((not (buffer-live-p buffer)) (switch-to-prev-buffer window 'bury))
+           (t (set-window-buffer window buffer)
+              (with-current-buffer buffer
+                (set-window-point window (gemini-companion-review-window--position point))
+                (set-window-start window (gemini-companion-review-window--position start) t)
+                (set-window-hscroll window hscroll)))))))
 
 ;;;; Deleting the windows of a view
 
@@ -512,21 +509,19 @@ is, or nil if that is the current one."
 
 (defun gemini-companion-review-window-select-other (view)
   "If a window of VIEW is selected on its frame, select the one from before."
-  (let ((frame (gemini-companion-review-window-frame view))
-        (before (gemini-companion-review-window-selected view)))
-    (when (and (frame-live-p frame)
-               (window-live-p before)
+  (let* ((frame (gemini-companion-review-window-frame view))
+         (before (gemini-companion-review-window-selected view))
+         (selected (and (frame-live-p frame) (frame-selected-window frame))))
+    (when (and (window-live-p before)
                (eq (window-frame before) frame)
-               (memq (frame-selected-window frame)
-                     (cons (car (gemini-companion-review-window-taken view))
-                           (gemini-companion-review-window--own-windows view))))
+               (or (eq selected (car (gemini-companion-review-window-taken view)))
+                   (gemini-companion-review-window--own-p view selected)))
       (set-frame-selected-window frame before))))
 
 (defun gemini-companion-review-window--untouched-p (view now)
   "Return non-nil if the user has not rearranged the frame of VIEW.
-That is so if NOW, snapshots of the user's windows, are the same as when VIEW
-was shown, with the same buffers and edges.  A message in the echo area may
-take some lines."
+Then NOW, snapshots of the user's windows, has the same windows, buffers and
+edges as when VIEW was shown.  A message in the echo area may take some lines."
   (let ((beside (gemini-companion-review-window-beside view))
         (lines (max 1 (window-total-height (minibuffer-window)))))
     (and beside
@@ -545,20 +540,18 @@ take some lines."
       (delete-window window))))
 
 (defun gemini-companion-review-window--restore (view now)
-  "Restore the window configuration from before VIEW.
+  "Restore the window configuration from before VIEW; keep the window selected.
 NOW are snapshots of the user's windows.  A side window that the user has
-deleted remains so, unless all others were, too; and the selected window is
-selected again."
+deleted remains so, unless all others were, too."
   (let* ((frame (gemini-companion-review-window-frame view))
-         (selected (frame-selected-window frame))
-         (deleted (and now
-                       (seq-remove (lambda (window) (assq window now))
-                                   (mapcar #'car (gemini-companion-review-window-beside view))))))
+         (selected (frame-selected-window frame)))
     ;; Neither the frame nor the minibuffer is to be selected or changed by it.
     (set-window-configuration
      (alist-get frame (gemini-companion-review-window-layouts view)) t t)
-    (dolist (window deleted)
-      (when (and (window-live-p window) (window-parameter window 'window-side))
+    (dolist (window (and now (mapcar #'car (gemini-companion-review-window-beside view))))
+      (when (and (not (assq window now))
+                 (window-live-p window)
+                 (window-parameter window 'window-side))
         (gemini-companion-review-window--delete-window window)))
     (when (window-live-p selected)
       (set-frame-selected-window frame selected))))
