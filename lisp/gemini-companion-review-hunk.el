@@ -27,14 +27,12 @@
                (:constructor gemini-companion-review-hunk--make-hunk)
                (:copier nil))
   "Lines that are removed, and then lines that are added.
-Lines are counted from 0, and ends are exclusive."
+LINES are a cons of the first one, counted from 1, and their number."
   (start nil :documentation "The position of the first removed line.")
   (middle nil :documentation "The position of the first added line.")
   (end nil :documentation "The position after the last added line.")
-  (a nil :documentation "The first removed line in the file.")
-  (a-end nil :documentation "The line after the last removed one.")
-  (b nil :documentation "The first added line in the proposal.")
-  (b-end nil :documentation "The line after the last added one.")
+  (removed nil :documentation "LINES of the file.")
+  (added nil :documentation "LINES of the proposal.")
   (words 'unknown :documentation "Where words differ, a list of (START END FACE)."))
 
 (defvar-local gemini-companion-review-hunk-list nil
@@ -91,7 +89,8 @@ Return the hunks.  REGIONS is as in `gemini-companion-review-hunk-fill'."
             :middle
             (gemini-companion-review-hunk--add current a-start a-end 'removed (aref region 0))
             :end (gemini-companion-review-hunk--add proposal b-start b-end 'added (aref region 2))
-            :a (aref region 0) :a-end (aref region 1) :b (aref region 2) :b-end (aref region 3))
+            :removed (cons (1+ (aref region 0)) (- (aref region 1) (aref region 0)))
+            :added (cons (1+ (aref region 2)) (- (aref region 3) (aref region 2))))
            hunks)
      (setq done b-end
            line (aref region 3)))
@@ -117,15 +116,17 @@ LINE is the number of its first line there."
   "Return the position of LINE of the file."
   (gemini-companion-ui-line-start
    (cl-loop for hunk in gemini-companion-review-hunk-list
-            if (< (gemini-companion-review-hunk-a-end hunk) line)
-            sum (cdr (gemini-companion-review-hunk-added-lines hunk)) into added
+            for (first . number) = (gemini-companion-review-hunk-removed hunk)
+            if (<= (+ first number) line)
+            sum (cdr (gemini-companion-review-hunk-added hunk)) into added
             finally return (+ line added))))
 
 (defun gemini-companion-review-hunk-position (line &optional removed)
   "Return the position of LINE of the proposal.
 If REMOVED is non-nil, it is the text of lines that were removed before
 LINE: return the position of the last of these, if it is there."
-  (let ((hunk (and removed (seq-find (lambda (it) (= (gemini-companion-review-hunk-b it) (1- line)))
+  (let ((hunk (and removed (seq-find (lambda (it)
+                                       (= (car (gemini-companion-review-hunk-added it)) line))
                                      gemini-companion-review-hunk-list))))
     (or (and hunk
              (save-excursion
@@ -135,8 +136,8 @@ LINE: return the position of the last of these, if it is there."
                     (line-beginning-position))))
         (gemini-companion-ui-line-start
          (cl-loop for hunk in gemini-companion-review-hunk-list
-                  if (< (gemini-companion-review-hunk-b hunk) line)
-                  sum (cdr (gemini-companion-review-hunk-removed-lines hunk)) into before
+                  if (<= (car (gemini-companion-review-hunk-added hunk)) line)
+                  sum (cdr (gemini-companion-review-hunk-removed hunk)) into before
                   finally return (+ line before))))))
 
 (defun gemini-companion-review-hunk-at (position)
@@ -154,7 +155,7 @@ At a removed line, that is the one that takes its place."
     (let ((position (min (point) (1- (point-max)))))
       (pcase (and (> position 0) (get-text-property position 'gemini-companion-review-hunk))
         (`[removed ,_ ,_ ,_ ,_]
-         (1+ (gemini-companion-review-hunk-b (gemini-companion-review-hunk-at position))))
+         (car (gemini-companion-review-hunk-added (gemini-companion-review-hunk-at position))))
         (`[,_ ,_ ,_ ,line ,from] (+ 1 line (count-lines from (line-beginning-position))))
         (_ 1)))))
 
@@ -180,16 +181,6 @@ of them are removed ones."
                  (list (apply #'min lines) (apply #'max lines) nil)
                (list (apply #'min removed) (apply #'min removed) (string-join texts "\n"))))))
 
-(defun gemini-companion-review-hunk-added-lines (hunk)
-  "Return the lines of HUNK in the proposal, a cons of the first and their number."
-  (let ((first (gemini-companion-review-hunk-b hunk)))
-    (cons (1+ first) (- (gemini-companion-review-hunk-b-end hunk) first))))
-
-(defun gemini-companion-review-hunk-removed-lines (hunk)
-  "Return the lines of HUNK in the file, a cons of the first and their number."
-  (let ((first (gemini-companion-review-hunk-a hunk)))
-    (cons (1+ first) (- (gemini-companion-review-hunk-a-end hunk) first))))
-
 (defun gemini-companion-review-hunk-without (hunk region)
   "Return the text of HUNK without its changes, or without those in REGION."
   (let ((text nil)
@@ -213,7 +204,7 @@ of them are removed ones."
   "Return the hunks as an index for Imenu."
   (cl-loop for hunk in gemini-companion-review-hunk-list
            for start = (gemini-companion-review-hunk-start hunk)
-           collect (cons (format "%d: %s" (1+ (gemini-companion-review-hunk-b hunk))
+           collect (cons (format "%d: %s" (car (gemini-companion-review-hunk-added hunk))
                                  (save-excursion
                                    (goto-char start)
                                    (string-trim (buffer-substring start (line-end-position)))))
@@ -221,11 +212,11 @@ of them are removed ones."
 
 (defun gemini-companion-review-hunk-describe-place ()
   "Return at which hunk point is, for the header line."
-  (let* ((here (gemini-companion-review-hunk-at (line-beginning-position)))
-         (count (length gemini-companion-review-hunk-list)))
-    (cond (here (format "hunk %d of %d"
-                        (1+ (seq-position gemini-companion-review-hunk-list here #'eq)) count))
-          ((= count 0) "no hunk left")
+  (let* ((hunks gemini-companion-review-hunk-list)
+         (here (seq-position hunks (gemini-companion-review-hunk-at (line-beginning-position))))
+         (count (length hunks)))
+    (cond (here (format "hunk %d of %d" (1+ here) count))
+          ((null hunks) "no hunk left")
           (t (format (ngettext "%d hunk" "%d hunks" count) count)))))
 
 (defun gemini-companion-review-hunk-go-to-removed ()
@@ -237,10 +228,8 @@ of them are removed ones."
 
 ;;;; Lines of the two texts
 
-;; LINES are a cons of the first line and a number.
-
 (defun gemini-companion-review-hunk-lines (buffer lines)
-  "Return the text of LINES of BUFFER."
+  "Return the text of LINES, see `gemini-companion-review-hunk', of BUFFER."
   (with-current-buffer buffer
     (save-restriction
       (widen)

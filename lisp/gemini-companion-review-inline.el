@@ -190,7 +190,7 @@ PROPOSAL is the one with the proposal, which has the major mode of the file."
    review (cons 1 (gemini-companion-review-hunk-describe-place))
    `((gemini-companion-accept "accepts")
      (gemini-companion-reject "rejects")
-     ,@(unless (null gemini-companion-review-hunk-list)
+     ,@(when gemini-companion-review-hunk-list
          '((gemini-companion-review-inline-drop "drops")
            (gemini-companion-review-inline-keep "keeps")))
      (gemini-companion-review-inline-edit "edits")
@@ -431,29 +431,23 @@ The proposed text is then the same as the file there.
   (interactive nil gemini-companion-review-inline-mode)
   (let* ((view (gemini-companion-review-inline--current-view))
          (region (and (use-region-p) (cons (region-beginning) (region-end))))
-         (hunks (if region
-                    (seq-filter (lambda (it)
-                                  (and (< (gemini-companion-review-hunk-start it) (cdr region))
-                                       (< (car region) (gemini-companion-review-hunk-end it))))
-                                gemini-companion-review-hunk-list)
-                  (list (gemini-companion-review-inline--hunk-here)))))
-    (unless hunks
-      (user-error "No hunk in the region"))
+         (hunks (if (not region) (list (gemini-companion-review-inline--hunk-here))
+                  (or (seq-filter (lambda (it)
+                                    (and (< (gemini-companion-review-hunk-start it) (cdr region))
+                                         (< (car region) (gemini-companion-review-hunk-end it))))
+                                  gemini-companion-review-hunk-list)
+                      (user-error "No hunk in the region")))))
     (gemini-companion-review-hunk-replace
      (gemini-companion-review-window-proposal view)
      (nreverse (mapcar (lambda (hunk)
-                         (cons (gemini-companion-review-hunk-added-lines hunk)
+                         (cons (gemini-companion-review-hunk-added hunk)
                                (gemini-companion-review-hunk-without hunk region)))
                        hunks)))
     (deactivate-mark)
     (gemini-companion-review-inline--go-on view)
-    (message "%s" (substitute-command-keys
-                   (format
-                    "Dropped, %s left; \\[gemini-companion-review-inline-undo] brings it back"
-                    (pcase (length gemini-companion-review-hunk-list)
-                      (0 "none is")
-                      (1 "one is")
-                      (count (format "%d are" count))))))))
+    (message (substitute-command-keys
+              "Dropped (%d left); \\[gemini-companion-review-inline-undo] brings it back")
+             (length gemini-companion-review-hunk-list))))
 
 (defun gemini-companion-review-inline--go-on (view)
   "Show VIEW again, and go to the next hunk unless there is one at point."
@@ -474,15 +468,15 @@ shows it as a hunk again."
          (hunk (gemini-companion-review-inline--hunk-here))
          (current (gemini-companion-review-inline--current view))
          (proposal (gemini-companion-review-window-proposal view))
-         (added (gemini-companion-review-hunk-added-lines hunk)))
+         (added (gemini-companion-review-hunk-added hunk)))
     (with-current-buffer proposal
       (undo-boundary)
       (gemini-companion-review-inline--set-lines
-       current (gemini-companion-review-hunk-removed-lines hunk)
+       current (gemini-companion-review-hunk-removed hunk)
        (gemini-companion-review-hunk-lines proposal added) (car added))
       (undo-boundary))
     (gemini-companion-review-inline--go-on view)
-    (when (null gemini-companion-review-hunk-list)
+    (unless gemini-companion-review-hunk-list
       (message "%s" (substitute-command-keys "That was the last hunk: \
 \\<gemini-companion-review-mode-map>\\[gemini-companion-accept] accepts the change")))))
 
