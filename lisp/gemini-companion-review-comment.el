@@ -57,57 +57,53 @@ Each is called with the review, its outcome and the comments as a prompt.")
 If there is a comment already, edit it; to remove it, leave it empty.  Emacs
 sends all comments on a change when you have accepted or rejected it."
   (interactive nil gemini-companion-review-mode)
-  (gemini-companion-review-check-open
-   (or gemini-companion-review-of-buffer (user-error "No proposed change is shown here")))
-  (pcase-let* ((`(,start . ,end) (if (use-region-p)
-                                     (cons (region-beginning)
-                                           (max (region-beginning) (1- (region-end))))
-                                   (cons (point) (point))))
-               (review gemini-companion-review-of-buffer)
-               (`(,proposal ,first ,last ,quote)
-                (funcall (or gemini-companion-review-comment-place-function
-                             #'gemini-companion-review-comment--place)
-                         (save-excursion (goto-char start) (line-beginning-position))
-                         end))
-               (`(,_ ,_ ,_ ,before ,overlay)
-                (seq-find (pcase-lambda (`(,line ,_ ,quoted . ,_))
-                            (and (= line first) (equal quoted quote)))
-                          (gemini-companion-review-comment--list proposal)))
-               (text (string-trim
-                      (read-string (format "Comment on line %d: " first) before
-                                   'gemini-companion-review-comment--history))))
+  (let ((review (or gemini-companion-review-of-buffer
+                    (user-error "No proposed change is shown here")))
+        (start (if (use-region-p) (region-beginning) (point)))
+        (end (if (use-region-p) (max (region-beginning) (1- (region-end))) (point))))
     (gemini-companion-review-check-open review)
-    (when overlay
-      (delete-overlay overlay))
-    (unless (string-empty-p text)
-      (gemini-companion-review-comment--add proposal first last quote text))
-    (deactivate-mark)
-    (force-mode-line-update t)
-    (with-current-buffer proposal
-      (gemini-companion-log-run-hook 'gemini-companion-review-comment-change-hook))))
+    (pcase-let* ((`(,proposal ,first ,last ,quote)
+                  (funcall (or gemini-companion-review-comment-place-function
+                               #'gemini-companion-review-comment--place)
+                           (save-excursion (goto-char start) (line-beginning-position))
+                           end))
+                 (`(,_ ,_ ,_ ,before ,overlay)
+                  (seq-find (pcase-lambda (`(,line ,_ ,quoted . ,_))
+                              (and (= line first) (equal quoted quote)))
+                            (gemini-companion-review-comment--list proposal)))
+                 (text (string-trim
+                        (read-string (format "Comment on line %d: " first) before
+                                     'gemini-companion-review-comment--history))))
+      (gemini-companion-review-check-open review)
+      (when overlay (delete-overlay overlay))
+      (unless (string-empty-p text)
+        (gemini-companion-review-comment--add proposal first last quote text))
+      (deactivate-mark)
+      (force-mode-line-update t)
+      (with-current-buffer proposal
+        (gemini-companion-log-run-hook 'gemini-companion-review-comment-change-hook)))))
 
 (defun gemini-companion-review-comment--place (start end)
   "Return the place of a comment on the lines from START to END of a proposal."
   (unless (eq (current-buffer)
               (gemini-companion-review-proposal gemini-companion-review-of-buffer))
-    (user-error "Comment on lines of the proposal"))
+    (user-error "Comment on lines of the proposed text"))
   (list (current-buffer) (line-number-at-pos start t) (line-number-at-pos end t) nil))
 
 (defun gemini-companion-review-comment--add (proposal first last quote text)
   "Add a comment, TEXT, on the lines FIRST to LAST of the buffer PROPOSAL.
 QUOTE is as in `gemini-companion-review-comment-place-function'."
   (with-current-buffer proposal
-    (save-excursion
-      (save-restriction
-        (widen)
-        (goto-char (gemini-companion-ui-line-start last))
-        (gemini-companion-review-comment--show (gemini-companion-ui-line-start first) text
-                                               quote)))))
+    (save-restriction
+      (widen)
+      (gemini-companion-review-comment--show (gemini-companion-ui-line-start first)
+                                             (gemini-companion-ui-line-start last)
+                                             text quote))))
 
-(defun gemini-companion-review-comment--show (start text quote)
-  "Show a comment of TEXT on QUOTE below the line at point.
+(defun gemini-companion-review-comment--show (start last text quote)
+  "Show a comment of TEXT on QUOTE below the line that starts at LAST.
 It is on the lines from START on.  They may be empty."
-  (let ((overlay (make-overlay start (line-end-position))))
+  (let ((overlay (make-overlay start (save-excursion (goto-char last) (line-end-position)))))
     (push overlay gemini-companion-review-comment--overlays)
     (overlay-put overlay 'gemini-companion-review-comment text)
     (overlay-put overlay 'gemini-companion-quote quote)
@@ -128,27 +124,24 @@ nil, the comment, and its overlay."
   ;; Not `overlays-in', for a difference in Ediff has several.
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (save-restriction
-        (widen)
-        (mapcar (lambda (it)
-                  (list (line-number-at-pos (overlay-start it))
-                        (line-number-at-pos (overlay-end it))
-                        (overlay-get it 'gemini-companion-quote)
-                        (overlay-get it 'gemini-companion-review-comment)
-                        it))
-                (sort (seq-filter #'overlay-buffer gemini-companion-review-comment--overlays)
-                      (lambda (one other) (< (overlay-start one) (overlay-start other)))))))))
+      (mapcar (lambda (it)
+                (list (line-number-at-pos (overlay-start it) t)
+                      (line-number-at-pos (overlay-end it) t)
+                      (overlay-get it 'gemini-companion-quote)
+                      (overlay-get it 'gemini-companion-review-comment)
+                      it))
+              (sort (seq-filter #'overlay-buffer gemini-companion-review-comment--overlays)
+                    (lambda (one other) (< (overlay-start one) (overlay-start other))))))))
 
 (defun gemini-companion-review-comment-mirror (proposal position-of)
   "Show the comments in the buffer PROPOSAL in the current buffer, too.
-POSITION-OF returns the position, in the last line of a comment here, given
-that line in the proposal, and the text of removed lines or nil."
+POSITION-OF returns the start of the last line of a comment here, given that
+line in the proposal, and the text of removed lines or nil."
   (mapc #'delete-overlay gemini-companion-review-comment--overlays)
   (setq gemini-companion-review-comment--overlays nil)
   (pcase-dolist (`(,_ ,last ,quote ,text ,_) (gemini-companion-review-comment--list proposal))
-    (save-excursion
-      (goto-char (funcall position-of last quote))
-      (gemini-companion-review-comment--show (line-beginning-position) text quote))))
+    (let ((start (funcall position-of last quote)))
+      (gemini-companion-review-comment--show start start text quote))))
 
 (defun gemini-companion-review-comment-count (review)
   "Return the number of comments on REVIEW."

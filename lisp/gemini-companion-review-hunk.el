@@ -279,13 +279,14 @@ In that case `undo-only' would undo the last undo."
 They are copied again when the buffers SOURCES were fontified further."
   (gemini-companion-review-hunk--set-margin lines)
   (jit-lock-register #'gemini-companion-review-hunk--fontify)
-  (let* ((buffer (current-buffer))
-         (refresh (lambda ()
-                    (when (buffer-live-p buffer)
-                      (with-current-buffer buffer (jit-lock-refontify))))))
+  (let ((buffer (current-buffer)))
     (dolist (source sources)
       (with-current-buffer source
-        (add-hook 'gemini-companion-heavy-step-hook refresh nil t)))))
+        (add-hook 'gemini-companion-heavy-step-hook
+                  (lambda ()
+                    (when (buffer-live-p buffer)
+                      (with-current-buffer buffer (jit-lock-refontify))))
+                  nil t)))))
 
 (defun gemini-companion-review-hunk--set-margin (lines)
   "Make the margin as wide as the numbers of LINES lines, or as signs need.
@@ -332,14 +333,12 @@ There it is OFFSET characters later."
                   (widen)
                   ;; A newline may be lacking there, and it may have been edited.
                   (buffer-substring (min (point-max) (+ start offset))
-                                    (min (point-max) (+ stop offset))))))
-        (from 0))
-    (while from
-      (let ((face (get-text-property from 'face text))
-            (next (next-single-property-change from 'face text)))
-        (when face
-          (put-text-property (+ start from) (+ start (or next (length text))) 'face face))
-        (setq from next)))))
+                                    (min (point-max) (+ stop offset)))))))
+    (cl-loop for from = 0 then next
+             while (< from (length text))
+             for next = (next-single-property-change from 'face text (length text))
+             for face = (get-text-property from 'face text)
+             if face do (put-text-property (+ start from) (+ start next) 'face face))))
 
 (defun gemini-companion-review-hunk--mark (start stop kind)
   "Show that the text from START to STOP is of KIND."
@@ -362,9 +361,7 @@ LINE is the number of the first one, from 0."
 
 (defun gemini-companion-review-hunk--face (kind)
   "Return the face of lines of KIND, or nil."
-  (pcase kind
-    ('removed 'gemini-companion-removed)
-    ('added 'gemini-companion-added)))
+  (alist-get kind '((removed . gemini-companion-removed) (added . gemini-companion-added))))
 
 (defun gemini-companion-review-hunk--prefix (kind line)
   "Return what precedes a line of KIND, with its number LINE unless that is nil."
