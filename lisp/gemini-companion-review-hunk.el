@@ -257,10 +257,6 @@ They are a list of (LINES . TEXT), the last lines first."
     (list (gemini-companion-ui-line-start first)
           (gemini-companion-ui-line-start (+ first (cdr lines))))))
 
-(defun gemini-companion-review-hunk-count-lines (text)
-  "Return the number of lines of TEXT, of which the last may lack a newline."
-  (+ (cl-count ?\n text) (if (string-match-p "[^\n]\\'" text) 1 0)))
-
 (defun gemini-companion-review-hunk-undone-p ()
   "Return non-nil if there is nothing to undo in the current buffer.
 In that case `undo-only' would undo the last undo."

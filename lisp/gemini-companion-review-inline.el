@@ -298,7 +298,7 @@ If it is outside of what the user has narrowed to, widen."
         (set-buffer-modified-p nil)
         (setf (gemini-companion-review-inline--tick view) (buffer-chars-modified-tick proposal)
               (gemini-companion-review-inline--edited view) nil)
-        (gemini-companion-review-inline--show-comments view)
+        (gemini-companion-review-inline--show-comments)
         (goto-char (gemini-companion-review-hunk-position line))
         (when at-hunk
           (gemini-companion-review-hunk-go-to-removed))
@@ -377,10 +377,9 @@ See `gemini-companion-review-comment-place-function'."
   (cons (gemini-companion-review-window-proposal (gemini-companion-review-inline--current-view))
         (gemini-companion-review-hunk-place start end)))
 
-(defun gemini-companion-review-inline--show-comments (&optional view)
-  "Show the comments on the proposal of VIEW.
-By default that is the view of the current buffer."
-  (let* ((view (or view gemini-companion-review-inline--of-buffer))
+(defun gemini-companion-review-inline--show-comments ()
+  "Show the comments on the proposal in the view of the current buffer."
+  (let* ((view gemini-companion-review-inline--of-buffer)
          (proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer (gemini-companion-review-inline--buffer view)
       (gemini-companion-review-comment-mirror proposal #'gemini-companion-review-hunk-position))))
@@ -473,24 +472,24 @@ shows it as a hunk again."
       (undo-boundary)
       (gemini-companion-review-inline--set-lines
        current (gemini-companion-review-hunk-removed hunk)
-       (gemini-companion-review-hunk-lines proposal added) (car added))
+       (gemini-companion-review-hunk-lines proposal added) (cdr added) (car added))
       (undo-boundary))
     (gemini-companion-review-inline--go-on view)
     (unless gemini-companion-review-hunk-list
       (message "%s" (substitute-command-keys "That was the last hunk: \
 \\<gemini-companion-review-mode-map>\\[gemini-companion-accept] accepts the change")))))
 
-(defun gemini-companion-review-inline--set-lines (buffer lines text line)
+(defun gemini-companion-review-inline--set-lines (buffer lines text count line)
   "Replace LINES of BUFFER, a copy of the file that nobody sees, by TEXT.
-LINE is where that is in the proposal, the current buffer.  It is recorded
-among the changes of that, so that one command undoes both, in order.  If
-the file was read again since, it is another buffer, and there is nothing
-to do."
+TEXT has COUNT lines, and is at LINE of the proposal, the current buffer.  It
+is recorded among the changes of that, so that one command undoes both, in
+order.  If the file was read again since, it is another buffer, and there is
+nothing to do."
   (if (not (buffer-live-p buffer))
       (push '(apply ignore) buffer-undo-list) ; each undo has something to be undone in turn
     (push `(apply gemini-companion-review-inline--set-lines
-                  ,buffer ,(cons (car lines) (gemini-companion-review-hunk-count-lines text))
-                  ,(gemini-companion-review-hunk-lines buffer lines) ,line)
+                  ,buffer (,(car lines) . ,count)
+                  ,(gemini-companion-review-hunk-lines buffer lines) ,(cdr lines) ,line)
           buffer-undo-list)
     (let ((inhibit-modification-hooks t))
       (gemini-companion-review-hunk-replace buffer (list (cons lines text))))
