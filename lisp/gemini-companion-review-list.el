@@ -338,15 +338,16 @@ If it is in none, return it relative to the home directory."
   "Return the widths of the columns of ENTRIES.
 Names of files, in the column FILE, get what the others leave."
   (let* ((available (gemini-companion-review-list-width))
+         (most (max 10 (min 26 (/ available 4))))
          (widths (cl-loop for (name sort) in gemini-companion-review-list-columns
                           for index from 0
                           for widest = (cl-loop for (_ cells) in entries
                                                 maximize (string-width (aref cells index)))
                           ;; The name of a column that can be sorted has a mark after it.
                           for width = (max (+ (string-width name) (if sort 2 0)) (or widest 0))
-                          collect (if (= index file) width (min width 26 (/ available 3)))))
+                          collect (if (= index file) width (min width most))))
          (excess (- (apply #'+ (1- (length widths)) widths) available)))
-    (cl-callf (lambda (width) (min width (max 16 (- width excess)))) (nth file widths))
+    (cl-callf (lambda (width) (min width (max 10 (- width excess)))) (nth file widths))
     widths))
 
 (defun gemini-companion-review-list--truncate (name width)

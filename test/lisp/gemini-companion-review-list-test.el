@@ -262,7 +262,7 @@
         (should (string-match-p "\\`….*/project/with_a_long_name\\.txt\\'" (cadr (funcall files))))
         (should (equal (car (funcall files)) (concat project "/" short)))
         (let ((lines (gemini-companion-test-list-lines "*gemini reviews*")))
-          (should (string-match-p "some-client-of-the-pro" (nth 2 lines)))
+          (should (string-match-p "some-client-of-the" (nth 2 lines)))
           (should (string-suffix-p "new, +1 queued" (nth 2 lines)))))
       (let ((gemini-companion-test-list-width 50))
         (gemini-companion-review-list-print)
