@@ -30,14 +30,14 @@ They show all differences, even those that the user's own comparisons
 ignore, and treat a file with NUL characters as text.")
 
 (defconst gemini-companion-review-ediff--faces
-  '((A . ((ediff-even-diff-A gemini-companion-removed)
-          (ediff-odd-diff-A gemini-companion-removed)
-          (ediff-current-diff-A gemini-companion-removed-current)
-          (ediff-fine-diff-A gemini-companion-removed-word)))
-    (B . ((ediff-even-diff-B gemini-companion-added)
-          (ediff-odd-diff-B gemini-companion-added)
-          (ediff-current-diff-B gemini-companion-added-current)
-          (ediff-fine-diff-B gemini-companion-added-word))))
+  '((A . ((ediff-even-diff-A . gemini-companion-removed)
+          (ediff-odd-diff-A . gemini-companion-removed)
+          (ediff-current-diff-A . gemini-companion-removed-current)
+          (ediff-fine-diff-A . gemini-companion-removed-word)))
+    (B . ((ediff-even-diff-B . gemini-companion-added)
+          (ediff-odd-diff-B . gemini-companion-added)
+          (ediff-current-diff-B . gemini-companion-added-current)
+          (ediff-fine-diff-B . gemini-companion-added-word))))
   "Ediff's faces for differences, and their replacements.
 Ediff's own are gray on gray where a difference is not selected.")
 
@@ -287,18 +287,21 @@ The current buffer is its control buffer."
 
 (defun gemini-companion-review-ediff--display (view control buffers)
   "Display CONTROL and BUFFERS of VIEW, and return their windows."
-  (let* ((area (gemini-companion-review-window-display view (car buffers)))
-         (panel (split-window area (- (max window-min-height 3)) 'below)))
-    (set-window-buffer panel control)
-    (cons panel (gemini-companion-review-window-split
-                 area buffers (gemini-companion-review-ediff--turned view)))))
+  (let ((area (gemini-companion-review-window-display view (car buffers))))
+    (cons (gemini-companion-review-window-make
+           view (split-window area (- (max window-min-height 3)) 'below) control)
+          (gemini-companion-review-window-split view area buffers
+                                                (gemini-companion-review-ediff--turned view)))))
 
 (defun gemini-companion-review-ediff--color (view)
   "Show what is removed and added in VIEW in different colors."
   (with-current-buffer (gemini-companion-review-ediff--control view)
     (pcase-dolist (`(,type . ,faces) gemini-companion-review-ediff--faces)
       (with-current-buffer (ediff-get-buffer type)
-        (setq-local face-remapping-alist (append faces face-remapping-alist))))))
+        (setq-local face-remapping-alist
+                    (append (mapcar (pcase-lambda (`(,face . ,other)) (list face other)) faces)
+                            (seq-remove (lambda (it) (assq (car it) faces))
+                                        face-remapping-alist)))))))
 
 (defun gemini-companion-review-ediff--select-first (view)
   "Select the first difference in VIEW, and scroll the windows there."

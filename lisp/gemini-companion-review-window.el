@@ -50,6 +50,7 @@
   (layouts nil :documentation "Alist of the frames before, and their configurations.")
   (before nil :documentation "Snapshots of all windows before.")
   (beside nil :documentation "Snapshots of the user's windows once it was shown.")
+  (made nil :documentation "The windows made for it, including deleted ones.")
   (emptied nil :documentation "Windows whose buffer, one of the view, was killed.")
   (taken nil :documentation "A window of the user that shows it, and what that showed: a list
 (WINDOW BUFFER START POINT HSCROLL) with places for the positions; or nil."))
@@ -306,8 +307,7 @@ bring them back."
       (if (and own (null (gemini-companion-review-window--users-windows view 'main)))
           (let ((window (gemini-companion-review-window--delete-others (car own))))
             (set-window-dedicated-p window nil)
-            (set-window-buffer window buffer)
-            window)
+            (gemini-companion-review-window-make view window buffer))
         (gemini-companion-review-window--give-back view)
         (setf (gemini-companion-review-window-taken view) nil)
         (mapc #'gemini-companion-review-window--delete-window own)
@@ -333,7 +333,14 @@ If it is one of the user's, it is given back at the end, otherwise deleted."
      (with-current-buffer buffer
        (setf (gemini-companion-review-window-taken view)
              (list window buffer (gemini-companion-review-window--place start)
-                   (gemini-companion-review-window--place point) hscroll)))))
+                   (gemini-companion-review-window--place point) hscroll))))
+    (_ (push window (gemini-companion-review-window-made view))))
+  window)
+
+(defun gemini-companion-review-window-make (view window buffer)
+  "Have WINDOW, made for VIEW, show BUFFER; return WINDOW."
+  (set-window-buffer window buffer)
+  (cl-pushnew window (gemini-companion-review-window-made view))
   window)
 
 (defun gemini-companion-review-window--display-above (buffer alist)
@@ -382,8 +389,8 @@ goes on typing in a side window.  For `display-buffer', with ALIST."
       (delete-other-windows-internal window main)))
   window)
 
-(defun gemini-companion-review-window-split (window buffers &optional turned)
-  "Show BUFFERS in equal parts of WINDOW, and return these in order.
+(defun gemini-companion-review-window-split (view window buffers &optional turned)
+  "Show BUFFERS of VIEW in equal parts of WINDOW, and return these in order.
 WINDOW shows the first.  They are side by side if each is then at least 70
 columns wide, and otherwise above each other; if TURNED is non-nil it is
 the other way around."
@@ -395,8 +402,9 @@ the other way around."
              for parts downfrom (length buffers)
              for last = (car windows)
              for size = (if side (window-total-width last) (window-total-height last))
-             do (push (split-window last (/ size parts) (if side 'right 'below)) windows)
-             (set-window-buffer (car windows) buffer))
+             do (push (gemini-companion-review-window-make
+                       view (split-window last (/ size parts) (if side 'right 'below)) buffer)
+                      windows))
     (nreverse windows)))
 
 ;;;; Giving a window back
@@ -462,12 +470,14 @@ But not if the user has displayed something else there."
     (when (and (markerp point)
                (eq (marker-buffer point) (window-buffer (frame-selected-window frame))))
       (set-window-point (frame-selected-window frame) point))
-    (gemini-companion-review-window--take-off view tab)
-    (let ((selected (frame-selected-window frame)))
-      (setf (alist-get 'wc (cdr tab)) (gemini-companion-review-window--configuration frame)
-            (alist-get 'ws (cdr tab)) (window-state-get (frame-root-window frame) 'writable)
-            (alist-get 'wc-point (cdr tab)) (set-marker (make-marker) (window-point selected)
-                                                        (window-buffer selected))))))
+    (when (seq-some #'window-live-p (cons (car (gemini-companion-review-window-taken view))
+                                          (gemini-companion-review-window-made view)))
+      (gemini-companion-review-window--take-off view tab)
+      (let ((selected (frame-selected-window frame)))
+        (setf (alist-get 'wc (cdr tab)) (gemini-companion-review-window--configuration frame)
+              (alist-get 'ws (cdr tab)) (window-state-get (frame-root-window frame) 'writable)
+              (alist-get 'wc-point (cdr tab)) (set-marker (make-marker) (window-point selected)
+                                                          (window-buffer selected)))))))
 
 (defun gemini-companion-review-window--configuration (frame)
   "Return the window configuration of FRAME, with point in all windows.
