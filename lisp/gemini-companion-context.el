@@ -94,6 +94,9 @@ BUFFER is this buffer or an indirect buffer of it.")
 (defvar gemini-companion-context--timer nil
   "The timer that publishes the context, or nil.")
 
+(defvar gemini-companion-context--changed 0
+  "The time of the first change that was not published, in seconds since 1970.")
+
 ;;;; Starting and stopping
 
 (defconst gemini-companion-context--hooks
@@ -184,12 +187,20 @@ Keep no more than 20 such names."
 ;;;; Publishing
 
 (defun gemini-companion-context--publish-soon (&rest _)
-  "Publish the context in a moment, with all that changes until then."
-  (when (and (not gemini-companion-context--timer) (gemini-companion-context--used-p))
-    (setq gemini-companion-context--timer
-          (run-at-time 0.1 nil (lambda ()
-                                 (setq gemini-companion-context--timer nil)
-                                 (gemini-companion-context-update))))))
+  "Publish the context once it has not changed for 50 ms, as document 000 says.
+While it keeps changing, publish it four times a second."
+  (when (gemini-companion-context--used-p)
+    (let ((now (float-time)))
+      (unless gemini-companion-context--timer
+        (setq gemini-companion-context--changed now))
+      (unless (and gemini-companion-context--timer
+                   (> (- now gemini-companion-context--changed) 0.2))
+        (when gemini-companion-context--timer
+          (cancel-timer gemini-companion-context--timer))
+        (setq gemini-companion-context--timer
+              (run-at-time 0.05 nil (lambda ()
+                                      (setq gemini-companion-context--timer nil)
+                                      (gemini-companion-context-update))))))))
 
 (defun gemini-companion-context--publish ()
   "Publish the context of each directory where clients work; run the hook for it.

@@ -61,10 +61,6 @@ quickly.")
 (defvar gemini-companion-review-popup--file-timer nil
   "The timer that checks the file of the review on screen, or nil.")
 
-(defvar gemini-companion-review-popup--steps nil
-  "A cons of a review and the steps that are left before it is shown.
-They are functions without arguments.")
-
 (defvar gemini-companion-review-popup--unexpected nil
   "A cons of the review that was selected automatically and a time.
 The time is when that happened, or when a key was last ignored.")
@@ -108,7 +104,6 @@ It is `told' once the user was told, and nil if no review is held back.")
   "Start or cancel the timers as needed."
   (let ((due (gemini-companion-review-popup--next)))
     (unless due
-      (setq gemini-companion-review-popup--steps nil)
       (gemini-companion-review-popup--release))
     (setq gemini-companion-review-popup--file-timer
           (gemini-companion-review-popup--adjust-timer
@@ -160,32 +155,10 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
   (save-match-data
     (gemini-companion-review-take-down-ended)
     (when-let* ((review (gemini-companion-review-popup--next)))
-      (let ((reason (gemini-companion-review-popup--busy)))
-        (cond (reason (gemini-companion-review-popup--hold review reason))
-              ((gemini-companion-review-popup--take-step review)
-               (run-at-time 0 nil #'gemini-companion-review-popup--try))
-              (t (gemini-companion-review-popup--show review))))))
+      (if-let* ((reason (gemini-companion-review-popup--busy)))
+          (gemini-companion-review-popup--hold review reason)
+        (gemini-companion-review-popup--show review))))
   (gemini-companion-review-popup--adjust-timers))
-
-(defun gemini-companion-review-popup--take-step (review)
-  "Take a step of those that precede showing REVIEW, if some are left.
-Return nil if there was none.  A large review takes so long that the user
-could not type meanwhile if it was done all at once."
-  (unless (eq review (car gemini-companion-review-popup--steps))
-    (setq gemini-companion-review-popup--steps
-          (cons review
-                ;; If this fails, so does showing it, and the user is told.
-                (gemini-companion-log-errors "preparing a review"
-                  (let ((view (gemini-companion-review-view review)))
-                    (gemini-companion-review-popup--load-function view)
-                    (when-let* ((steps (and (symbolp view)
-                                            (function-get view 'gemini-companion-steps))))
-                      (funcall steps review)))))))
-  (when-let* ((step (pop (cdr gemini-companion-review-popup--steps))))
-    (gemini-companion-log-errors "preparing a review"
-      (let ((throw-on-input nil))
-        (with-local-quit (funcall step))))
-    t))
 
 (defun gemini-companion-review-popup--show (review)
   "Show REVIEW, or say why it cannot be shown."
