@@ -15,6 +15,7 @@
 (require 'gemini-companion-cli-compose)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-context)
 (require 'gemini-companion-doctor)
 (require 'gemini-companion-history-list)
@@ -61,7 +62,8 @@ apply at the moment are grayed out."
     ("s" "region" gemini-companion-send-region :inapt-if-not gemini-companion-any-cli-p)
     ("f" "file" gemini-companion-send-file :inapt-if-not gemini-companion-any-cli-p)
     ("d" "diagnostic" gemini-companion-send-diagnostic
-     :inapt-if-not gemini-companion-any-cli-p)]
+     :inapt-if-not gemini-companion-any-cli-p)
+    ("m" "comment on line" gemini-companion-comment)]
    ["Changes"
     ("v" "view next" gemini-companion-review-next :inapt-if-not gemini-companion-review-waiting-p)
     ("a" "accept" gemini-companion-accept :inapt-if-not gemini-companion-review-waiting-p)
@@ -77,7 +79,7 @@ apply at the moment are grayed out."
     ("I" "status" gemini-companion-status)
     ("D" "doctor" gemini-companion-doctor)
     ("L" "log" gemini-companion-log)
-    ("m" (lambda () (if gemini-companion-mode "switch off" "switch on"))
+    ("M" (lambda () (if gemini-companion-mode "switch off" "switch on"))
      gemini-companion-mode)]])
 
 (provide 'gemini-companion-menu)

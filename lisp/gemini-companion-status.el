@@ -232,6 +232,10 @@ ROW identifies what they are about, which may be listed elsewhere later."
 
 ;;;; The buffer with what clients are told
 
+(defvar gemini-companion-status-context-functions nil
+  "Functions that return more that clients will be told, as text, or nil.
+Each is called with the directory in which the clients work.")
+
 (defconst gemini-companion-status--context-hooks
   '(gemini-companion-context-change-hook gemini-companion-tool-change-hook)
   "Hooks run when what clients are told may have changed.")
@@ -358,6 +362,8 @@ directory alone, or nil in its place if it is on a host that is not served."
      "\nWithheld\n"
      (gemini-companion-status--lines
       (mapcar (pcase-lambda (`(,file . ,reason)) (format "%s: %s" file reason)) withheld))
+     (mapconcat (lambda (function) (funcall function directory))
+                gemini-companion-status-context-functions "")
      "\nThe message\n"
      (gemini-companion-bridge-context-json files (gemini-companion-context-trusted-p directory))
      "\n")))

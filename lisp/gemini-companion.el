@@ -166,6 +166,7 @@ must exceed the size of your largest file.  Takes effect when
     (define-key map "s" '("send region" . gemini-companion-send-region))
     (define-key map "f" '("send file" . gemini-companion-send-file))
     (define-key map "d" '("send diagnostic" . gemini-companion-send-diagnostic))
+    (define-key map "m" '("comment on line" . gemini-companion-comment))
     (define-key map "v" '("next change" . gemini-companion-review-next))
     (define-key map "a" '("accept" . gemini-companion-accept))
     (define-key map "k" '("reject" . gemini-companion-reject))
@@ -285,7 +286,9 @@ EVENT is the click."
      ["Region" gemini-companion-send-region
       :active (and mark-active (gemini-companion-any-cli-p))]
      ["File" gemini-companion-send-file :active (gemini-companion-any-cli-p)]
-     ["Diagnostic" gemini-companion-send-diagnostic :active (gemini-companion-any-cli-p)])
+     ["Diagnostic" gemini-companion-send-diagnostic :active (gemini-companion-any-cli-p)]
+     ["Comment on Line..." gemini-companion-comment]
+     ["All Comments" gemini-companion-comments-send :active (gemini-companion-any-cli-p)])
     "--"
     ["Show the Next Change" gemini-companion-review-next
      :active (gemini-companion-review-waiting-p)]

@@ -599,7 +599,7 @@ FOCUS is `select' by default."
 (defun gemini-companion-review-inline-test--comments ()
   "Return the comments in the selected window, with the lines above them."
   (with-current-buffer (window-buffer)
-    (cl-loop for (_ _ _ text overlay) in (gemini-companion-review-comment--list (current-buffer))
+    (cl-loop for (_ _ _ text overlay) in (gemini-companion-comment-list (current-buffer))
              collect (list (save-excursion
                              (goto-char (overlay-end overlay))
                              (buffer-substring-no-properties (line-beginning-position)
@@ -643,7 +643,7 @@ FOCUS is `select' by default."
       (narrow-to-region (line-beginning-position) (line-beginning-position 3))
       (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why")))
         (gemini-companion-review-comment))
-      (let ((comment (nth 4 (car (gemini-companion-review-comment--list (current-buffer))))))
+      (let ((comment (nth 4 (car (gemini-companion-comment-list (current-buffer))))))
         (should (equal (buffer-substring-no-properties (overlay-start comment)
                                                        (overlay-end comment))
                        "5")))

@@ -1,0 +1,339 @@
+;;; gemini-companion-comment.el --- Comments on lines, for the model -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The user comments on lines of local files.  All comments in the project of a CLI go along with
+;; the next prompt that it is given, in any terminal, if its hooks tell Emacs (see
+;; gemini-companion-cli-events.el).  A command sends them at once.
+;;
+;; A comment is an overlay, so it stays at its lines while the text changes, and shows itself below
+;; them.  Comments on a review (see gemini-companion-review-comment.el) are shown in the same way.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-cli)
+(require 'gemini-companion-context)
+(require 'gemini-companion-file)
+(require 'gemini-companion-log)
+(require 'gemini-companion-private)
+(require 'gemini-companion-review)
+(require 'gemini-companion-ui)
+(require 'gemini-companion-workspace)
+
+(declare-function gemini-companion-cli-send-directory "gemini-companion-cli-send")
+(declare-function gemini-companion-cli-send-escape "gemini-companion-cli-send")
+(declare-function gemini-companion-cli-send-terminal "gemini-companion-cli-send")
+(declare-function gemini-companion-cli-send-text "gemini-companion-cli-send")
+
+(defface gemini-companion-comment
+  '((((min-colors 88) (background light)) :background "#ffffd7" :foreground "#444444" :extend t)
+    (((min-colors 88) (background dark)) :background "#444400" :foreground "#eeeeee" :extend t)
+    (t :inherit highlight :extend t))
+  "Face for your comments on lines."
+  :group 'gemini-companion
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; The comments in a buffer
+
+(defvar-local gemini-companion-comment-overlays nil
+  "The comments in this buffer, with some that were deleted.")
+(put 'gemini-companion-comment-overlays 'permanent-local t)
+
+(defvar gemini-companion-comment--history nil
+  "History of comments.")
+
+(defun gemini-companion-comment-bounds ()
+  "Return positions in the first and in the last line to comment on.
+These are the lines of the region, or else the current one."
+  (if (use-region-p)
+      (cons (region-beginning) (max (region-beginning) (1- (region-end))))
+    (cons (point) (point))))
+
+(defun gemini-companion-comment-read (line before)
+  "Read a comment on LINE and return it; BEFORE is what it was before, or nil."
+  (substring-no-properties
+   (string-trim (read-string (format "Comment on line %d: " line) before
+                             'gemini-companion-comment--history))))
+
+(defun gemini-companion-comment-add (buffer first last text &optional quote)
+  "Add a comment, TEXT, on the lines FIRST to LAST of BUFFER.
+For QUOTE, see `gemini-companion-comment-show'."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char (gemini-companion-ui-line-start last))
+        (gemini-companion-comment-show (gemini-companion-ui-line-start first) text quote)))))
+
+(defun gemini-companion-comment-show (start text &optional quote)
+  "Show a comment, TEXT, below the line at point.
+It is on the lines from START on, which may be empty.  If it is on lines
+that were removed here, QUOTE is their text."
+  (let ((overlay (make-overlay start (line-end-position) nil t)))
+    (push overlay gemini-companion-comment-overlays)
+    (overlay-put overlay 'gemini-companion-comment text)
+    (overlay-put overlay 'gemini-companion-quote quote)
+    (overlay-put overlay 'after-string
+                 (concat (propertize "\n" 'cursor t)
+                         (propertize (concat "» " (string-fill text 70)
+                                             ;; As far as the line above is colored.
+                                             (propertize " " 'display '(space :align-to right)))
+                                     'face 'gemini-companion-comment
+                                     'line-prefix "" 'wrap-prefix "  ")))))
+
+(defun gemini-companion-comment-list (buffer)
+  "Return the comments in BUFFER, in the order of its lines.
+Each is a list of the first and the last line, the text of removed lines or
+nil, the comment, and its overlay."
+  ;; Not `overlays-in', for a difference in Ediff has several.
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (save-restriction
+        (widen)
+        (mapcar (lambda (it)
+                  (list (line-number-at-pos (overlay-start it))
+                        (line-number-at-pos (overlay-end it))
+                        (overlay-get it 'gemini-companion-quote)
+                        (overlay-get it 'gemini-companion-comment)
+                        it))
+                (sort (seq-filter #'overlay-buffer gemini-companion-comment-overlays)
+                      (lambda (one other) (< (overlay-start one) (overlay-start other)))))))))
+
+(defun gemini-companion-comment-format (name first last line text &optional removed)
+  "Return TEXT, a comment on the lines FIRST to LAST of the file NAME, for a model.
+LINE is the first of them, or, if REMOVED is non-nil, their text."
+  (format "%s:%s%s `%s`: %s" name
+          (if (= first last) first (format "%d-%d" first last))
+          (if removed " (removed)" "")
+          (string-trim line)
+          text))
+
+;;;; Commenting on lines of files
+
+;;;###autoload
+(defun gemini-companion-comment ()
+  "Comment on the line at point, or on the lines of the region.
+If there is a comment already, edit it; to remove it, leave it empty.
+Comments go to the model with your next prompt, if the CLI has the hooks
+that `gemini-companion-tools-enable' installs.
+\\[gemini-companion-comments-send] sends them at once."
+  (interactive)
+  (if gemini-companion-review-of-buffer
+      (call-interactively 'gemini-companion-review-comment)
+    (gemini-companion-comment--check)
+    (pcase-let* ((`(,start . ,end) (gemini-companion-comment-bounds))
+                 (line (line-number-at-pos start t))
+                 (`(,_ ,_ ,_ ,before ,old)
+                  (seq-find (pcase-lambda (`(,first ,last . ,_)) (<= first line last))
+                            (gemini-companion-comment-list (current-buffer))))
+                 ;; The text may change meanwhile.
+                 (first (copy-marker (if old (overlay-start old) start)))
+                 (last (copy-marker (if old (overlay-end old) end)))
+                 (text (gemini-companion-comment-read line before)))
+      (unless (marker-buffer first)
+        (user-error "The buffer was killed meanwhile"))
+      (with-current-buffer (marker-buffer first)
+        (when old (delete-overlay old))
+        (unless (string-empty-p text)
+          (gemini-companion-comment--add (line-number-at-pos first t) (line-number-at-pos last t)
+                                         text))
+        (deactivate-mark))
+      (gemini-companion-comment--report))))
+
+(defun gemini-companion-comment--check ()
+  "Signal a `user-error' if the user cannot comment on the current buffer."
+  (cond ((not buffer-file-name)
+         (user-error "Only files have comments, but this buffer visits none"))
+        ((gemini-companion-workspace-machine buffer-file-name)
+         (user-error "Only local files have comments"))
+        ((gemini-companion-private-reason)
+         (user-error "This file is private, %s: it has no comments"
+                     (gemini-companion-private-reason)))))
+
+(defun gemini-companion-comment--add (first last text)
+  "Add a comment, TEXT, on the lines FIRST to LAST of the current buffer."
+  (gemini-companion-comment-add (current-buffer) first last text)
+  (add-hook 'after-change-functions #'gemini-companion-comment--align nil t)
+  (add-hook 'kill-buffer-hook #'gemini-companion-comment--buffer-killed nil t))
+
+(defun gemini-companion-comment--align (&rest _)
+  "Have each comment in the current buffer end where its last line ends."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (dolist (overlay (seq-filter #'overlay-buffer gemini-companion-comment-overlays))
+        (goto-char (overlay-end overlay))
+        (unless (eolp)
+          (move-overlay overlay (overlay-start overlay) (line-end-position)))))))
+(put 'gemini-companion-comment--align 'permanent-local-hook t)
+
+(defun gemini-companion-comment--report ()
+  "Say how many comments there are, and how they get to the model."
+  (message (substitute-command-keys
+            ;; Only hooks tell the id of a conversation.
+            (if (seq-some #'gemini-companion-cli-session (gemini-companion-cli-all))
+                "%s for your next prompt"
+              "%s, which \\[gemini-companion-comments-send] sends to the CLI"))
+           (gemini-companion-comment--count (gemini-companion-comment--all))))
+
+;;;; All comments
+
+(defvar gemini-companion-comment--gone nil
+  "The comments that were sent or removed last, and those of buffers killed since.")
+
+(defun gemini-companion-comment--all (&optional test)
+  "Return the comments on files, or those in buffers that pass TEST.
+Each is a list of the file, the first and the last line, the text of the
+first line, the comment, and its overlay."
+  (cl-loop for buffer in (buffer-list)
+           if (and (buffer-file-name buffer)
+                   (buffer-local-value 'gemini-companion-comment-overlays buffer)
+                   (or (null test) (funcall test buffer)))
+           append (gemini-companion-comment--of-buffer buffer)))
+
+(defun gemini-companion-comment--of-buffer (buffer)
+  "Return the comments in BUFFER, as in `gemini-companion-comment--all'."
+  (with-current-buffer buffer
+    (save-excursion
+      (save-restriction
+        (widen)
+        (cl-loop for (first last _ text overlay) in (gemini-companion-comment-list buffer)
+                 do (goto-char (overlay-start overlay))
+                 collect (list buffer-file-name first last
+                               (buffer-substring-no-properties (line-beginning-position)
+                                                               (line-end-position))
+                               text overlay))))))
+
+(defun gemini-companion-comment--count (comments)
+  "Return how many COMMENTS there are, as text for the user."
+  (format "%d comment%s" (length comments) (if (length= comments 1) "" "s")))
+
+(defun gemini-companion-comment--remove (comments)
+  "Remove COMMENTS, which the user may want back."
+  (setq gemini-companion-comment--gone comments)
+  (pcase-dolist (`(,_ ,_ ,_ ,_ ,_ ,overlay) comments)
+    (delete-overlay overlay))
+  (gemini-companion-log-run-hook 'gemini-companion-context-change-hook))
+
+(defun gemini-companion-comment--buffer-killed ()
+  "Remember the comments in the current buffer, and tell the user."
+  (when-let* ((comments (gemini-companion-comment--of-buffer (current-buffer))))
+    (setq gemini-companion-comment--gone (append comments gemini-companion-comment--gone))
+    (message "%s had %s: M-x gemini-companion-comments-restore" (buffer-name)
+             (gemini-companion-comment--count comments))))
+(put 'gemini-companion-comment--buffer-killed 'permanent-local-hook t)
+
+;;;###autoload
+(defun gemini-companion-comments-restore ()
+  "Bring back the comments that were sent or removed last.
+Also bring back those of buffers that were killed since."
+  (interactive)
+  (pcase-dolist (`(,file ,first ,last ,_ ,text ,_)
+                 (or gemini-companion-comment--gone (user-error "No comments to bring back")))
+    (with-current-buffer (find-file-noselect file)
+      (gemini-companion-comment--add first last text)))
+  (setq gemini-companion-comment--gone nil)
+  (gemini-companion-comment--report))
+
+;;;###autoload
+(defun gemini-companion-comments-clear ()
+  "Remove all comments on files."
+  (interactive)
+  (let ((comments (or (gemini-companion-comment--all) (user-error "There are no comments"))))
+    (gemini-companion-comment--remove comments)
+    (message "Removed %s" (gemini-companion-comment--count comments))))
+
+;;;###autoload
+(defun gemini-companion-comments-list ()
+  "Go to the lines of one of your comments on files, which you choose."
+  (interactive)
+  (let* ((comments (or (mapcar (lambda (it)
+                                 (cons (gemini-companion-ui-one-line
+                                        (gemini-companion-comment--text (list it)
+                                                                        default-directory))
+                                       (nth 5 it)))
+                               (gemini-companion-comment--all))
+                       (user-error "There are no comments")))
+         (overlay (cdr (assoc (completing-read "Comment: " comments nil t nil nil (caar comments))
+                              comments)))
+         (start (overlay-start overlay)))
+    (pop-to-buffer-same-window (overlay-buffer overlay))
+    (unless (<= (point-min) start (point-max))
+      (widen))
+    (push-mark)
+    (goto-char start)))
+
+;;;; The comments for a CLI
+
+(defun gemini-companion-comment--for (directory)
+  "Return the comments in the project in which a CLI in DIRECTORY works."
+  (let* ((scope (gemini-companion-workspace-scope-of directory))
+         (places (or (gemini-companion-workspace-scope-names scope)
+                     (list (file-name-as-directory (or directory "/"))))))
+    (gemini-companion-comment--all
+     (lambda (buffer)
+       (let ((names (list (buffer-file-name buffer) (gemini-companion-file-truename buffer))))
+         (and (gemini-companion-workspace-in-scope-p (car names) (cadr names) scope)
+              ;; A CLI may learn of other projects, but comments there are for others.
+              (cl-loop for place in places
+                       thereis (seq-some (apply-partially #'string-prefix-p place) names))
+              (not (with-current-buffer buffer (gemini-companion-private-reason)))))))))
+
+(defun gemini-companion-comment--text (comments directory &optional typed)
+  "Return COMMENTS as text for a model, whose CLI works in DIRECTORY.
+If TYPED is non-nil, it is for the CLI's prompt, where an @ stands before
+the name of a file."
+  (mapconcat (pcase-lambda (`(,file ,first ,last ,line ,text . ,_))
+               (let ((name (string-remove-prefix (file-name-as-directory (or directory "")) file)))
+                 (concat "@" (gemini-companion-comment-format
+                              (if typed (gemini-companion-cli-send-escape name) name)
+                              first last
+                              (if typed (string-replace "@" "\\@" line) line)
+                              text))))
+             comments "\n"))
+
+(defun gemini-companion-comment--to-prompt (cli)
+  "Add the comments for CLI to a prompt that it was given, and remove them.
+See `gemini-companion-cli-events-prompt-functions'."
+  (let ((directory (gemini-companion-cli-directory cli)))
+    (when-let* (((not gemini-companion-context-paused))
+                (comments (gemini-companion-comment--for directory)))
+      (gemini-companion-comment--remove comments)
+      (cons (concat (gemini-companion-comment--count comments) " from Emacs")
+            (concat "Comments that the user has made in Emacs:\n"
+                    (gemini-companion-comment--text comments directory))))))
+(add-hook 'gemini-companion-cli-events-prompt-functions #'gemini-companion-comment--to-prompt)
+
+(defun gemini-companion-comment--section (directory)
+  "Return text on the comments for the next prompt of CLIs in DIRECTORY."
+  (when-let* (((not gemini-companion-context-paused))
+              (comments (gemini-companion-comment--for directory)))
+    (concat "\nComments that go with the next prompt\n"
+            (replace-regexp-in-string
+             "^" "  " (gemini-companion-comment--text comments directory))
+            "\n")))
+(add-hook 'gemini-companion-status-context-functions #'gemini-companion-comment--section)
+
+;;;###autoload
+(defun gemini-companion-comments-send ()
+  "Send your comments on files of the project to its CLI, as a prompt."
+  (interactive)
+  (require 'gemini-companion-cli-send)
+  (let* ((terminal (gemini-companion-cli-send-terminal))
+         (directory (gemini-companion-cli-send-directory terminal))
+         (comments (or (gemini-companion-comment--for directory)
+                       (user-error "There are no comments on files of this project"))))
+    (gemini-companion-cli-send-text
+     (concat "My comments:\n" (gemini-companion-comment--text comments directory 'typed))
+     t terminal)
+    (gemini-companion-comment--remove comments)))
+
+(provide 'gemini-companion-comment)
+;;; gemini-companion-comment.el ends here

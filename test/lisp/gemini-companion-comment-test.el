@@ -1,0 +1,277 @@
+;;; gemini-companion-comment-test.el --- Tests of comments on lines of files  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion)
+(require 'gemini-companion-cli-events)
+(require 'gemini-companion-cli-send)
+(require 'gemini-companion-comment)
+(require 'gemini-companion-status)
+(require 'gemini-companion-test-companion)
+
+(defmacro gemini-companion-comment-test--with (&rest body)
+  "Evaluate BODY in a buffer that visits a.txt, which has four lines, in a project."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-project
+     (let ((gemini-companion-comment--gone nil)
+           (inhibit-message t))
+       (make-directory (gemini-companion-test-file ".git"))
+       (switch-to-buffer
+        (find-file-noselect (gemini-companion-test-file "a.txt" "one\ntwo\nthree\nfour\n")))
+       (gemini-companion-mode 1)
+       (gemini-companion-workspace-announce)
+       ,@body)))
+
+(defun gemini-companion-comment-test--add (line text &optional last)
+  "Comment TEXT on LINE of the current buffer, or on the lines from it to LAST.
+Return what was in the minibuffer at first."
+  (let ((transient-mark-mode t)
+        (initial nil))
+    (goto-char (gemini-companion-ui-line-start line))
+    (when last
+      (set-mark (point))
+      (goto-char (gemini-companion-ui-line-start (1+ last)))
+      (activate-mark))
+    (cl-letf (((symbol-function 'read-string)
+               (lambda (_ &optional before &rest _) (setq initial before) text)))
+      (gemini-companion-comment))
+    initial))
+
+(defun gemini-companion-comment-test--all ()
+  "Return all comments on files, with the names of files and without overlays."
+  (mapcar (pcase-lambda (`(,file . ,rest)) (cons (file-name-nondirectory file) (butlast rest)))
+          (gemini-companion-comment--all)))
+
+(defun gemini-companion-comment-test--prompt (&optional directory)
+  "Return what is added to a prompt of a CLI in DIRECTORY or the project."
+  (gemini-companion-cli-events--add
+   (gemini-companion-cli--make :directory (or directory gemini-companion-test-project))))
+
+(defun gemini-companion-comment-test--shown ()
+  "Return where the comments in the current buffer are shown, and as what."
+  (mapcar (pcase-lambda (`(,_ ,_ ,_ ,_ ,overlay))
+            (list (line-number-at-pos (overlay-end overlay) t)
+                  (save-excursion (goto-char (overlay-end overlay)) (eolp))
+                  (substring-no-properties (overlay-get overlay 'after-string))))
+          (gemini-companion-comment-list (current-buffer))))
+
+;;;; Commenting
+
+(ert-deftest gemini-companion-comment/a-comment-does-not-change-the-buffer ()
+  (gemini-companion-comment-test--with
+    (let ((tick (buffer-modified-tick))
+          (undo buffer-undo-list))
+      (gemini-companion-comment-test--add 2 (propertize " why? " 'face 'bold 'display "x"))
+      (should (equal-including-properties
+               (gemini-companion-comment-test--all)
+               '(("a.txt" 2 2 "two" "why?"))))
+      (should (equal (gemini-companion-comment-test--shown) '((2 t "\n» why? "))))
+      (should (equal (buffer-string) "one\ntwo\nthree\nfour\n"))
+      (should-not (buffer-modified-p))
+      (should (eq tick (buffer-modified-tick)))
+      (should (eq undo buffer-undo-list)))))
+
+(ert-deftest gemini-companion-comment/it-is-edited-and-removed ()
+  (gemini-companion-comment-test--with
+    (should-not (gemini-companion-comment-test--add 2 "why?" 3))
+    ;; Anywhere in its lines.
+    (should (equal (gemini-companion-comment-test--add 3 "how?") "why?"))
+    (should (equal (gemini-companion-comment-test--all) '(("a.txt" 2 3 "two" "how?"))))
+    (should-not (gemini-companion-comment-test--add 4 "four"))
+    (should (equal (gemini-companion-comment-test--add 2 "  ") "how?"))
+    (should (equal (gemini-companion-comment-test--all) '(("a.txt" 4 4 "four" "four"))))))
+
+(ert-deftest gemini-companion-comment/it-stays-at-its-lines ()
+  (gemini-companion-comment-test--with
+    (gemini-companion-comment-test--add 2 "why?")
+    (goto-char (point-min))
+    (insert "zero\n")
+    (gemini-companion-comment-test--add 4 "three")
+    (let ((lines (lambda () (mapcar (lambda (it) (seq-subseq it 1 4))
+                                    (gemini-companion-comment-test--all)))))
+      ;; What is typed at its end belongs to the line, but not the next line.
+      (goto-char (gemini-companion-ui-line-start 3))
+      (end-of-line)
+      (insert "!")
+      (should (equal (funcall lines) '((3 3 "two!") (4 4 "three"))))
+      (insert "\nnew")
+      (should (equal (funcall lines) '((3 3 "two!") (5 5 "three"))))
+      (should (cl-every #'cadr (gemini-companion-comment-test--shown)))
+      ;; A line before it.
+      (goto-char (gemini-companion-ui-line-start 3))
+      (insert "before\n")
+      (should (equal (funcall lines) '((4 4 "two!") (6 6 "three"))))
+      ;; The line is deleted: the comment is at the nearest place.
+      (narrow-to-region (point) (line-end-position))
+      (delete-region (point-min) (point-max))
+      (widen)
+      (should (equal (funcall lines) '((4 4 "") (6 6 "three"))))
+      (goto-char (gemini-companion-ui-line-start 4))
+      (delete-char 1)
+      (should (equal (funcall lines) '((4 4 "new") (5 5 "three"))))
+      (should (cl-every #'cadr (gemini-companion-comment-test--shown))))))
+
+(ert-deftest gemini-companion-comment/it-survives-reverting ()
+  (gemini-companion-comment-test--with
+    (gemini-companion-comment-test--add 2 "two")
+    (gemini-companion-comment-test--add 4 "four")
+    (gemini-companion-test-file "a.txt" "zero\none\ntwo\nthree\nfour\n")
+    (revert-buffer t t)
+    (should (equal (gemini-companion-comment-test--all)
+                   '(("a.txt" 3 3 "two" "two") ("a.txt" 5 5 "four" "four"))))
+    ;; Without the lines, they are at the nearest place.
+    (gemini-companion-test-file "a.txt" "zero\n")
+    (revert-buffer t t)
+    (should (= (length (gemini-companion-comment-test--all)) 2))
+    (should (cl-every #'cadr (gemini-companion-comment-test--shown)))
+    ;; Still, what is typed at the end of a line is before its comment.
+    (goto-char (point-min))
+    (end-of-line)
+    (insert "x")
+    (should (cl-every #'cadr (gemini-companion-comment-test--shown)))
+    (set-buffer-modified-p nil)))
+
+(ert-deftest gemini-companion-comment/it-survives-what-happens-while-it-is-typed ()
+  (gemini-companion-comment-test--with
+    (let ((buffer (current-buffer)))
+      (cl-letf (((symbol-function 'read-string)
+                 (lambda (&rest _)
+                   (save-excursion (goto-char (point-min)) (insert "zero\n"))
+                   "why?")))
+        (goto-char (gemini-companion-ui-line-start 2))
+        (gemini-companion-comment)
+        (should (equal (gemini-companion-comment-test--all) '(("a.txt" 3 3 "two" "why?")))))
+      (set-buffer-modified-p nil)
+      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) (kill-buffer buffer) "why?")))
+        (should-error (gemini-companion-comment) :type 'user-error)))))
+
+(ert-deftest gemini-companion-comment/where-it-makes-no-sense-it-is-refused ()
+  (gemini-companion-comment-test--with
+    (with-temp-buffer
+      (should-error (gemini-companion-comment-test--add 1 "why?") :type 'user-error)
+      (setq buffer-file-name "/ssh:build:/a.txt")
+      (should (string-match-p "local" (cadr (should-error (gemini-companion-comment-test--add 1 "why?")
+                                                          :type 'user-error))))
+      (setq buffer-file-name nil))
+    (with-current-buffer (find-file-noselect (gemini-companion-test-file ".env" "secret\n"))
+      (should (string-match-p "private"
+                              (cadr (should-error (gemini-companion-comment-test--add 1 "why?")
+                                                  :type 'user-error)))))
+    (should-not (gemini-companion-comment--all))))
+
+;;;; What goes to the model
+
+(ert-deftest gemini-companion-comment/comments-go-along-with-a-prompt ()
+  (gemini-companion-comment-test--with
+    (should-not (gemini-companion-comment-test--prompt))
+    (gemini-companion-comment-test--add 2 "why?")
+    (should (equal (gemini-companion-comment-test--prompt)
+                   "1 comment from Emacs\nComments that the user has made in Emacs:
+@a.txt:2 `two`: why?"))
+    (should-not (gemini-companion-comment--all))
+    (should-not (gemini-companion-comment-test--prompt))
+    (gemini-companion-comment-test--add 1 "this" 3)
+    (with-current-buffer (find-file-noselect (gemini-companion-test-file "b c/d.txt" "  @d\n"))
+      (gemini-companion-comment-test--add 1 "that"))
+    (let ((added (gemini-companion-comment-test--prompt)))
+      (should (string-prefix-p "2 comments from Emacs\n" added))
+      (should (string-search "\n@a.txt:1-3 `one`: this" added))
+      (should (string-search "\n@b c/d.txt:1 `@d`: that" added)))))
+
+(ert-deftest gemini-companion-comment/not-with-those-of-others ()
+  "Nor do comments on files that have become private, nor while the context is paused."
+  (gemini-companion-comment-test--with
+    (gemini-companion-comment-test--add 2 "why?")
+    (let ((other (file-name-as-directory (make-temp-file "other" t))))
+      (unwind-protect
+          (dolist (gemini-companion-context-scope '(project all))
+            (should-not (gemini-companion-comment-test--prompt other))
+            (should-not (gemini-companion-comment-test--prompt "/ssh:build:/src/")))
+        (delete-directory other t)))
+    (let ((gemini-companion-context-paused t))
+      (should-not (gemini-companion-comment-test--prompt)))
+    (setq gemini-companion-private t)
+    (should-not (gemini-companion-comment-test--prompt))
+    (setq gemini-companion-private nil
+          gemini-companion-private--verdict nil)
+    ;; In the directory of a project it is found by either name.
+    (make-directory (gemini-companion-test-file "sub"))
+    (should (string-search (format "@%s:2" buffer-file-name)
+                           (gemini-companion-comment-test--prompt
+                            (gemini-companion-test-file "sub/"))))))
+
+(ert-deftest gemini-companion-comment/the-context-shows-them ()
+  (gemini-companion-comment-test--with
+    (should-not (string-search "Comments" (gemini-companion-status--context-text)))
+    (gemini-companion-comment-test--add 2 "why?")
+    (should (string-search "\nComments that go with the next prompt\n  @a.txt:2 `two`: why?\n"
+                           (gemini-companion-status--context-text)))
+    (gemini-companion-comments-clear)
+    (should-not (string-search "Comments" (gemini-companion-status--context-text)))))
+
+(ert-deftest gemini-companion-comment/they-are-sent-at-once ()
+  (gemini-companion-comment-test--with
+    (let ((sent nil))
+      (cl-letf (((symbol-function 'gemini-companion-cli-send-terminal) #'current-buffer)
+                ((symbol-function 'gemini-companion-cli-send-text)
+                 (lambda (&rest arguments) (setq sent arguments))))
+        (should-error (gemini-companion-comments-send) :type 'user-error)
+        (with-current-buffer (find-file-noselect (gemini-companion-test-file "b c.txt" "  @b\n"))
+          (gemini-companion-comment-test--add 1 "that"))
+        (gemini-companion-comments-send)
+        (should (equal sent (list "My comments:\n@b\\ c.txt:1 `\\@b`: that" t (current-buffer))))
+        (should-not (gemini-companion-comment--all))
+        ;; They stay if they cannot be sent.
+        (gemini-companion-comment-test--add 2 "why?")
+        (cl-letf (((symbol-function 'gemini-companion-cli-send-text)
+                   (lambda (&rest _) (user-error "The CLI asks a question"))))
+          (should-error (gemini-companion-comments-send) :type 'user-error))
+        (should (= (length (gemini-companion-comment--all)) 1))))))
+
+;;;; All comments
+
+(ert-deftest gemini-companion-comment/they-can-be-brought-back ()
+  (gemini-companion-comment-test--with
+    (should-error (gemini-companion-comments-restore) :type 'user-error)
+    (gemini-companion-comment-test--add 2 "why?")
+    (gemini-companion-comment-test--prompt)
+    (with-current-buffer (find-file-noselect (gemini-companion-test-file "b.txt" "b\n"))
+      (gemini-companion-comment-test--add 1 "b")
+      (kill-buffer))
+    (should-not (gemini-companion-comment--all))
+    (gemini-companion-comments-restore)
+    (should (equal (sort (gemini-companion-comment-test--all)
+                         (lambda (one other) (string< (car one) (car other))))
+                   '(("a.txt" 2 2 "two" "why?") ("b.txt" 1 1 "b" "b"))))
+    (gemini-companion-comments-clear)
+    (should-error (gemini-companion-comments-clear) :type 'user-error)
+    (gemini-companion-comments-restore)
+    (should (= (length (gemini-companion-comment--all)) 2))))
+
+(ert-deftest gemini-companion-comment/the-list-leads-to-the-lines ()
+  (gemini-companion-comment-test--with
+    (should-error (gemini-companion-comments-list) :type 'user-error)
+    (gemini-companion-comment-test--add 3 "why?")
+    (narrow-to-region (point-min) (1+ (point-min)))
+    (let ((file (current-buffer)))
+      (switch-to-buffer "*scratch*")
+      (cl-letf (((symbol-function 'completing-read) (lambda (_ table &rest _) (caar table))))
+        (gemini-companion-comments-list))
+      (should (eq (current-buffer) file))
+      (should (looking-at-p "three")))))
+
+(ert-deftest gemini-companion-comment/in-a-review-it-is-on-the-change ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client "a.txt" "one\n2\n")))
+      (gemini-companion-review-next)
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (gemini-companion-comment-test--add 2 "why?"))
+      (should (= (gemini-companion-review-comment-count review) 1))
+      (should-not (gemini-companion-comment--all)))))
+
+;;; gemini-companion-comment-test.el ends here
