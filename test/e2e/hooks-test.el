@@ -18,30 +18,6 @@
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
-(defun gemini-companion-hooks-test--enable (emacs)
-  "Let the user of EMACS enable the tools, and what goes with them."
-  (gemini-companion-test-m-x emacs "gemini-companion-tools-enable")
-  (gemini-companion-test-wait-screen emacs "Let the model use Emacs in Gemini CLI")
-  (gemini-companion-test-keys emacs "y")
-  (gemini-companion-test-wait-screen emacs "The model can use Emacs in Gemini CLI"))
-
-(defun gemini-companion-hooks-test--make (emacs &optional settings)
-  "Return a CLI with the home of EMACS, not started yet.
-SETTINGS are added to its usual ones."
-  (gemini-companion-test-write
-   (expand-file-name ".gemini/settings.json" (gemini-companion-test-home emacs))
-   (decode-coding-string
-    (gemini-companion-test-json-encode
-     (append settings (gemini-companion-test-cli--settings)))
-    'utf-8))
-  (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) nil
-                                  (gemini-companion-test-home emacs)))
-
-(defun gemini-companion-hooks-test--start (emacs)
-  "Start a CLI that has the home of EMACS, and return it once it is connected."
-  (gemini-companion-test-cli--start (gemini-companion-hooks-test--make emacs)
-                                    #'gemini-companion-test-cli--start-in-tmux))
-
 (defmacro gemini-companion-hooks-test--with (spec &rest body)
   "Run BODY with an Emacs that visits a.txt, and a CLI whose hooks tell it.
 SPEC is (EMACS CLI), two variables."
@@ -51,8 +27,8 @@ SPEC is (EMACS CLI), two variables."
        (gemini-companion-test-require-real-client)
        (gemini-companion-test-with-emacs (,emacs :mode t :files '(("a.txt" . "one\n")))
          (gemini-companion-test-visit ,emacs "a.txt")
-         (gemini-companion-hooks-test--enable ,emacs)
-         (gemini-companion-test-with-cli (,cli (gemini-companion-hooks-test--start ,emacs))
+         (gemini-companion-test-enable-tools ,emacs)
+         (gemini-companion-test-with-cli (,cli (gemini-companion-test-cli-start-at-home ,emacs))
            ,@body)))))
 
 (defun gemini-companion-hooks-test--wait-state (emacs state)
@@ -160,10 +136,10 @@ Return the process."
   (pcase-dolist (`(,settings ,review) '((nil t) (((ide (enabled . :false))) nil)))
     (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\n")))
       (gemini-companion-test-visit emacs "a.txt")
-      (gemini-companion-hooks-test--enable emacs)
+      (gemini-companion-test-enable-tools emacs)
       (gemini-companion-test-run emacs '(progn (goto-char (point-max)) (insert "mine\n")))
       (let* ((process (gemini-companion-hooks-test--run
-                       (gemini-companion-hooks-test--make emacs settings))))
+                       (gemini-companion-test-cli-make-at-home emacs settings))))
         (when review
           (gemini-companion-test-wait-review emacs "two\n")
           (gemini-companion-test-accept emacs)

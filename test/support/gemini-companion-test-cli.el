@@ -221,6 +221,30 @@ It runs in DIRECTORY, by default the project of EMACS."
     emacs (or directory (gemini-companion-test-project emacs)))
    #'gemini-companion-test-cli--start-in-tmux))
 
+(defun gemini-companion-test-enable-tools (emacs)
+  "Let the user of EMACS enable the tools, and the hooks that go with them."
+  (gemini-companion-test-m-x emacs "gemini-companion-tools-enable")
+  (gemini-companion-test-wait-screen emacs "Let the model use Emacs in Gemini CLI")
+  (gemini-companion-test-keys emacs "y")
+  (gemini-companion-test-wait-screen emacs "The model can use Emacs in Gemini CLI"))
+
+(defun gemini-companion-test-cli-make-at-home (emacs &optional settings)
+  "Return a CLI that has the home of EMACS, and so its extension.
+It is not started yet.  SETTINGS are added to its usual ones."
+  (gemini-companion-test-write
+   (expand-file-name ".gemini/settings.json" (gemini-companion-test-home emacs))
+   (decode-coding-string
+    (gemini-companion-test-json-encode (append settings (gemini-companion-test-cli--settings)))
+    'utf-8))
+  (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) nil
+                                  (gemini-companion-test-home emacs)))
+
+(defun gemini-companion-test-cli-start-at-home (emacs)
+  "Start a CLI that has the home of EMACS, and so its extension.
+It runs in a tmux of its own.  Return it once it is connected."
+  (gemini-companion-test-cli--start (gemini-companion-test-cli-make-at-home emacs)
+                                    #'gemini-companion-test-cli--start-in-tmux))
+
 (defun gemini-companion-test-cli--start-in-tmux (cli)
   "Start CLI in a tmux of its own; return its process id."
   (gemini-companion-test-tmux-start
