@@ -37,7 +37,7 @@
     (((min-colors 88) (background dark)) :background "#444400" :foreground "#eeeeee" :extend t)
     (t :inherit highlight :extend t))
   "Face for your comments on lines."
-  :group 'gemini-companion
+  :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; The comments in a buffer
@@ -103,7 +103,9 @@ nil, the comment, and its overlay."
                         (overlay-get it 'gemini-companion-quote)
                         (overlay-get it 'gemini-companion-comment)
                         it))
-                (sort (seq-filter #'overlay-buffer gemini-companion-comment-overlays)
+                ;; An indirect buffer that is a clone has those of its base.
+                (sort (seq-filter (lambda (it) (eq (overlay-buffer it) buffer))
+                                  gemini-companion-comment-overlays)
                       (lambda (one other) (< (overlay-start one) (overlay-start other)))))))))
 
 (defun gemini-companion-comment-format (name first last line text &optional removed)
@@ -141,11 +143,12 @@ that `gemini-companion-tools-enable' installs.
         (user-error "The buffer was killed meanwhile"))
       (with-current-buffer (marker-buffer first)
         (when old (delete-overlay old))
-        (unless (string-empty-p text)
+        (deactivate-mark)
+        (if (string-empty-p text)
+            (message (if old "Comment removed" "No comment"))
           (gemini-companion-comment--add (line-number-at-pos first t) (line-number-at-pos last t)
-                                         text))
-        (deactivate-mark))
-      (gemini-companion-comment--report))))
+                                         text)
+          (gemini-companion-comment--report))))))
 
 (defun gemini-companion-comment--check ()
   "Signal a `user-error' if the user cannot comment on the current buffer."
@@ -176,12 +179,11 @@ that `gemini-companion-tools-enable' installs.
 
 (defun gemini-companion-comment--report ()
   "Say how many comments there are, and how they get to the model."
-  (message (substitute-command-keys
-            ;; Only hooks tell the id of a conversation.
-            (if (seq-some #'gemini-companion-cli-session (gemini-companion-cli-all))
-                "%s for your next prompt"
-              "%s, which \\[gemini-companion-comments-send] sends to the CLI"))
-           (gemini-companion-comment--count (gemini-companion-comment--all))))
+  (message "%s %s" (gemini-companion-comment--count (gemini-companion-comment--all))
+           ;; Only hooks tell the id of a conversation.
+           (if (seq-some #'gemini-companion-cli-session (gemini-companion-cli-all))
+               "for your next prompt"
+             (substitute-command-keys "for \\[gemini-companion-comments-send]"))))
 
 ;;;; All comments
 

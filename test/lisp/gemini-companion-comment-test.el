@@ -164,6 +164,20 @@ Return what was in the minibuffer at first."
                                                   :type 'user-error)))))
     (should-not (gemini-companion-comment--all))))
 
+(ert-deftest gemini-companion-comment/a-clone-of-the-buffer-has-none ()
+  (gemini-companion-comment-test--with
+    (gemini-companion-comment-test--add 2 "why?")
+    (let ((clone (clone-indirect-buffer nil nil)))
+      (should-not (gemini-companion-comment-list clone))
+      (with-current-buffer clone
+        (goto-char (gemini-companion-ui-line-start 2))
+        (end-of-line)
+        (insert "!"))
+      (kill-buffer clone))
+    (should-not gemini-companion-comment--gone)
+    (should (equal (gemini-companion-comment-test--all) '(("a.txt" 2 2 "two!" "why?"))))
+    (set-buffer-modified-p nil)))
+
 ;;;; What goes to the model
 
 (ert-deftest gemini-companion-comment/comments-go-along-with-a-prompt ()

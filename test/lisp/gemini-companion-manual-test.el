@@ -101,7 +101,9 @@ Only the core was loaded, and Customize loads the rest."
                       (push (string-remove-prefix "gemini-companion-" (symbol-name symbol))
                             offered))))))
     (should (equal (sort offered #'string<)
-                   '("accept" "accept-all" "answer-no" "answer-yes" "compose" "connect" "copy-environment"
+                   '("accept" "accept-all" "answer-no" "answer-yes" "comment"
+                     "comments-clear" "comments-list" "comments-restore" "comments-send"
+                     "compose" "connect" "copy-environment"
                      "disconnect" "doctor" "history-list" "install-from-file"
                      "install-module" "log" "menu" "mode" "reject" "restart"
                      "review-list" "review-merge" "review-next"
