@@ -76,7 +76,7 @@ For QUOTE, see `gemini-companion-comment-show'."
   "Show a comment, TEXT, below the line at point.
 It is on the lines from START on, which may be empty.  If it is on lines
 that were removed here, QUOTE is their text."
-  (let ((overlay (make-overlay start (line-end-position) nil t)))
+  (let ((overlay (make-overlay start (line-end-position))))
     (push overlay gemini-companion-comment-overlays)
     (overlay-put overlay 'gemini-companion-comment text)
     (overlay-put overlay 'gemini-companion-quote quote)
@@ -166,12 +166,16 @@ that `gemini-companion-tools-enable' installs.
   (add-hook 'after-change-functions #'gemini-companion-comment--align nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-comment--buffer-killed nil t))
 
-(defun gemini-companion-comment--align (&rest _)
-  "Have each comment in the current buffer end where its last line ends."
+(defun gemini-companion-comment--align (start end before)
+  "Have each comment begin after new lines above it, and end where a line ends.
+START, END and BEFORE are as in `after-change-functions'."
   (save-excursion
     (save-restriction
       (widen)
       (dolist (overlay (seq-filter #'overlay-buffer gemini-companion-comment-overlays))
+        (when (and (= start (overlay-start overlay)) (< end (overlay-end overlay))
+                   (zerop before) (eq (char-before end) ?\n))
+          (move-overlay overlay end (overlay-end overlay)))
         (goto-char (overlay-end overlay))
         (unless (eolp)
           (move-overlay overlay (overlay-start overlay) (line-end-position)))))))

@@ -41,6 +41,8 @@
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-enable-tools emacs)
     (gemini-companion-test-with-cli (cli (gemini-companion-test-cli-start-at-home emacs))
+      (gemini-companion-test-wait-eval
+       emacs '(seq-some #'gemini-companion-cli-session (gemini-companion-cli-all)))
       (gemini-companion-comment-e2e--comment emacs "why <this>?")
       (gemini-companion-test-wait-screen emacs "1 comment for your next prompt")
       (gemini-companion-test-m-x emacs "gemini-companion-show-context")

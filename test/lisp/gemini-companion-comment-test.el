@@ -114,7 +114,8 @@ Return what was in the minibuffer at first."
       (goto-char (gemini-companion-ui-line-start 4))
       (delete-char 1)
       (should (equal (funcall lines) '((4 4 "new") (5 5 "three"))))
-      (should (cl-every #'cadr (gemini-companion-comment-test--shown))))))
+      (should (cl-every #'cadr (gemini-companion-comment-test--shown)))
+      (set-buffer-modified-p nil))))
 
 (ert-deftest gemini-companion-comment/it-survives-reverting ()
   (gemini-companion-comment-test--with
