@@ -282,7 +282,8 @@ Also bring back those of buffers that were killed since."
   "Return the comments in the project in which a CLI in DIRECTORY works."
   (let* ((scope (gemini-companion-workspace-scope-of directory))
          (places (or (gemini-companion-workspace-scope-names scope)
-                     (list (file-name-as-directory (or directory "/"))))))
+                     (let ((file-name-handler-alist nil)) ; not Tramp's
+                       (list (file-name-as-directory (or directory "/")))))))
     (gemini-companion-comment--all
      (lambda (buffer)
        (let ((names (list (buffer-file-name buffer) (gemini-companion-file-truename buffer))))
