@@ -28,7 +28,6 @@
 (require 'gemini-companion-workspace)
 
 (declare-function gemini-companion-cli-send-directory "gemini-companion-cli-send")
-(declare-function gemini-companion-cli-send-escape "gemini-companion-cli-send")
 (declare-function gemini-companion-cli-send-terminal "gemini-companion-cli-send")
 (declare-function gemini-companion-cli-send-text "gemini-companion-cli-send")
 
@@ -295,15 +294,14 @@ Also bring back those of buffers that were killed since."
 
 (defun gemini-companion-comment--text (comments directory &optional typed)
   "Return COMMENTS as text for a model, whose CLI works in DIRECTORY.
-If TYPED is non-nil, it is for the CLI's prompt, where an @ stands before
-the name of a file."
+If TYPED is non-nil, it is for the CLI's prompt, where an @ means a file.
+There is none before the names: Gemini CLI does not know line numbers after
+them, and would search the project for such a file."
   (mapconcat (pcase-lambda (`(,file ,first ,last ,line ,text . ,_))
-               (let ((name (string-remove-prefix (file-name-as-directory (or directory "")) file)))
-                 (concat "@" (gemini-companion-comment-format
-                              (if typed (gemini-companion-cli-send-escape name) name)
-                              first last
-                              (if typed (string-replace "@" "\\@" line) line)
-                              text))))
+               (let ((quote-at (if typed (apply-partially #'string-replace "@" "\\@") #'identity))
+                     (name (string-remove-prefix (file-name-as-directory (or directory "")) file)))
+                 (gemini-companion-comment-format (funcall quote-at name) first last
+                                                  (funcall quote-at line) text)))
              comments "\n"))
 
 (defun gemini-companion-comment--to-prompt (cli)

@@ -47,12 +47,12 @@
       (gemini-companion-test-wait-screen emacs "1 comment for your next prompt")
       (gemini-companion-test-m-x emacs "gemini-companion-show-context")
       (gemini-companion-test-wait-screen
-       emacs "go with the next prompt.*\n.*  @a\\.txt:2 `two`: why <this>")
+       emacs "go with the next prompt.*\n.*  a\\.txt:2 `two`: why <this>")
       (gemini-companion-test-cli-script cli "First done")
       (gemini-companion-test-cli-submit cli "please have a look")
       (gemini-companion-test-cli-wait-screen cli "1 comment from Emacs")
       (gemini-companion-test-cli-wait-screen cli "First done")
-      (should (string-match-p "@a\\.txt:2 `two`: why &lt;this&gt;\\?"
+      (should (string-match-p "a\\.txt:2 `two`: why &lt;this&gt;\\?"
                               (gemini-companion-comment-e2e--texts
                                (gemini-companion-test-cli-wait-requests cli 1))))
       (should-not (gemini-companion-test-eval emacs '(gemini-companion-comment--all)))
@@ -67,7 +67,7 @@
       (should (= 1 (cl-loop with texts = (gemini-companion-comment-e2e--texts
                                           (gemini-companion-test-cli-wait-requests cli 2))
                             with start = 0
-                            while (string-match "@a\\.txt:2" texts start)
+                            while (string-match "a\\.txt:2" texts start)
                             do (setq start (match-end 0))
                             count t))))))
 
@@ -81,7 +81,7 @@
       (gemini-companion-test-cli-script cli "All done")
       (gemini-companion-test-m-x emacs "gemini-companion-comments-send")
       (gemini-companion-test-cli-wait-screen cli "All done")
-      (should (string-match-p "My comments:\n@a\\.txt:2 `two`: why\\?"
+      (should (string-match-p "My comments:\na\\.txt:2 `two`: why\\?"
                               (gemini-companion-comment-e2e--texts
                                (gemini-companion-test-cli-wait-requests cli 1))))
       (should-not (gemini-companion-test-eval emacs '(gemini-companion-comment--all))))))

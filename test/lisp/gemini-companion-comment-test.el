@@ -187,7 +187,7 @@ Return what was in the minibuffer at first."
     (gemini-companion-comment-test--add 2 "why?")
     (should (equal (gemini-companion-comment-test--prompt)
                    "1 comment from Emacs\nComments that the user has made in Emacs:
-@a.txt:2 `two`: why?"))
+a.txt:2 `two`: why?"))
     (should-not (gemini-companion-comment--all))
     (should-not (gemini-companion-comment-test--prompt))
     (gemini-companion-comment-test--add 1 "this" 3)
@@ -195,8 +195,8 @@ Return what was in the minibuffer at first."
       (gemini-companion-comment-test--add 1 "that"))
     (let ((added (gemini-companion-comment-test--prompt)))
       (should (string-prefix-p "2 comments from Emacs\n" added))
-      (should (string-search "\n@a.txt:1-3 `one`: this" added))
-      (should (string-search "\n@b c/d.txt:1 `@d`: that" added)))))
+      (should (string-search "\na.txt:1-3 `one`: this" added))
+      (should (string-search "\nb c/d.txt:1 `@d`: that" added)))))
 
 (ert-deftest gemini-companion-comment/not-with-those-of-others ()
   "Nor do comments on files that have become private, nor while the context is paused."
@@ -212,11 +212,10 @@ Return what was in the minibuffer at first."
       (should-not (gemini-companion-comment-test--prompt)))
     (setq gemini-companion-private t)
     (should-not (gemini-companion-comment-test--prompt))
-    (setq gemini-companion-private nil
-          gemini-companion-private--verdict nil)
+    (setq gemini-companion-private nil)
     ;; In the directory of a project it is found by either name.
     (make-directory (gemini-companion-test-file "sub"))
-    (should (string-search (format "@%s:2" buffer-file-name)
+    (should (string-search (format "%s:2 " buffer-file-name)
                            (gemini-companion-comment-test--prompt
                             (gemini-companion-test-file "sub/"))))))
 
@@ -224,7 +223,7 @@ Return what was in the minibuffer at first."
   (gemini-companion-comment-test--with
     (should-not (string-search "Comments" (gemini-companion-status--context-text)))
     (gemini-companion-comment-test--add 2 "why?")
-    (should (string-search "\nComments that go with the next prompt\n  @a.txt:2 `two`: why?\n"
+    (should (string-search "\nComments that go with the next prompt\n  a.txt:2 `two`: why?\n"
                            (gemini-companion-status--context-text)))
     (gemini-companion-comments-clear)
     (should-not (string-search "Comments" (gemini-companion-status--context-text)))))
@@ -239,7 +238,7 @@ Return what was in the minibuffer at first."
         (with-current-buffer (find-file-noselect (gemini-companion-test-file "b c.txt" "  @b\n"))
           (gemini-companion-comment-test--add 1 "that"))
         (gemini-companion-comments-send)
-        (should (equal sent (list "My comments:\n@b\\ c.txt:1 `\\@b`: that" t (current-buffer))))
+        (should (equal sent (list "My comments:\nb c.txt:1 `\\@b`: that" t (current-buffer))))
         (should-not (gemini-companion-comment--all))
         ;; They stay if they cannot be sent.
         (gemini-companion-comment-test--add 2 "why?")
