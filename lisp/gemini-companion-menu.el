@@ -49,7 +49,7 @@ apply at the moment are grayed out."
     ("r" "run, show, hide" gemini-companion-run)
     ("R" "run another" gemini-companion-run-other)
     ("i" "list" gemini-companion-cli-list)
-    ("g" "next that wants you" gemini-companion-next)
+    ("g" "what a CLI wants" gemini-companion-next)
     ("S" "set up" gemini-companion-setup)
     ("y" "answer yes" gemini-companion-answer-yes :inapt-if-not gemini-companion-any-cli-p)
     ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-any-cli-p)

@@ -585,7 +585,7 @@ or \\[save-buffer] goes back."
 
 (defvar gemini-companion-review-inline--frozen-map
   (let ((map (make-sparse-keymap)))
-    (define-key map [t] #'gemini-companion-review-inline--pass-key)
+    (define-key map [t] (lambda () (interactive) (gemini-companion-review-inline--pass-key)))
     map)
   "Keymap of a change that was accepted and is about to go away.")
 
@@ -633,7 +633,6 @@ Then call LEAVE."
 
 (defun gemini-companion-review-inline--pass-key ()
   "Take the change off the screen, and have the key pressed again."
-  (interactive nil gemini-companion-review-inline-mode)
   (let ((keys (this-command-keys-vector)))
     (setq prefix-arg current-prefix-arg
           this-command last-command)

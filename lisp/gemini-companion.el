@@ -175,7 +175,7 @@ must exceed the size of your largest file.  Takes effect when
     (define-key map "c" '("show context" . gemini-companion-show-context))
     (define-key map "t" '("pause, resume" . gemini-companion-toggle-context))
     (define-key map "i" '("CLIs" . gemini-companion-cli-list))
-    (define-key map "g" '("next that wants you" . gemini-companion-next))
+    (define-key map "g" '("what a CLI wants" . gemini-companion-next))
     (define-key map "I" '("status" . gemini-companion-status))
     (define-key map "D" '("doctor" . gemini-companion-doctor))
     (define-key map "?" '("menu" . gemini-companion-menu))

@@ -811,7 +811,7 @@ echo end\nexec cat\n")
           (gemini-companion-test-with-answer 'yes
             (gemini-companion-setup-before-run 'gemini))
           (should (equal (read-settings)
-                         "{\n\t\"ide\": {\n\t\t\"enabled\": true\n\t},\n\t\"a\": 1 // x\n}\n"))
+                         "{\n\t\"ide\": {\"enabled\": true},\n\t\"a\": 1 // x\n}\n"))
           (gemini-companion-test-with-answer nil
             (gemini-companion-setup-before-run 'gemini)))
       (tramp-cleanup-all-connections)

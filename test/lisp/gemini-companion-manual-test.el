@@ -101,11 +101,11 @@ Only the core was loaded, and Customize loads the rest."
                       (push (string-remove-prefix "gemini-companion-" (symbol-name symbol))
                             offered))))))
     (should (equal (sort offered #'string<)
-                   '("accept" "accept-all" "answer-no" "answer-yes" "comment"
+                   '("accept" "accept-all" "answer-no" "answer-yes" "cli-list" "comment"
                      "comments-clear" "comments-list" "comments-restore" "comments-send"
                      "compose" "connect" "copy-environment"
                      "disconnect" "doctor" "history-list" "install-from-file"
-                     "install-module" "log" "menu" "mode" "reject" "restart"
+                     "install-module" "log" "menu" "mode" "next" "reject" "restart"
                      "review-list" "review-merge" "review-next"
                      "review-other-view" "review-quit" "review-three-way" "run" "run-other" "send-diagnostic"
                      "send-file" "send-prompt" "send-region" "setup" "show-context" "status"
