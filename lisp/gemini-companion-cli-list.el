@@ -37,7 +37,7 @@
     (define-key map (kbd "N") #'gemini-companion-cli-list-answer-no)
     (define-key map (kbd "s") #'gemini-companion-cli-list-send)
     (define-key map (kbd "k") #'gemini-companion-cli-list-stop)
-    (define-key map (kbd "i") 'gemini-companion-status)
+    (define-key map (kbd "I") 'gemini-companion-status)
     map)
   "Keymap of `gemini-companion-cli-list-mode'.")
 
