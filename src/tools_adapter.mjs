@@ -15,7 +15,7 @@
 // also have the token; nothing else is secret here.  Nothing but JSON-RPC is
 // written, since a CLI shows what its servers say to stderr.
 
-import { constants, existsSync, realpathSync, watch } from 'node:fs';
+import { constants, existsSync, readFileSync, readdirSync, realpathSync, watch } from 'node:fs';
 import { open, readdir } from 'node:fs/promises';
 import http from 'node:http';
 import os from 'node:os';
@@ -594,10 +594,27 @@ function toldOf(event, { cwd, source, reason, tool_input: asked, ...input }) {
     case 'end': return { text: reason };
     case 'prompt': return promptOf(input);
     case 'asks': return questionOf(input);
-    case 'edit': return typeof asked?.file_path === 'string'
+    case 'edit': return typeof asked?.file_path === 'string' && !hasDenial(cwd)
       ? { path: path.resolve(cwd, asked.file_path) } : undefined;
     default: return {};
   }
+}
+
+// Whether a policy denies anything: to ask about an edit that is denied would overrule that.
+function hasDenial(cwd) {
+  const system = { darwin: '/Library/Application Support/GeminiCli', win32: 'C:\\ProgramData\\gemini-cli' };
+  return [
+    path.resolve(process.argv[1], '../../../policies'), // this program is in an extension of the user
+    path.join(cwd, '.gemini/policies'),
+    path.join(system[process.platform] ?? '/etc/gemini-cli', 'policies'),
+  ].some((directory) => {
+    try {
+      return readdirSync(directory).some((name) => name.endsWith('.toml')
+        && /^\s*decision\s*=\s*["']deny/m.test(readFileSync(path.join(directory, name), 'utf8')));
+    } catch (error) {
+      return error.code !== 'ENOENT';
+    }
+  });
 }
 
 // Qwen Code says again what follows from a prompt, with an empty one.

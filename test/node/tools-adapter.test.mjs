@@ -296,5 +296,11 @@ test('a hook tells of a turn and of questions, but no texts', async (t) => {
     await told('edit', { tool_input: { file_path: 'a.txt', content: 'secret' } }, 'It is unsaved'),
     [{ path: path.join(scene.directory, 'a.txt') },
       { decision: 'ask', systemMessage: 'It is unsaved' }]);
+  // What is denied stays so.
+  await mkdir(path.join(scene.directory, '.gemini/policies'), { recursive: true });
+  await writeFile(path.join(scene.directory, '.gemini/policies/mine.toml'),
+    '[[rule]]\ntoolName = "write_file"\ndecision = "deny"\n');
+  assert.deepEqual(await told('edit', { tool_input: { file_path: 'a.txt' } }, 'It is unsaved'),
+    [{}, '']);
   assert.deepEqual(await told('done', { prompt_response: 'secret' }), [{}, '']);
 });
