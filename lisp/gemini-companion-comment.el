@@ -304,7 +304,8 @@ them, and would search the project for such a file."
                                                   (funcall quote-at line) text)))
              comments "\n"))
 
-(defun gemini-companion-comment--to-prompt (cli)
+;;;###autoload
+(defun gemini-companion-comment-add-to-prompt (cli)
   "Add the comments for CLI to a prompt that it was given, and remove them.
 See `gemini-companion-cli-events-prompt-functions'."
   (let ((directory (gemini-companion-cli-directory cli)))
@@ -314,9 +315,10 @@ See `gemini-companion-cli-events-prompt-functions'."
       (cons (concat (gemini-companion-comment--count comments) " from Emacs")
             (concat "Comments that the user has made in Emacs:\n"
                     (gemini-companion-comment--text comments directory))))))
-(add-hook 'gemini-companion-cli-events-prompt-functions #'gemini-companion-comment--to-prompt)
+;;;###autoload (add-hook 'gemini-companion-cli-events-prompt-functions #'gemini-companion-comment-add-to-prompt)
 
-(defun gemini-companion-comment--section (directory)
+;;;###autoload
+(defun gemini-companion-comment-describe (directory)
   "Return text on the comments for the next prompt of CLIs in DIRECTORY."
   (when-let* (((not gemini-companion-context-paused))
               (comments (gemini-companion-comment--for directory)))
@@ -324,7 +326,7 @@ See `gemini-companion-cli-events-prompt-functions'."
             (replace-regexp-in-string
              "^" "  " (gemini-companion-comment--text comments directory))
             "\n")))
-(add-hook 'gemini-companion-status-context-functions #'gemini-companion-comment--section)
+;;;###autoload (add-hook 'gemini-companion-status-context-functions #'gemini-companion-comment-describe)
 
 ;;;###autoload
 (defun gemini-companion-comments-send ()

@@ -281,6 +281,7 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
       (gemini-companion-cli-run-test--program
        (mapconcat (lambda (text) (format "printf '%s'\n" text)) `(,@escapes "end") ""))
       (gemini-companion-mode 1)
+      (require 'tramp)                  ; it would define the function while that is another
       (cl-letf (((symbol-function 'tramp-file-name-handler)
                  (lambda (&rest arguments) (push arguments asked) nil)))
         (save-window-excursion

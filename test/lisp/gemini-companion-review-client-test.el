@@ -267,6 +267,7 @@ this change")))
   (gemini-companion-review-client-test--with client
     (let ((inhibit-message t)
           (opened nil))
+      (require 'tramp)                  ; it would define the function while that is another
       (cl-letf (((symbol-function 'tramp-file-name-handler)
                  (lambda (&rest arguments) (push arguments opened) nil)))
         (dolist (path '("/./ssh:localhost:/x" "/:/ssh:localhost:/x" "//ssh:localhost:/x"
