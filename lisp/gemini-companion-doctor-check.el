@@ -115,6 +115,12 @@
        (list 'problem (format "Cannot use the native module: %s."
                               (gemini-companion-ui-error-text error)))))))
 
+(defun gemini-companion-doctor-check--switch-on ()
+  "Turn on the mode, and search for projects at once, which are examined next."
+  (gemini-companion-mode 1)
+  (when (gemini-companion-workspace-pending-p)
+    (gemini-companion-workspace-announce)))
+
 (defun gemini-companion-doctor-check--companion (case)
   "Check the companion of this Emacs, and whether the CLI in CASE is connected."
   (cond
@@ -122,7 +128,7 @@
    ((not (gemini-companion-bridge-running-p))
     (list 'problem "The companion is off in this Emacs."
           "Switch it on: M-x gemini-companion-mode; then start the CLI."
-          (cons "switch on" (lambda () (gemini-companion-mode 1)))))
+          (cons "switch on" #'gemini-companion-doctor-check--switch-on)))
    ((not (gemini-companion-bridge-token (gemini-companion-doctor-check-case-agent case)))
     (list 'problem
           (format "%s is not served: it is not in `gemini-companion-agents', or not used here."
@@ -341,7 +347,7 @@ the same TMPDIR." temporary)
                         'gemini-companion-temporary-directories
                         (cons temporary gemini-companion-temporary-directories))
                        (gemini-companion-mode -1)
-                       (gemini-companion-mode 1)
+                       (gemini-companion-doctor-check--switch-on)
                        (message "To save this: M-x customize-save-customized")))))))))
 
 (defun gemini-companion-doctor-check--chosen (case chosen)

@@ -269,9 +269,6 @@ Return the number of problems."
   "Examine CASE, and call CALLBACK now and for each later result.
 Its arguments are the findings so far, and how many results are still to
 come."
-  ;; Just after the mode was turned on, Emacs is still to search for projects.
-  (when (gemini-companion-workspace-pending-p)
-    (gemini-companion-workspace-announce))
   (let* ((probes (if (gemini-companion-doctor-check-case-remote case)
                      '(gemini-companion-doctor--probe-remote-program)
                    '(gemini-companion-doctor--probe-server
