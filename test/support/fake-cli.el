@@ -227,14 +227,16 @@ ON-BODY is called with the bytes of the answer as they come."
            `(("mcp-session-id" . ,(fake-cli-session cli))
              ("mcp-protocol-version" . "2025-06-18")))))
 
-(defun fake-cli-post (cli message)
-  "Post MESSAGE, a plist, for CLI and return the finished exchange."
+(defun fake-cli-post (cli message &optional path)
+  "Post MESSAGE, a plist, for CLI and return the finished exchange.
+PATH is that of the URL, by default that of the session."
   (fake-cli-await
    (fake-cli-http
     (fake-cli-port cli) "POST"
     :headers `(("Content-Type" . "application/json")
                ,@(fake-cli--headers
                   cli "application/json, text/event-stream"))
+    :path (or path "/mcp")
     :body (gemini-companion-test-json-encode
            `(:jsonrpc "2.0" ,@message)))))
 
@@ -409,6 +411,17 @@ With DIRECTORY do what the relay on a host does: tell that it works there."
 (defun fake-cli-call-tool (cli name arguments)
   "Call the tool NAME with ARGUMENTS, a plist, for CLI; return its result."
   (fake-cli-request cli "tools/call" `(:name ,name :arguments ,arguments)))
+
+(defun fake-cli-call-hidden-tool (tmpdir directory name arguments)
+  "Call the tool NAME with ARGUMENTS, a plist, as hooks do; return its result.
+TMPDIR and DIRECTORY are as in `fake-cli-discover'."
+  (let ((cli (fake-cli--make :discovery (fake-cli-discover tmpdir directory))))
+    (alist-get 'result
+               (fake-cli--answer
+                (fake-cli-post cli `(:id 1 :method "tools/call"
+                                         :params (:name ,name :arguments ,arguments))
+                               "/mcp/tools")
+                1))))
 
 (defun fake-cli-result-text (result)
   "Return the text of the one text block in the tool's RESULT, or nil."

@@ -13,6 +13,7 @@
 ;; - what timers do to windows, prompts and the selection;
 ;; - what happens between two commands, for example by a process filter;
 ;; - what commands that decide or show a review do to other windows;
+;; - what the hooks of CLIs do beside what they tell;
 ;; - outcomes of reviews that were not visible.
 ;;
 ;; A window belongs to the review if it shows a buffer of one; all others are
@@ -32,6 +33,12 @@
 (declare-function gemini-companion-review-path "gemini-companion-review" (review) t)
 (declare-function gemini-companion-review-entry "gemini-companion-review" (review) t)
 (declare-function gemini-companion-review-proposed "gemini-companion-review" (review) t)
+(declare-function gemini-companion-review-process "gemini-companion-review" (review) t)
+(declare-function gemini-companion-cli-all "gemini-companion-cli")
+(declare-function gemini-companion-cli-process "gemini-companion-cli" (cli) t)
+(declare-function gemini-companion-cli-state "gemini-companion-cli" (cli) t)
+(declare-function gemini-companion-cli-prompt "gemini-companion-cli" (cli) t)
+(declare-function gemini-companion-cli-terminal "gemini-companion-cli" (cli) t)
 (declare-function gemini-companion-history-outcome "gemini-companion-history" (entry) t)
 (declare-function gemini-companion-review-proposal "gemini-companion-review" (review) t)
 (declare-function tabulated-list-get-id "tabulated-list")
@@ -428,7 +435,8 @@ one are the user's."
 ;;;; Outcomes
 
 (defvar gemini-companion-monkey-outcomes nil
-  "The reported outcomes, the newest first: lists (ID OUTCOME TEXT PATH).")
+  "The reported outcomes, the newest first: lists (ID OUTCOME TEXT PATH).
+OUTCOME is `given-up' if the client was given a new prompt.")
 
 (defvar gemini-companion-monkey--cancelling nil
   "Non-nil while a review is ended that its client has given up.")
@@ -437,6 +445,9 @@ one are the user's."
   "Call FUNCTION, which cancels REVIEW."
   (let ((gemini-companion-monkey--cancelling t))
     (funcall function review)))
+
+(defvar gemini-companion-monkey--telling nil
+  "What a hook tells at this time, or that a review ends, a symbol, or nil.")
 
 (defvar gemini-companion-monkey--accepting-all nil
   "Non-nil while the user accepts changes that a question has named.")
@@ -503,7 +514,9 @@ nil while the review is open."
       (when done
         (gemini-companion-monkey--with-faults
           (if gemini-companion-monkey--cancelling
-              (push (list id 'cancelled nil path) gemini-companion-monkey-outcomes)
+              (push (list id (if (eq gemini-companion-monkey--telling 'prompt) 'given-up 'cancelled)
+                          nil path)
+                    gemini-companion-monkey-outcomes)
             (push (list id outcome (car text) path) gemini-companion-monkey-outcomes)
             (gemini-companion-monkey--check-outcome id outcome (car text)))))
       done)))
@@ -528,6 +541,92 @@ nil while the review is open."
           ((and text shown (not (equal text shown)))
            (gemini-companion-monkey-fault
             2 "Review %d was accepted by %s with another text: %S instead of %S" id who text shown)))))
+
+;;;; Hooks
+
+(defun gemini-companion-monkey--check-event (function what agent process &rest about)
+  "Call FUNCTION on WHAT, AGENT, PROCESS and ABOUT, as a hook tells; check that."
+  (let* ((before (gemini-companion-monkey--screen))
+         (mark (gemini-companion-monkey--mark))
+         (open (gemini-companion-review-all-open))
+         (old (gemini-companion-monkey--cli-state process))
+         (reported gemini-companion-monkey-outcomes)
+         (cli (let ((gemini-companion-monkey--telling what))
+                (apply function what agent process about))))
+    (gemini-companion-monkey--with-faults
+      (gemini-companion-monkey--compare before (gemini-companion-monkey--accept-screen)
+                                        (format "The event %s" what))
+      (unless (equal mark (gemini-companion-monkey--mark))
+        (gemini-companion-monkey-fault 10 "The event %s moved the mark" what))
+      (gemini-companion-monkey--check-given-up
+       what process open (seq-difference gemini-companion-monkey-outcomes reported #'eq))
+      (gemini-companion-monkey--check-cli cli what old (nth 2 about)))
+    cli))
+
+(defun gemini-companion-monkey--mark ()
+  "Return the mark of the buffer in the selected window, and if it is active."
+  (with-current-buffer (window-buffer)
+    (list (mark t) mark-active)))
+
+(defun gemini-companion-monkey--cli-state (process)
+  "Return the state of the CLI with the id PROCESS, or nil if it is not known."
+  (seq-some (lambda (cli)
+              (and (eql process (gemini-companion-cli-process cli))
+                   (gemini-companion-cli-state cli)))
+            (gemini-companion-cli-all)))
+
+(defun gemini-companion-monkey--check-given-up (what process open outcomes)
+  "Record a fault if WHAT, told by PROCESS, has ended the wrong reviews.
+OPEN are those that were open before, OUTCOMES what was reported since."
+  (pcase-dolist (`(,id ,outcome . ,_) outcomes)
+    (let ((review (seq-find (lambda (it) (eql id (gemini-companion-review-id it))) open)))
+      (when (and (eq outcome 'given-up)
+                 (not (and review (eql process (gemini-companion-review-process review))
+                           (eq (gemini-companion-history-outcome
+                                (gemini-companion-review-entry review))
+                               'cancelled))))
+        (gemini-companion-monkey-fault
+         10 "The event %s of %s ended review %d" what process id))))
+  (dolist (review open)
+    (when (and (eq what 'prompt) (eql process (gemini-companion-review-process review))
+               (memq review (gemini-companion-review-all-open)))
+      (gemini-companion-monkey-fault 10 "A prompt for %s did not end review %d" process
+                                     (gemini-companion-review-id review)))))
+
+(defun gemini-companion-monkey--check-cli (cli what old text)
+  "Record a fault if CLI is not as WHAT tells, with TEXT; its state was OLD."
+  (let ((state (gemini-companion-cli-state cli))
+        (known (and (memq cli (gemini-companion-cli-all)) t))
+        (gone (and (eq what 'end) (equal text "exit"))))
+    (unless (and (eq known (not gone))
+                 (or gone
+                     (eq state (pcase what
+                                 ('prompt 'working) ('asks 'asking) ('done 'done) ('end 'idle)
+                                 ('start (or old 'idle)) (_ 'working)))))
+      (gemini-companion-monkey-fault 10 "After the event %s (%s) a CLI is %s%s" what text state
+                                     (if known "" ", and not known")))
+    (unless (or (not (eq what 'prompt))
+                (equal text (car (gemini-companion-cli-prompt cli))))
+      (gemini-companion-monkey-fault 10 "The prompt is %S instead of %S"
+                                     (gemini-companion-cli-prompt cli) text))))
+
+(defun gemini-companion-monkey--note-review-end (function &rest arguments)
+  "Call FUNCTION on ARGUMENTS, which tells a CLI that its review has ended."
+  (let ((gemini-companion-monkey--telling (or gemini-companion-monkey--telling 'review)))
+    (apply function arguments)))
+
+(defun gemini-companion-monkey--check-state (cli)
+  "Record a fault if CLI has come to its state without a reason."
+  (unless (or gemini-companion-monkey--telling
+              ;; The screen of its terminal tells, too.
+              (gemini-companion-cli-terminal cli))
+    (gemini-companion-monkey-fault 10 "A CLI is %s, as nothing told"
+                                   (gemini-companion-cli-state cli))))
+
+(defun gemini-companion-monkey--dead-clis ()
+  "Return the processes of the known CLIs that have ended."
+  (seq-remove (lambda (process) (or (null process) (process-attributes process)))
+              (mapcar #'gemini-companion-cli-process (gemini-companion-cli-all))))
 
 ;;;; Questions
 
@@ -621,6 +720,7 @@ nil while the review is open."
         :leftover (gemini-companion-monkey--leftover-buffers)
         :stale (gemini-companion-monkey--stale-buffers)
         :reviews (gemini-companion-monkey--describe-reviews)
+        :dead (gemini-companion-monkey--dead-clis)
         :outcomes gemini-companion-monkey-outcomes
         :faults gemini-companion-monkey-faults))
 
@@ -704,6 +804,7 @@ Those that are excused must have been recognized by Emacs as outdated."
   (require 'gemini-companion-review-list)
   (require 'gemini-companion-review-ediff)
   (require 'gemini-companion-review-inline)
+  (require 'gemini-companion-cli-events)
   (setq debug-on-error t
         debugger #'gemini-companion-monkey--debugger)
   (advice-add 'gemini-companion-log-add :before #'gemini-companion-monkey--check-log)
@@ -711,6 +812,10 @@ Those that are excused must have been recognized by Emacs as outdated."
   (add-hook 'gemini-companion-review-change-hook #'gemini-companion-monkey--note-reviews -90)
   (advice-add 'gemini-companion-accept-all :around #'gemini-companion-monkey--note-accepting-all)
   (advice-add 'gemini-companion-review-cancel :around #'gemini-companion-monkey--note-cancelling)
+  (advice-add 'gemini-companion-cli-note :around #'gemini-companion-monkey--check-event)
+  (advice-add 'gemini-companion-cli--note-review-end :around
+              #'gemini-companion-monkey--note-review-end)
+  (add-hook 'gemini-companion-cli-state-functions #'gemini-companion-monkey--check-state)
   (advice-add 'gemini-companion-bridge-accept :around
               (gemini-companion-monkey--advise-report 'accepted))
   (advice-add 'gemini-companion-bridge-reject :around

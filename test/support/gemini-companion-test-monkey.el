@@ -21,6 +21,8 @@
 ;; 5. There are no errors, and Emacs responds.
 ;; 6. An unmodified buffer has the text of its file; that was written only by the
 ;;    user, or by a client that was notified of an accept.
+;; 10. A CLI does what its hooks have told last, and changes nothing else.  A new
+;;     prompt ends the open reviews of its process, and no others.
 ;;
 ;; In some runs there is also the terminal of a CLI, with rules of its own; see
 ;; `gemini-companion-test-monkey-terminal'.
@@ -365,7 +367,9 @@ Beside a CLI in a terminal the others do less; then it may be nil."
          (waiting (and client (gemini-companion-test-monkey--waiting run client)))
          (brief (car (gemini-companion-test-monkey--clients run 'brief)))
          (ticket (gemini-companion-test-monkey--random run 20)))
-    (cond ((and brief (< 10 ticket 15)) (gemini-companion-test-monkey--kill run brief))
+    (cond ((zerop (gemini-companion-test-monkey--random run 4))
+           (gemini-companion-test-monkey--tell run brief))
+          ((and brief (< 10 ticket 15)) (gemini-companion-test-monkey--kill run brief))
           ((and (not brief) (= ticket 16)) (gemini-companion-test-monkey--join-briefly run))
           ((and cut (< ticket 14)) (gemini-companion-test-monkey--reconnect run (car cut)))
           ((< (length (append up cut)) 2) (gemini-companion-test-monkey--join run))
@@ -529,6 +533,41 @@ It proposes one change and does nothing else until it is killed."
   (setf (alist-get path (gemini-companion-monkey-files run) nil nil #'equal) text)
   (gemini-companion-test-write path text))
 
+;;;; Hooks of clients
+
+(defun gemini-companion-test-monkey--tell (run brief)
+  "Return a step of RUN in which a hook tells what a client does.
+That is BRIEF, if not nil, or those that run in this process."
+  (let* ((brief (and brief (gemini-companion-test-monkey--pick run (list brief nil))))
+         (process (if brief (process-id (gemini-companion-monkey-client-process brief))
+                    (emacs-pid)))
+         (event (gemini-companion-test-monkey--pick
+                 run '("start" "prompt" "prompt" "prompt" "asks" "edit" "ran" "done" "end")))
+         (text (pcase event
+                 ("prompt" (format "prompt %d" (gemini-companion-monkey-step run)))
+                 ("asks" "Run: rm")
+                 ("end" (gemini-companion-test-monkey--pick run '("exit" "clear"))))))
+    (list (format "a hook of %s tells %s %s"
+                  (if brief (gemini-companion-monkey-client-name brief) "the others")
+                  event (or text ""))
+          (lambda ()
+            (let ((result (gemini-companion-test-monkey--note-event run process event text)))
+              (when (eq (alist-get 'isError result) t)
+                (gemini-companion-test-monkey--fault run 10 "A hook was refused: %S" result)))))))
+
+(defun gemini-companion-test-monkey--note-event (run process event text)
+  "Tell the Emacs of RUN about EVENT of PROCESS, with TEXT; return its result."
+  (let ((emacs (gemini-companion-monkey-emacs run)))
+    (fake-cli-call-hidden-tool
+     (gemini-companion-test-tmpdir emacs) (gemini-companion-test-project emacs) "noteEvent"
+     `(:event ,event :session ,(format "conversation %d" process) :process ,process
+              :directory ,(gemini-companion-test-project emacs)
+              ,@(and text `(:text ,text))
+              ,@(and (equal event "edit")
+                     `(:path ,(gemini-companion-test-monkey--file
+                               run (gemini-companion-test-monkey--pick
+                                    run gemini-companion-test-monkey--proposed-files))))))))
+
 ;;;; Notifications of clients
 
 (defun gemini-companion-test-monkey--read-notifications (run)
@@ -569,7 +608,8 @@ A client that is notified of an accept writes the file, as the CLI does."
 (defun gemini-companion-test-monkey--find-proposal (run client path outcome text)
   "Return the proposal of RUN for PATH that has OUTCOME for CLIENT.
 Emacs has reported that, if accepted with the same TEXT, or the client
-itself has rejected it.  Each proposal has one outcome."
+itself has rejected it, or was given a prompt.  Each proposal has one
+outcome."
   (seq-find (lambda (it)
               (and (eq (gemini-companion-monkey-proposal-client it) client)
                    (equal (gemini-companion-monkey-proposal-path it) path)
@@ -577,7 +617,8 @@ itself has rejected it.  Each proposal has one outcome."
                    (if (eq outcome 'accepted)
                        (member text (gemini-companion-test-monkey--outcomes run it outcome))
                      (or (eq (gemini-companion-monkey-proposal-closed it) 'aloud)
-                         (gemini-companion-test-monkey--outcomes run it outcome)))))
+                         (gemini-companion-test-monkey--outcomes run it outcome)
+                         (gemini-companion-test-monkey--outcomes run it 'given-up)))))
             (reverse (gemini-companion-monkey-proposals run))))
 
 (defun gemini-companion-test-monkey--outcomes (run proposal outcome)
@@ -697,6 +738,9 @@ WHAT describes what is waited for."
      (or (null (plist-get state :leftover))
          ;; Windows need not change while the user is busy.
          (gemini-companion-test-monkey--busy-p state))))
+  (gemini-companion-test-monkey--wait
+   run 10 "CLIs whose process has ended to be forgotten"
+   (lambda (state) (null (plist-get state :dead))))
   (gemini-companion-test-monkey--check-shown run)
   (gemini-companion-test-monkey--check-files run)
   (gemini-companion-test-monkey--check-notified run))
