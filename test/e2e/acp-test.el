@@ -30,38 +30,16 @@ for the editor."
          (gemini-companion-test-visit ,emacs "a.txt")
          (let* ((,cli (gemini-companion-test-cli-make
                        ,emacs (gemini-companion-test-project ,emacs)))
-                (,editor (gemini-companion-acp-e2e--start ,emacs ,cli)))
+                (,editor (gemini-companion-test-editor-start ,emacs ,cli)))
            (unwind-protect (progn ,@body)
              (gemini-companion-test-program-stop ,editor)
              (gemini-companion-test-cli-stop ,cli)))))))
-
-(defun gemini-companion-acp-e2e--start (emacs cli)
-  "Start an editor in the project of EMACS that speaks ACP with CLI; return it."
-  (let ((editor (gemini-companion-test-program-start
-                 (list (gemini-companion-test-node)
-                       (gemini-companion-test-path "test" "support" "acp-client.mjs")
-                       (gemini-companion-test-cli-file cli "launch") "--acp")
-                 (gemini-companion-test-project emacs) process-environment)))
-    (gemini-companion-acp-e2e--wait editor "ready" 1)
-    (gemini-companion-test-cli-wait-log cli "Discovered [0-9]+ tools from IDE")
-    editor))
-
-(defun gemini-companion-acp-e2e--wait (editor event count)
-  "Wait until EDITOR has told COUNT times of EVENT; return the last."
-  (gemini-companion-test-wait
-   (format "%d %s of the editor" count event)
-   (lambda ()
-     (let ((seen 0))
-       (gemini-companion-test-program-find
-        editor (lambda (line)
-                 (and (equal (alist-get 'event line) event)
-                      (= (cl-incf seen) count))))))))
 
 (defun gemini-companion-acp-e2e--prompt (editor answer count)
   "Have EDITOR send a prompt, and answer each question by ANSWER.
 Wait until it has ended, as the prompt number COUNT."
   (gemini-companion-test-program-send editor `((prompt . "please write") (answer . ,answer)))
-  (gemini-companion-acp-e2e--wait editor "done" count))
+  (gemini-companion-test-editor-wait editor "done" count))
 
 (defun gemini-companion-acp-e2e--write (emacs name text)
   "Return a call of the model that writes TEXT to the file NAME in EMACS's project."

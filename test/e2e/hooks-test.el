@@ -165,4 +165,124 @@ Return the process."
           (should (eql 0 (call-process "/bin/bash" nil t nil "-c" command))))
         (should (equal (buffer-string) ""))))))
 
+(ert-deftest gemini-companion-hooks/an-edit-without-a-question-is-below-its-prompt ()
+  "In accept-edits mode; a file with unsaved edits is asked about there, too."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-test-cli-keys cli "BTab")
+      (gemini-companion-test-cli-wait-screen cli "auto-accept\\|accepting edits\\|auto edit")
+      (gemini-companion-test-cli-script
+       cli `("write_file" :file_path ,file :content "two\n") "First done")
+      (gemini-companion-test-cli-submit cli "please write")
+      (gemini-companion-test-cli-wait-screen cli "First done")
+      (should (equal (gemini-companion-test-read file) "two\n"))
+      (should (equal (gemini-companion-test-eval
+                      emacs '(mapcar (lambda (it)
+                                       (cons (gemini-companion-history-outcome it)
+                                             (car (gemini-companion-history-prompt it))))
+                                     (gemini-companion-history-all)))
+                     '((unreviewed . "please write"))))
+      (gemini-companion-test-run emacs '(progn (revert-buffer t t) (insert "mine\n")))
+      (gemini-companion-test-cli-script
+       cli `("write_file" :file_path ,file :content "three\n") "Second done")
+      (gemini-companion-test-cli-submit cli "please write again")
+      (gemini-companion-test-wait-review emacs "three\n")
+      (should (equal (gemini-companion-test-read file) "two\n"))
+      (gemini-companion-test-reject emacs)
+      (gemini-companion-test-wait-no-review emacs)
+      (gemini-companion-test-run emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil))))))
+
+(ert-deftest gemini-companion-hooks/another-front-tells-of-its-turns ()
+  "By ACP, where only two of the hooks exist."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-enable-tools emacs)
+    (let* ((cli (gemini-companion-test-cli-make-at-home emacs))
+           (file (gemini-companion-test-project emacs "a.txt"))
+           (editor (gemini-companion-test-editor-start emacs cli)))
+      (unwind-protect
+          (progn
+            (gemini-companion-test-cli-script
+             cli `("write_file" :file_path ,file :content "two\n")
+             '("run_shell_command" :command "until [ -e go ]; do sleep 0.1; done") "All done")
+            (gemini-companion-test-program-send
+             editor '((prompt . "please write") (answer . "allow_once")))
+            (gemini-companion-hooks-test--wait-state emacs 'working)
+            (should (equal (gemini-companion-hooks-test--prompt emacs) "please write"))
+            (gemini-companion-test-write (gemini-companion-test-project emacs "go") "")
+            (gemini-companion-test-editor-wait editor "done" 1)
+            (gemini-companion-hooks-test--wait-state emacs 'done)
+            (should (equal (gemini-companion-test-read file) "two\n"))
+            (should-not (gemini-companion-test-eval
+                         emacs '(gemini-companion-review-all-open))))
+        (gemini-companion-test-program-stop editor)
+        (gemini-companion-test-cli-stop cli)))))
+
+(ert-deftest gemini-companion-hooks/only-the-emacs-that-has-the-project-open-is-told ()
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (gemini-companion-test-with-emacs
+        (other :mode t :files '(("b.txt" . "one\n"))
+               :environment (list (concat "TMPDIR=" (gemini-companion-test-tmpdir emacs))))
+      (gemini-companion-test-visit other "b.txt")
+      (gemini-companion-test-wait
+       "both to be announced"
+       (lambda () (fake-cli-discover (gemini-companion-test-tmpdir emacs)
+                                     (gemini-companion-test-project other))))
+      (gemini-companion-test-cli-submit cli "just say it")
+      (gemini-companion-test-cli-wait-screen cli "Done\\.")
+      (gemini-companion-hooks-test--wait-state emacs 'done)
+      (should-not (gemini-companion-test-eval other '(gemini-companion-cli-all))))))
+
+(ert-deftest gemini-companion-hooks/an-emacs-that-does-nothing-holds-up-no-turn ()
+  "For longer than a hook waits for it; the user sees no error."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (let ((process (gemini-companion-test-eval emacs '(emacs-pid)))
+          (start nil))
+      (signal-process process 'SIGSTOP)
+      (unwind-protect
+          (progn
+            (gemini-companion-test-cli-submit cli "just say it")
+            (setq start (float-time))
+            (gemini-companion-test-cli-wait-screen cli "Done\\.")
+            ;; The hook gives up after 2 s.
+            (should (< (- (float-time) start) 6))
+            (should-not (string-match-p "[Ee]rror\\|[Ww]arning\\|failed"
+                                        (gemini-companion-test-cli-screen cli))))
+        (signal-process process 'SIGCONT))
+      (gemini-companion-test-cli-submit cli "and again")
+      (gemini-companion-test-wait-eval
+       emacs '(equal (mapcar (lambda (it) (car (gemini-companion-cli-prompt it)))
+                             (gemini-companion-cli-all))
+                     '("and again")))
+      (gemini-companion-hooks-test--wait-state emacs 'done))))
+
+(ert-deftest gemini-companion-hooks/those-of-qwen-code-tell-of-a-turn ()
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-require-real-client)
+  (unless (file-exists-p gemini-companion-test-qwen-program)
+    (gemini-companion-test-skip "Qwen Code is not installed (test/e2e/qwen)"))
+  (gemini-companion-test-with-emacs (emacs :mode nil :files '(("a.txt" . "one\n")))
+    (make-directory (expand-file-name ".qwen" (gemini-companion-test-home emacs)))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-mode-on emacs)
+    (gemini-companion-test-enable-tools emacs)
+    (gemini-companion-test-with-cli (qwen (gemini-companion-test-qwen-start emacs))
+      (let ((file (gemini-companion-test-project emacs "a.txt")))
+        ;; It writes only files that it has read.
+        (gemini-companion-test-cli-script
+         qwen `("read_file" :file_path ,file)
+         `("write_file" :file_path ,file :content "two\n") "All done")
+        (gemini-companion-test-cli-submit qwen "please write")
+        (gemini-companion-test-wait-review emacs "two\n")
+        (gemini-companion-hooks-test--wait-state emacs 'working)
+        (should (equal (gemini-companion-hooks-test--prompt emacs) "please write"))
+        (gemini-companion-test-accept emacs)
+        (gemini-companion-test-cli-wait-screen qwen "All done")
+        (gemini-companion-hooks-test--wait-state emacs 'done)))))
+
 ;;; hooks-test.el ends here

@@ -460,6 +460,30 @@ Starting a CLI takes three seconds of processor time.")
           t)
       (error (ignore (message "This CLI is not reused: %s" (error-message-string err)))))))
 
+;;;; In another front
+
+(defun gemini-companion-test-editor-start (emacs cli)
+  "Start an editor in the project of EMACS that speaks ACP with CLI; return it."
+  (let ((editor (gemini-companion-test-program-start
+                 (list (gemini-companion-test-node)
+                       (gemini-companion-test-path "test" "support" "acp-client.mjs")
+                       (gemini-companion-test-cli-file cli "launch") "--acp")
+                 (gemini-companion-test-project emacs) process-environment)))
+    (gemini-companion-test-editor-wait editor "ready" 1)
+    (gemini-companion-test-cli-wait-log cli "Discovered [0-9]+ tools from IDE")
+    editor))
+
+(defun gemini-companion-test-editor-wait (editor event count)
+  "Wait until EDITOR has told COUNT times of EVENT; return the last."
+  (gemini-companion-test-wait
+   (format "%d %s of the editor" count event)
+   (lambda ()
+     (let ((seen 0))
+       (gemini-companion-test-program-find
+        editor (lambda (line)
+                 (and (equal (alist-get 'event line) event)
+                      (= (cl-incf seen) count))))))))
+
 ;;;; Its screen, log and keys
 
 (defun gemini-companion-test-cli--tmux (cli &rest arguments)
