@@ -434,12 +434,7 @@ fn ping(companion: &Companion) -> Result<i64> {
 
 /// Return the sessions of COMPANION as a vector, the oldest first.
 ///
-/// Each is a vector [KEY CLIENT PROCESS SECONDS STREAM REVIEWS UNDELIVERED DIRECTORY OWN-FRONT AGENT
-/// KNOWS-TOOLS]: KEY identifies it, CLIENT is its name, PROCESS the process id if known, SECONDS its age, STREAM one
-/// of never, open and lost, REVIEWS how many are open, UNDELIVERED how many outcomes wait for it,
-/// DIRECTORY where the client works, nil if that is not known, OWN-FRONT t if its user decides
-/// changes in a front of its own, AGENT its program, and KNOWS-TOOLS t once it has asked for the tools
-/// of an editor, so that it proposes changes here.
+/// For what each of them is see `gemini-companion-bridge-sessions'.
 #[defun]
 fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let sessions = companion.sessions().describe();

@@ -127,8 +127,7 @@ impl Protocol {
                 Ok(json!({}).into())
             }
             "tools/list" => {
-                let has_own_front = session.has_own_front();
-                session.note_tools_known();
+                let has_own_front = session.note_tools();
                 Ok(Output::Ready(Tools::list(session.host().is_some(), has_own_front)))
             }
             "tools/call" => self.tools.call(session, params).await.map(Output::from),

@@ -23,8 +23,7 @@ use crate::process::Process;
 pub const STREAM_GRACE: Duration = Duration::from_secs(5);
 /// How often to check whether the process of a client without a stream still lives.
 pub const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How often to check whether a client has changed its directory, which takes microseconds for
-/// each.
+/// How often to check whether a client has changed its directory.
 const PLACE_INTERVAL: Duration = Duration::from_secs(1);
 /// The id of all our pings: each supersedes the one before.
 pub const PING: &str = "ping";
@@ -42,8 +41,7 @@ pub struct Session {
     /// When the ping was sent that it has not answered.
     pub pinged: Option<Instant>,
     pub outbox: Outbox,
-    /// The client has asked for the active file, as those of document 003 do: it is notified of
-    /// changes.
+    /// The client has asked for the active file, as document 003 says, and is told of changes.
     pub wants_active_file: bool,
     /// The client has asked for the tools.
     pub knows_tools: bool,

@@ -75,7 +75,7 @@ pub struct Description {
     pub has_own_front: bool,
     /// The name of its agent.
     pub agent: String,
-    /// Whether it has asked for the tools, without which it proposes nothing.
+    /// Whether it has asked for the tools.
     pub knows_tools: bool,
 }
 

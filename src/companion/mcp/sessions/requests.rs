@@ -103,17 +103,13 @@ impl ActiveSession {
         self.host.as_ref()
     }
 
-    /// Whether its user decides changes in a front of its own.
-    pub fn has_own_front(&self) -> bool {
-        let table = self.sessions.table();
-        table.sessions.get(&self.session).is_some_and(|session| session.origin.has_own_front)
-    }
-
-    /// Records that the client has asked for the tools.
-    pub fn note_tools_known(&self) {
-        if let Some(session) = self.sessions.table().sessions.get_mut(&self.session) {
+    /// Records that its client knows the tools; whether its user decides in a front of its own.
+    pub fn note_tools(&self) -> bool {
+        let mut table = self.sessions.table();
+        table.sessions.get_mut(&self.session).is_some_and(|session| {
             session.knows_tools = true;
-        }
+            session.origin.has_own_front
+        })
     }
 
     /// Whether the request names no session.
