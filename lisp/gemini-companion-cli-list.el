@@ -80,6 +80,7 @@
 
 (defun gemini-companion-cli-list--print ()
   "Update the current list."
+  (gemini-companion-cli-forget-ended)
   (setq tabulated-list-entries
         (mapcar (lambda (cli)
                   (list cli

@@ -89,12 +89,17 @@ one of Emacs, or not known.")
          (keys (mapcar (lambda (session) (aref session 0)) sessions)))
     (dolist (session sessions)
       (gemini-companion-cli--note-session session))
-    (setq gemini-companion-cli--all
-          (cl-loop for cli in gemini-companion-cli--all
-                   for key = (car (member (gemini-companion-cli-key cli) keys))
-                   do (setf (gemini-companion-cli-key cli) key)
-                   if (or key (gemini-companion-cli--lives-p cli)) collect cli))
+    (dolist (cli gemini-companion-cli--all)
+      (setf (gemini-companion-cli-key cli) (car (member (gemini-companion-cli-key cli) keys))))
+    (gemini-companion-cli-forget-ended)
     (gemini-companion-cli--changed)))
+
+(defun gemini-companion-cli-forget-ended ()
+  "Forget the CLIs whose process has ended without a word."
+  (setq gemini-companion-cli--all
+        (cl-loop for cli in gemini-companion-cli--all
+                 if (or (gemini-companion-cli-key cli) (gemini-companion-cli--lives-p cli))
+                 collect cli)))
 
 (add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-cli--note-sessions)
 
@@ -135,10 +140,11 @@ one of Emacs, or not known.")
 (defun gemini-companion-cli--lives-p (cli)
   "Return non-nil if CLI, which has no session, may go on without one.
 Only its hooks can tell what it does."
-  (and (gemini-companion-cli-session cli)
-       (gemini-companion-cli-process cli)
-       (process-attributes (gemini-companion-cli-process cli))
-       t))
+  (when-let* (((gemini-companion-cli-session cli))
+              (process (gemini-companion-cli-process cli))
+              (attributes (process-attributes process)))
+    ;; Its parent may not have noticed its end.
+    (not (equal (alist-get 'state attributes) "Z"))))
 
 (defun gemini-companion-cli-reviews-here-p (cli)
   "Return non-nil if CLI certainly proposes its changes in this Emacs.

@@ -78,6 +78,17 @@ ABOUT is a plist of :session, :process, :text and :path."
       (gemini-companion-cli--note-sessions 0)
       (should-not (gemini-companion-cli-all)))))
 
+(ert-deftest gemini-companion-cli/one-that-was-killed-is-not-listed ()
+  "It had no session, and its hooks have not told the end."
+  (gemini-companion-cli-test--with nil
+    (let ((process (start-process "cli" nil "sleep" "100")))
+      (gemini-companion-cli-test--tell "prompt" :text "do it" :process (process-id process))
+      (should (string-search "do it" (gemini-companion-cli-test--list)))
+      (delete-process process)
+      (gemini-companion-test-wait
+       "the CLI to be forgotten"
+       (lambda () (not (string-search "do it" (gemini-companion-cli-test--list))))))))
+
 (ert-deftest gemini-companion-cli/a-prompt-is-known-by-its-reviews ()
   (gemini-companion-cli-test--with nil
     (gemini-companion-cli-test--tell "prompt" :text "do it")
