@@ -335,12 +335,11 @@ mostly called."
           ;; The user need not wait for more.
           (remaining 64)
           event)
-      (gemini-companion-ui-delay-gc
-        (while (and (> remaining 0)
-                    (setq event (gemini-companion-bridge--call
-                                 #'gemini-companion--mod-next-event)))
-          (setq remaining (1- remaining))
-          (gemini-companion-bridge--dispatch event)))
+      (while (and (> remaining 0)
+                  (setq event (gemini-companion-bridge--call
+                               #'gemini-companion--mod-next-event)))
+        (setq remaining (1- remaining))
+        (gemini-companion-bridge--dispatch event))
       (when (zerop remaining) (gemini-companion-bridge--drain-soon)))))
 
 (defun gemini-companion-bridge--dispatch (event)

@@ -106,11 +106,13 @@ replaced, and markers are not kept."
 (defun gemini-companion-heavy--slow-to-reorder-p ()
   "Return non-nil if a line of over 1000 characters has some from right to left.
 To reorder 100 lines of 9000 of them takes Emacs 10 s."
-  (save-excursion
-    (goto-char (point-min))
-    (cl-loop while (re-search-forward "\\cR\\|[\u200f\u202b\u202e\u2067]" nil t)
-             thereis (> (- (line-end-position) (line-beginning-position)) 1000)
-             do (end-of-line))))
+  ;; To search 10 MB takes 35 ms; most are ASCII.
+  (unless (= (position-bytes (point-max)) (point-max))
+    (save-excursion
+      (goto-char (point-min))
+      (cl-loop while (re-search-forward "\\cR\\|[\u200f\u202b\u202e\u2067]" nil t)
+               thereis (> (- (line-end-position) (line-beginning-position)) 1000)
+               do (end-of-line)))))
 
 (defun gemini-companion-heavy-shorten-lines ()
   "Hide the ends of lines that are too long.  \\[visible-mode] shows them."
