@@ -87,6 +87,33 @@ SPEC is (EMACS CLI), two variables."
     (gemini-companion-test-cli-submit cli "something else")
     (gemini-companion-test-wait-no-review emacs)))
 
+(ert-deftest gemini-companion-hooks/a-turn-is-one-diff-and-one-undo ()
+  "In YOLO mode, in which Emacs reviews nothing."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (let ((a (gemini-companion-test-project emacs "a.txt"))
+          (b (gemini-companion-test-project emacs "b.txt")))
+      (gemini-companion-test-cli-keys cli "C-y")
+      (gemini-companion-test-cli-wait-screen cli "YOLO")
+      (gemini-companion-test-cli-script
+       cli `("write_file" :file_path ,a :content "two\n") `("write_file" :file_path ,b :content "new\n")
+       `("write_file" :file_path ,a :content "three\n") "All done")
+      (gemini-companion-test-cli-submit cli "write two files")
+      (gemini-companion-test-cli-wait-screen cli "All done")
+      (gemini-companion-hooks-test--wait-state emacs 'done)
+      (gemini-companion-test-m-x emacs "gemini-companion-history-list")
+      (gemini-companion-test-wait-screen emacs "write two files")
+      (gemini-companion-test-run
+       emacs '(progn (goto-char (point-min)) (re-search-forward "^Prompt of") (beginning-of-line)))
+      (gemini-companion-test-keys emacs "Enter")
+      (gemini-companion-test-wait-screen emacs "-one.*\n.*\\+three")
+      (gemini-companion-test-keys emacs "U")
+      (gemini-companion-test-wait-screen emacs "Undo 3 changes")
+      (gemini-companion-test-keys emacs "y")
+      (gemini-companion-test-wait-screen emacs "3 changes undone")
+      (should (equal (gemini-companion-test-read a) "one\n"))
+      (should-not (file-exists-p b)))))
+
 (ert-deftest gemini-companion-hooks/unsaved-edits-are-asked-about-in-any-mode ()
   "Without them, a change in YOLO mode is not proposed."
   :tags '(e2e real any-emacs)
