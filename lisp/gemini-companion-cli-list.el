@@ -13,12 +13,9 @@
 
 (require 'seq)
 (require 'subr-x)
-(require 'tabulated-list)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
-(require 'gemini-companion-host)
-(require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-commands)
 (require 'gemini-companion-review-list)
@@ -47,76 +44,41 @@
 \\{gemini-companion-cli-list-mode-map}"
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-cli-list-mode)
-  (setq tabulated-list-format [("Project" 20 t) ("CLI" 11 t) ("State" 26 t) ("Last prompt" 0 nil)]
-        tabulated-list-use-header-line nil)
-  (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-cli-list--print)))
-  (tabulated-list-init-header)
-  (let* ((buffer (current-buffer))
-         (print (lambda (&rest _)
-                  (when (get-buffer-window buffer t)
-                    (gemini-companion-log-errors "list of CLIs"
-                      (with-current-buffer buffer (gemini-companion-cli-list--print))))))
-         (timer (run-at-time 5 5 print))
-         (stop (lambda ()
-                 (cancel-timer timer)
-                 (remove-hook 'gemini-companion-cli-change-hook print)
-                 (remove-hook 'gemini-companion-review-change-hook print))))
-    (add-hook 'gemini-companion-cli-change-hook print)
-    (add-hook 'gemini-companion-review-change-hook print)
-    (add-hook 'kill-buffer-hook stop nil t)
-    (add-hook 'change-major-mode-hook stop nil t)))
+  (setq gemini-companion-review-list-columns
+        '(("Project" t :shrink t) ("CLI" t) ("State" t) ("Last prompt" nil))
+        gemini-companion-review-list-entries-function #'gemini-companion-cli-list--entries
+        gemini-companion-review-list-keys-function #'gemini-companion-cli-list--keys)
+  (gemini-companion-review-list-set-up 5 'gemini-companion-cli-change-hook))
 
 ;;;###autoload
 (defun gemini-companion-cli-list ()
   "List the CLIs that this Emacs knows of, and what each of them does."
   (interactive)
-  (gemini-companion-ui-pop-to "*gemini CLIs*")
-  (unless (derived-mode-p 'gemini-companion-cli-list-mode)
-    (gemini-companion-cli-list-mode))
-  (gemini-companion-cli-list--print)
-  (unless (tabulated-list-get-id)
-    (goto-char (point-min))
-    (forward-line)))
+  (gemini-companion-review-list-pop-to "*gemini CLIs*" #'gemini-companion-cli-list-mode))
 
-(defun gemini-companion-cli-list--print ()
-  "Update the current list."
+(defun gemini-companion-cli-list--entries ()
+  "Return the CLIs for `tabulated-list-entries'."
   (gemini-companion-cli-forget-ended)
-  (setq tabulated-list-entries
-        (mapcar (lambda (cli)
-                  (list cli
-                        (vector (gemini-companion-cli-list--project cli)
-                                (gemini-companion-cli-title cli)
-                                (gemini-companion-cli-list-state cli)
-                                (gemini-companion-cli-list--prompt cli))))
-                (gemini-companion-cli-all))
-        header-line-format (gemini-companion-cli-list--header))
-  (tabulated-list-print t))
+  (mapcar (lambda (cli)
+            (list cli
+                  (vector (gemini-companion-cli-project cli)
+                          (gemini-companion-cli-title cli)
+                          (gemini-companion-cli-list-state cli)
+                          (gemini-companion-ui-prompt-line
+                           (or (car (gemini-companion-cli-prompt cli)) "")))))
+          (gemini-companion-cli-all)))
 
-(defun gemini-companion-cli-list--header ()
-  "Return the header line, with the keys that work."
-  (gemini-companion-review-list-header
-   (if (gemini-companion-cli-all)
-       '((gemini-companion-cli-list-visit . "terminal")
-         (gemini-companion-cli-list-show-change . "view change")
-         (gemini-companion-cli-list-answer-yes . "yes")
-         (gemini-companion-cli-list-answer-no . "no")
-         (gemini-companion-cli-list-send . "send")
-         (gemini-companion-cli-list-stop . "stop")
-         (gemini-companion-status . "status"))
-     '("No CLI is connected; in a CLI, type /ide enable" (gemini-companion-status . "status")))))
-
-(defun gemini-companion-cli-list--project (cli)
-  "Return the name of the project of CLI, with its host if it has one."
-  (let ((directory (gemini-companion-cli-directory cli)))
-    (gemini-companion-ui-one-line
-     (cond ((null directory) "unknown")
-           ((gemini-companion-host-remote-p directory) directory)
-           (t (file-name-nondirectory (directory-file-name directory)))))))
-
-(defun gemini-companion-cli-list--prompt (cli)
-  "Return the last prompt of CLI as one line, empty if it is not known."
-  (gemini-companion-ui-one-line
-   (replace-regexp-in-string "[[:space:]]+" " " (or (car (gemini-companion-cli-prompt cli)) ""))))
+(defun gemini-companion-cli-list--keys ()
+  "Return the keys that work in the list."
+  (if (gemini-companion-cli-all)
+      '((gemini-companion-cli-list-visit . "terminal")
+        (gemini-companion-cli-list-show-change . "view change")
+        (gemini-companion-cli-list-answer-yes . "yes")
+        (gemini-companion-cli-list-answer-no . "no")
+        (gemini-companion-cli-list-send . "send")
+        (gemini-companion-cli-list-stop . "stop")
+        (gemini-companion-status . "status"))
+    '("No CLI is connected; in a CLI, type /ide enable" (gemini-companion-status . "status"))))
 
 (defun gemini-companion-cli-list-state (cli)
   "Return what CLI does and since when, as text for the user."
@@ -161,7 +123,9 @@
 (defun gemini-companion-cli-list--at-point ()
   "Return the CLI on the current line."
   (gemini-companion-review-list-go-to-click)
-  (let ((cli (or (tabulated-list-get-id) (user-error "No CLI on this line"))))
+  (unless (tabulated-list-get-id)
+    (user-error "No CLI on this line"))
+  (let ((cli (gemini-companion-review-list-at-point)))
     (unless (memq cli (gemini-companion-cli-all))
       (user-error "This CLI has ended"))
     cli))
@@ -171,7 +135,7 @@
   (let ((terminal (gemini-companion-cli-terminal cli)))
     (if (buffer-live-p terminal) terminal
       (user-error "%s in %s runs in a terminal outside of Emacs%s"
-                  (gemini-companion-cli-title cli) (gemini-companion-cli-list--project cli)
+                  (gemini-companion-cli-title cli) (gemini-companion-cli-project cli)
                   (if-let* ((process (gemini-companion-cli-process cli)))
                       (format " (process %d)" process)
                     "")))))
@@ -215,7 +179,7 @@ If the question is not on screen, show it instead."
     (unless (memq (gemini-companion-cli-state cli) '(working asking))
       (user-error "%s does nothing now" (gemini-companion-cli-title cli)))
     (when (y-or-n-p (format "Stop what %s does in %s? " (gemini-companion-cli-title cli)
-                            (gemini-companion-cli-list--project cli)))
+                            (gemini-companion-cli-project cli)))
       (gemini-companion-cli-send-key "\e" terminal))))
 
 ;;;###autoload

@@ -17,6 +17,7 @@
 (require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-cli-terminals)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
@@ -195,29 +196,13 @@ their terminals."
   (cl-loop for session in (gemini-companion-bridge-sessions)
            for id = (aref session 2)
            when (and id (gemini-companion-cli-run--reads-p id))
-           collect (gemini-companion-cli-run-ancestry id)))
+           collect (gemini-companion-cli-ancestry id)))
 
 (defun gemini-companion-cli-run--reads-p (id)
   "Return non-nil unless the process ID is in the background of its terminal."
   (let-alist (process-attributes id)
     ;; Without a terminal, its foreground group is -1.
     (or (null .tpgid) (< .tpgid 0) (eql .tpgid .pgrp))))
-
-(defun gemini-companion-cli-run-terminal-of (id buffers)
-  "Return the terminal among BUFFERS in which the process ID runs, or nil."
-  (let ((ids (gemini-companion-cli-run-ancestry id)))
-    (seq-find (lambda (buffer)
-                (when-let* ((process (get-buffer-process buffer)))
-                  (memq (process-id process) ids)))
-              buffers)))
-
-(defun gemini-companion-cli-run-ancestry (id)
-  "Return a list of the process ID, its parent, and so on."
-  (let ((ids nil))
-    (while (and id (> id 0) (not (memq id ids)))
-      (push id ids)
-      (setq id (alist-get 'ppid (process-attributes id))))
-    (nreverse ids)))
 
 (add-hook 'gemini-companion-cli-functions #'gemini-companion-cli-run-terminals)
 

@@ -15,6 +15,7 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-screen)
 (require 'gemini-companion-cli-terminals)
@@ -534,7 +535,7 @@ the user started."
   (let ((process (gemini-companion-review-process review))
         (terminals (gemini-companion-cli-run-terminals)))
     (if process
-        (gemini-companion-cli-run-terminal-of process (or buffers (mapcar #'car terminals)))
+        (gemini-companion-cli-terminal-of process (or buffers (mapcar #'car terminals)))
       (seq-some (lambda (agent)
                   (gemini-companion-cli-send--innermost (gemini-companion-review-path review)
                                                         terminals agent))

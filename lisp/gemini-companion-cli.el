@@ -18,6 +18,7 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
@@ -74,6 +75,20 @@ one of Emacs, or not known.")
        (cl-loop for cli in gemini-companion-cli--all
                 if (eql process (gemini-companion-cli-process cli)) return cli)))
 
+(defun gemini-companion-cli-prompt-of-process (process)
+  "Return the last prompt of the CLI with the id PROCESS, or nil."
+  (when-let* ((cli (gemini-companion-cli-of-process process)))
+    (gemini-companion-cli-prompt cli)))
+
+(defun gemini-companion-cli-project (cli)
+  "Return the name of the project of CLI, for the user.
+On another machine, that is the whole name of its directory."
+  (let ((directory (gemini-companion-cli-directory cli)))
+    (gemini-companion-ui-one-line
+     (cond ((null directory) "unknown")
+           ((gemini-companion-host-remote-p directory) directory)
+           (t (file-name-nondirectory (directory-file-name directory)))))))
+
 (defun gemini-companion-cli-reviews (cli)
   "Return the open reviews of CLI, the oldest first."
   (cl-loop with process = (gemini-companion-cli-process cli)
@@ -117,14 +132,15 @@ one of Emacs, or not known.")
 (defun gemini-companion-cli--add (agent process)
   "Return a new CLI of AGENT with the id PROCESS, which may be nil."
   (let ((cli (gemini-companion-cli--make :agent agent :process process
-                                         :terminal (gemini-companion-cli--terminal process))))
+                                         :terminal (gemini-companion-cli-terminal-of
+                                                    process (buffer-list)))))
     (setq gemini-companion-cli--all (append gemini-companion-cli--all (list cli)))
     cli))
 
-(defun gemini-companion-cli--terminal (process)
-  "Return the buffer whose process is, or has started, PROCESS; or nil."
+(defun gemini-companion-cli-terminal-of (process buffers)
+  "Return the terminal among BUFFERS in which PROCESS, an id or nil, runs; or nil."
   (let ((ids (gemini-companion-cli-ancestry process)))
-    (cl-loop for buffer in (buffer-list)
+    (cl-loop for buffer in buffers
              if (when-let* ((own (get-buffer-process buffer)))
                   (memq (process-id own) ids))
              return buffer)))
@@ -194,10 +210,10 @@ That shows that it has given up what it had proposed before."
 (defun gemini-companion-cli--end (cli reason)
   "Record that the conversation of CLI has ended for REASON.
 Unless the user has only cleared it, so does the process."
-  (if (equal reason "clear")
-      (setf (gemini-companion-cli-prompt cli) nil
-            (gemini-companion-cli-state cli) 'idle)
-    (setq gemini-companion-cli--all (delq cli gemini-companion-cli--all))))
+  (cond ((equal reason "clear")
+         (setf (gemini-companion-cli-prompt cli) nil)
+         (gemini-companion-cli--enter cli 'idle))
+        (t (setq gemini-companion-cli--all (delq cli gemini-companion-cli--all)))))
 
 (defun gemini-companion-cli--enter (cli state &optional question)
   "Record that CLI is in STATE, and if it is asking, its QUESTION."
@@ -252,8 +268,7 @@ A rejection ends the turn, unless other changes wait."
 
 (defun gemini-companion-cli--prompt-of (review)
   "Return the prompt that led to REVIEW, or nil."
-  (when-let* ((cli (gemini-companion-cli-of-process (gemini-companion-review-process review))))
-    (gemini-companion-cli-prompt cli)))
+  (gemini-companion-cli-prompt-of-process (gemini-companion-review-process review)))
 
 (add-hook 'gemini-companion-review-prompt-functions #'gemini-companion-cli--prompt-of -50)
 

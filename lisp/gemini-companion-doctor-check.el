@@ -173,7 +173,7 @@ the CLI, or restart it." button))
   (when-let* ((process (gemini-companion-doctor-check-case-running case)))
     (if (seq-some (pcase-lambda (`[,_ ,_ ,client ,_ ,stream ,_ ,_])
                     (and client (eq stream 'open)
-                         (memq process (gemini-companion-cli-run-ancestry client))))
+                         (memq process (gemini-companion-cli-ancestry client))))
                   (gemini-companion-bridge-sessions))
         (list 'fine (format "The CLI, process %d, is connected." process))
       (list 'problem

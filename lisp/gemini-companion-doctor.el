@@ -246,7 +246,7 @@ Return the number of problems."
   (let ((name (file-name-nondirectory (gemini-companion-cli-run-program agent))))
     ;; The CLI starts itself a second time, and that process has the highest id.
     (seq-find (lambda (id)
-                (and (memq process (gemini-companion-cli-run-ancestry id))
+                (and (memq process (gemini-companion-cli-ancestry id))
                      (gemini-companion-doctor--runs-p name id)))
               (sort (list-system-processes) #'>))))
 

@@ -50,7 +50,7 @@
   (setq gemini-companion-review-list-columns
         `(("Time" ,(gemini-companion-review-list-by-time #'gemini-companion-history-time))
           ("Outcome" t)
-          ("File" t)
+          ("File" t :shrink t)
           ("Client" t)
           ("Change" nil))
         gemini-companion-review-list-entries-function #'gemini-companion-history-list--entries
@@ -105,8 +105,7 @@ The changes of a prompt are together only if the list is sorted by time."
   "Return a line about PROMPT, which may be nil, for the user."
   (if (not prompt) "Prompt unknown:"
     (format "Prompt of %s: %s" (gemini-companion-history-list--time (cdr prompt))
-            (gemini-companion-ui-one-line
-             (replace-regexp-in-string "[[:space:]]+" " " (car prompt))))))
+            (gemini-companion-ui-prompt-line (car prompt)))))
 
 (defun gemini-companion-history-list--keys ()
   "Return the keys that work on the current line of the history."

@@ -162,9 +162,7 @@ The user of a text terminal may sit at another machine, but hears the bell."
   "Return what the user is told of CLI, which is done or asks something."
   (format "%s %s in %s" (gemini-companion-cli-title cli)
           (if (eq (gemini-companion-cli-state cli) 'done) "is done" "asks a question")
-          (if-let* ((directory (gemini-companion-cli-directory cli)))
-              (file-name-nondirectory (directory-file-name directory))
-            "a terminal")))
+          (gemini-companion-cli-project cli)))
 
 (defun gemini-companion-notify--cli-body (cli)
   "Return what CLI asks, or what it has done, for the body of a notification."

@@ -7,10 +7,9 @@
 ;;; Commentary:
 
 ;; Lists the changes that await a decision.  The second half of this file is what the list has in
-;; common with the history, in gemini-companion-history-list.el: a list is updated when reviews
-;; change, while point stays where it is; its columns fit its contents and its windows; and its
-;; header line shows the keys that work on the current line, so that the names of the columns are
-;; in the text.
+;; common with those of decided changes and of CLIs: a list is updated when reviews change, while
+;; point stays where it is; its columns fit its contents and its windows; and its header line shows
+;; the keys that work on the current line, so that the names of the columns are in the text.
 
 ;;; Code:
 
@@ -30,7 +29,8 @@
 
 (defvar-local gemini-companion-review-list-columns nil
   "Columns of the current list, each (NAME SORT PROPERTY...).
-This is like `tabulated-list-format', but without widths.")
+This is like `tabulated-list-format', but without widths.  The column with
+the property :shrink has names, which get the width that the others leave.")
 
 (defvar-local gemini-companion-review-list-entries-function nil
   "Function that returns the value of `tabulated-list-entries' for the list.")
@@ -63,7 +63,7 @@ Its value is an argument for `gemini-companion-review-list-header'.")
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-review-list-mode)
   (setq gemini-companion-review-list-columns
-        `(("File" t)
+        `(("File" t :shrink t)
           ("Client" t)
           ("Age" ,(gemini-companion-review-list-by-time #'gemini-companion-review-created)
            :right-align t)
@@ -164,13 +164,15 @@ For WITH-REASON, interactively the prefix argument, see
                    (point-max)))
     (gemini-companion-review-list--show-keys)))
 
-(defun gemini-companion-review-list-set-up (&optional seconds)
+(defun gemini-companion-review-list-set-up (&optional seconds hook)
   "Set up the current list, and update it when reviews or its windows change.
-With SECONDS, also update it that often while it is on screen."
+With SECONDS, also update it that often while it is on screen; with HOOK,
+when that is run."
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-review-list-print))
               tabulated-list-use-header-line nil)
   (add-hook 'post-command-hook #'gemini-companion-review-list--show-keys nil t)
   (let* ((buffer (current-buffer))
+         (hooks `(gemini-companion-review-change-hook ,@(and hook (list hook))))
          (print (lambda (&rest _)
                   (gemini-companion-log-errors "list of changes"
                     (with-current-buffer buffer (gemini-companion-review-list-print)))))
@@ -179,10 +181,10 @@ With SECONDS, also update it that often while it is on screen."
                                   (lambda ()
                                     (when (get-buffer-window buffer t) (funcall print))))))
          (stop (lambda ()
-                 (remove-hook 'gemini-companion-review-change-hook print)
+                 (dolist (hook hooks) (remove-hook hook print))
                  (when timer (cancel-timer timer)))))
     (add-hook 'window-size-change-functions print nil t)
-    (add-hook 'gemini-companion-review-change-hook print)
+    (dolist (hook hooks) (add-hook hook print))
     (add-hook 'kill-buffer-hook stop nil t)
     (add-hook 'change-major-mode-hook stop nil t)))
 
@@ -322,7 +324,7 @@ If it is in none, return it relative to the home directory."
 (defun gemini-companion-review-list--lay-out (entries)
   "Make the current list show ENTRIES, with columns that fit its windows."
   (let* ((columns gemini-companion-review-list-columns)
-         (file (cl-position "File" columns :key #'car :test #'equal))
+         (file (cl-position-if (lambda (column) (plist-get (nthcdr 2 column) :shrink)) columns))
          (widths (gemini-companion-review-list--widths entries file)))
     (pcase-dolist (`(,_ ,cells) entries)
       (cl-callf gemini-companion-review-list--truncate (aref cells file) (nth file widths)))

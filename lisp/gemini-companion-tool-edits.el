@@ -49,8 +49,7 @@ it is not known.  For SESSION and PROCESS see `gemini-companion-cli-note'."
                      (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
                      (truncate-string-to-width tool 40))
      :path path
-     :prompt (when-let* ((cli (gemini-companion-cli-of-process process)))
-               (gemini-companion-cli-prompt cli))
+     :prompt (gemini-companion-cli-prompt-of-process process)
      :outcome 'unreviewed
      :before (and before (gemini-companion-file-encode before (gemini-companion-file-read path)))
      :after after)

@@ -60,6 +60,10 @@ Unlike `error-message-string', do not quote the strings of our errors."
                         if (stringp part) collect part)))
     (if words (string-join words ": ") (error-message-string error))))
 
+(defun gemini-companion-ui-prompt-line (prompt)
+  "Return the text PROMPT as one line, without indentation."
+  (gemini-companion-ui-one-line (replace-regexp-in-string "[[:space:]]+" " " prompt)))
+
 (defun gemini-companion-ui-duration (seconds)
   "Return SECONDS as text for the user, such as \"5 min\"."
   (let ((seconds (max 0 (floor seconds))))
