@@ -114,29 +114,40 @@ SPEC is (EMACS CLI), two variables."
       (should (equal (gemini-companion-test-read a) "one\n"))
       (should-not (file-exists-p b)))))
 
+(defun gemini-companion-hooks-test--write-twice (emacs cli)
+  "Let CLI, which edits without a question, write a.txt, which EMACS visits.
+Then let it do so again, while there are unsaved edits, about which it asks."
+  (let ((file (gemini-companion-test-project emacs "a.txt")))
+    (gemini-companion-test-cli-script
+     cli `("write_file" :file_path ,file :content "two\n") "First done")
+    (gemini-companion-test-cli-submit cli "please write")
+    (gemini-companion-test-cli-wait-screen cli "First done")
+    (should (equal (gemini-companion-test-read file) "two\n"))
+    (should (equal (gemini-companion-test-eval
+                    emacs '(mapcar (lambda (it)
+                                     (cons (gemini-companion-history-outcome it)
+                                           (car (gemini-companion-history-prompt it))))
+                                   (gemini-companion-history-all)))
+                   '((unreviewed . "please write"))))
+    (gemini-companion-test-run emacs '(progn (revert-buffer t t) (insert "mine\n")))
+    (gemini-companion-test-cli-script
+     cli `("write_file" :file_path ,file :content "three\n") "Second done")
+    (gemini-companion-test-cli-submit cli "please write again")
+    (gemini-companion-test-wait-review emacs "three\n")
+    (should (equal (gemini-companion-test-read file) "two\n"))
+    (gemini-companion-test-reject emacs)
+    (gemini-companion-test-wait-no-review emacs)
+    (should (equal (gemini-companion-test-read file) "two\n"))
+    (should (gemini-companion-test-eval emacs '(buffer-modified-p (get-buffer "a.txt"))))
+    (gemini-companion-test-run emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-hooks/unsaved-edits-are-asked-about-in-any-mode ()
   "Without them, a change in YOLO mode is not proposed."
   :tags '(e2e real any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
-    (let ((file (gemini-companion-test-project emacs "a.txt")))
-      (gemini-companion-test-cli-keys cli "C-y")
-      (gemini-companion-test-cli-wait-screen cli "YOLO")
-      (gemini-companion-test-cli-script
-       cli `("write_file" :file_path ,file :content "two\n") "First done")
-      (gemini-companion-test-cli-submit cli "please write")
-      (gemini-companion-test-cli-wait-screen cli "First done")
-      (should (equal (gemini-companion-test-read file) "two\n"))
-      (gemini-companion-test-run emacs '(progn (revert-buffer t t) (insert "mine\n")))
-      (gemini-companion-test-cli-script
-       cli `("write_file" :file_path ,file :content "three\n") "Second done")
-      (gemini-companion-test-cli-submit cli "please write again")
-      (gemini-companion-test-wait-review emacs "three\n")
-      (should (equal (gemini-companion-test-read file) "two\n"))
-      (gemini-companion-test-reject emacs)
-      (gemini-companion-test-wait-no-review emacs)
-      (should (equal (gemini-companion-test-read file) "two\n"))
-      (should (gemini-companion-test-eval emacs '(buffer-modified-p (get-buffer "a.txt"))))
-      (gemini-companion-test-run emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil))))))
+    (gemini-companion-test-cli-keys cli "C-y")
+    (gemini-companion-test-cli-wait-screen cli "YOLO")
+    (gemini-companion-hooks-test--write-twice emacs cli)))
 
 (defun gemini-companion-hooks-test--run (cli)
   "Start CLI without a terminal, in YOLO mode, to write \"two\" to a.txt.
@@ -196,29 +207,9 @@ Return the process."
   "In accept-edits mode; a file with unsaved edits is asked about there, too."
   :tags '(e2e real any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
-    (let ((file (gemini-companion-test-project emacs "a.txt")))
-      (gemini-companion-test-cli-keys cli "BTab")
-      (gemini-companion-test-cli-wait-screen cli "auto-accept\\|accepting edits\\|auto edit")
-      (gemini-companion-test-cli-script
-       cli `("write_file" :file_path ,file :content "two\n") "First done")
-      (gemini-companion-test-cli-submit cli "please write")
-      (gemini-companion-test-cli-wait-screen cli "First done")
-      (should (equal (gemini-companion-test-read file) "two\n"))
-      (should (equal (gemini-companion-test-eval
-                      emacs '(mapcar (lambda (it)
-                                       (cons (gemini-companion-history-outcome it)
-                                             (car (gemini-companion-history-prompt it))))
-                                     (gemini-companion-history-all)))
-                     '((unreviewed . "please write"))))
-      (gemini-companion-test-run emacs '(progn (revert-buffer t t) (insert "mine\n")))
-      (gemini-companion-test-cli-script
-       cli `("write_file" :file_path ,file :content "three\n") "Second done")
-      (gemini-companion-test-cli-submit cli "please write again")
-      (gemini-companion-test-wait-review emacs "three\n")
-      (should (equal (gemini-companion-test-read file) "two\n"))
-      (gemini-companion-test-reject emacs)
-      (gemini-companion-test-wait-no-review emacs)
-      (gemini-companion-test-run emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil))))))
+    (gemini-companion-test-cli-keys cli "BTab")
+    (gemini-companion-test-cli-wait-screen cli "auto-accept\\|accepting edits\\|auto edit")
+    (gemini-companion-hooks-test--write-twice emacs cli)))
 
 (ert-deftest gemini-companion-hooks/another-front-tells-of-its-turns ()
   "By ACP, where only two of the hooks exist."

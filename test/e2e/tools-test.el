@@ -46,22 +46,6 @@ What it is told is in the variable `edits'."
                 t)
       nil)))
 
-(defun gemini-companion-tool-test--enable (emacs)
-  "Let the user of EMACS enable the tools."
-  (gemini-companion-test-m-x emacs "gemini-companion-tools-enable")
-  (gemini-companion-test-wait-screen emacs "Let the model use Emacs in Gemini CLI")
-  (gemini-companion-test-keys emacs "y")
-  (gemini-companion-test-wait-screen emacs "The model can use Emacs in Gemini CLI"))
-
-(defun gemini-companion-tool-test--make (emacs)
-  "Return a CLI, not started yet, that has the home of EMACS."
-  (gemini-companion-test-write
-   (expand-file-name ".gemini/settings.json" (gemini-companion-test-home emacs))
-   (decode-coding-string
-    (gemini-companion-test-json-encode (gemini-companion-test-cli--settings)) 'utf-8))
-  (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) nil
-                                  (gemini-companion-test-home emacs)))
-
 (defmacro gemini-companion-tool-test--with (spec &rest body)
   "Run BODY with an Emacs that visits a.txt, and a CLI that has its tools.
 SPEC is (EMACS CLI START SET-UP): two variables, a function that starts
@@ -74,9 +58,9 @@ EMACS before that, by default to find a fault in each edit."
        (gemini-companion-test-with-emacs (,emacs :mode t :files '(("a.txt" . "one\n")))
          (gemini-companion-test-visit ,emacs "a.txt")
          (funcall ,(or set-up '#'gemini-companion-tool-test--watch-edits) ,emacs)
-         (gemini-companion-tool-test--enable ,emacs)
+         (gemini-companion-test-enable-tools ,emacs)
          (gemini-companion-test-with-cli
-             (,cli (funcall ,(or start '#'gemini-companion-tool-test--start) ,emacs))
+             (,cli (funcall ,(or start '#'gemini-companion-test-cli-start-at-home) ,emacs))
            ,@body)))))
 
 (defconst gemini-companion-tool-test--lisp
@@ -104,11 +88,6 @@ EMACS before that, by default to find a fault in each edit."
   "Return what CLI has told the model last, as text."
   (format "%s" (gemini-companion-test-request-responses
                 (car (last (gemini-companion-test-cli-requests cli))))))
-
-(defun gemini-companion-tool-test--start (emacs)
-  "Start a CLI, wait until it has found EMACS, and return it."
-  (gemini-companion-test-cli--start (gemini-companion-tool-test--make emacs)
-                                    #'gemini-companion-test-cli--start-in-tmux))
 
 (defun gemini-companion-tool-test--declarations (request)
   "Return the names of the functions in REQUEST that are tools of Emacs."
@@ -249,7 +228,7 @@ warning: .?my-own.? called with 2 arguments"
   (gemini-companion-tool-test--with
       (emacs cli
              (lambda (emacs)
-               (let ((cli (gemini-companion-tool-test--make emacs)))
+               (let ((cli (gemini-companion-test-cli-make-at-home emacs)))
                  (gemini-companion-test-run emacs '(gemini-companion-mode -1))
                  (setf (gemini-companion-test-cli-pid cli)
                        (gemini-companion-test-cli--start-in-tmux cli))
@@ -280,7 +259,7 @@ warning: .?my-own.? called with 2 arguments"
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-mode-on emacs)
     (gemini-companion-tool-test--watch-edits emacs)
-    (gemini-companion-tool-test--enable emacs)
+    (gemini-companion-test-enable-tools emacs)
     (gemini-companion-test-with-cli (qwen (gemini-companion-test-qwen-start emacs))
       (let ((file (gemini-companion-test-project emacs "a.txt")))
         ;; It writes only files that it has read.
