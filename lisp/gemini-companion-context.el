@@ -97,6 +97,15 @@ BUFFER is this buffer or an indirect buffer of it.")
 (defvar gemini-companion-context--changed 0
   "The time of the first change that was not published, in seconds since 1970.")
 
+(defvar gemini-companion-context--private (make-hash-table :test #'eq :weakness 'key)
+  "Whether the files of buffers are private, as (FILE . REASON).")
+
+(defvar gemini-companion-context--judged 0
+  "When the first of these was judged, in seconds since 1970.")
+
+(defvar gemini-companion-context--lifetime 1.0
+  "Seconds for which a file is known to be private or not.")
+
 ;;;; Starting and stopping
 
 (defconst gemini-companion-context--hooks
@@ -104,6 +113,7 @@ BUFFER is this buffer or an indirect buffer of it.")
     (gemini-companion-context--record-focus
      window-selection-change-functions window-buffer-change-functions)
     (gemini-companion-context--buffer-killed kill-buffer-hook)
+    (gemini-companion-context--forget-private after-save-hook gemini-companion-host-change-hook)
     (gemini-companion-context--publish-soon
      post-command-hook window-selection-change-functions window-buffer-change-functions
      find-file-hook kill-buffer-hook after-revert-hook after-save-hook
@@ -137,7 +147,8 @@ BUFFER is this buffer or an indirect buffer of it.")
       (> (gemini-companion-bridge-clients) 0)))
 
 (defun gemini-companion-context-update (&rest _)
-  "Publish the context now, if anything uses it."
+  "Publish the context now, if anything uses it; look anew what is private."
+  (gemini-companion-context--forget-private)
   (when (gemini-companion-context--used-p)
     (gemini-companion-context--publish)))
 
@@ -200,7 +211,8 @@ While it keeps changing, publish it four times a second."
         (setq gemini-companion-context--timer
               (run-at-time 0.05 nil (lambda ()
                                       (setq gemini-companion-context--timer nil)
-                                      (gemini-companion-context-update))))))))
+                                      (when (gemini-companion-context--used-p)
+                                        (gemini-companion-context--publish)))))))))
 
 (defun gemini-companion-context--publish ()
   "Publish the context of each directory where clients work; run the hook for it.
@@ -325,7 +337,27 @@ The context is that of clients that work in DIRECTORY; nil if unknown."
           ((not (if machine (gemini-companion-file-visited-time buffer) ; known without asking
                   (let ((file-name-handler-alist nil)) (file-exists-p file))))
            "not on disk")
-          (t (with-current-buffer buffer (gemini-companion-private-reason))))))
+          (t (gemini-companion-context--private-reason buffer)))))
+
+(defun gemini-companion-context--private-reason (buffer)
+  "Return why the file of BUFFER is private, as it was found a moment ago.
+While the user types, the context is published four times a second, and to
+look for ignore files takes long."
+  (with-current-buffer buffer
+    (let ((now (float-time)))
+      (unless (<= 0 (- now gemini-companion-context--judged) gemini-companion-context--lifetime)
+        (gemini-companion-context--forget-private)
+        (setq gemini-companion-context--judged now))
+      (pcase (gethash buffer gemini-companion-context--private)
+        ((and `(,file . ,reason)
+              (guard (and (not gemini-companion-private) (equal file buffer-file-name))))
+         reason)
+        (_ (cdr (puthash buffer (cons buffer-file-name (gemini-companion-private-reason))
+                         gemini-companion-context--private)))))))
+
+(defun gemini-companion-context--forget-private ()
+  "Look anew which files are private, since ignore rules may have changed."
+  (clrhash gemini-companion-context--private))
 
 ;;;; Lines and columns
 

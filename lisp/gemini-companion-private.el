@@ -50,8 +50,7 @@ buffer or changing its major mode does not reset it.")
 Each counts for all clients, but on hosts only the first does.")
 
 (defvar gemini-companion-private--patterns '(none)
-  "The value of `gemini-companion-private-files', and regexps made from it.
-A list (GLOBS NAME PATH).")
+  "A list of globs, and the value of `gemini-companion-private--regexps' for it.")
 
 (defun gemini-companion-private-reason ()
   "Return why the current buffer's file is private, as text for the user.

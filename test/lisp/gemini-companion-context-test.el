@@ -288,6 +288,23 @@
       (let ((gemini-companion-share-selection nil))
         (should-not (aref (car (gemini-companion-context-gather)) 5))))))
 
+(ert-deftest gemini-companion-context/a-verdict-holds-for-a-moment-and-for-one-name ()
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (let ((gemini-companion-context--lifetime 1000))
+      (with-current-buffer (find-file-noselect (gemini-companion-test-file "a" "x\n"))
+        (should-not (gemini-companion-context--private-reason (current-buffer)))
+        (let ((gemini-companion-private-files '("*")))
+          (should-not (gemini-companion-context--private-reason (current-buffer)))
+          (let ((inhibit-message t))
+            (set-visited-file-name (gemini-companion-test-file "b") t t))
+          (should (gemini-companion-context--private-reason (current-buffer))))
+        (gemini-companion-context--forget-private)
+        (should-not (gemini-companion-context--private-reason (current-buffer)))
+        (setq gemini-companion-private t)
+        (should (gemini-companion-context--private-reason (current-buffer)))
+        (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-context/it-is-published-after-a-pause-or-a-while ()
   (let ((gemini-companion-context--timer nil)
         (now 100.0))

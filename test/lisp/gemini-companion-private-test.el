@@ -13,7 +13,8 @@
   `(gemini-companion-test-with-project
      (gemini-companion-mode 1)
      (let ((gemini-companion-workspace-roots (list gemini-companion-test-project))
-           (gemini-companion-workspace-guess nil))
+           (gemini-companion-workspace-guess nil)
+           (gemini-companion-context--lifetime -1))
        (gemini-companion-workspace-roots)
        ,@body)))
 
