@@ -147,8 +147,9 @@ BUFFER is this buffer or an indirect buffer of it.")
       (> (gemini-companion-bridge-clients) 0)))
 
 (defun gemini-companion-context-update (&rest _)
-  "Publish the context now, if anything uses it; look anew what is private."
-  (gemini-companion-context--forget-private)
+  "Publish the context now, if anything uses it."
+  (when (gemini-companion-host-all)     ; one may have reported other ignore rules
+    (gemini-companion-context--forget-private))
   (when (gemini-companion-context--used-p)
     (gemini-companion-context--publish)))
 
@@ -219,12 +220,15 @@ While it keeps changing, publish it four times a second."
 While the workspace roots are not known, only run the hook."
   (gemini-companion-log-errors "context"
     (unless (gemini-companion-workspace-pending-p)
-      (gemini-companion-bridge-publish-contexts
-       (mapcar (lambda (directory)
-                 (list directory
-                       (gemini-companion-context-gather directory)
-                       (gemini-companion-context-trusted-p directory)))
-               (gemini-companion-bridge-places))))
+      (gemini-companion-context--record-focus)
+      (let ((named (gemini-companion-context--named)))
+        (gemini-companion-bridge-publish-contexts
+         (mapcar (lambda (directory)
+                   (list directory
+                         (gemini-companion-context--in-scope
+                          named (gemini-companion-workspace-scope-of directory))
+                         (gemini-companion-context-trusted-p directory)))
+                 (gemini-companion-bridge-places)))))
     (gemini-companion-log-run-hook 'gemini-companion-context-change-hook)))
 
 (defvar trusted-content)
@@ -251,8 +255,8 @@ See `gemini-companion-trusted-roots'."
 If DIRECTORY is nil, that of clients whose directory is unknown.  It is a
 list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
   (gemini-companion-context--record-focus)
-  (unless gemini-companion-context-paused
-    (gemini-companion-context--in-scope (gemini-companion-workspace-scope-of directory))))
+  (gemini-companion-context--in-scope (gemini-companion-context--named)
+                                      (gemini-companion-workspace-scope-of directory)))
 
 (defun gemini-companion-context--named ()
   "Return the open files, recent ones first, as a list of (ENTRY FILE . TRUENAME).
@@ -263,11 +267,12 @@ ENTRY is a buffer or the name of a killed one's file."
            collect `(,entry ,file . ,(if (stringp entry) entry
                                        (gemini-companion-file-truename entry)))))
 
-(defun gemini-companion-context--in-scope (scope)
-  "Return vectors for the open files that clients with SCOPE are told of."
+(defun gemini-companion-context--in-scope (named scope)
+  "Return vectors for those files of NAMED that clients with SCOPE are told of.
+For NAMED see `gemini-companion-context--named'."
   (let ((files nil)
         (decided nil))                  ; non-nil if no later file can be the active one
-    (cl-loop for (entry file . truename) in (gemini-companion-context--named)
+    (cl-loop for (entry file . truename) in (and (not gemini-companion-context-paused) named)
              for focused = (or (stringp entry)
                                (> (buffer-local-value 'gemini-companion-context--focused entry) 0))
              until (length= files 10)   ; clients ignore more
