@@ -9,6 +9,7 @@ mod convert;
 mod wake_pipe;
 
 use std::cell::RefCell;
+use std::process::Command;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -23,7 +24,7 @@ use convert::{
 use gemini_companion::diff::{self, Comparison, Overlap, ThreeWay};
 use gemini_companion::ide::{Outcome, ReviewId};
 use gemini_companion::{
-    Answer, CallError, CallId, Companion, Direction, Event, Limits, ignore, panics,
+    Answer, CallError, CallId, Companion, Direction, Event, Limits, WireEnd, WireId, ignore, panics,
 };
 use wake_pipe::WakePipe;
 
@@ -53,10 +54,14 @@ fn init(env: &Env) -> Result<()> {
 /// Lisp searches the file for it, to know the version before loading the module.
 const MARKER: &str = concat!("gemini-companion-module:version=", env!("CARGO_PKG_VERSION"), ":end");
 
-/// Return the programs that run on hosts, [RELAY KEEPER], as JavaScript and for the shell.
+/// Return the programs that run on hosts, [BOOTSTRAP KEEPER RELAY]: for the shell, and JavaScript.
 #[defun]
 fn host_programs(env: &Env) -> Result<Value<'_>> {
-    env.vector((include_str!("relay.mjs"), include_str!("keeper.sh")))
+    env.vector((
+        include_str!("bootstrap.sh"),
+        include_str!("keeper.mjs"),
+        include_str!("relay.mjs"),
+    ))
 }
 
 /// Return the program that lets a CLI use the tools of Emacs, as JavaScript.
@@ -137,6 +142,45 @@ fn open_host<'e>(env: &'e Env, companion: &Companion, prefix: String) -> Result<
 #[defun]
 fn close_host(companion: &Companion, prefix: String) -> Result<()> {
     companion.close_host(&prefix);
+    Ok(())
+}
+
+/// Open a wire of COMPANION to the host with PREFIX, which is open, and return its number.
+///
+/// A wire is the standard input and output of a program, which is run with ARGUMENTS, a vector, in
+/// DIRECTORY.  ENVIRONMENT is a vector of strings as in `process-environment'.  SCRIPT is what a shell
+/// at the other end reads: it starts the keeper.  Events are `wire-line', `wire-message' and
+/// `wire-ended'.
+#[defun]
+fn open_wire(
+    companion: &Companion,
+    prefix: String,
+    arguments: Vector,
+    directory: String,
+    environment: Vector,
+    script: String,
+) -> Result<i64> {
+    let arguments = strings(arguments)?;
+    let (program, arguments) = arguments.split_first().context("there is no program")?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory).env_clear();
+    let environment = strings(environment)?;
+    command.envs(environment.iter().filter_map(|variable| variable.split_once('=')));
+    Ok(companion.open_wire(&prefix, command, script)?.0)
+}
+
+/// Send MESSAGE, a JSON object, to the keeper at the end of WIRE, a number, of COMPANION.
+///
+/// Return nil if the wire has ended.
+#[defun]
+fn write_wire(companion: &Companion, wire: i64, message: String) -> Result<bool> {
+    Ok(companion.write_wire(WireId(wire), message))
+}
+
+/// End WIRE, a number, of COMPANION; no event follows.
+#[defun]
+fn close_wire(companion: &Companion, wire: i64) -> Result<()> {
+    companion.close_wire(WireId(wire));
     Ok(())
 }
 
@@ -227,6 +271,12 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 /// with nil for those that are missing or false, and DIRECTORY is as above.
 /// [cancel-call CALL]: nobody waits for the answer to CALL, one of `call-tool', any more.
 /// [trace DIRECTION SESSION TEXT]: a message for the log, DIRECTION `from-client' or `to-client'.
+/// [wire-line WIRE LINE]: the program of a wire, or the shell at its end, has written LINE.
+/// [wire-message WIRE MESSAGE]: the keeper at the end of a wire has sent MESSAGE, a JSON object.
+/// [wire-ended WIRE REASON]: a wire has ended because its program has ended, with the exit status
+/// REASON, or nil if that is not known, or could not be started, for the REASON, a string; or it was
+/// ended since the host has sent too much text, what is not understood, or nothing any more, and
+/// REASON is `flood', `broken' or `silent'.
 /// [server-died]: the server's thread has died, see `gemini-companion--mod-restart'.
 /// [warning TEXT]: something went wrong that the user may want to know.
 #[defun]
@@ -291,6 +341,20 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
                 Direction::ToClient => "to-client",
             };
             env.vector((env.intern("trace")?, env.intern(direction)?, session, text))?
+        }
+        Event::WireLine { wire, line } => env.vector((env.intern("wire-line")?, wire.0, line))?,
+        Event::WireMessage { wire, message } => {
+            env.vector((env.intern("wire-message")?, wire.0, message))?
+        }
+        Event::WireEnded { wire, end } => {
+            let reason = match end {
+                WireEnd::NotStarted(reason) => reason.into_lisp(env)?,
+                WireEnd::Exited(status) => status.map(i64::from).into_lisp(env)?,
+                WireEnd::Flooded => env.intern("flood")?,
+                WireEnd::Broken => env.intern("broken")?,
+                WireEnd::Silent => env.intern("silent")?,
+            };
+            env.vector((env.intern("wire-ended")?, wire.0, reason))?
         }
         Event::ServerDied => env.vector((env.intern("server-died")?,))?,
         Event::Warning(text) => env.vector((env.intern("warning")?, text))?,

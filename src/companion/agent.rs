@@ -73,6 +73,11 @@ impl Roster {
         self.agents().iter().find(|agent| agent.is_on(prefix))?.host.clone()
     }
 
+    /// The agent with this name on the host with `prefix`, if it is served.
+    pub fn agent_on(&self, prefix: &str, name: &str) -> Option<Arc<Agent>> {
+        self.agents().iter().find(|agent| agent.name == name && agent.is_on(prefix)).cloned()
+    }
+
     /// Serves all agents on the host with `prefix`, too. Returns those there.
     pub fn open_host(&self, prefix: &str, limits: &Limits) -> Result<Vec<Arc<Agent>>> {
         if self.host(prefix).is_none() {

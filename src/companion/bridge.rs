@@ -20,6 +20,7 @@ use crate::ide::ReviewId;
 use crate::limits::Limits;
 use crate::lock::lock;
 use crate::quota::Quota;
+use crate::wire::{WireEnd, WireId};
 
 /// Messages of clients to the user that may be queued. More are dropped.
 const MAX_WAITING_MESSAGES: usize = 64;
@@ -128,6 +129,12 @@ pub enum Event {
     CancelCall { call: CallId },
     /// A message from or to the client of `session`, for the log.
     Trace { direction: Direction, session: String, text: String },
+    /// The program of a wire, or the shell that it leads to, has written `line`.
+    WireLine { wire: WireId, line: String },
+    /// The keeper at the end of a wire has sent `message`, a JSON object.
+    WireMessage { wire: WireId, message: String },
+    /// The wire has ended, and Lisp has not ended it.
+    WireEnded { wire: WireId, end: WireEnd },
     /// The thread of the server has died: `Companion::restart` starts another one.
     ServerDied,
     /// Something went wrong that the user may want to know.
@@ -164,10 +171,12 @@ impl Event {
             Event::Message { client, text } => client.len() + text.len(),
             Event::Trace { session, text, .. } => session.len() + text.len(),
             Event::Warning(text) => text.len(),
+            Event::WireLine { line: text, .. } | Event::WireMessage { message: text, .. } => text.len(),
             Event::CloseReview { .. }
             | Event::ClientsChanged
             | Event::ToolsWanted
             | Event::CancelCall { .. }
+            | Event::WireEnded { .. }
             | Event::ServerDied => 0,
         }
     }

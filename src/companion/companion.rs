@@ -2,6 +2,7 @@
 //! stopped in reverse.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, bail};
@@ -16,6 +17,7 @@ use crate::mcp::Protocol;
 use crate::mcp::model_tools::ModelTools;
 use crate::mcp::sessions::Sessions;
 use crate::server::Server;
+use crate::wire::{WireId, Wires};
 
 /// A companion, which runs until it is stopped or dropped.
 pub struct Companion {
@@ -23,6 +25,7 @@ pub struct Companion {
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
     model_tools: Arc<ModelTools>,
+    wires: Arc<Wires>,
     limits: Limits,
     running: Mutex<Option<Running>>,
 }
@@ -54,6 +57,7 @@ impl Companion {
             roster: Arc::new(Roster::new(agents, &limits)),
             sessions: Arc::new(Sessions::new(bridge.clone(), limits.clone())),
             model_tools: Arc::new(ModelTools::new(bridge.clone(), &limits)),
+            wires: Arc::default(),
             bridge,
             limits,
             running: Mutex::new(None),
@@ -126,6 +130,27 @@ impl Companion {
         }
     }
 
+    /// Opens a wire by `command` to the host with `prefix`, which is open. `script` is what a shell at
+    /// the other end is to read.
+    pub fn open_wire(&self, prefix: &str, command: Command, script: String) -> Result<WireId> {
+        let running = lock(&self.running);
+        let Some(running) = &*running else { bail!("the companion does not run") };
+        let (id, wire) = self.wires.open(self.bridge.clone(), command, script);
+        running.server.run_wire(prefix, wire);
+        Ok(id)
+    }
+
+    /// Sends `message`, a JSON object, to the keeper at the other end of `wire`. Returns false if that
+    /// has ended, or the message is too long.
+    pub fn write_wire(&self, wire: WireId, message: String) -> bool {
+        self.wires.send(wire, message)
+    }
+
+    /// Ends `wire`: the keeper removes what it has announced.
+    pub fn close_wire(&self, wire: WireId) {
+        self.wires.close(wire);
+    }
+
     /// The host with `prefix`, if it is served.
     pub fn host(&self, prefix: &str) -> Option<Arc<Host>> {
         self.roster.host(prefix)
@@ -161,6 +186,7 @@ impl Companion {
     pub fn stop(&self) {
         let Some(running) = lock(&self.running).take() else { return };
         let Running { listener, server, retired: mut servers, announcement, .. } = running;
+        self.wires.close_all();
         self.sessions.end_all();
         self.bridge.end_calls();
         announcement.end(); // while the server stops

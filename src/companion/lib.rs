@@ -29,6 +29,7 @@ mod quota;
 mod server;
 mod thread;
 mod token;
+mod wire;
 
 pub use agent::Agent;
 pub use allowance::Allowance;
@@ -44,3 +45,4 @@ pub use mcp::model_tools::{Argument, ArgumentKind, ModelTool, ModelTools};
 pub use mcp::sessions::{Description, Sessions};
 pub use place::Place;
 pub use token::Token;
+pub use wire::{WireEnd, WireId};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 
 use super::endpoint::Endpoint;
@@ -16,7 +16,7 @@ use super::peer::Peer;
 /// Serves a connection until its client hangs up, it has to make room for another, or `closing`
 /// changes. `_open` shows that it is not closed yet.
 pub async fn serve(
-    socket: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     from: Peer,
     endpoint: Arc<Endpoint>,
     mut closing: watch::Receiver<()>,
@@ -31,7 +31,7 @@ pub async fn serve(
         http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(header_time)
-            .serve_connection(TokioIo::new(socket), service)
+            .serve_connection(TokioIo::new(stream), service)
     );
     loop {
         tokio::select! {

@@ -24,7 +24,7 @@ use super::headers::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, has_own_front,
     named_revision, names_no_session, session_id, session_key,
 };
-use super::peer::{Peer, place_of, process_of};
+use super::peer::{Peer, Way, place_of, process_of};
 use super::sse::{EventStream, PendingReply};
 use super::trace::Tracer;
 use crate::agent::Agent;
@@ -86,6 +86,11 @@ impl Endpoint {
         &self.limits
     }
 
+    /// The agent with this name on the host with `prefix`.
+    pub fn agent_on(&self, prefix: &str, name: &str) -> Option<Arc<Agent>> {
+        self.guard.roster().agent_on(prefix, name)
+    }
+
     pub fn protocol(&self) -> &Protocol {
         &self.protocol
     }
@@ -117,13 +122,16 @@ impl Endpoint {
         answer.map(|body| Sending { body, tracer, session, status, _in_use: in_use })
     }
 
-    /// The agent whose token a request shows.
+    /// The agent whose token a request shows, or by whose socket it came from a host.
     fn admit(
         &self,
         request: &Request<Incoming>,
         from: &Peer,
     ) -> Result<(Arc<Agent>, Uses), Refusal> {
-        let agent = self.guard.check(request.uri(), request.headers())?;
+        let agent = match &from.way {
+            Way::Loopback(_) => self.guard.check(request.uri(), request.headers())?,
+            Way::Wire(agent) => agent.clone(),
+        };
         let in_use = from.admission.begin_request(&agent.allowance).ok_or(FULL)?;
         let share = agent.allowance.begin_request().ok_or(BUSY)?;
         Ok((agent, Uses { _connection: in_use, _share: share }))
@@ -174,7 +182,7 @@ impl Endpoint {
 
     /// The stream of document 004.
     async fn events(&self, agent: Arc<Agent>, from: &Peer) -> Result<HttpAnswer, HttpError> {
-        let place = place_of(from.connection).await;
+        let place = place_of(from.connection()).await;
         if self.is_retired() {
             return Ok(retired_stream()); // before what waits for a reader is given to this one
         }
@@ -201,7 +209,7 @@ impl Endpoint {
     ) -> Result<HttpAnswer, HttpError> {
         let (message, mut reservation) = self.read_post(&head, body, agent).await?;
         let Message::Request(request) = message else { return Ok(accepted()) };
-        let place = place_of(from.connection).await;
+        let place = place_of(from.connection()).await;
         let reply = self.protocol.model_tools().serve(request, agent, place).await;
         let text = into_json(reply, &mut reservation);
         Ok(large_json(text, reservation))
@@ -285,7 +293,7 @@ impl Endpoint {
                 ..Origin::default()
             },
             // Others are served while it is looked for.
-            None => Origin::of(process_of(from.connection).await),
+            None => Origin::of(process_of(from.connection()).await),
         };
         let (response, session) = self.protocol.initialize(request, agent, origin);
         let mut answer = json(StatusCode::OK, &response);
@@ -364,7 +372,7 @@ impl Endpoint {
             return self.session(headers, agent);
         }
         // Not the admission, which the request may outlive.
-        let connection = from.connection;
+        let connection = from.connection();
         let find_place = Box::new(move || Box::pin(place_of(connection)) as _);
         self.protocol
             .sessions()

@@ -24,10 +24,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc as tokio_mpsc;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::agent::Roster;
 use crate::announcement::Announcement;
@@ -36,10 +38,11 @@ use crate::limits::Limits;
 use crate::mcp::Protocol;
 use crate::panics;
 use crate::thread;
+use crate::wire::Wire;
 use admission::Gate;
 use endpoint::Endpoint;
 use guard::Guard;
-use peer::Peer;
+use peer::{Peer, Way};
 use socket::Connection;
 
 /// Blocking threads besides those that check files of clients: for discovery files and processes.
@@ -60,6 +63,8 @@ const RETIREMENT: Duration = Duration::from_secs(90);
 pub struct Server {
     endpoint: Arc<Endpoint>,
     phase: watch::Sender<Phase>,
+    /// Wires to run, each with the prefix of the host to which it leads.
+    wires: tokio_mpsc::UnboundedSender<(String, Wire)>,
     finished: mpsc::Receiver<()>,
     thread: JoinHandle<()>,
 }
@@ -100,17 +105,18 @@ impl Server {
         };
         let kept = endpoint.clone();
         let (phase, phases) = watch::channel(Phase::Serving);
+        let (wires, orders) = tokio_mpsc::unbounded_channel();
         let (finish, finished) = mpsc::channel();
         let thread = thread::start(move || {
             let bridge = endpoint.protocol().bridge();
-            let served = || run(runtime, listener, &gate, &endpoint, announcement, phases);
+            let served = || run(runtime, listener, gate, &endpoint, announcement, phases, orders);
             if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
                 bridge.send(Event::ServerDied);
             }
             let _ = finish.send(());
         })
         .context("cannot start the server thread")?;
-        Ok(Server { endpoint: kept, phase, finished, thread })
+        Ok(Server { endpoint: kept, phase, wires, finished, thread })
     }
 
     /// Leaves new connections to another server. Open ones are served for a while: if they were
@@ -118,6 +124,12 @@ impl Server {
     pub fn retire(&self) {
         self.endpoint.retire();
         self.phase.send_replace(Phase::Retired);
+    }
+
+    /// Runs `wire`, which leads to the host with `prefix`.
+    pub fn run_wire(&self, prefix: &str, wire: Wire) {
+        // If the server has ended, the wire is dropped, which tells that it has ended.
+        let _ = self.wires.send((prefix.to_owned(), wire));
     }
 
     pub fn is_over(&self) -> bool {
@@ -150,24 +162,25 @@ impl Server {
 fn run(
     runtime: Runtime,
     listener: tokio::net::TcpListener,
-    gate: &Arc<Gate>,
+    gate: Arc<Gate>,
     endpoint: &Arc<Endpoint>,
     announcement: Arc<Announcement>,
     mut phases: watch::Receiver<Phase>,
+    mut wires: tokio_mpsc::UnboundedReceiver<(String, Wire)>,
 ) -> bool {
     let phase = runtime.block_on(async {
         // Each connection holds a sender of the second channel, which closes with the last of them.
         let (close, closing) = watch::channel(());
         let (open, mut all_closed) = tokio_mpsc::channel(1);
+        let door = Door { gate, endpoint: endpoint.clone(), closing, open };
         let phase = tokio::select! {
-            _ = panics::caught(accept(&listener, gate, endpoint, &closing, &open)) => {
-                Phase::Died
-            }
+            _ = panics::caught(accept(&listener, &door)) => Phase::Died,
+            _ = panics::caught(run_wires(&mut wires, &door)) => Phase::Died,
             _ = panics::caught(endpoint.protocol().sessions().expire_forever()) => Phase::Died,
             _ = repair_forever(announcement, endpoint.limits().repair_interval) => Phase::Died,
             phase = next_phase(&mut phases) => phase,
         };
-        drop((listener, closing, open));
+        drop((listener, door, wires));
         match phase {
             Phase::Died => endpoint.protocol().sessions().interrupt_streams(),
             Phase::Retired => {
@@ -206,21 +219,51 @@ async fn next_phase(phases: &mut watch::Receiver<Phase>) -> Phase {
     }
 }
 
-async fn accept(
-    listener: &tokio::net::TcpListener,
-    gate: &Arc<Gate>,
-    endpoint: &Arc<Endpoint>,
-    closing: &watch::Receiver<()>,
-    open: &tokio_mpsc::Sender<()>,
-) {
+/// Where connections come in.
+#[derive(Clone)]
+struct Door {
+    gate: Arc<Gate>,
+    endpoint: Arc<Endpoint>,
+    closing: watch::Receiver<()>,
+    open: tokio_mpsc::Sender<()>,
+}
+
+impl Door {
+    /// Serves a new connection.
+    fn let_in(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, way: Way) {
+        let Door { gate, endpoint, closing, open } = self.clone();
+        let from = Peer { way, admission: gate.admit() };
+        tokio::spawn(connection::serve(stream, from, endpoint, closing, open));
+    }
+}
+
+/// Runs wires; all end with this.
+async fn run_wires(
+    orders: &mut tokio_mpsc::UnboundedReceiver<(String, Wire)>,
+    door: &Door,
+) -> Infallible {
+    let mut wires = JoinSet::new();
+    loop {
+        let (prefix, wire) = tokio::select! {
+            Some(order) = orders.recv() => order,
+            Some(_) = wires.join_next() => continue,
+            else => std::future::pending().await,
+        };
+        let door = door.clone();
+        wires.spawn(wire.run(move |agent, stream| {
+            let agent = door.endpoint.agent_on(&prefix, agent);
+            agent.map(|agent| door.let_in(stream, Way::Wire(agent))).is_some()
+        }));
+    }
+}
+
+async fn accept(listener: &tokio::net::TcpListener, door: &Door) {
     loop {
         match listener.accept().await {
             Ok((socket, _)) => {
                 // A client that has hung up already is no error.
-                if let Ok((socket, from)) = meet(socket, gate) {
-                    let (endpoint, closing) = (endpoint.clone(), closing.clone());
-                    let open = open.clone();
-                    tokio::spawn(connection::serve(socket, from, endpoint, closing, open));
+                if let Ok(connection) = meet(&socket) {
+                    door.let_in(socket, Way::Loopback(connection));
                 }
                 // Lets new connections authenticate before more are accepted.
                 tokio::task::yield_now().await;
@@ -231,11 +274,11 @@ async fn accept(
 }
 
 /// Prepares a new connection. Fails if the client has hung up already, or is another user's.
-fn meet(socket: TcpStream, gate: &Arc<Gate>) -> std::io::Result<(TcpStream, Peer)> {
+fn meet(socket: &TcpStream) -> std::io::Result<Connection> {
     let connection = Connection { client: socket.peer_addr()?, server: socket.local_addr()? };
     if connection.is_of_another_user() {
         return Err(std::io::ErrorKind::PermissionDenied.into());
     }
     socket.set_nodelay(true)?; // messages are small, and the sender waits for each
-    Ok((socket, Peer { connection, admission: gate.admit() }))
+    Ok(connection)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::admission::Admission;
 use super::socket::{Connection, client_inode};
+use crate::agent::Agent;
 use crate::place::Place;
 use crate::process::Process;
 
@@ -14,19 +15,40 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The sender of a request.
 #[derive(Clone)]
 pub struct Peer {
-    pub connection: Connection,
+    pub way: Way,
     pub admission: Arc<Admission>,
+}
+
+/// How it has connected.
+#[derive(Clone)]
+pub enum Way {
+    /// By loopback. It must show the token of its agent.
+    Loopback(Connection),
+    /// By a wire to a host, on which the keeper has checked that it is the same user. Its agent is
+    /// the one whose socket it has found there.
+    Wire(Arc<Agent>),
+}
+
+impl Peer {
+    /// The connection, unless the client is on a host.
+    pub fn connection(&self) -> Option<Connection> {
+        match self.way {
+            Way::Loopback(connection) => Some(connection),
+            Way::Wire(_) => None,
+        }
+    }
 }
 
 /// The process at the other end of `connection`, if it is found in time: that may take milliseconds,
 /// on a thread of its own.
-pub async fn process_of(connection: Connection) -> Option<Process> {
+pub async fn process_of(connection: Option<Connection>) -> Option<Process> {
+    let connection = connection?;
     let search = tokio::task::spawn_blocking(move || Process::holding(client_inode(connection)?));
     tokio::time::timeout(PATIENCE, search).await.ok()?.ok()?
 }
 
 /// Where the client at the other end of `connection` works, if that is found out in time.
-pub async fn place_of(connection: Connection) -> Place {
+pub async fn place_of(connection: Option<Connection>) -> Place {
     Place::of(process_of(connection).await.as_ref())
 }
 
@@ -39,13 +61,13 @@ mod tests {
     async fn the_process_at_the_other_end_is_found_while_it_holds_the_connection() {
         let (connection, listener, stream) = connect();
         let _accepted = listener.accept().unwrap();
-        let process = process_of(connection).await.unwrap();
+        let process = process_of(Some(connection)).await.unwrap();
         assert_eq!(Some(&process), Process::with_id(std::process::id()).as_ref());
         assert!(process.is_alive());
         let elsewhere = Connection { client: "127.0.0.1:1".parse().unwrap(), ..connection };
-        assert_eq!(process_of(elsewhere).await, None);
+        assert_eq!(process_of(Some(elsewhere)).await, None);
         drop(stream);
         // A child that another test just starts holds all sockets of this process for a moment.
-        while process_of(connection).await.is_some() {}
+        while process_of(Some(connection)).await.is_some() {}
     }
 }

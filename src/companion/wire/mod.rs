@@ -1,0 +1,264 @@
+//! A wire: the standard input and output of a program that leads to a host, such as ssh.
+//!
+//! Over it a shell there gets a script, which starts the keeper, `keeper.mjs`. Clients on the host
+//! connect to the keeper, and their connections come as channels of the wire. What a host sends is
+//! not trusted: all of it is bounded, and a wire that breaks the rules ends.
+
+mod frames;
+mod mux;
+mod program;
+
+use std::collections::HashMap;
+use std::process::Command;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::DuplexStream;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+
+use crate::bridge::{Bridge, Event};
+use crate::lock::lock;
+use frames::{Broken, Frame, Incoming};
+use mux::{Mux, Outbox, outbox};
+use program::Program;
+
+/// What the keeper writes before its first frame.
+const FRAMES: &str = "gemini-companion: frames";
+/// Bytes of text that a host may send in all, so that it cannot fill the log.
+const MAX_TEXT: usize = 64 << 10;
+/// Bytes of a message for the keeper.
+const MAX_MESSAGE: usize = 1 << 20;
+/// How often the keeper is asked whether it is there, and how long it may say nothing.
+const PING: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);
+/// When a program has ended, how long others may go on to write to its standard error.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Identifies a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WireId(pub i64);
+
+/// Why a wire has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum WireEnd {
+    /// Its program could not be started.
+    NotStarted(String),
+    /// Its program has ended, with this status unless a signal has killed it.
+    Exited(Option<i32>),
+    /// The host has sent too much text.
+    Flooded,
+    /// The host has sent what is no frame.
+    Broken,
+    /// The host does not answer any more.
+    Silent,
+}
+
+/// The wires that are open.
+#[derive(Default)]
+pub(crate) struct Wires {
+    last: AtomicI64,
+    open: Mutex<HashMap<WireId, mpsc::UnboundedSender<String>>>,
+}
+
+impl Wires {
+    /// A wire by `command`, whose shell is to run `script`.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        bridge: Arc<Bridge>,
+        command: Command,
+        script: String,
+    ) -> (WireId, Wire) {
+        let id = WireId(self.last.fetch_add(1, Ordering::Relaxed) + 1);
+        let (sender, messages) = mpsc::unbounded_channel();
+        lock(&self.open).insert(id, sender);
+        let wires = self.clone();
+        (id, Wire { id, bridge, wires, command, script, messages, text: 0 })
+    }
+
+    /// Sends `message`, a JSON object, to the keeper. Returns false if the wire has ended.
+    pub(crate) fn send(&self, id: WireId, message: String) -> bool {
+        let open = lock(&self.open);
+        message.len() <= MAX_MESSAGE
+            && open.get(&id).is_some_and(|messages| messages.send(message).is_ok())
+    }
+
+    /// Ends a wire: the keeper cleans up. No event follows.
+    pub(crate) fn close(&self, id: WireId) {
+        lock(&self.open).remove(&id);
+    }
+
+    pub(crate) fn close_all(&self) {
+        lock(&self.open).clear();
+    }
+}
+
+/// A wire that is to be run.
+pub(crate) struct Wire {
+    id: WireId,
+    bridge: Arc<Bridge>,
+    wires: Arc<Wires>,
+    command: Command,
+    script: String,
+    /// For the keeper; they end when Lisp closes the wire.
+    messages: mpsc::UnboundedReceiver<String>,
+    /// Bytes of text that have come.
+    text: usize,
+}
+
+/// How a wire comes to its end.
+enum End {
+    /// The standard output of its program has ended.
+    OfOutput,
+    /// Lisp has closed it.
+    Closed,
+    Fault(WireEnd),
+}
+
+impl Wire {
+    /// Runs the wire until it ends. `serve` serves its channels, see `Mux`.
+    pub(crate) async fn run(mut self, serve: impl FnMut(&str, DuplexStream) -> bool) {
+        let command = std::mem::replace(&mut self.command, Command::new(""));
+        // That takes a while if Emacs has much memory.
+        match tokio::task::spawn_blocking(move || Program::start(command)).await {
+            Ok(Ok(program)) => self.serve(program, serve).await,
+            Ok(Err(error)) => self.end(WireEnd::NotStarted(error.to_string())),
+            Err(_) => {} // the server stops
+        }
+    }
+
+    async fn serve(&mut self, program: Program, serve: impl FnMut(&str, DuplexStream) -> bool) {
+        let Program { input, output, errors, status, kept: _kept } = program;
+        let (mut incoming, mut complaints) = (Incoming::new(output), Incoming::new(errors));
+        let script = std::mem::take(&mut self.script).into_bytes();
+        let _ = input.send(script).await; // it may have ended already
+        let end = match self.wait_for_frames(&mut incoming, &mut complaints).await {
+            Ok(()) => self.exchange_frames(&mut incoming, &mut complaints, input, serve).await,
+            Err(end) => end,
+        };
+        match end {
+            End::Closed => {}
+            End::Fault(fault) => self.end(fault),
+            End::OfOutput => {
+                self.tell_last_words(&mut complaints).await;
+                self.end(WireEnd::Exited(status.await.ok().flatten()));
+            }
+        }
+    }
+
+    /// Waits until the keeper is there.
+    async fn wait_for_frames(
+        &mut self,
+        incoming: &mut Incoming,
+        complaints: &mut Incoming,
+    ) -> Result<(), End> {
+        loop {
+            tokio::select! {
+                line = incoming.line() => match line {
+                    Some(line) if line == FRAMES => return Ok(()),
+                    Some(line) => self.tell_line(line)?,
+                    None => return Err(End::OfOutput),
+                },
+                Some(line) = complaints.line() => self.tell_line(line)?,
+                // There is nobody yet to take one.
+                message = self.messages.recv() => message.map(drop).ok_or(End::Closed)?,
+            }
+        }
+    }
+
+    async fn exchange_frames(
+        &mut self,
+        incoming: &mut Incoming,
+        complaints: &mut Incoming,
+        input: mpsc::Sender<Vec<u8>>,
+        serve: impl FnMut(&str, DuplexStream) -> bool,
+    ) -> End {
+        let (outbox, outgoing) = outbox();
+        let mut mux = Mux::new(outbox.clone(), serve);
+        let end = tokio::select! {
+            end = self.take_frames(incoming, complaints, &outbox, &mut mux) => end,
+            () = outgoing.write_to(input) => Ok(()), // its program has ended, or will
+        };
+        end.err().unwrap_or(End::OfOutput)
+    }
+
+    async fn take_frames(
+        &mut self,
+        incoming: &mut Incoming,
+        complaints: &mut Incoming,
+        outbox: &Outbox,
+        mux: &mut Mux<impl FnMut(&str, DuplexStream) -> bool>,
+    ) -> Result<(), End> {
+        let mut heard = Instant::now();
+        let mut ping = interval(PING);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                frame = incoming.frame() => {
+                    heard = Instant::now();
+                    match frame? {
+                        Some(Frame::Text(text)) => self.tell_message(text)?,
+                        Some(frame) => mux.take(frame)?,
+                        None => return Ok(()),
+                    }
+                }
+                Some(line) = complaints.line() => self.tell_line(line)?,
+                message = self.messages.recv() => {
+                    outbox.send_first(Frame::Text(message.ok_or(End::Closed)?))?;
+                }
+                _ = ping.tick() => {
+                    if heard.elapsed() >= PATIENCE {
+                        return Err(End::Fault(WireEnd::Silent));
+                    }
+                    outbox.send_first(Frame::Ping)?;
+                }
+            }
+        }
+    }
+
+    /// Tells Lisp how it has ended, unless Lisp has ended it.
+    fn end(&mut self, end: WireEnd) {
+        if lock(&self.wires.open).remove(&self.id).is_some() {
+            self.bridge.send(Event::WireEnded { wire: self.id, end });
+        }
+    }
+
+    fn tell_line(&mut self, line: String) -> Result<(), End> {
+        self.count(line.len() + 1)?;
+        self.bridge.send(Event::WireLine { wire: self.id, line });
+        Ok(())
+    }
+
+    fn tell_message(&mut self, message: String) -> Result<(), End> {
+        self.count(message.len())?;
+        self.bridge.send(Event::WireMessage { wire: self.id, message });
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), End> {
+        self.text += bytes;
+        if self.text > MAX_TEXT { Err(End::Fault(WireEnd::Flooded)) } else { Ok(()) }
+    }
+
+    /// Tells what the program writes at its end.
+    async fn tell_last_words(&mut self, complaints: &mut Incoming) {
+        let deadline = Instant::now() + LAST_WORDS;
+        while let Ok(Some(line)) = timeout_at(deadline, complaints.line()).await
+            && self.tell_line(line).is_ok()
+        {}
+    }
+}
+
+impl Drop for Wire {
+    /// The server stops, or has died.
+    fn drop(&mut self) {
+        self.end(WireEnd::Exited(None));
+    }
+}
+
+impl From<Broken> for End {
+    fn from(_: Broken) -> End {
+        End::Fault(WireEnd::Broken)
+    }
+}

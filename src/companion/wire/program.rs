@@ -1,0 +1,126 @@
+//! The program that leads to a host, such as ssh. Three threads own its standard streams: what they
+//! read and write may block, on any system.
+
+use std::io::{self, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::frames::MAX_DATA;
+use crate::lock::lock;
+use crate::thread;
+
+/// How long it may go on when its standard output has ended, or when its standard input has been
+/// closed: the far end cleans up meanwhile.
+const GRACE: Duration = Duration::from_secs(5);
+/// Between two looks whether it has ended.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Chunks that may wait in each direction.
+const WAITING: usize = 4;
+
+/// A running program. It ends, or is killed a while later, when `input` and `kept` are dropped.
+pub struct Program {
+    /// What is written to its standard input, which ends with this.
+    pub input: mpsc::Sender<Vec<u8>>,
+    /// What it writes, in chunks, to its standard output and to its standard error.
+    pub output: mpsc::Receiver<Vec<u8>>,
+    pub errors: mpsc::Receiver<Vec<u8>>,
+    /// Its exit status, if it was not killed by a signal, some time after the end of its output.
+    pub status: oneshot::Receiver<Option<i32>>,
+    pub kept: Kept,
+}
+
+/// Lets a program live.
+pub struct Kept(Arc<Mutex<Child>>);
+
+impl Program {
+    pub fn start(mut command: Command) -> io::Result<Program> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        in_session_of_its_own(&mut command);
+        let mut child = command.spawn()?;
+        let (to, from, complaints) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let child = Arc::new(Mutex::new(child));
+        let kept = Kept(child.clone());
+        let (input, written) = mpsc::channel(WAITING);
+        let (chunks, output) = mpsc::channel(WAITING);
+        let (lines, errors) = mpsc::channel(WAITING);
+        let (ended, status) = oneshot::channel();
+        thread::start(move || write_all(to, written))?;
+        thread::start(move || read_all(complaints, &lines))?;
+        thread::start(move || {
+            read_all(from, &chunks);
+            drop(chunks);
+            let _ = ended.send(end(&child));
+        })?;
+        Ok(Program { input, output, errors, status, kept })
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if matches!(lock(&self.0).try_wait(), Ok(None)) {
+            let child = self.0.clone();
+            // It goes on without a witness if there can be no thread.
+            let _ = thread::start(move || {
+                end(&child);
+            });
+        }
+    }
+}
+
+/// It must not get the signals that the keys of a terminal cause in which Emacs runs, and must not ask
+/// anything there.
+#[cfg(unix)]
+fn in_session_of_its_own(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    // Safety: `setsid` may be called between fork and exec, and allocates nothing.
+    unsafe {
+        command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?));
+    }
+}
+
+#[cfg(not(unix))]
+fn in_session_of_its_own(_command: &mut Command) {}
+
+fn write_all(to: Option<impl Write>, mut written: mpsc::Receiver<Vec<u8>>) {
+    let Some(mut to) = to else { return };
+    while let Some(bytes) = written.blocking_recv() {
+        if to.write_all(&bytes).and_then(|()| to.flush()).is_err() {
+            return; // it has ended, or will
+        }
+    }
+}
+
+fn read_all(from: Option<impl Read>, chunks: &mpsc::Sender<Vec<u8>>) {
+    let Some(mut from) = from else { return };
+    let mut buffer = vec![0; MAX_DATA];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(size) if chunks.blocking_send(buffer[..size].to_vec()).is_err() => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Waits until it has ended, and kills it if that takes too long.
+fn end(child: &Mutex<Child>) -> Option<i32> {
+    let deadline = Instant::now() + GRACE;
+    loop {
+        let mut child = lock(child);
+        match child.try_wait() {
+            Ok(Some(status)) => return status.code(),
+            Ok(None) if Instant::now() < deadline => {}
+            _ => {
+                let _ = child.kill();
+                return child.wait().ok()?.code();
+            }
+        }
+        drop(child);
+        std::thread::sleep(PAUSE);
+    }
+}
