@@ -10,6 +10,7 @@ mod endings;
 mod floods;
 mod fronts;
 mod hostile;
+mod host_wires;
 mod hosts;
 mod ide;
 mod lifecycle;

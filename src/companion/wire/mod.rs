@@ -262,3 +262,26 @@ impl From<Broken> for End {
         End::Fault(WireEnd::Broken)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_says_nothing_any_more_is_given_up() {
+        let bridge = Arc::new(Bridge::new(&Limits::default()));
+        let command = Command::new("");
+        let (_, mut wire) = Arc::new(Wires::default()).open(bridge, command, String::new());
+        let (_output, chunks) = mpsc::channel(1);
+        let (_errors, nothing) = mpsc::channel(1);
+        let (mut incoming, mut complaints) = (Incoming::new(chunks), Incoming::new(nothing));
+        let (input, mut written) = mpsc::channel(9);
+        let began = Instant::now();
+        let end =
+            wire.exchange_frames(&mut incoming, &mut complaints, input, |_, _| false).await;
+        assert!(matches!(end, End::Fault(WireEnd::Silent)));
+        assert!(began.elapsed() < PATIENCE + 2 * PING);
+        assert_eq!(written.try_recv(), Ok(Frame::Ping.into_bytes()));
+    }
+}

@@ -219,3 +219,58 @@ async fn send_back(
     }
     let _ = outbox.send(Frame::Close { channel }).await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_sends_more_than_allowed_breaks_the_rules() {
+        let (outbox, _outgoing) = outbox();
+        let mut kept = Vec::new(); // nobody reads
+        let mut mux = Mux::new(outbox, |_, stream| {
+            kept.push(stream);
+            true
+        });
+        mux.take(Frame::Open { channel: 1, agent: String::new() }).unwrap();
+        let mut send = || mux.take(Frame::Data { channel: 1, bytes: vec![0; MAX_DATA] });
+        for _ in 0..WINDOW as usize / MAX_DATA {
+            send().unwrap();
+        }
+        assert_eq!(send(), Err(Broken));
+    }
+
+    #[tokio::test]
+    async fn no_more_is_sent_than_the_client_allows() {
+        let (outbox, mut outgoing) = outbox();
+        let mut mux = Mux::new(outbox, |_, mut stream| {
+            tokio::spawn(async move { stream.write_all(&vec![7; 3 * WINDOW as usize]).await });
+            true
+        });
+        mux.take(Frame::Open { channel: 1, agent: String::new() }).unwrap();
+        let mut sent = 0;
+        while sent < WINDOW {
+            let Some(Frame::Data { bytes, .. }) = outgoing.data.recv().await else { panic!() };
+            sent += bytes.len() as u32;
+        }
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(outgoing.data.try_recv().is_err());
+        mux.take(Frame::Credit { channel: 1, bytes: PORTION }).unwrap();
+        assert!(matches!(outgoing.data.recv().await, Some(Frame::Data { .. })));
+        mux.take(Frame::Close { channel: 1 }).unwrap();
+        while outgoing.data.recv().await != Some(Frame::Close { channel: 1 }) {}
+    }
+
+    #[tokio::test]
+    async fn there_are_not_too_many_channels() {
+        let (outbox, mut outgoing) = outbox();
+        let mut mux = Mux::new(outbox, |_, _| true);
+        for channel in 0..=MAX_CHANNELS as u32 {
+            mux.take(Frame::Open { channel, agent: String::new() }).unwrap();
+        }
+        let refused = Frame::Close { channel: MAX_CHANNELS as u32 };
+        assert_eq!(outgoing.urgent.try_recv(), Ok(refused));
+    }
+}
