@@ -43,6 +43,8 @@
  (awaited-p companion call) (answer-call companion call text may-omit)
  (fail-call companion call reason) (set-tools companion tools) (tools-adapter)
  (open-host companion prefix) (close-host companion prefix) (host-programs)
+ (open-wire companion prefix arguments environment script)
+ (write-wire companion wire message) (close-wire companion wire)
  (set-host-reachable companion prefix reachable)
  (host-ignored-p companion prefix root name))
 
@@ -277,10 +279,27 @@ Those who do not return then have ended."
            if (and directory (string-prefix-p prefix directory))
            collect session))
 
+(defun gemini-companion-bridge-open-wire (prefix command environment script)
+  "Open a wire to the host with PREFIX, which is open, and return its number.
+COMMAND, a list, runs a shell there, which reads SCRIPT; ENVIRONMENT is as
+in `process-environment'."
+  (gemini-companion--mod-open-wire
+   gemini-companion-bridge--companion prefix (vconcat command)
+   (vconcat (mapcar (lambda (entry) (encode-coding-string entry locale-coding-system t))
+                    environment))
+   script))
+
+(defun gemini-companion-bridge-write-wire (wire message)
+  "Send MESSAGE, an object of JSON, to the keeper at the end of WIRE."
+  (gemini-companion-bridge--call #'gemini-companion--mod-write-wire wire message))
+
+(defun gemini-companion-bridge-close-wire (wire)
+  "End WIRE, of which no event comes any more."
+  (gemini-companion-bridge--call #'gemini-companion--mod-close-wire wire))
+
 (defun gemini-companion-bridge-host-programs ()
-  "Return the texts of the programs that run on hosts, (RELAY . KEEPER)."
-  (pcase-let ((`[,relay ,keeper] (gemini-companion--mod-host-programs)))
-    (cons relay keeper)))
+  "Return the texts of the programs for hosts, (BOOTSTRAP KEEPER RELAY)."
+  (append (gemini-companion--mod-host-programs) nil))
 
 (defun gemini-companion-bridge-host-ignored (prefix root name)
   "Return t if the .geminiignore in ROOT matches the file NAME below it.

@@ -25,17 +25,15 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-host-ssh-environment "gemini-companion-host-ssh")
-(declare-function gemini-companion-host-ssh-login-command "gemini-companion-host-ssh")
-(declare-function gemini-companion-host-ssh-quote "gemini-companion-host-ssh")
-(declare-function gemini-companion-host-connection-ssh-arguments "gemini-companion-host-connection")
+(declare-function gemini-companion-host-command-environment "gemini-companion-host-command")
+(declare-function gemini-companion-host-command-quote "gemini-companion-host-command")
+(declare-function gemini-companion-host-connection-command "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connect-to "gemini-companion-host-connect")
 (declare-function gemini-companion-host-connection-when-ready "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-keeper "gemini-companion-host-connection"
                   (connection) t)
 (declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
                   (connection) t)
-(defvar gemini-companion-ssh-program)
 (declare-function gemini-companion-mode "gemini-companion")
 
 ;;;; Options
@@ -333,7 +331,7 @@ Show the terminal at once, so that it is clear where it will be."
   (let ((connection (gemini-companion-host-connect-to root)))
     (gemini-companion-cli-run--prepare agent root)
     (let ((terminal (gemini-companion-cli-terminals-choose))
-          (environment (gemini-companion-host-ssh-environment process-environment))
+          (environment (gemini-companion-host-command-environment process-environment))
           (buffer (gemini-companion-cli-run--create-buffer agent root)))
       (with-current-buffer buffer
         (insert (format "Connecting to %s...\n"
@@ -354,39 +352,36 @@ Show the terminal at once, so that it is clear where it will be."
 
 (defun gemini-companion-cli-run--exec-on-host (connection buffer terminal environment)
   "Run the CLI of BUFFER on the host of CONNECTION, by the emulator TERMINAL.
-ENVIRONMENT is that of ssh."
-  (let ((command (gemini-companion-cli-run--command-on-host connection buffer terminal
-                                                            environment)))
+ENVIRONMENT is that of the program that leads there."
+  (pcase-let ((`(,program . ,arguments)
+               (gemini-companion-host-connection-command
+                connection
+                (gemini-companion-cli-run--command-on-host connection buffer terminal environment)
+                t)))
     (with-selected-window (or (get-buffer-window buffer t) (selected-window))
       (with-current-buffer buffer
         (erase-buffer)
-        (gemini-companion-cli-run--exec
-         buffer terminal gemini-companion-ssh-program
-         ;; Without -e a tilde that begins a line would be for ssh.
-         `("-t" "-e" "none" "-o" "RemoteCommand=none"
-           ,@(gemini-companion-host-connection-ssh-arguments connection) ,command)
-         environment)
+        (gemini-companion-cli-run--exec buffer terminal program arguments environment)
         (setq default-directory gemini-companion-cli-run-root)))))
 
 (defun gemini-companion-cli-run--command-on-host (connection buffer terminal environment)
-  "Return the command that runs the CLI of BUFFER on the host of CONNECTION.
-TERMINAL is the emulator, ENVIRONMENT that of ssh."
+  "Return the shell command for the CLI of BUFFER on the host of CONNECTION.
+TERMINAL is the emulator, ENVIRONMENT that of the program that leads there."
   (let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent buffer))
          (root (file-local-name (buffer-local-value 'gemini-companion-cli-run-root buffer)))
          ;; Of its own variables only the process is known there, and needed: the keeper.
          (process (gemini-companion-agent-variable agent 'process))
          (words `("env"
                   ,@(and process
-                         (list (concat process "="
+                         (list (format "%s=%d" process
                                        (gemini-companion-host-connection-keeper connection))))
                   ,@(seq-filter (lambda (entry) (string-search "=" entry))
                                 (gemini-companion-cli-terminals-variables terminal environment))
                   ,(gemini-companion-agent-get agent :program)
                   ,@(gemini-companion-cli-run--arguments agent))))
-    (gemini-companion-host-ssh-login-command
-     (format "cd %s && exec %s"
-             (gemini-companion-host-ssh-quote (directory-file-name root))
-             (mapconcat #'gemini-companion-host-ssh-quote words " ")))))
+    (format "cd %s && exec %s"
+            (gemini-companion-host-command-quote (directory-file-name root))
+            (mapconcat #'gemini-companion-host-command-quote words " "))))
 
 ;;;; The environment of a CLI
 

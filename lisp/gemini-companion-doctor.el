@@ -31,7 +31,7 @@
                   (connection) t)
 (declare-function gemini-companion-host-connection-state "gemini-companion-host-connection"
                   (connection) t)
-(declare-function gemini-companion-host-ssh-environment "gemini-companion-host-ssh")
+(declare-function gemini-companion-host-command-environment "gemini-companion-host-command")
 (declare-function gemini-companion-restart "gemini-companion")
 
 (defconst gemini-companion-doctor--probe-patience 10
@@ -353,7 +353,7 @@ the CLI takes if that is an Emacs."
         (funcall callback nil)
       (gemini-companion-doctor--run
        (gemini-companion-host-connection-command connection (concat program " --version"))
-       (gemini-companion-host-ssh-environment (default-toplevel-value 'process-environment))
+       (gemini-companion-host-command-environment (default-toplevel-value 'process-environment))
        (lambda (output)
          (funcall callback (gemini-companion-doctor--describe-program
                             agent (format "`%s' on %s" program

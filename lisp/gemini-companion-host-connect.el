@@ -20,7 +20,7 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-host)
 (require 'gemini-companion-host-connection)
-(require 'gemini-companion-host-ssh)
+(require 'gemini-companion-host-command)
 (require 'gemini-companion-ui)
 
 (declare-function gemini-companion-mode "gemini-companion")
@@ -41,7 +41,7 @@ breaks.  \\[gemini-companion-disconnect] ends the connection, and so does
 turning `gemini-companion-mode' off."
   (interactive (list (gemini-companion-host-connect--read)))
   ;; Before Tramp is asked for the project.
-  (gemini-companion-host-ssh-hops directory)
+  (gemini-companion-host-command-hops directory)
   (let* ((connection
           (gemini-companion-host-connect-to (gemini-companion-host-connect--root directory)))
          (name (gemini-companion-host-connection-name connection)))
@@ -106,7 +106,7 @@ If it names only a host, return it as it is."
    (append
     (cl-loop for buffer in (buffer-list)
              for directory = (buffer-local-value 'default-directory buffer)
-             if (member (file-remote-p directory 'method) gemini-companion-host-ssh-methods)
+             if (gemini-companion-host-command-method-p (file-remote-p directory 'method))
              collect (file-remote-p directory))
     (mapcar (lambda (name) (format "/ssh:%s:" (string-replace "|" "|ssh:" name)))
             (append (gemini-companion-host-connect--allowed)
@@ -132,10 +132,10 @@ If it names only a host, return it as it is."
   "Connect to the host of DIRECTORY, a remote name, which becomes a root there.
 Ask for the user's consent if it was not given.  Return the
 `gemini-companion-host-connection', which need not be ready."
-  (let* ((hops (gemini-companion-host-ssh-hops directory))
+  (let* ((hops (gemini-companion-host-command-hops directory))
          ;; Without a directory Tramp would ask for the home directory.
          (prefix (file-remote-p (expand-file-name (concat (file-remote-p directory) "/"))))
-         (name (gemini-companion-host-ssh-name hops))
+         (name (gemini-companion-host-command-name hops))
          (method (file-remote-p prefix 'method)))
     (gemini-companion-host-connect--ask name)
     (unless (bound-and-true-p gemini-companion-mode)

@@ -6,9 +6,10 @@
 
 ;;; Commentary:
 
-;; For each host the user's ssh runs a shell there, which gets a script on its standard input, the
-;; keeper.  The keeper announces this Emacs as long as the connection lasts.  Clients there reach
-;; the server by a socket that ssh forwards.  A connection that breaks is made again.
+;; For each host a program, such as the user's ssh, runs a shell there, which starts the keeper from
+;; the script that it reads.  The keeper announces this Emacs as long as the connection lasts, and
+;; passes on what clients there say, over the standard input and output of that program: the wire,
+;; which the native module owns.  A connection that breaks is made again.
 ;;
 ;; Nothing here waits, or uses Tramp.  What a host says is not trusted.
 
@@ -21,7 +22,7 @@
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-host)
-(require 'gemini-companion-host-ssh)
+(require 'gemini-companion-host-command)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 
@@ -33,26 +34,21 @@
   "A connection to a host."
   (host nil :documentation "The `gemini-companion-host'.")
   (name nil :documentation "What users call the host, \"me@build\".")
-  (target nil :documentation "The arguments of ssh that lead to the host.")
-  (tramp-path nil :documentation "The control path of what Tramp shares, or nil.")
+  (hops nil :documentation "The way to the host, as `tramp-file-name's.")
   (state 'new :documentation "`new', `connecting', `ready', `lost', `failed' or `closed'.")
   (since (float-time) :documentation "When it got into that state.")
   (fault nil :documentation "Why it is lost or has failed, (KIND . DETAIL), or nil.")
   (warnings nil :documentation "What the keeper warns of, the newest first.")
-  (keeper nil :documentation "The process id of the keeper, a string.")
+  (keeper nil :documentation "The process id of the keeper.")
   (hostname nil :documentation "What the host calls itself.")
   (slot nil :documentation "Which of the configurations there is that of this Emacs.")
   (proven nil :documentation "Non-nil if it was ready before.")
   (routes nil :documentation "The routes still to be tried; the first one is in use.")
-  (process nil :documentation "The ssh that holds the connection, or nil.")
+  (wire nil :documentation "The number of the wire, or nil.")
+  (check nil :documentation "The ssh that looks for a shared connection, or nil.")
   (told nil :documentation "The roots that its keeper was told last.")
-  (forward nil :documentation "The ssh that asks for the socket, or nil.")
-  (socket nil :documentation "The name of the socket on the host.")
-  (directory nil :documentation "The temporary directory of the control socket, or nil.")
-  (stage nil :documentation "What the host is to say next: `shell', `socket' or `ready'.")
-  (tail "" :documentation "The beginning of a line that is not complete.")
-  (received 0 :documentation "How many characters came from the host.")
-  (errors nil :documentation "The last lines not from the keeper, the newest first.")
+  (logged-in nil :documentation "Non-nil once the shell on the host has answered.")
+  (lines nil :documentation "The last lines not from the keeper, the newest first.")
   (timer nil :documentation "The timer that ends an attempt or begins the next, or nil.")
   (pause nil :documentation "Seconds until the next attempt.")
   (lost nil :documentation "When it was lost first, t once the user knows, or nil.")
@@ -95,8 +91,7 @@ If it replaces one that has failed, it goes on with the clients of that."
           (gemini-companion-host-connection-of-directory (gemini-companion-host-prefix host)))
          (connection (gemini-companion-host-connection--make
                       :host host :name name
-                      :target (gemini-companion-host-ssh-target hops)
-                      :tramp-path (gemini-companion-host-ssh-tramp-path hops)
+                      :hops hops
                       :pause gemini-companion-host-connection--first-pause
                       :proven (and failed (gemini-companion-host-connection-proven failed))
                       :slot (and failed (gemini-companion-host-connection-slot failed)))))
@@ -129,46 +124,46 @@ Its argument is nil if it is ready, or else why not, as text for the user."
                            (gemini-companion-host-connection-when-ready connection function)))))
   (setf (gemini-companion-host-connection-waiters connection) nil))
 
-(defun gemini-companion-host-connection-ssh-arguments (connection)
-  "Return the arguments of ssh for another login on the host of CONNECTION.
-The login outlives CONNECTION, unless both need what Tramp or the user
-shares."
-  (append (unless (gemini-companion-host-connection--own-p connection)
-            (gemini-companion-host-connection--control connection))
-          (gemini-companion-host-connection-target connection)))
-
 ;;;; Making a connection
 
 (defun gemini-companion-host-connection-start (connection)
   "Begin to make CONNECTION, by its best route."
   (gemini-companion-log-errors "a connection"
-    (let ((tramp (gemini-companion-host-connection-tramp-path connection)))
-      (setf (gemini-companion-host-connection-routes connection)
-            `(own
-              ,@(and tramp `(("-o" "ControlMaster=no" "-o" ,(concat "ControlPath=" tramp))))
-              ("-o" "ControlMaster=no"))))
+    (setf (gemini-companion-host-connection-routes connection)
+          (gemini-companion-host-connection--routes
+           (gemini-companion-host-connection-hops connection)))
     (gemini-companion-host-connection--attempt connection)))
 
 (defun gemini-companion-host-connection--attempt (connection)
   "Begin to make CONNECTION by its current route."
   (gemini-companion-host-connection--set-state connection 'connecting)
-  (setf (gemini-companion-host-connection-stage connection) 'shell
-        (gemini-companion-host-connection-tail connection) ""
-        (gemini-companion-host-connection-received connection) 0
-        (gemini-companion-host-connection-errors connection) nil
-        (gemini-companion-host-connection-warnings connection) nil)
+  (setf (gemini-companion-host-connection-logged-in connection) nil
+        (gemini-companion-host-connection-lines connection) nil
+        (gemini-companion-host-connection-warnings connection) nil
+        (gemini-companion-host-connection-told connection) nil)
   (gemini-companion-host-connection--await connection)
   (condition-case problem
-      (let ((default-directory gemini-companion-agent-neutral-directory))
-        (unless (executable-find gemini-companion-ssh-program)
-          (error "Cannot find the program %s" gemini-companion-ssh-program))
-        (setf (gemini-companion-host-connection-directory connection) (make-temp-file "gc-" t))
-        (gemini-companion-host-connection--run-master connection))
-    (error
-     ;; If it could be run before, there may be too many open files.
-     (gemini-companion-host-connection--end
-      connection (if (gemini-companion-host-connection-proven connection) 'ended 'program)
-      (gemini-companion-ui-error-text problem)))))
+      (setf (gemini-companion-host-connection-wire connection)
+            (gemini-companion-host-connection--open-wire connection))
+    (error (gemini-companion-host-connection--end
+            connection 'program (gemini-companion-ui-error-text problem)))))
+
+(defun gemini-companion-host-connection--open-wire (connection)
+  "Open a wire to the host of CONNECTION, and return its number."
+  (let ((prefix (gemini-companion-host-connection-prefix connection)))
+    (gemini-companion-bridge-open-host prefix)
+    (pcase-let* ((default-directory gemini-companion-agent-neutral-directory)
+                 (`(,program . ,arguments)
+                  (gemini-companion-host-connection--shell connection "exec sh" nil
+                                                           "-o" "ConnectTimeout=5"
+                                                           "-o" "ClearAllForwardings=yes"))
+                 (file (or (executable-find program)
+                           (error "Cannot find the program %s" program)))
+                 (`(,bootstrap ,keeper ,_) (gemini-companion-bridge-host-programs)))
+      (gemini-companion-bridge-open-wire
+       prefix (cons file arguments)
+       (gemini-companion-host-command-environment (default-toplevel-value 'process-environment))
+       (string-replace "@KEEPER@" (gemini-companion-host-command-quote keeper) bootstrap)))))
 
 (defun gemini-companion-host-connection--set-state (connection state &optional fault)
   "Bring CONNECTION into STATE, for the reason FAULT."
@@ -178,47 +173,24 @@ shares."
   (gemini-companion-bridge-set-host-reachable (gemini-companion-host-connection-prefix connection)
                                               (eq state 'ready)))
 
-(defconst gemini-companion-host-connection--quiet-options
-  '("-T" "-a" "-x" "-o" "PermitLocalCommand=no" "-o" "BatchMode=yes" "-o" "RemoteCommand=none")
-  "Options for each ssh.
-Nobody sees it: it forwards neither the user's agent nor a display.")
+(defun gemini-companion-host-connection--shell (connection command terminal &rest options)
+  "Return what runs the shell command COMMAND on the host of CONNECTION.
+It has a terminal if TERMINAL is non-nil.  OPTIONS are more ones for ssh."
+  (gemini-companion-host-command
+   (gemini-companion-host-connection-hops connection) command
+   ;; It forwards neither the user's agent nor a display; nobody sees it, unless it has a terminal.
+   `(,@(unless terminal '("-T" "-a" "-x" "-o" "PermitLocalCommand=no" "-o" "BatchMode=yes"))
+     "-o" "RemoteCommand=none"
+     ,@(car (gemini-companion-host-connection-routes connection))
+     ,@options)
+   terminal))
 
-(defun gemini-companion-host-connection--run-master (connection)
-  "Start the ssh that holds CONNECTION."
-  (let ((process
-         (gemini-companion-host-connection--run
-          connection
-          `(,@gemini-companion-host-connection--quiet-options
-            "-o" "ConnectTimeout=10" "-o" "ServerAliveInterval=15" "-o" "ServerAliveCountMax=2"
-            "-o" "ClearAllForwardings=yes" "-o" "ControlPersist=no"
-            ,@(and (gemini-companion-host-connection--own-p connection) '("-M"))
-            ,@(gemini-companion-host-connection--control connection)
-            ,@(gemini-companion-host-connection-target connection)
-            "exec sh")
-          (lambda (text) (gemini-companion-host-connection--receive connection text))
-          (lambda (_status) (gemini-companion-host-connection--ended connection)))))
-    (setf (gemini-companion-host-connection-process connection) process)
-    ;; The rest follows when the shell has answered: this process reads nothing until it has logged
-    ;; in, and Emacs would wait for that once the pipe is full.  It may have ended already.
-    (ignore-errors
-      (process-send-string process "echo; echo 'gemini-companion: shell'\n"))))
-
-(defun gemini-companion-host-connection--run (connection command output ended)
-  "Run ssh with the arguments COMMAND for CONNECTION, and return its process.
-Call OUTPUT with each part of its output, and ENDED with its exit status,
-unless CONNECTION has released it."
-  (let ((current-p (lambda (process)
-                     (memq process (list (gemini-companion-host-connection-process connection)
-                                         (gemini-companion-host-connection-forward connection))))))
-    (gemini-companion-host-ssh-make-process
-     command
-     :filter (lambda (process text)
-               (when (funcall current-p process)
-                 (gemini-companion-log-errors "output of ssh" (funcall output text))))
-     :sentinel (lambda (process _event)
-                 (when (and (not (process-live-p process)) (funcall current-p process))
-                   (gemini-companion-log-errors "the end of ssh"
-                     (funcall ended (process-exit-status process))))))))
+(defun gemini-companion-host-connection-command (connection command &optional terminal)
+  "Return what runs COMMAND in a login shell on the host of CONNECTION.
+CONNECTION is ready.  The value is a list of the program and its
+arguments.  If TERMINAL is non-nil, COMMAND has a terminal."
+  (gemini-companion-host-connection--shell
+   connection (gemini-companion-host-command-login command) terminal))
 
 (defun gemini-companion-host-connection--await (connection)
   "Give the host of CONNECTION some time to say what it is to say next."
@@ -234,25 +206,24 @@ It does no longer what it was to do before."
   (setf (gemini-companion-host-connection-timer connection)
         (and seconds (apply #'run-at-time seconds nil call))))
 
-(defun gemini-companion-host-connection--send (connection text)
-  "Send the line TEXT to the keeper of CONNECTION."
-  (process-send-string (gemini-companion-host-connection-process connection) (concat text "\n")))
+(defun gemini-companion-host-connection--send (connection message)
+  "Send MESSAGE, for `json-encode', to the keeper of CONNECTION."
+  (gemini-companion-bridge-write-wire (gemini-companion-host-connection-wire connection)
+                                      (json-encode message)))
 
 ;;;; Routes
 
-;; The first route is `own', an ssh of our own.  It cannot ask for a password, so if it may not log
-;; in, there may be a connection that Tramp or the user's configuration shares: the others are lists
-;; of ssh's options for that.
+;; A route is a list of options for ssh.  With the first one it shares nothing.  It cannot ask for a
+;; password, so if it may not log in, there may be a connection that Tramp or the user's
+;; configuration shares: the others are for that.
 
-(defun gemini-companion-host-connection--control (connection)
-  "Return ssh's options for what CONNECTION shares."
-  (if (gemini-companion-host-connection--own-p connection)
-      (list "-S" (expand-file-name "c" (gemini-companion-host-connection-directory connection)))
-    (car (gemini-companion-host-connection-routes connection))))
-
-(defun gemini-companion-host-connection--own-p (connection)
-  "Return non-nil if CONNECTION has an ssh of its own, and shares none."
-  (eq 'own (car (gemini-companion-host-connection-routes connection))))
+(defun gemini-companion-host-connection--routes (hops)
+  "Return the routes by HOPS."
+  (let ((tramp (and (not (gemini-companion-host-command-container-p hops))
+                    (gemini-companion-host-command-tramp-path hops))))
+    `(("-o" "ControlMaster=no" "-o" "ControlPath=none")
+      ,@(and tramp `(("-o" "ControlMaster=no" "-o" ,(concat "ControlPath=" tramp))))
+      ("-o" "ControlMaster=no"))))
 
 (defun gemini-companion-host-connection--next-route (connection fault)
   "Make CONNECTION by its next route, if that is open.
@@ -263,134 +234,117 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
     (pop (gemini-companion-host-connection-routes connection))
     (gemini-companion-host-connection--await connection)
     ;; Otherwise ssh would try to log in once more, and some hosts count failures.
-    (setf (gemini-companion-host-connection-process connection)
-          (gemini-companion-host-connection--run
-           connection
-           `("-O" "check" ,@(gemini-companion-host-connection--control connection)
-             ,@(gemini-companion-host-connection-target connection))
-           #'ignore
-           (lambda (status)
-             (if (eql 0 status) (gemini-companion-host-connection--attempt connection)
-               (gemini-companion-host-connection--next-route connection fault)))))))
+    (setf (gemini-companion-host-connection-check connection)
+          (gemini-companion-host-connection--check connection fault))))
+
+(defun gemini-companion-host-connection--check (connection fault)
+  "Look whether the route of CONNECTION is open; return the process.
+If it is, make the connection by it; if not, try the next; for FAULT see
+`gemini-companion-host-connection--next-route'."
+  (let ((default-directory gemini-companion-agent-neutral-directory)
+        (process-environment (gemini-companion-host-command-environment
+                              (default-toplevel-value 'process-environment))))
+    (make-process
+     :name "gemini-companion-ssh" :noquery t :connection-type 'pipe :filter #'ignore
+     :command `(,gemini-companion-ssh-program
+                "-O" "check" ,@(car (gemini-companion-host-connection-routes connection))
+                ,@(gemini-companion-host-command-target
+                   (gemini-companion-host-connection-hops connection)))
+     :sentinel
+     (lambda (process _event)
+       (when (and (not (process-live-p process))
+                  (eq process (gemini-companion-host-connection-check connection)))
+         (gemini-companion-log-errors "the end of ssh"
+           (setf (gemini-companion-host-connection-check connection) nil)
+           (if (eql 0 (process-exit-status process))
+               (gemini-companion-host-connection--attempt connection)
+             (gemini-companion-host-connection--next-route connection fault))))))))
 
 ;;;; What the host says
 
-(defun gemini-companion-host-connection--receive (connection text)
-  "Handle TEXT, the next output of the host of CONNECTION, or of its ssh."
-  (let* ((process (gemini-companion-host-connection-process connection))
-         (lines (split-string (concat (gemini-companion-host-connection-tail connection) text)
-                              "\n")))
-    (setf (gemini-companion-host-connection-tail connection) (car (last lines)))
-    (if (> (cl-incf (gemini-companion-host-connection-received connection) (length text))
-           (* 64 1024))
-        (gemini-companion-host-connection--end connection 'flood)
-      (dolist (line (butlast lines))
-        ;; A line may have ended the connection.
-        (when (eq process (gemini-companion-host-connection-process connection))
-          ;; What the keeper says begins with this.
-          (if (string-prefix-p "gemini-companion: " line)
-              (gemini-companion-host-connection--line
-               connection (string-remove-prefix "gemini-companion: " line))
-            (setf (gemini-companion-host-connection-errors connection)
-                  (seq-take (cons line (gemini-companion-host-connection-errors connection))
-                            20))))))))
+(defun gemini-companion-host-connection--of-wire (wire)
+  "Return the connection that has WIRE, or nil."
+  (seq-find (lambda (it) (eql wire (gemini-companion-host-connection-wire it)))
+            gemini-companion-host-connection--all))
 
-(defun gemini-companion-host-connection--line (connection line)
-  "Handle LINE, from the keeper of CONNECTION, or from a host that pretends."
-  (pcase-let ((stage (gemini-companion-host-connection-stage connection))
-              ;; The text before the first space, and after it.
-              (`(,word ,rest) (and (string-match "\\`\\([^ ]*\\) ?\\(.*\\)" line)
-                                   (list (match-string 1 line) (match-string 2 line)))))
-    (pcase (cons stage word)
-      ('(shell . "shell")
-       (setf (gemini-companion-host-connection-stage connection) 'socket)
-       (gemini-companion-host-connection--await connection)
-       (gemini-companion-host-connection--send
-        connection (gemini-companion-host-connection--script connection)))
-      ('(socket . "home") (gemini-companion-host-connection--take-home connection rest))
-      ('(socket . "socket") (gemini-companion-host-connection--forward connection rest))
-      ('(ready . "ready") (gemini-companion-host-connection--ready connection rest))
-      (`(,_ . "warning")
-       (let ((text (gemini-companion-host-connection--shown rest))
-             (known (gemini-companion-host-connection-warnings connection)))
-         (gemini-companion-log-add "%s warns: %s" (gemini-companion-host-connection-name connection)
-                                   text)
-         (setf (gemini-companion-host-connection-warnings connection)
-               (seq-take (cons text (delete text known)) 5))))
-      (`(,_ . "fault")
-       (gemini-companion-host-connection--end
-        connection
-        (cond ((string-prefix-p "no node" rest) 'node)
-              ((string-search "belongs to another user" rest) 'owner)
-              (t 'keeper))
-        (gemini-companion-host-connection--shown rest))))))
+(gemini-companion-bridge-define-handler wire-line (wire line)
+  "Take LINE, which the program of WIRE or a shell on its host has printed."
+  (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
+    (cond
+     ((equal line "gemini-companion: shell")
+      (setf (gemini-companion-host-connection-logged-in connection) t)
+      (gemini-companion-host-connection--await connection))
+     ((string-prefix-p "gemini-companion: fault node " line)
+      (gemini-companion-host-connection--end
+       connection 'node
+       (gemini-companion-host-connection--shown
+        (string-remove-prefix "gemini-companion: fault node " line))))
+     (t (setf (gemini-companion-host-connection-lines connection)
+              (seq-take (cons line (gemini-companion-host-connection-lines connection)) 20))))))
+
+(gemini-companion-bridge-define-handler wire-message (wire text)
+  "Take the message TEXT of the keeper at the end of WIRE, or of one that pretends."
+  (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
+    (let* ((message (ignore-errors (let ((json-object-type 'alist)) (json-read-from-string text))))
+           (get (lambda (name) (let ((value (alist-get name message)))
+                                 (and (stringp value) value)))))
+      (pcase (funcall get 'say)
+        ("home" (gemini-companion-host-connection--take-home connection (funcall get 'home)))
+        ("ready" (gemini-companion-host-connection--ready connection message))
+        ("warning" (gemini-companion-host-connection--warn connection (funcall get 'text)))
+        ("fault" (gemini-companion-host-connection--end
+                  connection (if (equal (funcall get 'kind) "owner") 'owner 'keeper)
+                  (gemini-companion-host-connection--shown (or (funcall get 'text) ""))))))))
+
+(gemini-companion-bridge-define-handler wire-ended (wire reason)
+  "WIRE has ended, for REASON as in `gemini-companion--mod-next-event'."
+  (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
+    (setf (gemini-companion-host-connection-wire connection) nil)
+    (pcase reason
+      ((pred stringp) (gemini-companion-host-connection--end
+                       ;; If it could be run before, there may be too many open files.
+                       connection
+                       (if (gemini-companion-host-connection-proven connection) 'ended 'program)
+                       reason))
+      ((or 'silent 'flood 'broken) (gemini-companion-host-connection--end connection reason))
+      (_ (gemini-companion-host-connection--ended connection)))))
 
 (defun gemini-companion-host-connection--shown (text)
-  "Return TEXT, which a host or ssh has printed, for the user."
+  "Return TEXT, which a host or a program has printed, for the user."
   (truncate-string-to-width (gemini-companion-ui-one-line text) 300 nil nil "..."))
 
+(defun gemini-companion-host-connection--warn (connection text)
+  "Keep TEXT, a warning of the keeper of CONNECTION."
+  (let ((text (gemini-companion-host-connection--shown (or text "")))
+        (known (gemini-companion-host-connection-warnings connection)))
+    (gemini-companion-log-add "%s warns: %s" (gemini-companion-host-connection-name connection)
+                              text)
+    (setf (gemini-companion-host-connection-warnings connection)
+          (seq-take (cons text (delete text known)) 5))))
+
 (defun gemini-companion-host-connection--take-home (connection home)
-  "Make HOME the workspace root of the host of CONNECTION if it has none."
-  (when (and (null (gemini-companion-host-roots (gemini-companion-host-connection-host connection)))
-             (string-match-p "\\`/[^[:cntrl:]]*\\'" home)
-             ;; It must be the name of a directory as Emacs writes it.
-             (not (string-match-p "//\\|/\\.\\.?\\(?:/\\|\\'\\)" home)))
-    (gemini-companion-host-connection-add-root connection home)))
-
-(defun gemini-companion-host-connection--forward (connection path)
-  "Let the server be reached as the socket PATH on the host of CONNECTION."
-  ;; The rest means something to ssh, which would put variables of its environment into the name.
-  (if (not (string-match-p "\\`/[^:%$\\[:cntrl:]]\\{1,120\\}\\'" path))
-      (gemini-companion-host-connection--end connection 'keeper "it names no socket")
-    (setf (gemini-companion-host-connection-stage connection) 'ready)
+  "Announce CONNECTION on its host, with HOME as workspace root if it has none."
+  (when (and home (null (gemini-companion-host-connection-told connection)))
+    (when (and (null (gemini-companion-host-roots (gemini-companion-host-connection-host connection)))
+               (string-match-p "\\`/[^[:cntrl:]]*\\'" home)
+               ;; It must be the name of a directory as Emacs writes it.
+               (not (string-match-p "//\\|/\\.\\.?\\(?:/\\|\\'\\)" home)))
+      (gemini-companion-host-connection-add-root connection home))
     (gemini-companion-host-connection--await connection)
-    (let ((output ""))
-      (setf (gemini-companion-host-connection-socket connection) path
-            (gemini-companion-host-connection-forward connection)
-            (gemini-companion-host-connection--run
-             connection
-             (gemini-companion-host-connection--control-forward connection "forward" path)
-             (lambda (text) (setq output (concat output text)))
-             (lambda (status)
-               (gemini-companion-host-connection--forwarded connection status output)))))))
+    (gemini-companion-host-connection--announce connection)))
 
-(defun gemini-companion-host-connection--control-forward (connection command path)
-  "Return the arguments of ssh for COMMAND about the socket PATH of CONNECTION."
-  `(;; What the user's configuration forwards is no business of this connection.
-    ,@(and (gemini-companion-host-connection--own-p connection) '("-F" "/dev/null"))
-    ,@(gemini-companion-host-connection--control connection)
-    "-O" ,command "-R" ,(format "%s:127.0.0.1:%d" path (gemini-companion-bridge-port))
-    ,@(gemini-companion-host-connection-target connection)))
-
-(defun gemini-companion-host-connection--forwarded (connection status output)
-  "Tell the keeper of CONNECTION that the socket is there, if STATUS is 0.
-OUTPUT is what ssh has printed."
-  (setf (gemini-companion-host-connection-forward connection) nil)
-  (if (not (eql status 0))
-      (gemini-companion-host-connection--end
-       connection
-       ;; A host that has forwarded before is not configured wrong.
-       (if (gemini-companion-host-connection-proven connection) 'ended 'forwarding)
-       (gemini-companion-host-connection--last-line output))
-    (setf (gemini-companion-host-connection-told connection) nil)
-    (gemini-companion-host-connection--send-roots connection)
-    ;; Otherwise another Emacs that is also connected again could take it, and the clients with it.
-    (when-let* ((slot (gemini-companion-host-connection-slot connection)))
-      (gemini-companion-host-connection--send connection (concat "slot " slot)))
-    (gemini-companion-host-connection--send connection "forwarded")))
-
-(defun gemini-companion-host-connection--ready (connection words)
-  "CONNECTION is ready; WORDS are the keeper's process id, its host, and a number."
-  (when (string-match "\\`\\([1-9][0-9]\\{,9\\}\\) \\([[:alnum:]._-]\\{1,64\\}\\) \
-\\([0-9]\\{1,4\\}\\)\\'" words)
-    (let ((keeper (match-string 1 words))
-          (hostname (match-string 2 words))
-          (slot (match-string 3 words))
-          (name (gemini-companion-host-connection-name connection)))
+(defun gemini-companion-host-connection--ready (connection message)
+  "CONNECTION is ready; MESSAGE, an alist, has what the keeper tells of itself."
+  (let ((keeper (alist-get 'pid message))
+        (hostname (alist-get 'host message))
+        (slot (alist-get 'slot message))
+        (name (gemini-companion-host-connection-name connection)))
+    (when (and (natnump keeper) (natnump slot) (stringp hostname)
+               (string-match-p "\\`[[:alnum:]._-]\\{1,64\\}\\'" hostname)
+               (eq (gemini-companion-host-connection-state connection) 'connecting))
       (gemini-companion-host-connection--set-timer connection)
       (gemini-companion-host-connection--set-state connection 'ready)
-      (setf (gemini-companion-host-connection-stage connection) nil
-            (gemini-companion-host-connection-proven connection) t
+      (setf (gemini-companion-host-connection-proven connection) t
             (gemini-companion-host-connection-keeper connection) keeper
             (gemini-companion-host-connection-slot connection) slot
             (gemini-companion-host-connection-hostname connection) hostname)
@@ -399,87 +353,71 @@ OUTPUT is what ssh has printed."
       (when (eq (gemini-companion-host-connection-lost connection) t)
         (gemini-companion-ui-message connection "The connection to %s is back" name))
       (setf (gemini-companion-host-connection-lost connection) nil)
-      ;; Some may have been added since the keeper was told.
-      (gemini-companion-host-connection--send-roots connection)
       (gemini-companion-host-connection--tell-waiters connection))))
 
 ;;;; What the keeper is told
 
-(defun gemini-companion-host-connection--script (connection)
-  "Return the keeper for the host of CONNECTION, with everything filled in."
+(defun gemini-companion-host-connection--announce (connection)
+  "Let the keeper of CONNECTION announce this Emacs."
   (pcase-let* ((prefix (gemini-companion-host-connection-prefix connection))
-               (tokens (gemini-companion-bridge-open-host prefix))
-               (`(,relay . ,keeper) (gemini-companion-bridge-host-programs))
-               (`(,workspace . ,roots) (gemini-companion-host-connection--roots connection))
-               (hash (substring (secure-hash 'sha256 (encode-coding-string relay 'utf-8)) 0 16))
-               ;; What tells the configuration of this user from others' on a host.
-               (id (replace-regexp-in-string
-                    "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name)) t t))
-               ;; What tells this Emacs from all others.
-               (emacs (secure-hash 'md5 (format "%s %s %s %S" prefix (system-name) (emacs-pid)
-                                                before-init-time)))
-               (words `(("@RELAY@" . ,relay) ("@HASH@" . ,hash) ("@ID@" . ,id) ("@EMACS@" . ,emacs)
-                        ("@WORKSPACE@" . ,workspace) ("@ROOTS@" . ,roots))))
-    (replace-regexp-in-string
-     "@[A-Z]+@"
-     (lambda (placeholder)
-       (pcase (assoc placeholder words)
-         (`(,_ . ,text) (gemini-companion-host-ssh-quote text))
-         (_ (if (equal placeholder "@AGENTS@") (gemini-companion-host-connection--agents tokens)
-              placeholder))))
-     keeper t t)))
+               (`(,_ ,_ ,relay) (gemini-companion-bridge-host-programs))
+               (roots (gemini-companion-host-connection--roots connection)))
+    (setf (gemini-companion-host-connection-told connection) (list roots))
+    (gemini-companion-host-connection--send
+     connection
+     `((do . announce)
+       (relay . ,relay)
+       (hash . ,(substring (secure-hash 'sha256 (encode-coding-string relay 'utf-8)) 0 16))
+       ;; What tells the configuration of this user from others' on a host.
+       (id . ,(replace-regexp-in-string
+               "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name)) t t))
+       ;; What tells this Emacs from all others.
+       (emacs . ,(secure-hash 'md5 (format "%s %s %s %S" prefix (system-name) (emacs-pid)
+                                           before-init-time)))
+       ;; Otherwise another Emacs that is also connected again could take it, and the clients with it.
+       (slot . ,(gemini-companion-host-connection-slot connection))
+       (roots . ,roots)
+       (agents . ,(gemini-companion-host-connection--agents))))))
 
 (defun gemini-companion-host-connection--roots (connection)
-  "Return the roots of CONNECTION as (STRING . ARRAY), both JSON."
-  (let ((roots (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
-    (cons (json-encode-string (string-join roots ":"))
-          (json-encode (vconcat roots)))))
+  "Return the roots of CONNECTION, a vector."
+  (vconcat (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
 
 (defun gemini-companion-host-connection--send-roots (connection)
   "Tell the keeper of CONNECTION the workspace roots, unless it knows them."
   (let ((roots (gemini-companion-host-connection--roots connection)))
-    (unless (equal roots (gemini-companion-host-connection-told connection))
-      (setf (gemini-companion-host-connection-told connection) roots)
-      (gemini-companion-host-connection--send connection
-                                              (format "roots\t%s\t%s" (car roots) (cdr roots))))))
+    (unless (equal (list roots) (gemini-companion-host-connection-told connection))
+      (setf (gemini-companion-host-connection-told connection) (list roots))
+      (gemini-companion-host-connection--send connection `((do . roots) (roots . ,roots))))))
 
-(defun gemini-companion-host-connection--agents (tokens)
-  "Return the lines of the keeper that announce the agents of TOKENS, an alist."
-  (cl-loop for (agent . token) in tokens
-           for directory = (gemini-companion-agent-get agent :directory)
+(defun gemini-companion-host-connection--agents ()
+  "Return what the keeper is to know of the agents, a vector."
+  (cl-loop for agent in (gemini-companion-agent-names)
            if (gemini-companion-agent-get agent :stdio)
-           concat (concat
-                   "agent "
-                   (mapconcat #'gemini-companion-host-ssh-quote
-                              `(,(symbol-name agent)
-                                ,(json-encode
-                                  `((host . ,(format "127.0.0.1:%d" (gemini-companion-bridge-port)))
-                                    (token . ,token)))
-                                ,(gemini-companion-agent-get agent :file)
-                                ,(symbol-name (car directory))
-                                ,@(cdr directory))
-                              " ")
-                   "\n")))
+           vconcat `[((name . ,agent)
+                      (file . ,(gemini-companion-agent-get agent :file))
+                      (directory . ,(vconcat (gemini-companion-agent-get agent :directory))))]))
 
 ;;;; Faults
 
 (defconst gemini-companion-host-connection--faults
-  '((program "ssh cannot be run" "Install OpenSSH, or set `gemini-companion-ssh-program'")
+  '((program "the program for it cannot be run"
+             "Install it, or set `gemini-companion-ssh-program' or `gemini-companion-containers'")
     (authentication "ssh cannot log in without asking for a password"
                     "Add your key to ssh-agent, or visit a file there first")
     (host-key "ssh does not trust the key of the host"
               "Log in once by ssh in a terminal, and check the key")
     (unreachable "it cannot be reached" "Check its name and the network")
-    (forwarding "it refuses to forward a socket"
-                "Its sshd must not forbid AllowTcpForwarding and AllowStreamLocalForwarding")
     (node "Node.js is missing there" "Install it where a shell that is not interactive finds it")
     (owner "a directory that a CLI looks into belongs to another user there"
            "Set TMPDIR there to a directory of your own, in a file that all shells read")
     (silent "it does not answer" "Log in by ssh in a terminal, to see what it waits for")
     (flood "it sends far more than it should"
            "Look at what the startup files of your shell there print")
+    (broken "what it sends makes no sense"
+            "Look at what the startup files of your shell there print")
     (keeper "it cannot announce this Emacs" "M-x gemini-companion-log says more")
-    (ended "ssh has ended" "M-x gemini-companion-log says more"))
+    (ended "the program that leads there has ended" "M-x gemini-companion-log says more"))
   "Alist of kinds of faults, what they mean, and what to do.")
 
 (defun gemini-companion-host-connection-explanation (connection)
@@ -512,11 +450,6 @@ OUTPUT is what ssh has printed."
 \\|[Cc]onnection closed by\\|Connection reset by\\|banner exchange"))
   "Alist of kinds of faults and regexps for what ssh prints then.")
 
-(defun gemini-companion-host-connection--last-line (text)
-  "Return the last line of TEXT, which ssh has printed, or nil if it is empty."
-  (let ((line (car (last (split-string text "[\r\n]+" t "[ \t]+")))))
-    (and line (gemini-companion-host-connection--shown line))))
-
 (defun gemini-companion-host-connection-describe-state (connection)
   "Return the state of CONNECTION as text for the user, without its name."
   (let ((duration (gemini-companion-ui-duration
@@ -535,15 +468,13 @@ OUTPUT is what ssh has printed."
 ;;;; The end of a connection
 
 (defun gemini-companion-host-connection--ended (connection)
-  "Handle the end of the ssh that held CONNECTION."
-  (let* ((errors (string-join
-                  (reverse (cons (gemini-companion-host-connection-tail connection)
-                                 (gemini-companion-host-connection-errors connection)))
-                  "\n"))
-         (detail (gemini-companion-host-connection--last-line errors))
+  "Handle the end of the program that held CONNECTION."
+  (let* ((lines (seq-remove #'string-blank-p (gemini-companion-host-connection-lines connection)))
+         (detail (and lines (gemini-companion-host-connection--shown (car lines))))
          ;; Once it has logged in, this may be what a program there has printed.
-         (kind (or (and (eq (gemini-companion-host-connection-stage connection) 'shell)
-                        (car (seq-find (lambda (entry) (string-match-p (cdr entry) errors))
+         (kind (or (and (not (gemini-companion-host-connection-logged-in connection))
+                        (car (seq-find (lambda (entry)
+                                         (string-match-p (cdr entry) (string-join lines "\n")))
                                        gemini-companion-host-connection--errors)))
                    'ended)))
     (if (eq kind 'authentication)
@@ -551,16 +482,14 @@ OUTPUT is what ssh has printed."
       (gemini-companion-host-connection--end connection kind detail))))
 
 (defun gemini-companion-host-connection--release (connection)
-  "End all processes and timers of CONNECTION, and delete its directory."
-  (pcase-let (((cl-struct gemini-companion-host-connection process forward directory) connection))
-    (setf (gemini-companion-host-connection-process connection) nil
-          (gemini-companion-host-connection-forward connection) nil
-          (gemini-companion-host-connection-directory connection) nil)
+  "End the wire, the process and the timer of CONNECTION."
+  (pcase-let (((cl-struct gemini-companion-host-connection wire check) connection))
+    (setf (gemini-companion-host-connection-wire connection) nil
+          (gemini-companion-host-connection-check connection) nil)
     (gemini-companion-host-connection--set-timer connection)
-    (when process (delete-process process))
-    (when forward (delete-process forward))
-    (when directory
-      (ignore-errors (delete-directory directory t)))))
+    ;; The keeper cleans up.
+    (when wire (gemini-companion-bridge-close-wire wire))
+    (when check (delete-process check))))
 
 (defun gemini-companion-host-connection--end (connection kind &optional detail)
   "End this attempt at CONNECTION because of a fault of KIND, and maybe retry.
@@ -569,7 +498,7 @@ DETAIL, text for the user, may say more."
     (gemini-companion-host-connection--release connection)
     (if (and (gemini-companion-host-connection-proven connection)
              ;; These pass, so that it makes sense to connect again.
-             (memq kind '(unreachable silent ended)))
+             (memq kind '(unreachable silent ended broken)))
         (gemini-companion-host-connection--lose connection (cons kind detail))
       (gemini-companion-host-connection--fail connection (cons kind detail)))))
 
@@ -612,24 +541,9 @@ DETAIL, text for the user, may say more."
   (gemini-companion-host-connection--set-state connection 'closed)
   (gemini-companion-log-add "disconnected from %s"
                             (gemini-companion-host-connection-name connection))
-  (gemini-companion-host-connection--dismiss connection)
   (gemini-companion-host-connection--release connection)
   (gemini-companion-bridge-close-host (gemini-companion-host-connection-prefix connection))
   (gemini-companion-host-connection--tell-waiters connection))
-
-(defun gemini-companion-host-connection--dismiss (connection)
-  "Let the keeper of CONNECTION clean up, and ssh end with it, if it is ready."
-  (pcase-let (((cl-struct gemini-companion-host-connection process stage socket) connection))
-    (when (and (process-live-p process) (null stage))
-      (unless (gemini-companion-host-connection--own-p connection)
-        ;; What is shared goes on, and should not forward any longer.
-        (ignore-errors
-          (gemini-companion-host-ssh-make-process
-           (gemini-companion-host-connection--control-forward connection "cancel" socket))))
-      (setf (gemini-companion-host-connection-process connection) nil)
-      (ignore-errors (process-send-eof process))
-      ;; The keeper may take that long to clean up.
-      (run-at-time 5 nil #'delete-process process))))
 
 ;;;; Hosts that are served
 
@@ -646,18 +560,6 @@ DETAIL, text for the user, may say more."
              (gemini-companion-host-connection-close connection))))))
 
 (add-hook 'gemini-companion-host-change-hook #'gemini-companion-host-connection--sync)
-
-;;;; Commands on the host
-
-(defun gemini-companion-host-connection-command (connection command)
-  "Return what runs COMMAND in a login shell on the host of CONNECTION.
-CONNECTION is ready.  The value is a list of the program and its arguments."
-  `(,gemini-companion-ssh-program
-    ,@gemini-companion-host-connection--quiet-options
-    "-o" "ControlMaster=no"
-    ,@(gemini-companion-host-connection--control connection)
-    ,@(gemini-companion-host-connection-target connection)
-    ,(gemini-companion-host-ssh-login-command command)))
 
 (provide 'gemini-companion-host-connection)
 ;;; gemini-companion-host-connection.el ends here

@@ -1,5 +1,7 @@
 //! Values of Lisp, as the companion's own types, and the other way round.
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -77,6 +79,18 @@ fn file_from_lisp(value: Value) -> Result<File> {
         file.selected_text = slots.get::<Option<Text>>(5)?.map(String::from);
     }
     Ok(file)
+}
+
+/// The variables of a process. The first entry for a name counts; without a value, it has none.
+pub fn environment_from_lisp(entries: Vector) -> Result<HashMap<OsString, OsString>> {
+    let mut variables = HashMap::new();
+    for entry in entries {
+        let mut name: Vec<u8> = entry.into_rust()?;
+        let equals = name.iter().position(|byte| *byte == b'=');
+        let value = equals.map(|at| file_name(name.split_off(at)[1..].to_vec()).into());
+        variables.entry(file_name(name).into()).or_insert(value);
+    }
+    Ok(variables.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
 /// A file name of the operating system.

@@ -18,8 +18,8 @@ use emacs::func::Manage;
 use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
 use convert::{
-    Text, agent_from_lisp, argument_to_lisp, contents_to_lisp, context, file_name, region_to_lisp,
-    strings, tool_from_lisp, vector,
+    Text, agent_from_lisp, argument_to_lisp, contents_to_lisp, context, environment_from_lisp,
+    file_name, region_to_lisp, strings, tool_from_lisp, vector,
 };
 use gemini_companion::diff::{self, Comparison, Overlap, ThreeWay};
 use gemini_companion::ide::{Outcome, ReviewId};
@@ -147,25 +147,23 @@ fn close_host(companion: &Companion, prefix: String) -> Result<()> {
 
 /// Open a wire of COMPANION to the host with PREFIX, which is open, and return its number.
 ///
-/// A wire is the standard input and output of a program, which is run with ARGUMENTS, a vector, in
-/// DIRECTORY.  ENVIRONMENT is a vector of strings as in `process-environment'.  SCRIPT is what a shell
-/// at the other end reads: it starts the keeper.  Events are `wire-line', `wire-message' and
+/// A wire is the standard input and output of a program, which is run with ARGUMENTS, a vector.
+/// ENVIRONMENT is a vector of unibyte strings, otherwise as `process-environment'.  SCRIPT is what a
+/// shell at the other end reads: it starts the keeper.  Events are `wire-line', `wire-message' and
 /// `wire-ended'.
 #[defun]
 fn open_wire(
     companion: &Companion,
     prefix: String,
     arguments: Vector,
-    directory: String,
     environment: Vector,
     script: String,
 ) -> Result<i64> {
     let arguments = strings(arguments)?;
     let (program, arguments) = arguments.split_first().context("there is no program")?;
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(directory).env_clear();
-    let environment = strings(environment)?;
-    command.envs(environment.iter().filter_map(|variable| variable.split_once('=')));
+    command.args(arguments).current_dir("/").env_clear();
+    command.envs(environment_from_lisp(environment)?);
     Ok(companion.open_wire(&prefix, command, script)?.0)
 }
 

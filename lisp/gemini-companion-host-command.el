@@ -1,0 +1,198 @@
+;;; gemini-companion-host-command.el --- Command lines that lead to hosts -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What runs a command on a host that Tramp names: another machine, by ssh, or a container, on this
+;; machine or on one that ssh leads to.  Names that a program could misunderstand are refused, and
+;; programs get no secrets in their environment, since the user's configuration may send variables
+;; to the host.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'format-spec)
+(require 'seq)
+(require 'tramp)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-ui)
+
+(declare-function tramp-ssh-controlmaster-options "tramp-sh")
+
+;;;###autoload (custom-add-load 'gemini-companion-clients 'gemini-companion-host-command)
+(defcustom gemini-companion-ssh-program "ssh"
+  "Program for connections to other machines: OpenSSH's client."
+  :type 'string
+  :group 'gemini-companion-clients
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-containers
+  '(("docker" "docker" "exec" "-i" terminal ("-u" "%u") "%h")
+    ("podman" "podman" "exec" "-i" terminal ("-u" "%u") "%h"))
+  "Alist of methods of Tramp and what runs a command in a container of theirs.
+Each element is (METHOD PROGRAM ARGUMENT...), to which the command is
+added.  In an argument, %h stands for the name of the container, and %u
+for that of the user; a list of arguments is left out if it names a user,
+and Tramp's file name has none.  The symbol `terminal' stands for -t if
+the command needs a terminal.
+
+For Kubernetes, toolbox and Apptainer, for example, you can add
+
+  (\"kubernetes\" \"kubectl\" \"exec\" \"-i\" terminal \"%h\" \"--\")
+  (\"toolbox\" \"toolbox\" \"run\" \"-c\" \"%h\")
+  (\"apptainer\" \"apptainer\" \"exec\" \"instance://%h\")"
+  :type '(alist :key-type (string :tag "Method")
+                :value-type (repeat (choice string (const terminal) (repeat string))))
+  :group 'gemini-companion-clients
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; Hosts
+
+(defconst gemini-companion-host-command-ssh-methods '("ssh" "sshx" "scp" "scpx" "rsync")
+  "Methods of Tramp that log in by ssh.")
+
+(defun gemini-companion-host-command-method-p (method)
+  "Return non-nil if METHOD, one of Tramp or nil, leads to a host."
+  (or (member method gemini-companion-host-command-ssh-methods)
+      (assoc method gemini-companion-containers)))
+
+(defun gemini-companion-host-command-hops (directory)
+  "Return the hops to DIRECTORY, a remote name, as a list of `tramp-file-name's.
+Signal a `user-error' if no known program leads there."
+  (require 'tramp-sh)
+  (let ((proxies tramp-default-proxies-alist))
+    (condition-case problem
+        (let ((hops (tramp-compute-multi-hops (tramp-dissect-file-name directory))))
+          (mapc #'gemini-companion-host-command--check-hop hops)
+          (when (seq-some #'gemini-companion-host-command--container (butlast hops))
+            (error "A container must be the last hop"))
+          hops)
+      (error
+       ;; Tramp has remembered the hops for other names.
+       (setq tramp-default-proxies-alist proxies)
+       (user-error "%s: %s" directory (gemini-companion-ui-error-text problem))))))
+
+(defun gemini-companion-host-command--check-hop (hop)
+  "Signal an error if no program is known for HOP, or could misunderstand it."
+  (unless (gemini-companion-host-command-method-p (tramp-file-name-method hop))
+    (error "Clients can connect to this Emacs through ssh or a container, not %s: \
+see `gemini-companion-containers'"
+           (tramp-file-name-method hop)))
+  (dolist (part (list (tramp-file-name-user hop) (tramp-file-name-host hop)
+                      (tramp-file-name-port hop)))
+    ;; It could be an option, or go to a shell by the user's configuration.
+    (when (and part
+               (string-match-p "\\`-\\|[][[:cntrl:][:space:]'`\"$\\;&<>|(){}*?!#,/]" part))
+      (error "This name could mean something else to a program: %s" part))))
+
+(defun gemini-companion-host-command--container (hop)
+  "Return the element of `gemini-companion-containers' for HOP, or nil."
+  (assoc (tramp-file-name-method hop) gemini-companion-containers))
+
+(defun gemini-companion-host-command-container-p (hops)
+  "Return non-nil if HOPS lead to a container."
+  (gemini-companion-host-command--container (car (last hops))))
+
+(defun gemini-companion-host-command-name (hops)
+  "Return what users call the host to which HOPS lead."
+  (mapconcat (lambda (hop)
+               (concat (and (gemini-companion-host-command--container hop)
+                            (concat (tramp-file-name-method hop) ":"))
+                       (gemini-companion-host-command--hop hop "#")))
+             hops "|"))
+
+(defun gemini-companion-host-command--hop (hop mark)
+  "Return HOP as USER@HOST, with its port after MARK if it has one."
+  (let ((user (tramp-file-name-user hop))
+        (host (tramp-file-name-host hop))
+        (port (tramp-file-name-port hop)))
+    (substring-no-properties
+     (concat (and user (concat user "@"))
+             (if (string-search ":" host) (format "[%s]" host) host)
+             (and port (concat mark port))))))
+
+;;;; Command lines
+
+(defun gemini-companion-host-command (hops command &optional options terminal)
+  "Return what runs the shell command COMMAND on the host to which HOPS lead.
+The value is a list of the program and its arguments.  OPTIONS are for
+ssh, if that is used.  If TERMINAL is non-nil, COMMAND has a terminal."
+  (let* ((hop (car (last hops)))
+         (container (gemini-companion-host-command--container hop))
+         (words (and container
+                     (append (gemini-companion-host-command--arguments (cdr container) hop terminal)
+                             (list "sh" "-c" command))))
+         (machines (if container (butlast hops) hops)))
+    (if (null machines) words
+      `(,gemini-companion-ssh-program
+        ,@(and terminal '("-t" "-e" "none")) ; otherwise a tilde that begins a line is for ssh
+        ,@options ,@(gemini-companion-host-command-target machines)
+        ,(if container
+             (concat "exec " (mapconcat #'gemini-companion-host-command-quote words " "))
+           command)))))
+
+(defun gemini-companion-host-command--arguments (template hop terminal)
+  "Return the arguments that TEMPLATE stands for, for the container HOP.
+TERMINAL is as in `gemini-companion-host-command'."
+  (let* ((user (tramp-file-name-user hop))
+         (fill (lambda (word)
+                 (format-spec word `((?h . ,(tramp-file-name-host hop)) (?u . ,user))))))
+    (cl-loop for argument in template
+             append (pcase argument
+                      ('terminal (and terminal '("-t")))
+                      ((pred listp) (and user (mapcar fill argument)))
+                      (_ (list (funcall fill argument)))))))
+
+(defun gemini-companion-host-command-target (hops)
+  "Return the arguments of ssh that lead to the last of HOPS."
+  (let* ((hop (car (last hops)))
+         (jumps (butlast hops))
+         (user (tramp-file-name-user hop))
+         (port (tramp-file-name-port hop)))
+    `(,@(and jumps
+             (list "-J" (mapconcat (lambda (jump) (gemini-companion-host-command--hop jump ":"))
+                                   jumps ",")))
+      ,@(and user (list "-l" (substring-no-properties user)))
+      ,@(and port (list "-p" (substring-no-properties port)))
+      "--" ,(substring-no-properties (tramp-file-name-host hop)))))
+
+(defun gemini-companion-host-command-quote (text)
+  "Return TEXT as one word of a shell on a host."
+  (concat "'" (string-replace "'" "'\\''" text) "'"))
+
+(defun gemini-companion-host-command-login (command)
+  "Return what runs the shell command COMMAND in a login shell on a host.
+That knows where programs are that the user has installed."
+  (format "exec sh -c %s sh %s"
+          (gemini-companion-host-command-quote
+           "case ${SHELL##*/} in *csh) exec \"$SHELL\" -c \"$1\" ;; \
+*) exec \"${SHELL:-/bin/sh}\" -ilc \"$1\" ;; esac")
+          (gemini-companion-host-command-quote command)))
+
+(defun gemini-companion-host-command-environment (environment)
+  "Return ENVIRONMENT without what leads clients to this Emacs."
+  (let ((names (cl-loop for agent in (gemini-companion-agent-names)
+                        nconc (mapcar #'car (gemini-companion-agent-get agent :variables))
+                        if (gemini-companion-agent-get agent :workspace)
+                        collect (gemini-companion-agent-get agent :workspace))))
+    (seq-remove (lambda (entry)
+                  (member (substring entry 0 (string-search "=" entry)) names))
+                environment)))
+
+(defun gemini-companion-host-command-tramp-path (hops)
+  "Return the control path of the connection by HOPS that Tramp shares, or nil.
+The first time Tramp may run ssh, to see what that can do."
+  (let ((options (ignore-errors (tramp-ssh-controlmaster-options (car (last hops))))))
+    (and (stringp options)
+         (string-match "ControlPath=\\([^ ]+\\)" options)
+         (not (equal (match-string 1 options) "none"))
+         (expand-file-name (string-replace "%%" "%" (match-string 1 options))
+                           tramp-compat-temporary-file-directory))))
+
+(provide 'gemini-companion-host-command)
+;;; gemini-companion-host-command.el ends here
