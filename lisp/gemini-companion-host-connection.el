@@ -286,15 +286,16 @@ If it is, make the connection by it; if not, try the next; for FAULT see
   "Take the message TEXT of the keeper at the end of WIRE, or of one that pretends."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
     (let* ((message (ignore-errors (let ((json-object-type 'alist)) (json-read-from-string text))))
-           (get (lambda (name) (let ((value (alist-get name message)))
-                                 (and (stringp value) value)))))
-      (pcase (funcall get 'say)
-        ("home" (gemini-companion-host-connection--take-home connection (funcall get 'home)))
+           (in (lambda (name) (let ((value (alist-get name message)))
+                                (and (stringp value) value)))))
+      (pcase (and (consp message) (funcall in 'say))
+        ("home" (gemini-companion-host-connection--take-home connection (funcall in 'home)))
         ("ready" (gemini-companion-host-connection--ready connection message))
-        ("warning" (gemini-companion-host-connection--warn connection (funcall get 'text)))
+        ("warning" (gemini-companion-host-connection--warn connection (funcall in 'text)))
         ("fault" (gemini-companion-host-connection--end
-                  connection (if (equal (funcall get 'kind) "owner") 'owner 'keeper)
-                  (gemini-companion-host-connection--shown (or (funcall get 'text) ""))))))))
+                  connection (if (equal (funcall in 'kind) "owner") 'owner 'keeper)
+                  (gemini-companion-host-connection--shown (or (funcall in 'text) ""))))
+        (_ (gemini-companion-host-connection--end connection 'broken))))))
 
 (gemini-companion-bridge-define-handler wire-ended (wire reason)
   "WIRE has ended, for REASON as in `gemini-companion--mod-next-event'."
@@ -353,6 +354,8 @@ If it is, make the connection by it; if not, try the next; for FAULT see
       (when (eq (gemini-companion-host-connection-lost connection) t)
         (gemini-companion-ui-message connection "The connection to %s is back" name))
       (setf (gemini-companion-host-connection-lost connection) nil)
+      ;; Some may have been added since the keeper was told.
+      (gemini-companion-host-connection--send-roots connection)
       (gemini-companion-host-connection--tell-waiters connection))))
 
 ;;;; What the keeper is told

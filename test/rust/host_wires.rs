@@ -216,7 +216,7 @@ fn text_is_told_and_bounded() {
     lines.sort();
     assert_eq!(lines, ["err", "out", "script"]);
     assert_eq!(reason, WireEnd::Exited(Some(7)));
-    for flood in ["yes", "yes >&2", "tr '\\0' x </dev/zero"] {
+    for flood in ["yes", "yes >&2", "exec yes >&2", "tr '\\0' x </dev/zero"] {
         shell(&server, flood);
         let (lines, reason) = end(&server);
         assert_eq!(reason, WireEnd::Flooded);

@@ -28,6 +28,8 @@ use program::Program;
 const FRAMES: &str = "gemini-companion: frames";
 /// Bytes of text that a host may send in all, so that it cannot fill the log.
 const MAX_TEXT: usize = 64 << 10;
+/// What each line and each message counts at least: Emacs handles one after the other.
+const MIN_TEXT: usize = 64;
 /// Bytes of a message for the keeper.
 const MAX_MESSAGE: usize = 1 << 20;
 /// How often the keeper is asked whether it is there, and how long it may say nothing.
@@ -129,21 +131,25 @@ impl Wire {
     }
 
     async fn serve(&mut self, program: Program, serve: impl FnMut(&str, DuplexStream) -> bool) {
-        let Program { input, output, errors, status, kept: _kept } = program;
+        let Program { input, output, errors, status, mut kept } = program;
         let (mut incoming, mut complaints) = (Incoming::new(output), Incoming::new(errors));
         let script = std::mem::take(&mut self.script).into_bytes();
         let _ = input.send(script).await; // it may have ended already
         let end = match self.wait_for_frames(&mut incoming, &mut complaints).await {
-            Ok(()) => self.exchange_frames(&mut incoming, &mut complaints, input, serve).await,
+            Ok(()) => {
+                kept.has_keeper = true;
+                self.exchange_frames(&mut incoming, &mut complaints, input, serve).await
+            }
             Err(end) => end,
+        };
+        let end = match end {
+            End::OfOutput => self.tell_last_words(&mut complaints).await.err().unwrap_or(end),
+            other => other,
         };
         match end {
             End::Closed => {}
             End::Fault(fault) => self.end(fault),
-            End::OfOutput => {
-                self.tell_last_words(&mut complaints).await;
-                self.end(WireEnd::Exited(status.await.ok().flatten()));
-            }
+            End::OfOutput => self.end(WireEnd::Exited(status.await.ok().flatten())),
         }
     }
 
@@ -225,7 +231,7 @@ impl Wire {
     }
 
     fn tell_line(&mut self, line: String) -> Result<(), End> {
-        self.count(line.len() + 1)?;
+        self.count(line.len())?;
         self.bridge.send(Event::WireLine { wire: self.id, line });
         Ok(())
     }
@@ -237,16 +243,17 @@ impl Wire {
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), End> {
-        self.text += bytes;
+        self.text += bytes.max(MIN_TEXT);
         if self.text > MAX_TEXT { Err(End::Fault(WireEnd::Flooded)) } else { Ok(()) }
     }
 
     /// Tells what the program writes at its end.
-    async fn tell_last_words(&mut self, complaints: &mut Incoming) {
+    async fn tell_last_words(&mut self, complaints: &mut Incoming) -> Result<(), End> {
         let deadline = Instant::now() + LAST_WORDS;
-        while let Ok(Some(line)) = timeout_at(deadline, complaints.line()).await
-            && self.tell_line(line).is_ok()
-        {}
+        while let Ok(Some(line)) = timeout_at(deadline, complaints.line()).await {
+            self.tell_line(line)?;
+        }
+        Ok(())
     }
 }
 

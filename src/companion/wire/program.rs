@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Chunks that may wait in each direction.
 const WAITING: usize = 4;
 
-/// A running program. It ends, or is killed a while later, when `input` and `kept` are dropped.
+/// A running program. It is ended when `input` and `kept` are dropped.
 pub struct Program {
     /// What is written to its standard input, which ends with this.
     pub input: mpsc::Sender<Vec<u8>>,
@@ -32,8 +32,12 @@ pub struct Program {
     pub kept: Kept,
 }
 
-/// Lets a program live.
-pub struct Kept(Arc<Mutex<Child>>);
+/// Lets a program live. When this is dropped, the program is killed, perhaps after a while.
+pub struct Kept {
+    child: Arc<Mutex<Child>>,
+    /// Whether there is a keeper, which cleans up first.
+    pub has_keeper: bool,
+}
 
 impl Program {
     pub fn start(mut command: Command) -> io::Result<Program> {
@@ -42,7 +46,7 @@ impl Program {
         let mut child = command.spawn()?;
         let (to, from, complaints) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let child = Arc::new(Mutex::new(child));
-        let kept = Kept(child.clone());
+        let kept = Kept { child: child.clone(), has_keeper: false };
         let (input, written) = mpsc::channel(WAITING);
         let (chunks, output) = mpsc::channel(WAITING);
         let (lines, errors) = mpsc::channel(WAITING);
@@ -60,13 +64,19 @@ impl Program {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if matches!(lock(&self.0).try_wait(), Ok(None)) {
-            let child = self.0.clone();
-            // It goes on without a witness if there can be no thread.
-            let _ = thread::start(move || {
-                end(&child);
-            });
+        let mut child = lock(&self.child);
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
         }
+        if !self.has_keeper {
+            let _ = child.kill();
+        }
+        drop(child);
+        let child = self.child.clone();
+        // It goes on without a witness if there can be no thread.
+        let _ = thread::start(move || {
+            end(&child);
+        });
     }
 }
 
