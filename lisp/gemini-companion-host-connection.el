@@ -51,7 +51,8 @@
   (lines nil :documentation "The last lines not from the keeper, the newest first.")
   (timer nil :documentation "The timer that ends an attempt or begins the next, or nil.")
   (pause nil :documentation "Seconds until the next attempt.")
-  (lost nil :documentation "When it was lost first, t once the user knows, or nil.")
+  (lost nil :documentation "When it was lost first, or nil.")
+  (missed nil :documentation "Non-nil if the user knows that it was lost.")
   (waiters nil :documentation "Functions to call when it is ready or has failed."))
 
 (defvar gemini-companion-host-connection--all nil
@@ -64,6 +65,9 @@
 
 (defvar gemini-companion-host-connection--first-pause 0.5
   "Seconds until the first attempt to connect again; later ones take longer.")
+
+(defvar gemini-companion-host-connection--hope 600
+  "Seconds in which attempts to connect again follow soon after each other.")
 
 (defvar gemini-companion-host-connection--notice-delay 30
   "Seconds after which the user is told that a connection is lost.")
@@ -351,9 +355,10 @@ If it is, make the connection by it; if not, try the next; for FAULT see
             (gemini-companion-host-connection-hostname connection) hostname)
       (gemini-companion-log-add "connected to %s, where process %s of %s announces this Emacs"
                                 name keeper hostname)
-      (when (eq (gemini-companion-host-connection-lost connection) t)
+      (when (gemini-companion-host-connection-missed connection)
         (gemini-companion-ui-message connection "The connection to %s is back" name))
-      (setf (gemini-companion-host-connection-lost connection) nil)
+      (setf (gemini-companion-host-connection-lost connection) nil
+            (gemini-companion-host-connection-missed connection) nil)
       ;; Some may have been added since the keeper was told.
       (gemini-companion-host-connection--send-roots connection)
       (gemini-companion-host-connection--tell-waiters connection))))
@@ -528,14 +533,43 @@ DETAIL, text for the user, may say more."
     (gemini-companion-host-connection--set-state connection 'lost fault)
     (gemini-companion-log-add "%s; trying again in %s s"
                               (car (gemini-companion-host-connection-diagnosis connection)) pause)
-    (cond ((null lost) (setf (gemini-companion-host-connection-lost connection) now))
-          ((and (numberp lost) (> (- now lost) gemini-companion-host-connection--notice-delay))
-           (setf (gemini-companion-host-connection-lost connection) t)
+    (cond ((null lost) (setf (gemini-companion-host-connection-lost connection) now
+                             (gemini-companion-host-connection-missed connection) nil))
+          ((and (not (gemini-companion-host-connection-missed connection))
+                (> (- now lost) gemini-companion-host-connection--notice-delay))
+           (setf (gemini-companion-host-connection-missed connection) t)
            (gemini-companion-ui-message connection "Lost the connection to %s; trying again"
                                         (gemini-companion-host-connection-name connection))))
-    (setf (gemini-companion-host-connection-pause connection) (min 60 (* 2 pause)))
+    (setf (gemini-companion-host-connection-pause connection)
+          (min (* 2 pause)
+               (if (< (- now (or lost now)) gemini-companion-host-connection--hope) 2 60)))
+    (gemini-companion-host-connection--await-user)
     (gemini-companion-host-connection--set-timer
      connection pause #'gemini-companion-host-connection-start connection)))
+
+;; The machine may have slept, or the user may have waited for the network: who types something does
+;; not want to wait for the next attempt.
+
+(defvar gemini-companion-host-connection--idle-timer nil
+  "The timer that connects again when the user has typed something, or nil.")
+
+(defun gemini-companion-host-connection--await-user ()
+  "Connect lost connections again when the user has typed something."
+  (unless gemini-companion-host-connection--idle-timer
+    (setq gemini-companion-host-connection--idle-timer
+          (run-with-idle-timer 1 t #'gemini-companion-host-connection--try-again))))
+
+(defun gemini-companion-host-connection--try-again ()
+  "Begin the next attempt for each lost connection at once."
+  (let ((lost (seq-filter (lambda (it) (memq (gemini-companion-host-connection-state it)
+                                             '(lost connecting)))
+                          gemini-companion-host-connection--all)))
+    (unless lost
+      (cancel-timer gemini-companion-host-connection--idle-timer)
+      (setq gemini-companion-host-connection--idle-timer nil))
+    (dolist (connection lost)
+      (when (eq (gemini-companion-host-connection-state connection) 'lost)
+        (gemini-companion-host-connection-start connection)))))
 
 (defun gemini-companion-host-connection-close (connection)
   "End CONNECTION for good."

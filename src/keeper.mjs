@@ -1,0 +1,628 @@
+// Announces Emacs to the CLIs on this machine, and passes on what they say, as long as the connection
+// lasts.
+//
+// gemini-companion, a package for Emacs, has had this program started by bootstrap.sh.  Emacs is at the
+// other end of standard input and output, on which there are frames: a byte for the kind, four for the
+// channel, four for the length, big-endian, and for some kinds so many bytes:
+//
+//   0 OPEN     a client of the agent with this name has connected; channels have ascending numbers
+//   1 DATA     what it says, or is told; at most 64 KiB
+//   2 CLOSE    the connection was closed; the other end closes it, too, and says so once
+//   3 CREDIT   the length says how many bytes more the other end may send on this channel
+//   4 TEXT     a message, an object of JSON
+//   5 PING     Emacs asks whether there is somebody, and gets the same frame
+//
+// Messages of Emacs:
+//
+//   {do: announce, relay, hash, id, emacs, slot, roots, agents}
+//              relay is the program that a CLI starts, and hash its hash; id names the machine and the
+//              user of Emacs, of letters, digits, dots and underscores; emacs is a random name, the same
+//              as long as this Emacs serves this host; slot is what Emacs had when it was connected
+//              before, or null; roots are workspace roots; each agent has a name, a pattern for the name
+//              of its discovery file, and a directory: ["temporary", DIRECTORY], or ["home", VARIABLE,
+//              DEFAULT, DIRECTORY], where the home must exist
+//   {do: roots, roots}
+//              other workspace roots
+//
+// and those of the keeper:
+//
+//   {say: home, home}                 the user's home
+//   {say: ready, pid, host, slot}     the CLIs can find Emacs
+//   {say: warning, text}              for the user
+//   {say: fault, kind, text}          for the user, and the end
+//
+// At the end it removes what it has written, but not the relay.
+
+import fs from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+
+const [OPEN, DATA, CLOSE, CREDIT, TEXT, PING] = [0, 1, 2, 3, 4, 5];
+const HEADER = 9;
+
+// In bytes.
+const WINDOW = 1 << 20;
+const PORTION = 64 << 10;
+const MAX_DATA = 64 << 10;
+const MAX_TEXT = 1 << 20;
+const MAX_WAITING = 256 << 10;
+const MAX_SOCKET_NAME = 100; // the kernel takes some more
+
+// In milliseconds.  Emacs says something every 2 s.
+const MAX_SILENCE = 40000;
+const LOCK_PAUSE = 100;
+const LOCK_TRIES = 50;
+const RELAY_LIFE = 30 * 24 * 3600 * 1000;
+
+// ---- Files
+
+// Writes TEXT to FILE.  Never through a link that somebody has put there.
+function write(file, text) {
+  const draft = `${file}.${process.pid}`;
+  try {
+    fs.rmSync(draft, { force: true });
+    fs.writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
+    fs.renameSync(draft, file);
+  } catch {
+    fs.rmSync(draft, { force: true });
+    throw new Fault(`${file} cannot be written: is the disk full?`);
+  }
+}
+
+// What FILE is if it is ours; a link could be changed by others.
+function ours(file) {
+  const stats = fs.lstatSync(file, { throwIfNoEntry: false });
+  return stats?.uid === process.getuid() ? stats : undefined;
+}
+
+const isOurDirectory = (file) => ours(file)?.isDirectory();
+const isOurFile = (file) => ours(file)?.isFile();
+
+function removeFile(file) {
+  if (isOurFile(file)) fs.rmSync(file, { force: true });
+}
+
+function removeSocket(file) {
+  if (typeof file === 'string' && ours(file)?.isSocket()) fs.rmSync(file, { force: true });
+}
+
+// Makes DIRECTORY, and those above it, for nobody else.
+function makePrivate(directory) {
+  try {
+    fs.mkdirSync(directory, { recursive: true });
+    if (!isOurDirectory(directory)) return false;
+    fs.chmodSync(directory, 0o700);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+function read(file) {
+  try {
+    return JSON.parse(fs.readFileSync(file, 'utf8'));
+  } catch {
+    return {};
+  }
+}
+
+// ---- Frames
+
+// Why there is an end, in words for the user.
+class Fault extends Error {
+  constructor(text, kind = 'keeper') {
+    super(text);
+    this.kind = kind;
+  }
+}
+
+function frame(kind, channel, length, data) {
+  const header = Buffer.allocUnsafe(HEADER);
+  header[0] = kind;
+  header.writeUInt32BE(channel, 1);
+  header.writeUInt32BE(length, 5);
+  return data ? Buffer.concat([header, data]) : header;
+}
+
+// What is sent to Emacs: small frames before data.
+class Outbox {
+  constructor() {
+    this.isFull = false;
+    this.whenEmpty = [];
+    process.stdout.on('drain', () => {
+      this.isFull = false;
+      for (const resume of this.whenEmpty.splice(0)) resume();
+    });
+  }
+
+  send(kind, channel, length, data) {
+    this.isFull = !process.stdout.write(frame(kind, channel, length, data))
+      && process.stdout.writableLength > MAX_WAITING;
+  }
+
+  say(message) {
+    const data = Buffer.from(JSON.stringify(message));
+    this.send(TEXT, 0, data.length, data);
+  }
+}
+
+// The frames in what Emacs sends.  TAKE is called with each: kind, channel, length, data.
+class Frames {
+  constructor(take) {
+    this.take = take;
+    this.parts = [];
+    this.size = 0;
+    this.header = undefined;
+  }
+
+  add(chunk) {
+    this.parts.push(chunk);
+    this.size += chunk.length;
+    for (;;) {
+      if (!this.header) {
+        if (this.size < HEADER) return;
+        this.header = this.readHeader(this.bytes(HEADER));
+      }
+      const { kind, channel, length, size } = this.header;
+      if (this.size < size) return;
+      this.header = undefined;
+      this.take(kind, channel, length, this.bytes(size));
+    }
+  }
+
+  readHeader(bytes) {
+    const kind = bytes[0];
+    const length = bytes.readUInt32BE(5);
+    const most = { [DATA]: MAX_DATA, [TEXT]: MAX_TEXT, [CREDIT]: WINDOW, [CLOSE]: 0, [PING]: 0 }[kind];
+    if (!(length <= most)) throw new Fault('what Emacs has sent makes no sense');
+    return { kind, channel: bytes.readUInt32BE(1), length, size: kind === CREDIT ? 0 : length };
+  }
+
+  bytes(size) {
+    const all = this.parts.length === 1 ? this.parts[0] : Buffer.concat(this.parts, this.size);
+    this.parts = [all.subarray(size)];
+    this.size -= size;
+    return all.subarray(0, size);
+  }
+}
+
+// ---- Clients
+
+// The connection of a client, as a channel to Emacs.
+class Channel {
+  constructor(number, socket, outbox) {
+    this.number = number;
+    this.socket = socket;
+    this.outbox = outbox;
+    // How many bytes it may send, and Emacs; and how many it has taken since Emacs was told so.
+    this.credit = WINDOW;
+    this.allowed = WINDOW;
+    this.taken = 0;
+    socket.on('data', (data) => this.pass(data));
+    socket.on('error', () => {}); // `close' follows
+  }
+
+  // Node reads no more than that at once, and reads only while there is credit for it.
+  pass(data) {
+    this.credit -= data.length;
+    this.outbox.send(DATA, this.number, data.length, data);
+    this.rest();
+  }
+
+  // Reads no more while nothing can be sent.
+  rest() {
+    if (this.credit < MAX_DATA) {
+      this.socket.pause();
+    } else if (this.outbox.isFull) {
+      this.socket.pause();
+      this.outbox.whenEmpty.push(() => this.rest());
+    } else {
+      this.socket.resume();
+    }
+  }
+
+  addCredit(bytes) {
+    this.credit += bytes;
+    this.rest();
+  }
+
+  tell(data) {
+    this.allowed -= data.length;
+    if (this.allowed < 0) throw new Fault('Emacs has sent more than allowed');
+    this.socket.write(data, () => this.giveCredit(data.length));
+  }
+
+  giveCredit(bytes) {
+    this.taken += bytes;
+    if (this.taken < PORTION) return;
+    this.outbox.send(CREDIT, this.number, this.taken);
+    this.allowed += this.taken;
+    this.taken = 0;
+  }
+}
+
+// The clients, of all agents.
+class Clients {
+  constructor(outbox) {
+    this.outbox = outbox;
+    this.last = 0;
+    this.channels = new Map();
+  }
+
+  // Lets clients of AGENT connect to SOCKET.
+  listen(agent, socket) {
+    const name = Buffer.from(agent);
+    const server = net.createServer((connection) => {
+      this.last += 1;
+      const number = this.last;
+      this.outbox.send(OPEN, number, name.length, name);
+      this.channels.set(number, new Channel(number, connection, this.outbox));
+      connection.on('close', () => {
+        this.channels.delete(number);
+        this.outbox.send(CLOSE, number, 0);
+      });
+    });
+    return new Promise((resolve, reject) => {
+      server.on('error', reject);
+      server.listen(socket, resolve);
+    });
+  }
+
+  take(kind, number, length, data) {
+    const channel = this.channels.get(number);
+    if (!channel) return; // it was closed meanwhile
+    if (kind === DATA) channel.tell(data);
+    if (kind === CREDIT) channel.addCredit(length);
+    // `destroySoon' writes first what waits.
+    if (kind === CLOSE) channel.socket.destroySoon();
+  }
+}
+
+// ---- Announcing
+
+// What is on this machine for the CLIs.
+class Announcement {
+  constructor(outbox, clients, order) {
+    Object.assign(this, order);
+    this.outbox = outbox;
+    this.clients = clients;
+    this.host = os.hostname();
+    this.directory = this.findDirectory();
+    this.lockFile = path.join(this.directory, `${this.machine()}.lock`);
+    this.configurations = undefined;
+    // The keeper before this one, in the same slot.
+    this.left = undefined;
+    this.sockets = new Map();
+    this.files = new Set();
+    this.warned = new Set();
+  }
+
+  machine() {
+    return this.host.replace(/[^A-Za-z0-9._]/g, '_');
+  }
+
+  async begin() {
+    for (const { name } of this.agents) {
+      const socket = this.socketName();
+      this.sockets.set(name, socket);
+      await this.clients.listen(name, socket);
+    }
+    this.writeRelay();
+    await this.lock();
+    try {
+      this.chooseSlot();
+      this.announce();
+    } finally {
+      this.unlock();
+    }
+  }
+
+  // The directory for the relay, the configurations and the sockets.
+  findDirectory() {
+    const { XDG_CACHE_HOME: cache = '' } = process.env;
+    const directory = path.join(cache.startsWith('/') ? cache : path.join(os.homedir(), '.cache'),
+      'gemini-companion');
+    // eslint-disable-next-line no-control-regex
+    if (/[\0-\x1f\x7f]/.test(directory)) {
+      throw new Fault('the name of the cache directory has control characters');
+    }
+    if (!makePrivate(directory)) {
+      throw new Fault(`${directory} cannot be made, or belongs to another user`);
+    }
+    return directory;
+  }
+
+  socketName() {
+    const name = randomBytes(8).toString('hex');
+    const { XDG_RUNTIME_DIR: runtime } = process.env;
+    const other = runtime && path.join(runtime, 'gemini-companion');
+    for (const directory of [this.directory, other]) {
+      const socket = directory && path.join(directory, name);
+      if (socket && Buffer.byteLength(socket) <= MAX_SOCKET_NAME
+          && (directory !== other || (fs.existsSync(runtime) && makePrivate(other)))) return socket;
+    }
+    throw new Fault(`${this.directory} has too long a name for a socket`);
+  }
+
+  // Those of other versions stay for a while, since they may run, or CLIs may start them again.
+  writeRelay() {
+    this.relayFile = path.join(this.directory, `relay-${this.hash}.mjs`);
+    if (!isOurFile(this.relayFile)) write(this.relayFile, this.relay);
+    this.touchRelay();
+    for (const name of fs.readdirSync(this.directory)) {
+      const file = path.join(this.directory, name);
+      if (/^relay-.*\.mjs$/.test(name) && ours(file)?.mtimeMs < Date.now() - RELAY_LIFE) {
+        removeFile(file);
+      }
+    }
+  }
+
+  // It was announced again.
+  touchRelay() {
+    const now = new Date();
+    try {
+      fs.utimesSync(this.relayFile, now, now);
+    } catch {
+      // Somebody has removed it.
+    }
+  }
+
+  // ---- The slot
+
+  // Two keepers must not choose at the same time, as both would take the same slot.
+  async lock() {
+    for (let tries = 0; tries < LOCK_TRIES; tries += 1) {
+      try {
+        fs.symlinkSync(String(process.pid), this.lockFile);
+        return;
+      } catch {
+        // It may have been killed.
+        const owner = this.ownerOf(this.lockFile);
+        if (owner && !isAlive(Number(owner))) this.removeLock(owner);
+        else await pause(LOCK_PAUSE);
+      }
+    }
+  }
+
+  ownerOf(link) {
+    try {
+      return fs.readlinkSync(link);
+    } catch {
+      return undefined;
+    }
+  }
+
+  // Removes the lock of OWNER, which is dead.  Only who has another lock, on this one, may do that:
+  // others have found the same, and would remove the lock of the next owner.
+  removeLock(owner) {
+    const second = `${this.lockFile}.${owner}`;
+    try {
+      fs.symlinkSync(String(process.pid), second);
+    } catch {
+      const remover = this.ownerOf(second);
+      if (remover && !isAlive(Number(remover))) fs.rmSync(second, { force: true });
+      return;
+    }
+    if (this.ownerOf(this.lockFile) === owner) fs.rmSync(this.lockFile, { force: true });
+    fs.rmSync(second, { force: true });
+  }
+
+  unlock() {
+    if (this.ownerOf(this.lockFile) === String(process.pid)) fs.rmSync(this.lockFile);
+  }
+
+  // A CLI keeps the configuration with which it was started.  So that has the same name when Emacs
+  // connects again, or is started again, but another one if there is another Emacs on its machine.  A
+  // home may belong to several machines.
+  chooseSlot() {
+    const prefix = path.join(this.directory, `${this.machine()}-${this.id}-`);
+    const slots = [this.slot, ...Array.from({ length: 99 }, (_, index) => index + 1)];
+    this.slot = slots.find((slot) => slot && this.isFree(`${prefix}${slot}`));
+    if (!this.slot) throw new Fault(`${this.directory} has configurations of 99 other Emacsen`);
+    this.configurations = `${prefix}${this.slot}`;
+  }
+
+  isFree(configurations) {
+    this.left = undefined;
+    return this.configurationsOf(configurations).every((file) => this.isLeft(file));
+  }
+
+  configurationsOf(prefix) {
+    const name = `${path.basename(prefix)}-`;
+    return fs.readdirSync(this.directory)
+      .filter((it) => it.startsWith(name) && it.endsWith('.json'))
+      .map((it) => path.join(this.directory, it));
+  }
+
+  // Whether the configuration FILE is of a keeper that is dead, or of the same Emacs: after a
+  // connection is cut, its keeper may live for a while.
+  isLeft(file) {
+    if (!isOurFile(file)) return false;
+    const { keeper, emacs, socket } = read(file);
+    if (!Number.isInteger(keeper) || keeper <= 0) return false;
+    if (keeper !== process.pid && isAlive(keeper)) return emacs === this.emacs;
+    removeSocket(socket);
+    this.left = keeper;
+    return true;
+  }
+
+  // ---- Discovery files
+
+  announce() {
+    this.touchRelay();
+    for (const agent of this.agents) this.announceAgent(agent);
+    if (this.files.size === 0) {
+      const [directory] = this.warned;
+      throw new Fault(`${directory ?? 'every directory'} belongs to another user, or cannot be made, so no CLI finds Emacs: set TMPDIR to a directory of your own there`, 'owner');
+    }
+  }
+
+  announceAgent({ name, file, directory: [kind, ...names] }) {
+    const configuration = `${this.configurations}-${name}.json`;
+    const directories = kind === 'temporary' ? temporaryDirectories() : homeOf(...names);
+    if (directories.length === 0) return;
+    write(configuration, JSON.stringify({
+      socket: this.sockets.get(name), keeper: process.pid, emacs: this.emacs, roots: this.roots,
+    }));
+    const below = names.at(-1);
+    for (const directory of directories) {
+      // All users have the temporary directory; others must not have made the first part.
+      const parents = kind === 'temporary' ? [path.join(directory, path.dirname(below))] : [];
+      const last = path.join(directory, below);
+      if ([...parents, last].every((it) => this.makeOurs(it))) {
+        this.writeDiscoveryFile(last, file, configuration);
+      }
+    }
+  }
+
+  writeDiscoveryFile(directory, pattern, configuration) {
+    const file = path.join(directory, nameFor(pattern, process.pid));
+    write(file, JSON.stringify({
+      workspacePath: this.roots.join(':'),
+      ppid: process.pid,
+      ideInfo: { name: 'emacs', displayName: 'Emacs' },
+      stdio: { command: process.execPath, args: [this.relayFile, configuration] },
+    }));
+    this.files.add(file);
+    if (this.left) removeFile(path.join(directory, nameFor(pattern, this.left)));
+  }
+
+  // Others must not put anything there, as a discovery file for the CLI.
+  makeOurs(directory) {
+    try {
+      if (!fs.existsSync(directory)) fs.mkdirSync(directory);
+      if (isOurDirectory(directory)) {
+        fs.chmodSync(directory, fs.statSync(directory).mode & 0o7755);
+        return true;
+      }
+    } catch {
+      // It cannot be made.
+    }
+    if (!this.warned.has(directory)) {
+      this.warned.add(directory);
+      this.outbox.say({ say: 'warning', text: `${directory} belongs to another user, or cannot be made, so a CLI that looks there does not find Emacs: set TMPDIR to a directory of your own there` });
+    }
+    return false;
+  }
+
+  setRoots(roots) {
+    this.roots = roots;
+    if (this.configurations) this.announce();
+  }
+
+  // A later keeper may have written the configurations since.
+  end() {
+    this.unlock();
+    for (const file of this.files) removeFile(file);
+    for (const file of this.configurations ? this.configurationsOf(this.configurations) : []) {
+      if (isOurFile(file) && read(file).keeper === process.pid) removeFile(file);
+    }
+    for (const socket of this.sockets.values()) removeSocket(socket);
+  }
+}
+
+// No port has such a number.
+function nameFor(pattern, pid) {
+  return pattern.replace('PID', pid).replace('PORT', pid + 100000);
+}
+
+// Where a CLI may look that has another environment.
+function temporaryDirectories() {
+  const { TMPDIR, TMP, TEMP } = process.env;
+  const own = TMPDIR || TMP || TEMP;
+  return [...new Set([own?.startsWith('/') ? path.resolve(own) : '/tmp', '/tmp'])];
+}
+
+// The home of an agent, if that exists: that of VARIABLE, or else USUAL.
+function homeOf(variable, usual) {
+  const home = (process.env[variable] || usual).replace(/^~(?=\/)/, os.homedir());
+  return home.startsWith('/') && fs.existsSync(home) ? [home] : [];
+}
+
+// ---- Emacs
+
+class Keeper {
+  constructor() {
+    this.outbox = new Outbox();
+    this.clients = new Clients(this.outbox);
+    this.announcement = undefined;
+    this.silence = undefined;
+  }
+
+  start() {
+    const frames = new Frames((...parts) => this.take(...parts));
+    this.listenFor = () => {
+      clearTimeout(this.silence);
+      this.silence = setTimeout(() => this.end(), MAX_SILENCE);
+    };
+    for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => this.end());
+    process.on('uncaughtException', (error) => this.fail(error));
+    process.stdout.on('error', () => this.end());
+    process.stdin.on('end', () => this.end());
+    process.stdin.on('error', () => this.end());
+    process.stdin.on('data', (chunk) => {
+      this.listenFor();
+      try {
+        frames.add(chunk);
+      } catch (error) {
+        this.fail(error);
+      }
+    });
+    process.stdout.write('gemini-companion: frames\n');
+    this.listenFor();
+    this.outbox.say({ say: 'home', home: os.homedir() });
+  }
+
+  take(kind, channel, length, data) {
+    if (kind === PING) this.outbox.send(PING, 0, 0);
+    else if (kind === TEXT) this.hear(JSON.parse(data.toString()));
+    else this.clients.take(kind, channel, length, data);
+  }
+
+  hear(message) {
+    if (message.do === 'announce' && !this.announcement) {
+      this.announce(message).catch((error) => this.fail(error));
+    } else if (message.do === 'roots') {
+      this.announcement?.setRoots(message.roots);
+    }
+  }
+
+  async announce(order) {
+    this.announcement = new Announcement(this.outbox, this.clients, order);
+    await this.announcement.begin();
+    const { host, slot } = this.announcement;
+    this.outbox.say({ say: 'ready', pid: process.pid, host, slot });
+  }
+
+  fail(error) {
+    const { kind = 'keeper', message } = error;
+    this.outbox.say({ say: 'fault', kind, text: message });
+    this.end(1);
+  }
+
+  end(status = 0) {
+    try {
+      this.announcement?.end();
+    } finally {
+      // What it has said goes out first, if somebody still takes it.
+      process.stdout.write('', () => process.exit(status));
+      setTimeout(() => process.exit(status), 1000);
+    }
+  }
+}
+
+process.umask(0o077);
+delete process.env.GEMINI_COMPANION_KEEPER;
+new Keeper().start();

@@ -4,11 +4,11 @@
 //
 // gemini-companion, a package for Emacs, has written this file and CONFIG, and has announced them to
 // the CLI, which starts this program.  It passes messages on to the MCP server in Emacs, by HTTP over
-// a socket that ssh forwards, and hides from the CLI that this connection breaks: messages wait, the
+// the socket of the keeper, and hides from the CLI that this connection breaks: messages wait, the
 // session is taken up again, or begun anew with the diffs that are still open.  CONFIG is an object:
 //
-//   socket, host, token   where the server is, its name for it, and the right to use it
-//   roots                 the directories that are open in Emacs
+//   socket   where the keeper is
+//   roots    the directories that are open in Emacs
 //
 // It is written again, or removed, when the connection or Emacs has changed.
 //
@@ -335,14 +335,11 @@ class Link {
     const found = await within(READ_PATIENCE, this.configNow());
     if (!found) throw new Error('its configuration cannot be read in time');
     const { stamp, config } = found;
-    if (![config?.socket, config?.host, config?.token].every((it) => typeof it === 'string')) {
-      throw new Error('its configuration is damaged');
-    }
+    if (typeof config?.socket !== 'string') throw new Error('its configuration is damaged');
     const before = this.config;
     this.config = config;
     this.configStamp = stamp.text;
-    const isOther = ['socket', 'host', 'token'].some((it) => config[it] !== before?.[it]);
-    if (isOther) this.drop();
+    if (config.socket !== before?.socket) this.drop();
   }
 
   async configNow() {
@@ -421,16 +418,14 @@ class Link {
 
   // The response to a request, when it begins.
   exchange(method, body, headers = {}) {
-    const { socket, host, token } = this.config;
     return new Promise((resolve, reject) => {
       const request = http.request({
-        socketPath: socket,
+        socketPath: this.config.socket,
         path: '/mcp',
         method,
         agent: this.agent,
         headers: {
-          Host: host,
-          Authorization: `Bearer ${token}`,
+          Host: 'localhost',
           Accept: method === 'POST' ? 'application/json, text/event-stream' : 'text/event-stream',
           ...(body !== undefined && {
             'Content-Type': 'application/json',

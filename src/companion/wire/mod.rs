@@ -33,8 +33,8 @@ const MIN_TEXT: usize = 64;
 /// Bytes of a message for the keeper.
 const MAX_MESSAGE: usize = 1 << 20;
 /// How often the keeper is asked whether it is there, and how long it may say nothing.
-const PING: Duration = Duration::from_secs(3);
-const PATIENCE: Duration = Duration::from_secs(10);
+const PING: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(8);
 /// When a program has ended, how long others may go on to write to its standard error.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 

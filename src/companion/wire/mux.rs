@@ -18,7 +18,7 @@ use crate::lock::lock;
 /// The credit with which both ends of a channel begin.
 const WINDOW: u32 = 1 << 20;
 /// Credit is given back in portions of at least this.
-const PORTION: u32 = WINDOW / 4;
+const PORTION: u32 = 64 << 10;
 /// Connections of one host; the relay of a client has three.
 const MAX_CHANNELS: usize = 128;
 /// Frames that may wait, of those that go first, and of data.
