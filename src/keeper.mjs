@@ -276,7 +276,10 @@ class Clients {
     });
     return new Promise((resolve, reject) => {
       server.on('error', reject);
-      server.listen(socket, resolve);
+      server.listen(socket, () => {
+        fs.chmodSync(socket, 0o600);
+        resolve();
+      });
     });
   }
 
@@ -429,7 +432,7 @@ class Announcement {
   chooseSlot() {
     const prefix = path.join(this.directory, `${this.machine()}-${this.id}-`);
     const slots = [this.slot, ...Array.from({ length: 99 }, (_, index) => index + 1)];
-    this.slot = slots.find((slot) => slot && this.isFree(`${prefix}${slot}`));
+    this.slot = slots.find((slot) => Number.isInteger(slot) && this.isFree(`${prefix}${slot}`));
     if (!this.slot) throw new Fault(`${this.directory} has configurations of 99 other Emacsen`);
     this.configurations = `${prefix}${this.slot}`;
   }
@@ -493,7 +496,8 @@ class Announcement {
       workspacePath: this.roots.join(':'),
       ppid: process.pid,
       ideInfo: { name: 'emacs', displayName: 'Emacs' },
-      stdio: { command: process.execPath, args: [this.relayFile, configuration] },
+      // The name by which it was found stays when it is updated.
+      stdio: { command: process.argv0, args: [this.relayFile, configuration] },
     }));
     this.files.add(file);
     if (this.left) removeFile(path.join(directory, nameFor(pattern, this.left)));

@@ -1,55 +1,147 @@
-// keeper.sh, in a shell, in a home of its own.
+// bootstrap.sh and keeper.mjs, in a shell, in a home of its own; the test is Emacs.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import {
-  chmod, lstat, mkdir, readFile, readdir, symlink, utimes, writeFile,
+  chmod, lstat, mkdir, readFile, readdir, readlink, symlink, utimes, writeFile,
 } from 'node:fs/promises';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { Changes, directoryFor } from './support.mjs';
+import { Changes, copyProgram, directoryFor } from './support.mjs';
 
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+const [OPEN, DATA, CLOSE, CREDIT, TEXT, PING] = [0, 1, 2, 3, 4, 5];
+const WINDOW = 1 << 20;
+const MAX_DATA = 64 << 10;
+const GEMINI = {
+  name: 'gemini', file: 'gemini-ide-server-PID-PORT.json', directory: ['temporary', 'gemini/ide'],
+};
+const QWEN = { name: 'qwen', file: 'PORT.lock', directory: ['home', 'QWEN_HOME', '~/.qwen', 'ide'] };
+const RELAY = "relay 'x'\n\\n $HOME `a`\n\n";
 
-async function script({ emacs = 'e1', hash = '0123' } = {}) {
-  const text = await readFile(new URL('../../src/keeper.sh', import.meta.url), 'utf8');
-  const config = JSON.stringify({ host: '127.0.0.1:9', token: 'secret' });
-  const values = {
-    RELAY: quoted('relay\n'), HASH: quoted(hash), ID: quoted('laptop_me'), EMACS: quoted(emacs),
-    WORKSPACE: quoted('"/src"'), ROOTS: quoted('["/src"]'),
-    AGENTS: `agent gemini ${quoted(config)} gemini-ide-server-PID-PORT.json temporary gemini/ide`,
-  };
-  return text.replace(/@([A-Z]+)@/g, (_all, name) => values[name]);
+async function script(t, constants) {
+  const copy = await copyProgram('keeper.mjs', await directoryFor(t), constants);
+  const keeper = await readFile(copy, 'utf8');
+  const bootstrap = await readFile(new URL('../../src/bootstrap.sh', import.meta.url), 'utf8');
+  return bootstrap.replace('@KEEPER@', () => `'${keeper.replaceAll("'", "'\\''")}'`);
+}
+
+function frame(kind, channel, length, data = Buffer.alloc(0)) {
+  const header = Buffer.alloc(9);
+  header[0] = kind;
+  header.writeUInt32BE(channel, 1);
+  header.writeUInt32BE(length, 5);
+  return Buffer.concat([header, data]);
 }
 
 class Keeper extends Changes {
+  // What came before the first frame, and then, in order.
   output = '';
+  frames = [];
+  bytes = Buffer.alloc(0);
+  hasFrames = false;
 
-  constructor(t, home, text, before = '') {
+  static async start(t, home, { environment = {}, constants, shell = ['sh'], before = '' } = {}) {
+    return new Keeper(t, home, before + await script(t, constants), shell, environment);
+  }
+
+  constructor(t, home, text, shell, environment) {
     super();
-    this.process = spawn('sh', [], {
+    this.process = spawn(shell[0], shell.slice(1), {
       cwd: '/', stdio: 'pipe',
-      env: { PATH: process.env.PATH, HOME: home, TMPDIR: path.join(home, 'tmp') },
+      env: { PATH: process.env.PATH, HOME: home, TMPDIR: path.join(home, 'tmp'), ...environment },
     });
+    this.home = home;
     this.ended = new Promise((resolve) => { this.process.on('close', resolve); });
-    this.process.stdout.on('data', (bytes) => {
-      this.output += bytes;
-      this.changed();
-    });
-    this.process.stdin.write(before + text);
+    this.process.stdin.on('error', () => {}); // it has ended
+    this.process.stdout.on('data', (bytes) => this.take(bytes));
+    this.process.stdin.write(text);
     t.after(() => this.end());
   }
 
-  said(word) {
-    return this.until(`${word} of ${this.output}`, () => new RegExp(
-      `^gemini-companion: ${word} (.*)$`, 'm').exec(this.output)?.[1]);
+  take(bytes) {
+    this.bytes = Buffer.concat([this.bytes, bytes]);
+    if (!this.hasFrames) this.takeLines();
+    while (this.hasFrames && this.bytes.length >= 9) {
+      const [kind, channel, length] = [this.bytes[0], this.bytes.readUInt32BE(1), this.bytes.readUInt32BE(5)];
+      const end = 9 + ([OPEN, DATA, TEXT].includes(kind) ? length : 0);
+      if (this.bytes.length < end) break;
+      this.frames.push({ kind, channel, length, data: this.bytes.subarray(9, end) });
+      this.bytes = this.bytes.subarray(end);
+    }
+    this.changed();
   }
 
-  async announce() {
-    await this.said('socket');
-    this.process.stdin.write('forwarded\n');
-    return this.said('ready');
+  takeLines() {
+    const mark = 'gemini-companion: frames\n';
+    const end = this.bytes.indexOf(mark);
+    this.output = this.bytes.toString();
+    if (end < 0) return;
+    this.output = this.bytes.subarray(0, end).toString();
+    this.bytes = this.bytes.subarray(end + mark.length);
+    this.hasFrames = true;
+  }
+
+  send(kind, channel, data) {
+    this.process.stdin.write(frame(kind, channel, data.length, data));
+  }
+
+  tell(message) {
+    this.send(TEXT, 0, Buffer.from(JSON.stringify(message)));
+  }
+
+  get messages() {
+    return this.frames.filter((it) => it.kind === TEXT).map((it) => JSON.parse(it.data));
+  }
+
+  said(word) {
+    return this.until(`${word} of ${this.output}`,
+      () => this.messages.find((it) => it.say === word));
+  }
+
+  async announce({ emacs = 'e1', slot = null, agents = [GEMINI], hash = '0123', roots = ['/src'] } = {}) {
+    await this.said('home');
+    this.tell({ do: 'announce', relay: RELAY, hash, id: 'laptop_me', emacs, slot, roots, agents });
+    this.ready = await this.said('ready');
+    return this;
+  }
+
+  configuration(name = 'gemini') {
+    return path.join(this.home, '.cache', 'gemini-companion',
+      `${machine()}-laptop_me-${this.ready.slot}-${name}.json`);
+  }
+
+  async read(file) {
+    return JSON.parse(await readFile(file, 'utf8'));
+  }
+
+  async socket(name) {
+    return (await this.read(this.configuration(name))).socket;
+  }
+
+  get discovery() {
+    const { pid } = this.ready;
+    return path.join(this.home, 'tmp', 'gemini', 'ide', `gemini-ide-server-${pid}-${pid + 100000}.json`);
+  }
+
+  // A client, and the frame by which Emacs is told of it.
+  async connect(name) {
+    const client = net.connect(await this.socket(name));
+    client.on('error', () => {});
+    const before = this.frames.length;
+    const open = await this.until('a client', () => this.frames.slice(before).find((it) => it.kind === OPEN));
+    return { client, open, channel: open.channel };
+  }
+
+  received(channel) {
+    return Buffer.concat(this.frames.filter((it) => it.kind === DATA && it.channel === channel)
+      .map((it) => it.data));
+  }
+
+  find(kind, channel) {
+    return this.frames.find((it) => it.kind === kind && it.channel === channel);
   }
 
   end() {
@@ -58,15 +150,138 @@ class Keeper extends Changes {
   }
 }
 
-async function stage(t) {
-  const home = await directoryFor(t);
+async function stage(t, name = '') {
+  const home = path.join(await directoryFor(t), name);
   const cache = path.join(home, '.cache', 'gemini-companion');
-  await mkdir(path.join(home, 'tmp'));
+  await mkdir(path.join(home, 'tmp'), { recursive: true });
   await mkdir(cache, { recursive: true });
   return { home, cache };
 }
 
+const machine = () => os.hostname().replace(/[^A-Za-z0-9._]/g, '_');
 const modeOf = async (file) => ((await lstat(file)).mode & 0o777).toString(8);
+const locksIn = async (cache) => (await readdir(cache)).filter((it) => it.includes('.lock'));
+
+// The files below DIRECTORY, and their modes.
+async function filesIn(directory) {
+  const names = await readdir(directory, { recursive: true, withFileTypes: true });
+  return names.filter((it) => !it.isDirectory()).map((it) => path.join(it.parentPath ?? it.path, it.name)).sort();
+}
+
+// A process id that is in use nowhere.
+const DEAD = '99999999';
+
+// ---- Announcing
+
+const SHELLS = [['sh'], ['dash'], ['bash'], ['bash', '--posix'], ['busybox', 'sh'], ['ksh'], ['zsh']]
+  .filter(([name]) => spawnSync(name, ['-c', 'exit 0']).status === 0 || name === 'busybox')
+  .filter(([name]) => !spawnSync(name).error);
+
+for (const shell of SHELLS) {
+  test(`Emacs is announced as long as the connection lasts, by ${shell.join(' ')}`, async (t) => {
+    const { home, cache } = await stage(t, "ö \"it's\" [a] {b} *&;#!(c)");
+    await mkdir(path.join(home, '.qwen'));
+    const keeper = await Keeper.start(t, home, { shell });
+    await keeper.announce({ agents: [GEMINI, QWEN], roots: ["/src/it's ä", '/b'] });
+    assert.equal(keeper.output, '\ngemini-companion: shell\n');
+    assert.deepEqual(await keeper.said('home'), { say: 'home', home });
+    const { pid, host, slot } = keeper.ready;
+    assert.deepEqual([pid, host, slot], [keeper.process.pid, os.hostname(), 1]);
+    const relay = path.join(cache, 'relay-0123.mjs');
+    const discoveries = { gemini: keeper.discovery, qwen: path.join(home, '.qwen', 'ide', `${pid + 100000}.lock`) };
+    const left = [relay];
+    for (const [name, discovery] of Object.entries(discoveries)) {
+      const socket = await keeper.socket(name);
+      const configuration = keeper.configuration(name);
+      assert.equal(path.dirname(socket), cache);
+      assert.deepEqual(await keeper.read(configuration),
+        { socket, keeper: pid, emacs: 'e1', roots: ["/src/it's ä", '/b'] });
+      const { command } = (await keeper.read(discovery)).stdio;
+      assert.ok(path.isAbsolute(command));
+      assert.deepEqual(await keeper.read(discovery), {
+        workspacePath: "/src/it's ä:/b",
+        ppid: pid,
+        ideInfo: { name: 'emacs', displayName: 'Emacs' },
+        stdio: { command, args: [relay, configuration] },
+      });
+      left.push(socket, configuration, discovery);
+    }
+    assert.deepEqual(await filesIn(home), left.sort());
+    assert.equal(await readFile(relay, 'utf8'), RELAY);
+    // Others can read none of it.
+    for (const file of left) assert.equal(await modeOf(file), '600', file);
+    assert.equal(await modeOf(cache), '700');
+    const common = path.join('/tmp/gemini/ide', path.basename(keeper.discovery));
+    assert.ok(existsSync(common));
+    assert.equal(await keeper.end(), 0);
+    assert.deepEqual(await filesIn(home), [relay]);
+    assert.ok(!existsSync(common));
+  });
+}
+
+test('a signal ends it in order', async (t) => {
+  for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) {
+    const { home, cache } = await stage(t);
+    const keeper = await (await Keeper.start(t, home)).announce();
+    keeper.process.kill(signal);
+    assert.equal(await keeper.ended, 0);
+    assert.deepEqual(await filesIn(home), [path.join(cache, 'relay-0123.mjs')]);
+  }
+});
+
+test('a part of the script does nothing', async (t) => {
+  const text = await script(t);
+  for (const length of [text.length / 2, text.length - 20]) {
+    const { home } = await stage(t);
+    const keeper = new Keeper(t, home, text.slice(0, length), ['sh'], {});
+    await keeper.end();
+    assert.equal(keeper.output, '');
+    assert.deepEqual(await filesIn(home), []);
+  }
+});
+
+test('what a shell prints at its start is no frame', async (t) => {
+  const { home } = await stage(t);
+  const keeper = await Keeper.start(t, home, { before: 'echo welcome\n' });
+  await keeper.announce();
+  assert.equal(keeper.output, 'welcome\n\ngemini-companion: shell\n');
+});
+
+test('nothing is announced before Emacs says so', async (t) => {
+  const { home } = await stage(t);
+  const keeper = await Keeper.start(t, home);
+  await keeper.said('home');
+  keeper.tell({ do: 'roots', roots: ['/b'] });
+  await keeper.end();
+  assert.deepEqual(await filesIn(home), []);
+});
+
+test('other roots are announced', async (t) => {
+  const { home } = await stage(t);
+  const keeper = await (await Keeper.start(t, home)).announce();
+  keeper.tell({ do: 'roots', roots: ['/a', '/b'] });
+  keeper.process.stdin.write(frame(PING, 0, 0));
+  await keeper.until('an answer', () => keeper.find(PING, 0));
+  assert.deepEqual((await keeper.read(keeper.configuration())).roots, ['/a', '/b']);
+  assert.equal((await keeper.read(keeper.discovery)).workspacePath, '/a:/b');
+});
+
+test('Qwen Code is announced where it is used', async (t) => {
+  const { home } = await stage(t);
+  const agents = [GEMINI, QWEN];
+  const locks = async (name) => (await readdir(path.join(home, name, 'ide'))).length;
+  const first = await (await Keeper.start(t, home)).announce({ agents });
+  assert.ok(!existsSync(path.join(home, '.qwen')) && !existsSync(first.configuration('qwen')));
+  for (const name of ['own', 'linked']) await mkdir(path.join(home, name));
+  await symlink('linked', path.join(home, '.qwen'));
+  await (await Keeper.start(t, home)).announce({ agents, emacs: 'e2' });
+  assert.equal(await locks('linked'), 1);
+  for (const [count, QWEN_HOME] of [[1, path.join(home, 'own')], [2, '~/own']]) {
+    const keeper = await Keeper.start(t, home, { environment: { QWEN_HOME } });
+    await keeper.announce({ agents, emacs: QWEN_HOME });
+    assert.equal(await locks('own'), count);
+  }
+});
 
 test('nobody else can write where Emacs is announced', async (t) => {
   const { home } = await stage(t);
@@ -74,7 +289,7 @@ test('nobody else can write where Emacs is announced', async (t) => {
   const inner = path.join(outer, 'ide');
   await mkdir(inner, { recursive: true });
   for (const directory of [outer, inner, path.dirname(outer)]) await chmod(directory, 0o777);
-  await new Keeper(t, home, await script()).announce();
+  await (await Keeper.start(t, home)).announce();
   for (const directory of [outer, inner]) assert.equal(await modeOf(directory), '755');
   // That is for all programs.
   assert.equal(await modeOf(path.dirname(outer)), '777');
@@ -92,7 +307,7 @@ test('relays that were not used for 30 days are removed', async (t) => {
     await utimes(file, days(age), days(age));
   }
   await symlink(path.join(home, 'tmp'), path.join(cache, 'relay-link.mjs'));
-  await new Keeper(t, home, await script()).announce();
+  await (await Keeper.start(t, home)).announce();
   const left = (await readdir(cache)).filter((it) => it.endsWith('.mjs')).sort();
   assert.deepEqual(left,
     ['other-old.mjs', 'relay-0123.mjs', 'relay-link.mjs', 'relay-new.mjs']);
@@ -100,39 +315,279 @@ test('relays that were not used for 30 days are removed', async (t) => {
   assert.ok(mtime > days(1), 'the one in use does not look so');
 });
 
-// A process id that is in use nowhere, and a name that `choose_slot' does not take.
-const DEAD = '99999999';
-const machine = () => `${os.hostname().replace(/[^A-Za-z0-9._]/g, '_')}.lock`;
+// ---- Slots
+
+test('another Emacs has another configuration', async (t) => {
+  const { home, cache } = await stage(t);
+  const one = await (await Keeper.start(t, home)).announce();
+  const other = await (await Keeper.start(t, home)).announce({ emacs: 'e2' });
+  assert.deepEqual([one.ready.slot, other.ready.slot], [1, 2]);
+  await one.end();
+  assert.deepEqual(await filesIn(home), [path.join(cache, 'relay-0123.mjs'), other.configuration(),
+    await other.socket(), other.discovery].sort());
+});
+
+test('the same Emacs takes its configuration over', async (t) => {
+  // Its earlier keeper may live for a while after the connection was cut.
+  const { home, cache } = await stage(t);
+  const one = await (await Keeper.start(t, home)).announce();
+  const other = await (await Keeper.start(t, home)).announce();
+  assert.equal(other.ready.slot, 1);
+  assert.equal((await other.read(other.configuration())).keeper, other.process.pid);
+  await one.end();
+  assert.deepEqual(await filesIn(home), [path.join(cache, 'relay-0123.mjs'), other.configuration(),
+    await other.socket(), other.discovery].sort());
+});
+
+test('two Emacsen do not change places', async (t) => {
+  // Both connections have been cut, and the one that was second is back first.
+  const { home } = await stage(t);
+  for (const [emacs, slot, expected] of [
+    ['e2', 2, 2], ['e1', 1, 1], ['e3', 2, 3], ['e4', '../x', 4],
+  ]) {
+    const keeper = await (await Keeper.start(t, home)).announce({ emacs, slot });
+    assert.equal(keeper.ready.slot, expected);
+  }
+});
+
+test('what a dead keeper has left is replaced', async (t) => {
+  const { home, cache } = await stage(t);
+  const dead = await (await Keeper.start(t, home)).announce();
+  const socket = await dead.socket();
+  dead.process.kill('SIGKILL');
+  await dead.ended;
+  assert.ok(existsSync(socket) && existsSync(dead.discovery));
+  const keeper = await (await Keeper.start(t, home)).announce({ emacs: 'e2' });
+  assert.equal(keeper.ready.slot, 1);
+  assert.deepEqual(await filesIn(home), [path.join(cache, 'relay-0123.mjs'), keeper.configuration(),
+    await keeper.socket(), keeper.discovery].sort());
+});
+
+test('what is not ours stays', async (t) => {
+  const { home, cache } = await stage(t);
+  const configuration = (slot) => path.join(cache, `${machine()}-laptop_me-${slot}-gemini.json`);
+  // It looks like what a dead keeper has left.
+  const target = path.join(home, 'target');
+  const text = JSON.stringify({ socket: '/none', keeper: Number(DEAD), emacs: 'e1', roots: [] });
+  await writeFile(target, text);
+  await symlink(target, configuration(1));
+  await writeFile(configuration(2), 'damaged\n');
+  const keeper = await (await Keeper.start(t, home)).announce();
+  assert.equal(keeper.ready.slot, 3);
+  await keeper.end();
+  assert.equal(await readFile(target, 'utf8'), text);
+  assert.equal(await readlink(configuration(1)), target);
+  assert.equal(await readFile(configuration(2), 'utf8'), 'damaged\n');
+});
 
 test('keepers that find a dead one have different configurations', async (t) => {
   const { home, cache } = await stage(t);
-  await symlink(DEAD, path.join(cache, machine()));
-  const keepers = [];
-  for (const number of [1, 2, 3, 4, 5, 6]) {
-    keepers.push(new Keeper(t, home, await script({ emacs: `e${number}` })));
-  }
-  const slots = await Promise.all(keepers.map(async (it) => (await it.announce()).split(' ')[2]));
-  assert.deepEqual(slots.sort(), ['1', '2', '3', '4', '5', '6']);
-  assert.deepEqual((await readdir(cache)).filter((it) => it.includes('.lock')), []);
-});
-
-test('the lock of one that lives is never removed, whoever has just looked', async (t) => {
-  const { home, cache } = await stage(t);
-  const lock = path.join(cache, machine());
-  const owner = String(process.pid);
-  await symlink(owner, lock);
-  // It has seen the lock of a dead one, which was replaced since.
-  const text = (await script()).replace('main; exit', () => `lock=${quoted(lock)}
-remove_lock ${DEAD}
-printf 'gemini-companion: lock %s\\n' "$(readlink "$lock")"
-exit`);
-  assert.equal(await new Keeper(t, home, text).said('lock'), owner);
+  await symlink(DEAD, path.join(cache, `${machine()}.lock`));
+  const keepers = await Promise.all([1, 2, 3, 4, 5, 6].map(async (number) => (
+    (await Keeper.start(t, home)).announce({ emacs: `e${number}` }))));
+  assert.deepEqual(keepers.map((it) => it.ready.slot).sort(), [1, 2, 3, 4, 5, 6]);
+  assert.deepEqual(await locksIn(cache), []);
 });
 
 test('one that was killed while it removed a lock hinders no other', async (t) => {
   const { home, cache } = await stage(t);
-  await symlink(DEAD, path.join(cache, machine()));
-  await symlink(DEAD, path.join(cache, `${machine()}.${DEAD}`));
-  await new Keeper(t, home, await script()).announce();
-  assert.deepEqual((await readdir(cache)).filter((it) => it.includes('.lock')), []);
+  await symlink(DEAD, path.join(cache, `${machine()}.lock`));
+  await symlink(DEAD, path.join(cache, `${machine()}.lock.${DEAD}`));
+  await (await Keeper.start(t, home)).announce();
+  assert.deepEqual(await locksIn(cache), []);
+});
+
+test('the lock of one that lives stays', async (t) => {
+  const { home, cache } = await stage(t);
+  const lock = path.join(cache, `${machine()}.lock`);
+  await symlink(String(process.pid), lock);
+  // It goes on without.
+  const keeper = await Keeper.start(t, home, { constants: { LOCK_TRIES: '2' } });
+  await keeper.announce();
+  await keeper.end();
+  assert.equal(await readlink(lock), String(process.pid));
+});
+
+// ---- Faults
+
+test('a directory of others is left alone', async (t) => {
+  const { home } = await stage(t);
+  const elsewhere = path.join(home, 'elsewhere');
+  const link = path.join(home, 'tmp', 'gemini');
+  await mkdir(elsewhere);
+  await symlink(elsewhere, link);
+  const keeper = await (await Keeper.start(t, home)).announce();
+  assert.ok((await keeper.said('warning')).text.startsWith(`${link} belongs to another user`));
+  keeper.tell({ do: 'roots', roots: ['/b'] });
+  await keeper.end();
+  // Once is enough.
+  assert.equal(keeper.messages.filter((it) => it.say === 'warning').length, 1);
+  assert.deepEqual(await readdir(elsewhere), []);
+});
+
+test('a cache of others is a fault', async (t) => {
+  const home = await directoryFor(t);
+  await mkdir(path.join(home, 'tmp'));
+  await mkdir(path.join(home, '.cache'));
+  await symlink('../tmp', path.join(home, '.cache', 'gemini-companion'));
+  const keeper = await Keeper.start(t, home);
+  await keeper.said('home');
+  keeper.tell({ do: 'announce', relay: '', hash: '0', id: 'x', emacs: 'e', slot: null, roots: [], agents: [GEMINI] });
+  const fault = await keeper.said('fault');
+  assert.match(fault.text, /gemini-companion cannot be made, or belongs to another user/);
+  assert.equal(fault.kind, 'keeper');
+  assert.equal(await keeper.ended, 1);
+  assert.deepEqual(await readdir(path.join(home, 'tmp')), []);
+});
+
+test('a long name is no name of a socket', async (t) => {
+  const { home } = await stage(t, 'x'.repeat(90));
+  const refused = await Keeper.start(t, home);
+  await refused.said('home');
+  refused.tell({ do: 'announce', relay: '', hash: '0', id: 'x', emacs: 'e', slot: null, roots: [], agents: [GEMINI] });
+  assert.match((await refused.said('fault')).text, /too long a name for a socket/);
+  // There may be another directory for it.
+  const XDG_RUNTIME_DIR = await directoryFor(t);
+  const keeper = await Keeper.start(t, home, { environment: { XDG_RUNTIME_DIR } });
+  await keeper.announce();
+  const directory = path.join(XDG_RUNTIME_DIR, 'gemini-companion');
+  assert.equal(path.dirname(await keeper.socket()), directory);
+  assert.equal(await modeOf(directory), '700');
+});
+
+test('Node is found, and one that is too old is none', async (t) => {
+  if (['/usr/local/bin/node', '/opt/homebrew/bin/node'].some(existsSync)) return;
+  const { home } = await stage(t);
+  const bin = path.join(home, 'bin');
+  await mkdir(bin);
+  const environment = { PATH: bin };
+  const shell = ['/bin/sh'];
+  const lacks = async () => {
+    const keeper = await Keeper.start(t, home, { environment, shell });
+    await keeper.until('a fault', () => /^gemini-companion: fault node no node of /m.test(keeper.output));
+    assert.equal(await keeper.ended, 1);
+  };
+  await lacks();
+  await writeFile(path.join(bin, 'node'), '#!/bin/sh\necho v12.22.9\n');
+  await chmod(path.join(bin, 'node'), 0o755);
+  await lacks();
+  const found = path.join(home, '.nvm/versions/node/v20.1.0/bin/node');
+  await mkdir(path.dirname(found), { recursive: true });
+  await symlink(process.execPath, found);
+  const keeper = await (await Keeper.start(t, home, { environment, shell })).announce();
+  assert.equal((await keeper.read(keeper.discovery)).stdio.command, found);
+});
+
+// ---- Clients
+
+test('clients of each agent are passed on, byte for byte, both ways', async (t) => {
+  const { home } = await stage(t);
+  await mkdir(path.join(home, '.qwen'));
+  const keeper = await (await Keeper.start(t, home)).announce({ agents: [GEMINI, QWEN] });
+  for (const name of ['gemini', 'qwen']) {
+    const { client, open, channel } = await keeper.connect(name);
+    assert.equal(open.data.toString(), name);
+    client.write(Buffer.from([0, 255, 10, 13]));
+    await keeper.until('what it says', () => keeper.received(channel).length === 4);
+    assert.deepEqual([...keeper.received(channel)], [0, 255, 10, 13]);
+    let told = '';
+    const heard = new Promise((resolve) => { client.on('end', () => resolve(told)); });
+    client.on('data', (data) => { told += data; });
+    keeper.send(DATA, channel, Buffer.from('an '));
+    keeper.send(DATA, channel, Buffer.from('answer'));
+    keeper.send(CLOSE, channel, Buffer.alloc(0));
+    assert.equal(await heard, 'an answer');
+    await keeper.until('the end', () => keeper.find(CLOSE, channel));
+  }
+});
+
+test('much is passed on both ways, and never more than allowed', async (t) => {
+  const { home } = await stage(t);
+  const keeper = await (await Keeper.start(t, home)).announce();
+  const { client, channel } = await keeper.connect();
+  const much = Buffer.alloc(10 << 20, 'abcdefghijk');
+  client.write(much);
+  await keeper.until('a part', () => keeper.received(channel).length > WINDOW - MAX_DATA);
+  const round = async () => {
+    const count = keeper.frames.filter((it) => it.kind === PING).length;
+    keeper.process.stdin.write(frame(PING, 0, 0));
+    await keeper.until('an answer', () => keeper.frames.filter((it) => it.kind === PING).length > count);
+  };
+  await round();
+  let given = WINDOW;
+  while (given < much.length + WINDOW) {
+    assert.ok(keeper.received(channel).length <= given);
+    keeper.process.stdin.write(frame(CREDIT, channel, MAX_DATA));
+    given += MAX_DATA;
+    if (given % WINDOW === 0) await round();
+  }
+  await keeper.until('all', () => keeper.received(channel).length === much.length);
+  assert.ok(keeper.received(channel).equals(much));
+  // The client reads nothing yet: there is credit only for what fits between.
+  client.pause();
+  let allowed = WINDOW;
+  let sent = 0;
+  let seen = 0;
+  const parts = [];
+  client.on('data', (data) => parts.push(data));
+  client.pause();
+  const credit = () => {
+    const gave = keeper.frames.filter((it) => it.kind === CREDIT && it.channel === channel);
+    for (; seen < gave.length; seen += 1) allowed += gave[seen].length;
+    return allowed >= MAX_DATA;
+  };
+  while (sent < much.length) {
+    if (sent > WINDOW) client.resume();
+    await keeper.until('credit', credit);
+    keeper.send(DATA, channel, much.subarray(sent, sent + MAX_DATA));
+    allowed -= MAX_DATA;
+    sent += MAX_DATA;
+  }
+  await keeper.until('all of it', () => {
+    keeper.process.stdin.write(frame(PING, 0, 0));
+    return parts.reduce((sum, part) => sum + part.length, 0) === much.length;
+  });
+  assert.ok(Buffer.concat(parts).equals(much));
+});
+
+test('a client that leaves is told of, and what comes late for it is ignored', async (t) => {
+  const { home } = await stage(t);
+  const keeper = await (await Keeper.start(t, home)).announce();
+  const { client, channel } = await keeper.connect();
+  client.destroy();
+  await keeper.until('the end', () => keeper.find(CLOSE, channel));
+  keeper.send(DATA, channel, Buffer.from('late'));
+  keeper.process.stdin.write(frame(CREDIT, channel, 5));
+  const next = await keeper.connect();
+  assert.equal(next.channel, channel + 1);
+});
+
+test('it ends if Emacs says nothing any more', async (t) => {
+  const { home, cache } = await stage(t);
+  const keeper = await Keeper.start(t, home, { constants: { MAX_SILENCE: '300' } });
+  await keeper.announce();
+  assert.equal(await keeper.ended, 0);
+  assert.deepEqual(await filesIn(home), [path.join(cache, 'relay-0123.mjs')]);
+});
+
+test('what makes no sense ends it in order', async (t) => {
+  for (const broken of [
+    frame(9, 0, 0), frame(DATA, 1, MAX_DATA + 1), frame(TEXT, 0, 0xffffffff), frame(CLOSE, 1, 1),
+    frame(TEXT, 0, 1, Buffer.from('{')),
+  ]) {
+    const { home, cache } = await stage(t);
+    const keeper = await (await Keeper.start(t, home)).announce();
+    keeper.process.stdin.write(broken);
+    assert.equal((await keeper.said('fault')).kind, 'keeper');
+    assert.equal(await keeper.ended, 1);
+    assert.deepEqual(await filesIn(home), [path.join(cache, 'relay-0123.mjs')]);
+  }
+});
+
+test('a frame that is cut ends it in order', async (t) => {
+  const { home, cache } = await stage(t);
+  const keeper = await (await Keeper.start(t, home)).announce();
+  keeper.process.stdin.write(frame(DATA, 1, 100));
+  assert.equal(await keeper.end(), 0);
+  assert.deepEqual(await filesIn(home), [path.join(cache, 'relay-0123.mjs')]);
 });

@@ -21,8 +21,7 @@ function post(body, session, headers = {}) {
       path: '/mcp',
       method: 'POST',
       headers: {
-        Host: config.host,
-        Authorization: `Bearer ${config.token}`,
+        Host: 'localhost',
         'Content-Type': 'application/json',
         Accept: 'application/json, text/event-stream',
         ...(session ? { 'Mcp-Session-Id': session } : {}),
