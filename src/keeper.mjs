@@ -337,7 +337,6 @@ class Announcement {
     const { XDG_CACHE_HOME: cache = '' } = process.env;
     const directory = path.join(cache.startsWith('/') ? cache : path.join(os.homedir(), '.cache'),
       'gemini-companion');
-    // eslint-disable-next-line no-control-regex
     if (/[\0-\x1f\x7f]/.test(directory)) {
       throw new Fault('the name of the cache directory has control characters');
     }

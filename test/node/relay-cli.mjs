@@ -55,7 +55,7 @@ export class Cli extends Program {
 export async function configure(directory, emacs, more = {}) {
   const file = path.join(directory, 'config.json');
   await writeFile(file, JSON.stringify({
-    socket: emacs.socket, host: '127.0.0.1:9', token: 'secret', roots: [], ...more,
+    socket: emacs.socket, roots: [], ...more,
   }));
   return file;
 }
