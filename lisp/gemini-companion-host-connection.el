@@ -43,7 +43,8 @@
   (hostname nil :documentation "What the host calls itself.")
   (slot nil :documentation "Which of the configurations there is that of this Emacs.")
   (proven nil :documentation "Non-nil if it was ready before.")
-  (routes nil :documentation "The routes still to be tried; the first one is in use.")
+  (routes nil :documentation "The ways in which ssh may log in.")
+  (untried nil :documentation "The routes still to be tried; the first one is in use.")
   (wire nil :documentation "The number of the wire, or nil.")
   (check nil :documentation "The ssh that looks for a shared connection, or nil.")
   (told nil :documentation "The roots that its keeper was told last.")
@@ -95,7 +96,7 @@ If it replaces one that has failed, it goes on with the clients of that."
           (gemini-companion-host-connection-of-directory (gemini-companion-host-prefix host)))
          (connection (gemini-companion-host-connection--make
                       :host host :name name
-                      :hops hops
+                      :hops hops :routes (gemini-companion-host-connection--find-routes hops)
                       :pause gemini-companion-host-connection--first-pause
                       :proven (and failed (gemini-companion-host-connection-proven failed))
                       :slot (and failed (gemini-companion-host-connection-slot failed)))))
@@ -133,9 +134,8 @@ Its argument is nil if it is ready, or else why not, as text for the user."
 (defun gemini-companion-host-connection-start (connection)
   "Begin to make CONNECTION, by its best route."
   (gemini-companion-log-errors "a connection"
-    (setf (gemini-companion-host-connection-routes connection)
-          (gemini-companion-host-connection--routes
-           (gemini-companion-host-connection-hops connection)))
+    (setf (gemini-companion-host-connection-untried connection)
+          (gemini-companion-host-connection-routes connection))
     (gemini-companion-host-connection--attempt connection)))
 
 (defun gemini-companion-host-connection--attempt (connection)
@@ -185,7 +185,7 @@ It has a terminal if TERMINAL is non-nil.  OPTIONS are more ones for ssh."
    ;; It forwards neither the user's agent nor a display; nobody sees it, unless it has a terminal.
    `(,@(unless terminal '("-T" "-a" "-x" "-o" "PermitLocalCommand=no" "-o" "BatchMode=yes"))
      "-o" "RemoteCommand=none"
-     ,@(car (gemini-companion-host-connection-routes connection))
+     ,@(car (gemini-companion-host-connection-untried connection))
      ,@options)
    terminal))
 
@@ -221,8 +221,9 @@ It does no longer what it was to do before."
 ;; password, so if it may not log in, there may be a connection that Tramp or the user's
 ;; configuration shares: the others are for that.
 
-(defun gemini-companion-host-connection--routes (hops)
-  "Return the routes by HOPS."
+(defun gemini-companion-host-connection--find-routes (hops)
+  "Return the routes by HOPS.
+The first time Tramp may run ssh, to see what that can do."
   (let ((tramp (and (not (gemini-companion-host-command-container-p hops))
                     (gemini-companion-host-command-tramp-path hops))))
     `(("-o" "ControlMaster=no" "-o" "ControlPath=none")
@@ -233,9 +234,9 @@ It does no longer what it was to do before."
   "Make CONNECTION by its next route, if that is open.
 If no route is left, end it because of FAULT, (KIND . DETAIL)."
   (gemini-companion-host-connection--release connection)
-  (if (null (cdr (gemini-companion-host-connection-routes connection)))
+  (if (null (cdr (gemini-companion-host-connection-untried connection)))
       (gemini-companion-host-connection--end connection (car fault) (cdr fault))
-    (pop (gemini-companion-host-connection-routes connection))
+    (pop (gemini-companion-host-connection-untried connection))
     (gemini-companion-host-connection--await connection)
     ;; Otherwise ssh would try to log in once more, and some hosts count failures.
     (setf (gemini-companion-host-connection-check connection)
@@ -251,7 +252,7 @@ If it is, make the connection by it; if not, try the next; for FAULT see
     (make-process
      :name "gemini-companion-ssh" :noquery t :connection-type 'pipe :filter #'ignore
      :command `(,gemini-companion-ssh-program
-                "-O" "check" ,@(car (gemini-companion-host-connection-routes connection))
+                "-O" "check" ,@(car (gemini-companion-host-connection-untried connection))
                 ,@(gemini-companion-host-command-target
                    (gemini-companion-host-connection-hops connection)))
      :sentinel

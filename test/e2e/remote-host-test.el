@@ -331,10 +331,13 @@ Another user of that machine has no part in it."
 (defun gemini-companion-remote-host-test--kill-ssh (emacs)
   "Kill the ssh that holds the connection of EMACS, as when it gives up."
   (gemini-companion-test-eval
-   emacs '(dolist (id (list-system-processes))
-            (let ((attributes (process-attributes id)))
-              (when (and (eql (alist-get 'ppid attributes) (emacs-pid))
-                         (equal (alist-get 'comm attributes) "ssh"))
-                (signal-process id 9))))))
+   emacs '(let ((default-directory "/")) ; Tramp would list those of the host
+            (dolist (id (list-system-processes))
+              (let ((attributes (process-attributes id)))
+                (when (and (eql (alist-get 'ppid attributes) (emacs-pid))
+                           (equal (alist-get 'comm attributes) "ssh")
+                           ;; Tramp has one of its own.
+                           (string-search "BatchMode=yes" (alist-get 'args attributes "")))
+                  (signal-process id 9)))))))
 
 ;;; remote-host-test.el ends here
