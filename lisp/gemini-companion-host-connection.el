@@ -290,7 +290,8 @@ If it is, make the connection by it; if not, try the next; for FAULT see
 (gemini-companion-bridge-define-handler wire-message (wire text)
   "Take the message TEXT of the keeper at the end of WIRE, or of one that pretends."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
-    (let* ((message (ignore-errors (let ((json-object-type 'alist)) (json-read-from-string text))))
+    (let* ((message (ignore-errors
+                      (let ((json-object-type 'alist)) (json-read-from-string text))))
            (in (lambda (name) (let ((value (alist-get name message)))
                                 (and (stringp value) value)))))
       (pcase (and (consp message) (funcall in 'say))
@@ -331,7 +332,8 @@ If it is, make the connection by it; if not, try the next; for FAULT see
 (defun gemini-companion-host-connection--take-home (connection home)
   "Announce CONNECTION on its host, with HOME as workspace root if it has none."
   (when (and home (null (gemini-companion-host-connection-told connection)))
-    (when (and (null (gemini-companion-host-roots (gemini-companion-host-connection-host connection)))
+    (when (and (null (gemini-companion-host-roots
+                      (gemini-companion-host-connection-host connection)))
                (string-match-p "\\`/[^[:cntrl:]]*\\'" home)
                ;; It must be the name of a directory as Emacs writes it.
                (not (string-match-p "//\\|/\\.\\.?\\(?:/\\|\\'\\)" home)))
@@ -383,7 +385,7 @@ If it is, make the connection by it; if not, try the next; for FAULT see
        ;; What tells this Emacs from all others.
        (emacs . ,(secure-hash 'md5 (format "%s %s %s %S" prefix (system-name) (emacs-pid)
                                            before-init-time)))
-       ;; Otherwise another Emacs that is also connected again could take it, and the clients with it.
+       ;; Otherwise another Emacs that also connects again could take it, with the clients.
        (slot . ,(gemini-companion-host-connection-slot connection))
        (roots . ,roots)
        (agents . ,(gemini-companion-host-connection--agents))))))

@@ -20,7 +20,6 @@ use crate::ide::ReviewId;
 use crate::limits::Limits;
 use crate::lock::lock;
 use crate::quota::Quota;
-use crate::wire::{WireEnd, WireId};
 
 /// Messages of clients to the user that may be queued. More are dropped.
 const MAX_WAITING_MESSAGES: usize = 64;
@@ -30,6 +29,25 @@ const MAX_WAITING_TRACES: usize = 1000;
 /// Identifies a tool call that waits for an answer of Lisp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(pub i64);
+
+/// Identifies a wire to a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WireId(pub i64);
+
+/// Why a wire has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum WireEnd {
+    /// Its program could not be started.
+    NotStarted(String),
+    /// Its program has ended, with this status unless a signal has killed it.
+    Exited(Option<i32>),
+    /// The host has sent too much text.
+    Flooded,
+    /// The host has sent what is no frame.
+    Broken,
+    /// The host does not answer any more.
+    Silent,
+}
 
 /// The result of a tool call that Lisp handles.
 pub type CallResult = Result<Answer, CallError>;
@@ -171,7 +189,9 @@ impl Event {
             Event::Message { client, text } => client.len() + text.len(),
             Event::Trace { session, text, .. } => session.len() + text.len(),
             Event::Warning(text) => text.len(),
-            Event::WireLine { line: text, .. } | Event::WireMessage { message: text, .. } => text.len(),
+            Event::WireLine { line: text, .. } | Event::WireMessage { message: text, .. } => {
+                text.len()
+            }
             Event::CloseReview { .. }
             | Event::ClientsChanged
             | Event::ToolsWanted

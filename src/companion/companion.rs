@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::agent::{Agent, Roster};
 use crate::announcement::Announcement;
-use crate::bridge::Bridge;
+use crate::bridge::{Bridge, WireId};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::lock::lock;
@@ -17,7 +17,7 @@ use crate::mcp::Protocol;
 use crate::mcp::model_tools::ModelTools;
 use crate::mcp::sessions::Sessions;
 use crate::server::Server;
-use crate::wire::{WireId, Wires};
+use crate::wire::Wires;
 
 /// A companion, which runs until it is stopped or dropped.
 pub struct Companion {

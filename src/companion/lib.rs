@@ -36,7 +36,7 @@ pub use allowance::Allowance;
 pub use announcement::Announcement;
 pub use bridge::{
     Answer, ArgumentValue, Bridge, CallError, CallId, CallResult, Contents, Direction, Event,
-    HostFile,
+    HostFile, WireEnd, WireId,
 };
 pub use companion::Companion;
 pub use host::{Host, IgnoreFile};
@@ -45,4 +45,3 @@ pub use mcp::model_tools::{Argument, ArgumentKind, ModelTool, ModelTools};
 pub use mcp::sessions::{Description, Sessions};
 pub use place::Place;
 pub use token::Token;
-pub use wire::{WireEnd, WireId};

@@ -146,7 +146,8 @@ fn a_large_message_comes_by_credit() {
     let answer = far.read_until(1, "serverInfo");
     let session = answer.lines().find(|line| line.starts_with("mcp-session-id")).unwrap();
     let content = "x".repeat(3 << 20);
-    let proposal = json!({ "filePath": "/a", "newContent": content, "proposal": "1", "current": null });
+    let proposal =
+        json!({ "filePath": "/a", "newContent": content, "proposal": "1", "current": null });
     let call = request(1, "tools/call", json!({ "name": "openDiff", "arguments": proposal }));
     let message = post(&call).replacen("\r\n\r\n", &format!("\r\n{session}\r\n\r\n"), 1);
     let mut credit = (1 << 20) - hello().len();

@@ -14,11 +14,22 @@ const HEADER: usize = 9;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
     /// A client of the agent with this name has connected.
-    Open { channel: u32, agent: String },
-    Data { channel: u32, bytes: Vec<u8> },
-    Close { channel: u32 },
+    Open {
+        channel: u32,
+        agent: String,
+    },
+    Data {
+        channel: u32,
+        bytes: Vec<u8>,
+    },
+    Close {
+        channel: u32,
+    },
     /// The receiver may send so many bytes more.
-    Credit { channel: u32, bytes: u32 },
+    Credit {
+        channel: u32,
+        bytes: u32,
+    },
     /// A message of the keeper, or for it.
     Text(String),
     /// The other end is asked whether it is there, or answers that.
@@ -115,7 +126,8 @@ impl Incoming {
         else {
             return Ok(None);
         };
-        let (channel, length) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+        let (channel, length) =
+            (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
         let most = match kind {
             OPEN => MAX_NAME,
             DATA => MAX_DATA,

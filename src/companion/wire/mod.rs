@@ -18,7 +18,7 @@ use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-use crate::bridge::{Bridge, Event};
+use crate::bridge::{Bridge, Event, WireEnd, WireId};
 use crate::lock::lock;
 use frames::{Broken, Frame, Incoming};
 use mux::{Mux, Outbox, outbox};
@@ -37,25 +37,6 @@ const PING: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(8);
 /// When a program has ended, how long others may go on to write to its standard error.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// Identifies a wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct WireId(pub i64);
-
-/// Why a wire has ended.
-#[derive(Debug, PartialEq, Eq)]
-pub enum WireEnd {
-    /// Its program could not be started.
-    NotStarted(String),
-    /// Its program has ended, with this status unless a signal has killed it.
-    Exited(Option<i32>),
-    /// The host has sent too much text.
-    Flooded,
-    /// The host has sent what is no frame.
-    Broken,
-    /// The host does not answer any more.
-    Silent,
-}
 
 /// The wires that are open.
 #[derive(Default)]
@@ -285,8 +266,7 @@ mod tests {
         let (mut incoming, mut complaints) = (Incoming::new(chunks), Incoming::new(nothing));
         let (input, mut written) = mpsc::channel(9);
         let began = Instant::now();
-        let end =
-            wire.exchange_frames(&mut incoming, &mut complaints, input, |_, _| false).await;
+        let end = wire.exchange_frames(&mut incoming, &mut complaints, input, |_, _| false).await;
         assert!(matches!(end, End::Fault(WireEnd::Silent)));
         assert!(began.elapsed() < PATIENCE + 2 * PING);
         assert_eq!(written.try_recv(), Ok(Frame::Ping.into_bytes()));
