@@ -147,7 +147,11 @@ Ask for the user's consent if it was not given.  Return the
            (connection
             (if (and known (not (eq (gemini-companion-host-connection-state known) 'failed))) known
               (gemini-companion-host-connection-add
-               host (if (equal method "ssh") name (concat method ":" name)) hops))))
+               host
+               (if (or (equal method "ssh") (gemini-companion-host-command-container-p hops))
+                   name
+                 (concat method ":" name))
+               hops))))
       (gemini-companion-host-connection-add-root connection (file-local-name directory))
       (when (memq (gemini-companion-host-connection-state connection) '(new lost))
         (gemini-companion-host-connection-start connection))

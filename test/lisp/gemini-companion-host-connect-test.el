@@ -230,7 +230,7 @@ Return the connection."
                (lambda (&rest _) (ert-fail "Tramp was asked"))))
       (gemini-companion-test-with-answer nil
         (dolist (name '("/ssh:-oProxyCommand=touch:/x" "/ssh:-l@build:/x" "/ssh:a`b`:/x"
-                        "/ssh:a;b@build:/x" "/ssh:-j|ssh:build:/x" "/docker:box:/x" "/sudo::/x"
+                        "/ssh:a;b@build:/x" "/ssh:-j|ssh:build:/x" "/docker:-v:/x" "/sudo::/x"
                         "/ssh:build|sudo:root@build:/x" "/smb:build:/x"))
           (should-error (gemini-companion-connect name) :type 'user-error))))
     (should-not gemini-companion-host-connection--all)

@@ -35,6 +35,7 @@
   (home nil :documentation "The user's home, as the host names it.")
   (tmp nil :documentation "Its temporary directory, as the host names it.")
   (key nil :documentation "The file of the key that opens it.")
+  (method "ssh" :documentation "The method of Tramp by which Emacs reaches it.")
   (wire nil :documentation "The program wire.mjs."))
 
 ;;;; Whether there can be one
@@ -203,7 +204,7 @@ The arguments are as in `gemini-companion-test-far-call'."
 
 (defun gemini-companion-test-far-prefix (far)
   "Return the prefix of names of files on FAR."
-  (format "/ssh:%s:" (gemini-companion-test-far-name far)))
+  (format "/%s:%s:" (gemini-companion-test-far-method far) (gemini-companion-test-far-name far)))
 
 (defun gemini-companion-test-far-tramp (far name)
   "Return the file NAME in the project on FAR, as Emacs names it."
@@ -361,6 +362,33 @@ OPTIONS are as in `gemini-companion-test-far-start'."
                      far (gemini-companion-test-far-file far ".git"))
                     t)
     (gemini-companion-test-far--started far)))
+
+(defun gemini-companion-test-far-start-container (name)
+  "Start the host NAME, a container, which Emacs reaches by podman; return it.
+It is a machine of its own, which a program that stands in for podman
+enters: such a container needs no image and no network."
+  (let ((far (gemini-companion-test-far-start-machine name)))
+    (setf (gemini-companion-test-far-method far) "podman")
+    (gemini-companion-test-far--write-program
+     (gemini-companion-test-far-ssh-file "bin/podman")
+     (format "terminal=
+[ \"$1\" = exec ] || exit 125
+shift
+while :; do
+  case $1 in
+    -t | -it) terminal=yes; shift ;;
+    -i) shift ;;
+    *) break ;;
+  esac
+done
+[ \"$1\" = %s ] && [ -e /proc/%d ] || { echo \"Error: no container with name $1\" >&2; exit 125; }
+shift
+# A shell needs a terminal whose session is there.
+exec nsenter -t %d -m -u -i -n -p -r -w ${terminal:+setsid -c -w} setpriv --reuid 4242 --regid 4242 --clear-groups \\
+  env -i HOME=/home/dev PATH=\"$PATH\" LANG=C.UTF-8 TERM=\"$TERM\" \"$@\"\n"
+             name (gemini-companion-test-far-process far)
+             (gemini-companion-test-far-process far)))
+    far))
 
 (defun gemini-companion-test-far-stop (far)
   "End the host FAR with all its processes, and remove its files."

@@ -1,0 +1,74 @@
+;;; container-test.el --- The real CLI in a container  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Emacs visits a file in a container by Tramp, and runs the CLI there.  What
+;; stands in for podman enters a machine of its own.
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-test-remote)
+
+(defmacro gemini-companion-container-test--with (spec &rest body)
+  "Run BODY with an Emacs that visits a.txt in a container.
+SPEC is two variables, (EMACS FAR)."
+  (declare (indent 1) (debug ((symbolp symbolp) body)))
+  (pcase-let ((`(,emacs ,far) spec))
+    `(progn
+       (gemini-companion-test-require-far 'machine)
+       (gemini-companion-test-with-far (,far (gemini-companion-test-far-start-container "box"))
+         (gemini-companion-test-far-write ,far "a.txt" "one\n")
+         (gemini-companion-test-with-far-emacs (,emacs)
+           (unless (gemini-companion-test-eval ,emacs '(>= emacs-major-version 29))
+             (gemini-companion-test-skip "Tramp of this Emacs does not know containers"))
+           (gemini-companion-test-remote-visit ,emacs ,far "a.txt")
+           (gemini-companion-test-remote-count ,emacs)
+           ,@body)))))
+
+(ert-deftest gemini-companion-container/the-cli-runs-there ()
+  "An edited change is accepted; the CLI learns of files there only."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-container-test--with (emacs far)
+    (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-run far emacs))
+      (let ((context (gemini-companion-test-remote-context cli)))
+        (should (equal (alist-get 'path (alist-get 'activeFile context))
+                       "/home/dev/project/a.txt")))
+      (gemini-companion-test-remote-review emacs cli "/home/dev/project/a.txt" "two\n")
+      ;; In the terminal keys go to the CLI.
+      (gemini-companion-test-run emacs '(progn (other-window 1) nil))
+      (gemini-companion-test-append-to-proposal emacs "edited")
+      (gemini-companion-test-accept emacs)
+      (gemini-companion-test-remote-wait-file far "a.txt" "two\nedited")
+      (gemini-companion-test-remote-wait-buffer emacs far "a.txt" "two\nedited")
+      (should (equal "box" (gemini-companion-test-eval
+                            emacs `(gemini-companion-host-title
+                                    ,(gemini-companion-test-far-prefix far))))))))
+
+(ert-deftest gemini-companion-container/one-that-is-started-again-comes-back ()
+  :tags '(e2e any-emacs)
+  (gemini-companion-container-test--with (emacs far)
+    (gemini-companion-test-remote-connect emacs)
+    (let ((program (gemini-companion-test-far-ssh-file "bin/podman")))
+      ;; The keeper there ends.
+      (rename-file program (concat program ".away"))
+      (gemini-companion-test-far-run far "pkill -f input-type=module")
+      (gemini-companion-test-wait-eval
+       emacs '(string-match-p "lost for" (cdar (gemini-companion-host-connect-describe))))
+      (rename-file (concat program ".away") program)
+      (gemini-companion-test-remote-wait-connected emacs))))
+
+(ert-deftest gemini-companion-container/one-that-does-not-run-is-told-of ()
+  :tags '(e2e any-emacs)
+  (gemini-companion-container-test--with (emacs far)
+    (gemini-companion-test-run
+     emacs '(progn (require 'gemini-companion-host-connect)
+                   (gemini-companion-answer-set '(connect . "podman:other") 'always)
+                   (gemini-companion-connect "/podman:other:/src")
+                   nil))
+    (gemini-companion-test-wait-screen emacs "podman:other is not connected: .*no container")))
+
+(provide 'container-test)
+;;; container-test.el ends here
