@@ -168,39 +168,30 @@ non-nil, ignore terminals that are known to run another agent."
 (defun gemini-companion-cli-run-terminals ()
   "Return the terminals in which a CLI runs, most recently selected first.
 Each element is (BUFFER . DIRECTORY), where DIRECTORY is that of the CLI.
-This includes the terminals in which the user started a client that is
-connected, as far as the system knows the parents of its process."
-  (cl-loop with clients = (gemini-companion-cli-run--clients)
-           for buffer in (buffer-list)
-           for directory = (gemini-companion-cli-run--directory buffer clients)
+This includes the terminals in which the user started a client, as far as
+the system knows the parents of its process."
+  (cl-loop for buffer in (buffer-list)
+           for directory = (and (process-live-p (get-buffer-process buffer))
+                                (or (buffer-local-value 'gemini-companion-cli-run-root buffer)
+                                    (gemini-companion-cli-run--directory buffer)))
            when directory collect (cons buffer directory)))
 
-(defun gemini-companion-cli-run--directory (buffer clients)
-  "Return the directory of the CLI that runs in BUFFER, or nil if none does.
-CLIENTS is the value of `gemini-companion-cli-run--clients'."
-  (let ((process (get-buffer-process buffer)))
-    (and (process-live-p process)
-         (or (buffer-local-value 'gemini-companion-cli-run-root buffer)
-             (when-let* ((id (process-id process))
-                         (client (seq-find (lambda (ids) (memq id ids)) clients)))
-               (file-name-as-directory
-                (or (file-symlink-p (format "/proc/%d/cwd" (car client)))
-                    (buffer-local-value 'default-directory buffer))))))))
+(defun gemini-companion-cli-run--directory (buffer)
+  "Return the directory of the CLI that the user has started in BUFFER, or nil."
+  (cl-loop for cli in (gemini-companion-cli-all)
+           if (and (eq buffer (gemini-companion-cli-terminal cli))
+                   (gemini-companion-cli-run--reads-p (gemini-companion-cli-process cli)))
+           return (file-name-as-directory (or (gemini-companion-cli-directory cli)
+                                              (buffer-local-value 'default-directory buffer)))))
 
-(defun gemini-companion-cli-run--clients ()
-  "Return the process ids of the connected clients, each with its ancestors.
-Omit those that are suspended: a shell reads, and would run, what is sent to
-their terminals."
-  (cl-loop for session in (gemini-companion-bridge-sessions)
-           for id = (aref session 2)
-           when (and id (gemini-companion-cli-run--reads-p id))
-           collect (gemini-companion-cli-ancestry id)))
-
-(defun gemini-companion-cli-run--reads-p (id)
-  "Return non-nil unless the process ID is in the background of its terminal."
-  (let-alist (process-attributes id)
-    ;; Without a terminal, its foreground group is -1.
-    (or (null .tpgid) (< .tpgid 0) (eql .tpgid .pgrp))))
+(defun gemini-companion-cli-run--reads-p (process)
+  "Return non-nil if PROCESS, an id, lives, and is not suspended.
+Else a shell reads, and would run, what is sent to its terminal."
+  (let-alist (process-attributes process)
+    (and .state
+         (not (equal .state "Z"))
+         ;; Without a terminal, its foreground group is -1.
+         (or (null .tpgid) (< .tpgid 0) (eql .tpgid .pgrp)))))
 
 (add-hook 'gemini-companion-cli-functions #'gemini-companion-cli-run-terminals)
 

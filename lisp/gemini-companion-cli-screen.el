@@ -99,31 +99,23 @@ The string has no spaces and begins with the sign of the prompt.  Return
 
 ;;;; The changes of a turn
 
-(defun gemini-companion-cli-screen-turn ()
-  "Return what the question on screen says of its turn, or nil.
-The value is a list of its number, the number of all questions, and the
-names of the files whose changes follow, as far as they are legible.
-The CLI shows those in the lines above its question."
+(defun gemini-companion-cli-screen-queued-files ()
+  "Return the names of the files whose changes follow the one that is asked about.
+The CLI shows them in the lines above its question."
   (gemini-companion-cli-screen--at-end
     (when (and (gemini-companion-cli-screen--goto-box)
                (save-excursion
                  (forward-line)
-                 (looking-at " *│ *\\? .* \\([0-9]+\\) of \\([0-9]+\\) *│")))
-      (list (string-to-number (match-string 1))
-            (string-to-number (match-string 2))
-            (gemini-companion-cli-screen--queued-files)))))
-
-(defun gemini-companion-cli-screen--queued-files ()
-  "Return the files named in the lines above point, in order."
-  (let ((files nil))
-    (while (and (zerop (forward-line -1))
-                (looking-at " *o +"))
-      ;; Other tools wait there, too.
-      (when (looking-at
-             (concat " *o +\\(?:\\(?:WriteFile\\|write_file\\) +Writing to \\(.+?\\)"
-                     "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(.+?\\):.*\\) *$"))
-        (push (or (match-string-no-properties 1) (match-string-no-properties 2)) files)))
-    files))
+                 (looking-at " *│ *\\? .* [0-9]+ of [0-9]+ *│")))
+      (let ((files nil))
+        (while (and (zerop (forward-line -1))
+                    (looking-at " *o +"))
+          ;; Other tools wait there, too.
+          (when (looking-at
+                 (concat " *o +\\(?:\\(?:WriteFile\\|write_file\\) +Writing to \\(.+?\\)"
+                         "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(.+?\\):.*\\) *$"))
+            (push (or (match-string-no-properties 1) (match-string-no-properties 2)) files)))
+        files))))
 
 (provide 'gemini-companion-cli-screen)
 ;;; gemini-companion-cli-screen.el ends here

@@ -45,9 +45,6 @@ Each item is one of:
 (defvar-local gemini-companion-cli-send--tick nil
   "The `buffer-chars-modified-tick' when the last item was sent.")
 
-(defvar-local gemini-companion-cli-send--prompt nil
-  "The last prompt sent to the terminal in this buffer, as in a review, or nil.")
-
 (defvar-local gemini-companion-cli-send--answered nil
   "The `buffer-chars-modified-tick' when a question was answered last.")
 
@@ -268,7 +265,7 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
       (gemini-companion-cli-send--check (gemini-companion-cli-send--fault)))
     (gemini-companion-cli-send--paste
      buffer text
-     (and submit (lambda (live) (and live (gemini-companion-cli-send--submit text)))))
+     (and submit (lambda (live) (and live (gemini-companion-cli-send--submit)))))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
       (gemini-companion-cli-run-show buffer))))
@@ -377,13 +374,12 @@ user could not quit."
       (gemini-companion-cli-terminals-send process text)
       'sent)))
 
-(defun gemini-companion-cli-send--submit (text)
-  "Return the key that submits the prompt TEXT, which is in the current buffer.
+(defun gemini-companion-cli-send--submit ()
+  "Return the key that submits the prompt in the current buffer.
 Return nil, and tell the user, if the CLI takes no prompt now."
   (if-let* ((fault (gemini-companion-cli-send--fault)))
       (ignore (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
                                            (buffer-name) fault))
-    (gemini-companion-cli-send--remember-prompt text)
     "\r"))
 
 (defun gemini-companion-cli-send--done (buffer)
@@ -502,59 +498,29 @@ Call FINISH with `sent' or `put'."
     (funcall finish (if send 'sent 'put))
     (and send "\r")))
 
-;;;; The prompt of a review
+;;;; The terminal of a review
 
-(defun gemini-companion-cli-send--remember-prompt (text)
-  "Remember that the prompt TEXT was sent to the terminal in this buffer."
-  (setq gemini-companion-cli-send--prompt (cons (seq-take text 2000) (current-time)))
-  (add-hook 'gemini-companion-review-prompt-functions #'gemini-companion-cli-send--prompt-of)
-  (add-hook 'pre-command-hook #'gemini-companion-cli-send--forget-prompt nil t))
-
-(defun gemini-companion-cli-send--forget-prompt ()
-  "Forget the prompt if the user sends another one in the terminal itself.
-Its text is unknown.  The answer to a question is not a prompt."
-  (gemini-companion-log-errors "a prompt"
-    (when (and (memq (car (last (append (this-command-keys-vector) nil))) '(?\r return kp-enter))
-               (not (gemini-companion-cli-screen-question-p)))
-      (setq gemini-companion-cli-send--prompt nil))))
-
-(defun gemini-companion-cli-send--prompt-of (review)
-  "Return the last prompt that was sent to the client of REVIEW, or nil.
-Do not guess which client of this machine it is."
-  (when-let* (((or (gemini-companion-review-process review)
-                   (gemini-companion-host-of-name (gemini-companion-review-path review))))
-              (terminal (gemini-companion-cli-send-terminal-of review (buffer-list))))
-    (buffer-local-value 'gemini-companion-cli-send--prompt terminal)))
-
-(defun gemini-companion-cli-send-terminal-of (review &optional buffers)
+(defun gemini-companion-cli-send-terminal-of (review)
   "Return the terminal of Emacs in which the client of REVIEW runs, or nil.
-BUFFERS are those among which to look for its process, by default those of
-CLIs.  If the process is unknown, as on another machine, it is the terminal
-with the innermost directory around the file: one of its agent, or one that
-the user started."
-  (let ((process (gemini-companion-review-process review))
-        (terminals (gemini-companion-cli-run-terminals)))
-    (if process
-        (gemini-companion-cli-terminal-of process (or buffers (mapcar #'car terminals)))
-      (seq-some (lambda (agent)
-                  (gemini-companion-cli-send--innermost (gemini-companion-review-path review)
-                                                        terminals agent))
-                (list (gemini-companion-review-agent review) nil)))))
-
-(defun gemini-companion-cli-send--innermost (path terminals agent)
-  "Return the one of TERMINALS, of AGENT, with the innermost directory around PATH.
-For TERMINALS, see `gemini-companion-cli-run-terminals'."
-  (cl-loop with file-name-handler-alist = nil
-           with innermost = nil
-           with longest = 0
-           for (buffer . directory) in terminals
-           for root = (file-name-as-directory (file-truename directory))
-           if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer) agent)
-                   (string-prefix-p root path)
-                   (length> root longest))
-           do (setq innermost buffer
-                    longest (length root))
-           finally return innermost))
+If its process is unknown, as on another machine, that is the terminal of
+its agent with the innermost directory around the file."
+  (if-let* ((process (gemini-companion-review-process review)))
+      (when-let* ((cli (gemini-companion-cli-of-process process))
+                  (terminal (gemini-companion-cli-terminal cli))
+                  ((buffer-live-p terminal)))
+        terminal)
+    (cl-loop with file-name-handler-alist = nil
+             with innermost = nil
+             with longest = 0
+             for (buffer . directory) in (gemini-companion-cli-run-terminals)
+             for root = (file-name-as-directory (file-truename directory))
+             if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
+                         (gemini-companion-review-agent review))
+                     (string-prefix-p root (gemini-companion-review-path review))
+                     (length> root longest))
+             do (setq innermost buffer
+                      longest (length root))
+             finally return innermost)))
 
 (provide 'gemini-companion-cli-send)
 ;;; gemini-companion-cli-send.el ends here

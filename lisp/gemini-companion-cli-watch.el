@@ -38,9 +38,6 @@
 (defvar-local gemini-companion-cli-watch--again nil
   "Non-nil if the CLI has written something since the timer was started.")
 
-(defvar-local gemini-companion-cli-watch--total 0
-  "The number of changes that the present turn of the CLI has at least.")
-
 (defvar-local gemini-companion-cli-watch--rest-since nil
   "The time since which the CLI neither works nor asks, nil if it does.")
 
@@ -141,7 +138,7 @@ Return non-nil if Emacs must look at it again, even if it does not change."
          (prompt (and (not asks) (not (gemini-companion-cli-terminals-frozen))
                       (gemini-companion-cli-screen-prompt))))
     (when (and asks reviews)
-      (gemini-companion-cli-watch--note-turn (car reviews)))
+      (gemini-companion-cli-watch--note-queue (car reviews)))
     (gemini-companion-cli-watch--set-asking (and asks (null reviews)))
     (setq gemini-companion-cli-watch--free-since
           (and prompt (or gemini-companion-cli-watch--free-since (float-time))))
@@ -177,44 +174,31 @@ too new to tell."
            do (gemini-companion-review-cancel review)
            else if since collect review))
 
-(defun gemini-companion-cli-watch--note-turn (review)
-  "Record what the screen says of the turn of REVIEW, about which the CLI asks."
-  (pcase-let* ((`(,number ,left ,files) (gemini-companion-cli-screen-turn))
-               (total (max gemini-companion-cli-watch--total (or left 0)))
-               (turn (cond (number
-                            ;; The CLI counts only what is left.
-                            (list (+ number (- total left)) total
-                                  (gemini-companion-cli-watch--expand-files files)))
-                           ;; It does not count the last one.
-                           ((and (> total 1) (null (gemini-companion-review-turn review)))
-                            (list total total nil)))))
-    (setq gemini-companion-cli-watch--total total)
-    (when (and turn (not (equal turn (gemini-companion-review-turn review))))
-      (setf (gemini-companion-review-turn review) turn)
-      (force-mode-line-update t))))
-
-(defun gemini-companion-cli-watch--expand-files (names)
-  "Return those of NAMES, of files on screen, that were not shortened, absolute."
+(defun gemini-companion-cli-watch--note-queue (review)
+  "Record what the screen says is queued behind REVIEW, about which the CLI asks.
+Names of files that are shortened on screen are omitted."
   (let ((directory (gemini-companion-cli-send-directory (current-buffer))))
     (unless (gemini-companion-host-remote-p directory)
       (setq directory (file-truename directory)))
-    (cl-loop for name in names
-             unless (string-search "..." name) collect (expand-file-name name directory))))
+    (let ((files (cl-loop for name in (gemini-companion-cli-screen-queued-files)
+                          unless (string-search "..." name)
+                          collect (expand-file-name name directory))))
+      (unless (equal files (gemini-companion-review-queued review))
+        (setf (gemini-companion-review-queued review) files)
+        (force-mode-line-update t)))))
 
 (defun gemini-companion-cli-watch--end-turn (at-rest)
-  "Forget what is known of the turn if the CLI here is AT-REST, and stays so.
-Accept nothing in advance any longer.  Return non-nil if that is to be seen."
+  "If the CLI here is AT-REST, and stays so, accept nothing in advance any longer.
+Return non-nil if that is to be seen."
   (setq gemini-companion-cli-watch--rest-since
         (and at-rest (or gemini-companion-cli-watch--rest-since (float-time))))
-  (let ((review (gemini-companion-review-turn-rest-of)))
-    (when (and at-rest (or review (> gemini-companion-cli-watch--total 0)))
-      ;; Between two changes it may look so for a moment.
-      (or (< (- (float-time) gemini-companion-cli-watch--rest-since)
-             gemini-companion-cli-watch--free-time)
-          (ignore
-           (setq gemini-companion-cli-watch--total 0)
-           (when (and review (gemini-companion-cli-watch--of-p review))
-             (gemini-companion-review-turn-forget-rest review)))))))
+  (when-let* ((at-rest)
+              (review (gemini-companion-review-turn-rest-of))
+              ((gemini-companion-cli-watch--of-p review)))
+    ;; Between two changes it may look so for a moment.
+    (or (< (- (float-time) gemini-companion-cli-watch--rest-since)
+           gemini-companion-cli-watch--free-time)
+        (ignore (gemini-companion-review-turn-forget-rest review)))))
 
 (defun gemini-companion-cli-watch--set-asking (asking)
   "Record whether the CLI in the current buffer is ASKING something.
@@ -251,7 +235,7 @@ What it asks about a change shows as a review instead."
 
 (defun gemini-companion-cli-watch--of-p (review)
   "Return non-nil if the client of REVIEW runs in the current buffer."
-  (eq (current-buffer) (gemini-companion-cli-send-terminal-of review (list (current-buffer)))))
+  (eq (current-buffer) (gemini-companion-cli-send-terminal-of review)))
 
 (defun gemini-companion-cli-watch--certain-p (review)
   "Return non-nil if the client of REVIEW runs here, and not perhaps elsewhere.

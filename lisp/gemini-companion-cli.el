@@ -132,15 +132,14 @@ On another machine, that is the whole name of its directory."
 (defun gemini-companion-cli--add (agent process)
   "Return a new CLI of AGENT with the id PROCESS, which may be nil."
   (let ((cli (gemini-companion-cli--make :agent agent :process process
-                                         :terminal (gemini-companion-cli-terminal-of
-                                                    process (buffer-list)))))
+                                         :terminal (gemini-companion-cli--find-terminal process))))
     (setq gemini-companion-cli--all (append gemini-companion-cli--all (list cli)))
     cli))
 
-(defun gemini-companion-cli-terminal-of (process buffers)
-  "Return the terminal among BUFFERS in which PROCESS, an id or nil, runs; or nil."
+(defun gemini-companion-cli--find-terminal (process)
+  "Return the terminal of Emacs in which PROCESS, an id or nil, runs; or nil."
   (let ((ids (gemini-companion-cli-ancestry process)))
-    (cl-loop for buffer in buffers
+    (cl-loop for buffer in (buffer-list)
              if (when-let* ((own (get-buffer-process buffer)))
                   (memq (process-id own) ids))
              return buffer)))

@@ -41,7 +41,7 @@ something, show it instead."
   (interactive)
   (let* ((review (or review (gemini-companion-review-current)))
          (open (cons review (gemini-companion-write-others review)))
-         (rest (nth 2 (gemini-companion-review-turn review)))
+         (rest (gemini-companion-review-queued review))
          (host (gemini-companion-review-host review))
          (names (mapcar (lambda (path) (gemini-companion-review-project-name path host))
                         (append (mapcar #'gemini-companion-review-path open) rest))))

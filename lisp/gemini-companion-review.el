@@ -99,8 +99,8 @@ If the file is on a host, it begins with the prefix of that.")
   (created nil :documentation "The time at which it was proposed.")
   (prompt nil :documentation "The prompt that led to it, a cons of its text and when it was sent,
 the same for all changes of one prompt; nil if that is not known.")
-  (turn nil :documentation "What the screen of its client shows of its turn, or nil: its
-number, the number of all changes, and the names of the files that follow.")
+  (queued nil :documentation "The names of the files whose changes follow in its turn, as far
+as the screen of its client shows them.")
   (request nil :documentation "If the client has asked the user to accept it, a cons of
 functions, see `gemini-companion-review-request-accept'.")
   ;; Where it is.
@@ -445,7 +445,7 @@ so before."
 
 (defun gemini-companion-review--consequence (review outcome)
   "Return what else OUTCOME of REVIEW means in its turn, to be added to a message."
-  (let ((rest (length (nth 2 (gemini-companion-review-turn review)))))
+  (let ((rest (length (gemini-companion-review-queued review))))
     (if (or (zerop rest) (not (eq outcome 'rejected))) ""
       (format "; %s cancels %d more that waits behind it"
               (gemini-companion-review-agent-title review) rest))))
@@ -613,14 +613,13 @@ The process of one of them may be unknown."
          (or (null process) (null another) (eql process another)))))
 
 (defun gemini-companion-review-position (review)
-  "Return a cons of the number of REVIEW in its turn and how many there are.
-That is known if its client's screen shows it, or if others wait in Emacs.
-Return nil if there is no other."
-  (pcase (gemini-companion-review-turn review)
-    (`(,number ,count . ,_) (and (> count 1) (cons number count)))
-    (_ (let ((open (gemini-companion-review-all-open)))
-         (and (cdr open) (memq review open)
-              (cons (- (length open) (length (memq review open)) -1) (length open)))))))
+  "Return a cons of the number of REVIEW among the changes that wait, and theirs.
+These are the open ones, and those that are queued behind REVIEW.  Return
+nil if there is no other."
+  (let* ((open (gemini-companion-review-all-open))
+         (count (+ (length open) (length (gemini-companion-review-queued review)))))
+    (and (> count 1) (memq review open)
+         (cons (- (length open) (length (memq review open)) -1) count))))
 
 (defun gemini-companion-review-visiting (review)
   "Return the buffer that visits the file of REVIEW, or nil."

@@ -219,51 +219,6 @@ Ignore what the CLI itself adds."
               (call-interactively #'gemini-companion-send-diagnostic)))
     (gemini-companion-cli-send-test--wait-asked cli '("a.txt, line 2: two is not three"))))
 
-(ert-deftest gemini-companion-cli-send/the-history-knows-the-prompt-of-a-change ()
-  "All changes of a prompt can be undone; prompts typed in the terminal are unknown."
-  :tags '(e2e real)
-  (gemini-companion-cli-send-test--with
-      (emacs cli '(("a.txt" . "one\n") ("b.txt" . "one\n")) 'term)
-    (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
-    (let* ((file (lambda (name) (gemini-companion-test-project emacs name)))
-           (script (lambda (name text)
-                     (gemini-companion-test-cli-script
-                      cli `("write_file" :file_path ,(funcall file name) :content ,text)
-                      "All done")))
-           (say-yes (lambda (name text)
-                      (gemini-companion-test-wait-eval
-                       emacs '(= 1 (gemini-companion-review-count)))
-                      (gemini-companion-test-cli-wait-terminal cli "Allow once")
-                      (gemini-companion-test-run
-                       emacs '(progn (select-window (get-buffer-window "a.txt"))
-                                     (display-buffer (gemini-companion-cli-send-terminal))
-                                     (gemini-companion-answer-yes)
-                                     (delete-windows-on (gemini-companion-cli-send-terminal))))
-                      (gemini-companion-test-wait
-                       "the file to be written"
-                       (lambda () (equal (gemini-companion-test-read (funcall file name)) text)))
-                      (gemini-companion-test-cli-wait-terminal cli "All done"))))
-      (funcall script "a.txt" "two\n")
-      (gemini-companion-test-run emacs '(gemini-companion-send-prompt "make it two"))
-      (funcall say-yes "a.txt" "two\n")
-      (funcall script "b.txt" "three\n")
-      (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
-      (gemini-companion-test-cli-submit cli "and three")
-      (funcall say-yes "b.txt" "three\n")
-      (gemini-companion-test-m-x emacs "gemini-companion-history-list")
-      (gemini-companion-test-wait-screen
-       emacs "project/b\\.txt.*\n.*Prompt of [0-9:]+: make it two.*\n.*project/a\\.txt")
-      (gemini-companion-test-keys emacs "C-x" "1" "C-n" "C-n")
-      (gemini-companion-test-wait-screen emacs "U undo the prompt's changes")
-      (gemini-companion-test-keys emacs "U")
-      (gemini-companion-test-wait-screen
-       emacs "This will be undone:.*\n.*  project/a\\.txt  \\+1 -1")
-      (gemini-companion-test-wait-screen emacs "Undo 1 change\\? (y or n)")
-      (gemini-companion-test-keys emacs "y")
-      (gemini-companion-test-wait-screen emacs "undone +project/a\\.txt")
-      (should (equal (gemini-companion-test-read (funcall file "a.txt")) "one\n"))
-      (should (equal (gemini-companion-test-read (funcall file "b.txt")) "three\n")))))
-
 (ert-deftest gemini-companion-cli-send/without-a-cli-it-says-so-at-once ()
   "It does so before a prompt is typed."
   :tags '(e2e)

@@ -95,7 +95,7 @@ Wait until EMACS and the CLI show it."
     (gemini-companion-terminal-e2e--wait-written emacs "a.txt")
     (gemini-companion-terminal-e2e--wait-asked emacs cli "b.txt")
     (should (gemini-companion-terminal-e2e--in-terminal-p emacs))
-    (gemini-companion-test-wait-screen emacs " 2 of 3 .*b\\.txt ")
+    (gemini-companion-test-wait-screen emacs " 1 of 2 .*b\\.txt ")
     ;; In the proposal C-c C-c accepts, and the next change is selected.
     (gemini-companion-test-keys emacs "C-c" "C-c")
     (gemini-companion-test-wait-screen emacs "b\\.txt (^C cancels it")

@@ -90,8 +90,8 @@ sh -c 'echo front $$; exec sleep 1000'")))
                  (and (re-search-forward (concat "^" name " \\([0-9]+\\)") nil t)
                       (string-to-number (match-string 1))))))
          (terminals (lambda (name)
-                      (cl-letf (((symbol-function 'gemini-companion-bridge-sessions)
-                                 (lambda () (list (vector nil nil (funcall id name))))))
+                      (let ((gemini-companion-cli--all nil))
+                        (gemini-companion-cli--add 'gemini (funcall id name))
                         (mapcar #'car (gemini-companion-cli-run-terminals))))))
     (unwind-protect
         (progn

@@ -64,16 +64,16 @@
                                                  (re-search-forward "^╭")
                                                  (match-beginning 0))))))))))
 
-(ert-deftest gemini-companion-cli-screen/the-last-question-says-how-many-follow ()
+(ert-deftest gemini-companion-cli-screen/the-last-question-says-which-changes-follow ()
   (let ((one (replace-regexp-in-string "  1 of 4 │" "         │"
                                        gemini-companion-cli-screen-test--question)))
     (gemini-companion-cli-screen-test--on gemini-companion-cli-screen-test--question
       (should (gemini-companion-cli-screen-question-p))
-      (should (equal (gemini-companion-cli-screen-turn) '(1 4 ("src/b.txt" "c.txt")))))
+      (should (equal (gemini-companion-cli-screen-queued-files) '("src/b.txt" "c.txt"))))
     ;; What an earlier one says does not count.
     (gemini-companion-cli-screen-test--on (concat gemini-companion-cli-screen-test--question one)
       (should (gemini-companion-cli-screen-question-p))
-      (should-not (gemini-companion-cli-screen-turn)))))
+      (should-not (gemini-companion-cli-screen-queued-files)))))
 
 (ert-deftest gemini-companion-cli-screen/the-prompt-is-found-whatever-is-around-it ()
   "In 256 colors, that is lines of its background color only."
@@ -105,9 +105,11 @@ after output; `free-for' pretends that it takes prompts for some seconds."
             (buffer (generate-new-buffer "*terminal*"))
             (process (start-process "terminal" buffer "cat"))
             (gemini-companion-ui-asking nil)
+            (gemini-companion-cli--all nil)
             (gemini-companion-review-turn--accepted nil))
        (set-process-query-on-exit-flag process nil)
        (setf (gemini-companion-review-process ,review) (process-id process))
+       (gemini-companion-cli--add 'gemini (process-id process))
        (unwind-protect
            (with-current-buffer buffer
              (gemini-companion-cli-watch-start buffer)
@@ -128,9 +130,10 @@ after output; `free-for' pretends that it takes prompts for some seconds."
   (gemini-companion-cli-screen-test--with-terminal client review
     (show gemini-companion-cli-screen-test--question)
     (look)
-    (should (equal (gemini-companion-review-turn review)
-                   (list 1 4 (list (gemini-companion-test-file "src/b.txt")
-                                   (gemini-companion-test-file "c.txt")))))
+    (should (equal (gemini-companion-review-queued review)
+                   (list (gemini-companion-test-file "src/b.txt")
+                         (gemini-companion-test-file "c.txt"))))
+    (should (equal (gemini-companion-review-position review) '(1 . 3)))
     (show gemini-companion-cli-screen-test--prompt)
     (look)
     (should (gemini-companion-review-open-p review))
@@ -248,8 +251,8 @@ after output; `free-for' pretends that it takes prompts for some seconds."
           (question nil))
       (gemini-companion-test-file "b.txt" "1\n")
       (gemini-companion-test-file "c.txt" (make-string 100 ?\n))
-      (setf (gemini-companion-review-turn first)
-            (list 1 3 (mapcar #'gemini-companion-test-file '("b.txt" "c.txt"))))
+      (setf (gemini-companion-review-queued first)
+            (mapcar #'gemini-companion-test-file '("b.txt" "c.txt")))
       (gemini-companion-review-show first 'keep)
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) t)))
         (gemini-companion-accept-all))

@@ -230,17 +230,17 @@ SENT is bound to a function that returns the text sent to it."
 (ert-deftest gemini-companion-cli-send/a-prompt-is-not-sent-to-a-shell-whose-cli-has-ended ()
   "The user has started both, and writes a prompt meanwhile."
   (gemini-companion-cli-send-test--with sent
-    (let ((sessions (list (vector nil nil (process-id (get-buffer-process "terminal"))))))
+    (let ((gemini-companion-cli--all nil))
       (with-current-buffer "terminal" (setq gemini-companion-cli-run-root nil))
-      (cl-letf (((symbol-function 'gemini-companion-bridge-sessions) (lambda () sessions)))
-        (gemini-companion-compose)
-        (insert "rm x")
-        (setq sessions nil)
-        (should (string-search "No CLI seems to run in terminal"
-                               (gemini-companion-cli-send-test--refused
-                                #'gemini-companion-compose-send)))
-        (should (equal (buffer-string) "rm x"))
-        (should (equal (funcall sent) ""))))))
+      (gemini-companion-cli--add 'gemini (process-id (get-buffer-process "terminal")))
+      (gemini-companion-compose)
+      (insert "rm x")
+      (setq gemini-companion-cli--all nil)
+      (should (string-search "No CLI seems to run in terminal"
+                             (gemini-companion-cli-send-test--refused
+                              #'gemini-companion-compose-send)))
+      (should (equal (buffer-string) "rm x"))
+      (should (equal (funcall sent) "")))))
 
 (ert-deftest gemini-companion-cli-send/a-prompt-that-was-discarded-can-be-recalled ()
   (gemini-companion-cli-send-test--with _sent
@@ -293,56 +293,6 @@ SENT is bound to a function that returns the text sent to it."
 (defvar flycheck-current-errors)
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-mode "ext:flycheck")
-
-(defun gemini-companion-cli-send-test--prompt (process)
-  "Return the text of the last prompt before a review of the client with PROCESS."
-  (car (run-hook-with-args-until-success
-        'gemini-companion-review-prompt-functions
-        (gemini-companion-review-make :process process :path "/a" :text ""))))
-
-(ert-deftest gemini-companion-cli-send/a-change-has-the-last-prompt ()
-  (gemini-companion-cli-send-test--with sent
-    (let* ((gemini-companion-review-prompt-functions nil)
-           (id (process-id (get-buffer-process "terminal"))))
-      (should-not (gemini-companion-cli-send-test--prompt id))
-      (gemini-companion-cli-send-text "not sent" nil)
-      (gemini-companion-send-prompt "first")
-      (gemini-companion-cli-send-test--wait sent "\e[200~not sent\e[201~\e[200~first\e[201~\r")
-      (should (equal (gemini-companion-cli-send-test--prompt id) "first"))
-      (gemini-companion-cli-send-text (make-string 5000 ?x) t)
-      (gemini-companion-test-wait "the second prompt"
-                                  (lambda () (equal (gemini-companion-cli-send-test--prompt id)
-                                                    (make-string 2000 ?x))))
-      ;; A client outside of Emacs and one of an unknown process.
-      (should-not (gemini-companion-cli-send-test--prompt (emacs-pid)))
-      (should-not (gemini-companion-cli-send-test--prompt nil)))))
-
-(ert-deftest gemini-companion-cli-send/prompts-typed-in-the-terminal-are-unknown ()
-  (gemini-companion-cli-send-test--with sent
-    (let* ((gemini-companion-review-prompt-functions nil)
-           (terminal (get-buffer "terminal"))
-           (id (process-id (get-buffer-process terminal)))
-           (press (lambda (key)
-                    (with-current-buffer terminal
-                      (cl-letf (((symbol-function 'this-command-keys-vector)
-                                 (lambda () (vector key))))
-                        (run-hooks 'pre-command-hook))))))
-      (gemini-companion-send-prompt "first")
-      (gemini-companion-cli-send-test--wait sent "\e[200~first\e[201~\r")
-      (funcall press ?a)
-      (should (equal (gemini-companion-cli-send-test--prompt id) "first"))
-      ;; A key that answers a question.
-      (with-current-buffer terminal
-        (erase-buffer)
-        (insert "╭─────╮\n│ Allow? │\n│ ● 1. Yes │\n╰─────╯\n"))
-      (funcall press ?\r)
-      (should (equal (gemini-companion-cli-send-test--prompt id) "first"))
-      (with-current-buffer terminal (erase-buffer) (insert "> do more\n"))
-      (funcall press ?\r)
-      (should-not (gemini-companion-cli-send-test--prompt id))
-      ;; In another buffer the key does not go to the terminal.
-      (should-not (memq #'gemini-companion-cli-send--forget-prompt
-                        (default-value 'pre-command-hook))))))
 
 (ert-deftest gemini-companion-cli-send/flycheck-errors-are-sent ()
   "Point may be anywhere in the line of the error."
@@ -695,7 +645,6 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-test-wait
      "the queue to be empty"
      (lambda () (null (buffer-local-value 'gemini-companion-cli-send--queue terminal))))
-    (should-not (buffer-local-value 'gemini-companion-cli-send--prompt terminal))
     ;; The last that arrives.
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (gemini-companion-cli-send-text "x" nil terminal)
