@@ -131,23 +131,13 @@ For `completion-at-point-functions'."
                    (setq gemini-companion-cli-compose--names
                          (gemini-companion-cli-compose--files)))))))))
 
-;; With the default styles, only the beginning of a name would find it.
-(add-to-list 'completion-category-defaults '(gemini-companion-file (styles substring)))
-
 (defun gemini-companion-cli-compose--table (names)
-  "Return a completion table of NAMES, those of the project's files.
-Files whose own name contains what the user has typed come first."
+  "Return a completion table of NAMES, those of the project's files."
   (lambda (string predicate action)
-    (if (not (eq action 'metadata))
-        (complete-with-action action names string predicate)
-      (let ((sort (lambda (names)
-                    (let ((names (sort (copy-sequence names) #'string<))
-                          (own-p (lambda (name)
-                                   (string-search string (file-name-nondirectory name)))))
-                      (append (seq-filter own-p names) (seq-remove own-p names))))))
-        `(metadata (category . gemini-companion-file)
-                   (display-sort-function . ,sort)
-                   (cycle-sort-function . ,sort))))))
+    (if (eq action 'metadata)
+        ;; So any part of a name finds it.
+        '(metadata (category . project-file))
+      (complete-with-action action names string predicate))))
 
 (defun gemini-companion-cli-compose--files ()
   "Return the names of the project's files, quoted for a prompt.
@@ -221,15 +211,8 @@ If REVIEW has ended meanwhile, keep the reason and signal a `user-error'."
       (user-error
        (when (string-empty-p reason)
          (signal (car error) (cdr error)))
-       (user-error "%s; the reason is in %s" (error-message-string error)
-                   (gemini-companion-cli-compose--kill reason))))))
-
-(defun gemini-companion-cli-compose--kill (text)
-  "Put TEXT into the kill ring, and return where it is, for a message."
-  (kill-new text)
-  (if (and (display-graphic-p) interprogram-cut-function)
-      "the kill ring and the clipboard"
-    "the kill ring"))
+       (kill-new reason)
+       (user-error "%s; the reason is in the kill ring" (error-message-string error))))))
 
 (defun gemini-companion-cli-compose--send-reason (review reason terminal &optional comments)
   "Send REASON, for which REVIEW was rejected, to the client in TERMINAL.
@@ -257,12 +240,12 @@ If COMMENTS is non-nil, REASON is the user's comments on REVIEW."
 (defun gemini-companion-cli-compose--keep-reason (review reason &optional comments)
   "Put REASON, for which the user rejects REVIEW, where the user can paste it.
 COMMENTS is as in `gemini-companion-cli-compose--send-reason'."
-  (gemini-companion-ui-message review "%s: %s.  Yank %s into %s: it is in %s"
+  (kill-new reason)
+  (gemini-companion-ui-message review "%s: %s.  Yank %s into %s: it is in the kill ring"
                                (gemini-companion-review-file review)
                                (gemini-companion-review-reason review)
                                (if comments "your comments" "the reason")
-                               (gemini-companion-review-agent-title review)
-                               (gemini-companion-cli-compose--kill reason)))
+                               (gemini-companion-review-agent-title review)))
 
 (provide 'gemini-companion-cli-compose)
 ;;; gemini-companion-cli-compose.el ends here
