@@ -255,26 +255,6 @@ Also bring back those of buffers that were killed since."
     (gemini-companion-comment--remove comments)
     (message "Removed %s" (gemini-companion-comment--count comments))))
 
-;;;###autoload
-(defun gemini-companion-comments-list ()
-  "Go to the lines of one of your comments on files, which you choose."
-  (interactive)
-  (let* ((comments (or (mapcar (lambda (it)
-                                 (cons (gemini-companion-ui-one-line
-                                        (gemini-companion-comment--text (list it)
-                                                                        default-directory))
-                                       (nth 5 it)))
-                               (gemini-companion-comment--all))
-                       (user-error "There are no comments")))
-         (overlay (cdr (assoc (completing-read "Comment: " comments nil t nil nil (caar comments))
-                              comments)))
-         (start (overlay-start overlay)))
-    (pop-to-buffer-same-window (overlay-buffer overlay))
-    (unless (<= (point-min) start (point-max))
-      (widen))
-    (push-mark)
-    (goto-char start)))
-
 ;;;; The comments for a CLI
 
 (defun gemini-companion-comment--for (directory)

@@ -267,18 +267,6 @@ a.txt:2 `two`: why?"))
     (gemini-companion-comments-restore)
     (should (= (length (gemini-companion-comment--all)) 2))))
 
-(ert-deftest gemini-companion-comment/the-list-leads-to-the-lines ()
-  (gemini-companion-comment-test--with
-    (should-error (gemini-companion-comments-list) :type 'user-error)
-    (gemini-companion-comment-test--add 3 "why?")
-    (narrow-to-region (point-min) (1+ (point-min)))
-    (let ((file (current-buffer)))
-      (switch-to-buffer "*scratch*")
-      (cl-letf (((symbol-function 'completing-read) (lambda (_ table &rest _) (caar table))))
-        (gemini-companion-comments-list))
-      (should (eq (current-buffer) file))
-      (should (looking-at-p "three")))))
-
 (ert-deftest gemini-companion-comment/in-a-review-it-is-on-the-change ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-test-propose client "a.txt" "one\n2\n")))

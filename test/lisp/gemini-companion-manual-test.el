@@ -102,7 +102,7 @@ Only the core was loaded, and Customize loads the rest."
                             offered))))))
     (should (equal (sort offered #'string<)
                    '("accept" "accept-all" "answer-no" "answer-yes" "cli-list" "comment"
-                     "comments-clear" "comments-list" "comments-restore" "comments-send"
+                     "comments-clear" "comments-restore" "comments-send"
                      "compose" "connect" "copy-environment"
                      "disconnect" "doctor" "history-list" "install-from-file"
                      "install-module" "log" "menu" "mode" "next" "reject" "restart"
