@@ -103,21 +103,6 @@ It has ENVIRONMENT, and runs in or below PROCESS."
                   candidates)
         (car candidates))))
 
-(defun gemini-companion-cli-search-reason (agent search environment)
-  "Return why AGENT with ENVIRONMENT takes the file that SEARCH chose.
-This is text for the user."
-  (pcase-let (((cl-struct gemini-companion-cli-search-search wanted files chosen) search))
-    (cond ((not (seq-some #'gemini-companion-cli-search-file-fits (remq chosen files)))
-           "no other has this directory in its roots")
-          ((equal (gemini-companion-cli-search--value agent 'port environment)
-                  (format "%s" (gemini-companion-cli-search-port chosen)))
-           (format "%s names its port" (gemini-companion-agent-variable agent 'port)))
-          ((not (eql wanted (gemini-companion-cli-search-file-process chosen)))
-           "of several it has the highest process id")
-          ((gemini-companion-cli-search--value agent 'process environment)
-           (format "%s names its process" (gemini-companion-agent-variable agent 'process)))
-          (t "its process started that terminal"))))
-
 ;;;; Discovery files
 
 (defun gemini-companion-cli-search--file (name pattern directory)
@@ -205,25 +190,6 @@ The value is (NAME . DISPLAY-NAME).  Without it no client connects."
              (not (string-empty-p .name)) (not (string-empty-p .displayName))
              (cons .name .displayName))))))
 
-(defun gemini-companion-cli-search-elsewhere-p (file)
-  "Return non-nil if the process id in the discovery FILE means nothing here.
-That is the case if the Emacs that wrote it runs in another PID namespace,
-or ran before this machine was last started."
-  (let ((space (alist-get 'idSpace (gemini-companion-cli-search-file-content file))))
-    (and (stringp space) (not (equal space (gemini-companion-cli-search--id-space))))))
-
-(defun gemini-companion-cli-search--id-space ()
-  "Return a name for the space in which process ids are unique, or nil.
-Companions in the same space write it into their files as `idSpace'."
-  (pcase system-type
-    ('gnu/linux
-     (ignore-errors
-       (format "%s %s"
-               (string-trim (gemini-companion-cli-search-text "/proc/sys/kernel/random/boot_id"))
-               (file-symlink-p "/proc/self/ns/pid"))))
-    ('darwin "macos")
-    ('windows-nt "windows")))
-
 (defun gemini-companion-cli-search-environment (process)
   "Return the environment with which PROCESS was started, or nil if unknown."
   (ignore-errors
@@ -233,33 +199,28 @@ Companions in the same space write it into their files as `idSpace'."
 
 (defun gemini-companion-cli-search-settings (agent directory environment)
   "Return the settings of an AGENT in DIRECTORY with ENVIRONMENT.
-The value is a list of (SCOPE FILE . CONTENT) for each file that exists,
-from the strongest to the weakest.  SCOPE is `system', `workspace', `user'
-or `defaults'; CONTENT is an alist, or a string that says what is wrong."
+The value is a list of (FILE . CONTENT) for each file that exists, from the
+strongest to the weakest: of the system, of the project, of the user, and
+defaults.  CONTENT is an alist, or a string that says what is wrong."
   (let* ((user (gemini-companion-agent-settings-file agent environment))
-         (files `((user . ,user))))
+         (files (list user)))
     (pcase (gemini-companion-agent-get agent :other-settings)
       (`(,project ,variable ,system ,macos)
-       (let ((project (expand-file-name project directory))
-             (system (or (gemini-companion-agent-getenv variable environment)
+       (let ((system (or (gemini-companion-agent-getenv variable environment)
                          (if (eq system-type 'darwin) macos system))))
-         (unless (and user (equal (file-truename project) (file-truename user)))
-           (push `(workspace . ,project) files))
-         (setq files `((system . ,system) ,@files
-                       (defaults . ,(expand-file-name "system-defaults.json"
-                                                      (file-name-directory system))))))))
-    (cl-loop for (scope . file) in files
-             if (and file (file-exists-p file))
+         (setq files (list system (expand-file-name project directory) user
+                           (expand-file-name "system-defaults.json"
+                                             (file-name-directory system)))))))
+    (cl-loop for file in (seq-uniq (delq nil files))
+             if (file-exists-p file)
              collect (let ((content (gemini-companion-cli-search-read-json file)))
-                       `(,scope ,file . ,(if (vectorp content) "holds no JSON object" content))))))
+                       (cons file (if (vectorp content) "holds no JSON object" content))))))
 
-(defun gemini-companion-cli-search-setting (settings path &optional scopes)
+(defun gemini-companion-cli-search-setting (settings path)
   "Return (VALUE . FILE) for the setting PATH, a list of symbols, or nil.
-SETTINGS is as `gemini-companion-cli-search-settings' returns it; only
-SCOPES count, by default all."
-  (cl-loop for (scope file . content) in settings
-           for found = (and (or (null scopes) (memq scope scopes))
-                            (gemini-companion-cli-search--member path content))
+SETTINGS is as `gemini-companion-cli-search-settings' returns it."
+  (cl-loop for (file . content) in settings
+           for found = (gemini-companion-cli-search--member path content)
            if found return (cons (cdr found) file)))
 
 (defun gemini-companion-cli-search--member (path object)
@@ -269,52 +230,6 @@ Of several members with one name the last counts."
     (while (and found path)
       (setq found (and (listp (cdr found)) (assq (pop path) (reverse (cdr found))))))
     found))
-
-(defun gemini-companion-cli-search-ide-mode (agent directory environment settings)
-  "Return (VALUE . FILE) for ide.enabled, or nil if that is not set.
-This is what counts for an AGENT in DIRECTORY with ENVIRONMENT and SETTINGS."
-  (gemini-companion-cli-search-setting
-   settings '(ide enabled)
-   (unless (eq (gemini-companion-cli-search-trust agent directory environment settings) 'yes)
-     '(system user defaults))))
-
-(defun gemini-companion-cli-search-trust (agent directory environment settings)
-  "Return whether an AGENT with ENVIRONMENT and SETTINGS trusts DIRECTORY.
-The value is `yes', also if that has no effect on its settings, `no', or
-`asks' if it asks the user first."
-  (let ((given (getenv-internal "GEMINI_CLI_TRUST_WORKSPACE" environment)))
-    (cond ((not (gemini-companion-agent-get agent :other-settings)) 'yes)
-          ((or (equal given "false")
-               (equal (getenv-internal "GEMINI_RESTRICTED_MODE" environment) "true"))
-           'no)
-          ((equal given "true") 'yes)
-          ((eq :json-false
-               (car (gemini-companion-cli-search-setting settings '(security folderTrust enabled)
-                                                         '(system user defaults))))
-           'yes)
-          (t (gemini-companion-cli-search--folder-trust agent directory environment)))))
-
-(defun gemini-companion-cli-search--folder-trust (agent directory environment)
-  "Return what the user once answered about DIRECTORY: `yes', `no' or `asks'.
-An AGENT with ENVIRONMENT recorded that answer, beside the user's settings."
-  (let* ((user (gemini-companion-agent-settings-file agent environment))
-         (file (or (getenv-internal "GEMINI_CLI_TRUSTED_FOLDERS_PATH" environment)
-                   (and user (expand-file-name "trustedFolders.json"
-                                               (file-name-directory user)))))
-         (rules (and file (gemini-companion-cli-search-read-json file)))
-         (real (gemini-companion-cli-search-real-directory directory))
-         (longest -1)
-         (trust 'asks))
-    (pcase-dolist (`(,name . ,level) (and (listp rules) rules))
-      (let* ((name (symbol-name name))
-             (folder (if (equal level "TRUST_PARENT")
-                         (file-name-directory (directory-file-name name))
-                       name)))
-        (when (and (string-prefix-p (gemini-companion-cli-search-real-directory folder) real)
-                   (> (length name) longest))
-          (setq longest (length name)
-                trust (if (equal level "DO_NOT_TRUST") 'no 'yes)))))
-    trust))
 
 ;;;; JSON
 

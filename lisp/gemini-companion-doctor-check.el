@@ -245,22 +245,20 @@ M-x gemini-companion-run, which takes care of that.")))))
 
 (defun gemini-companion-doctor-check--settings (case)
   "Check whether the settings in CASE keep the CLI from connecting."
-  (pcase (seq-find (pcase-lambda (`(,_ ,_ . ,content)) (stringp content))
+  (pcase (seq-find (pcase-lambda (`(,_ . ,content)) (stringp content))
                    (gemini-companion-doctor-check-case-settings case))
-    (`(,_ ,file . ,fault)
+    (`(,file . ,fault)
      (list 'problem
            (format "The CLI does not start: its settings %s cannot be read (%s)." file fault)
            "Correct that file."
            (cons "open" (lambda () (find-file-other-window file)))))
-    (_ (list (gemini-companion-doctor-check--ide-mode case)
-             (gemini-companion-doctor-check--trust case)))))
+    (_ (gemini-companion-doctor-check--ide-mode case))))
 
 (defun gemini-companion-doctor-check--ide-mode (case)
   "Check whether the CLI in CASE looks for an editor at all."
-  (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent directory environment settings)
-                case)
+  (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment settings) case)
                (`(,enabled . ,where)
-                (gemini-companion-cli-search-ide-mode agent directory environment settings))
+                (gemini-companion-cli-search-setting settings '(ide enabled)))
                (user (gemini-companion-agent-settings-file agent environment))
                (file (or where user))
                (text (format "IDE mode is off: ide.enabled is %s in %s."
@@ -283,16 +281,6 @@ M-x gemini-companion-run, which takes care of that.")))))
          (list 'note "The CLI will ask whether to connect Emacs; its \"Yes\" runs /ide install, \
 which cannot work."
                "Answer \"No (esc)\", then type /ide enable.")))))))
-
-(defun gemini-companion-doctor-check--trust (case)
-  "Check whether the CLI in CASE trusts its directory."
-  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent directory environment settings)
-               case))
-    (pcase (gemini-companion-cli-search-trust agent directory environment settings)
-      ('no (list 'note "The CLI does not trust this directory: it connects, but ignores \
-settings, tools and environment of the project."
-                 "Type /permissions in the CLI to trust it."))
-      ('asks (list 'note "The CLI will ask whether you trust this directory.")))))
 
 ;;;; Checks of the search for an editor
 
@@ -364,7 +352,7 @@ this editor." name)
       (gemini-companion-doctor-check--describe-mismatch case chosen))
      ((gemini-companion-doctor-check-own-p chosen)
       (list 'fine (format "A CLI that you start here uses this Emacs's file, %s." name)))
-     (t (gemini-companion-doctor-check--describe-other case chosen)))))
+     (t (gemini-companion-doctor-check--describe-other chosen)))))
 
 (defun gemini-companion-doctor-check--describe-mismatch (case chosen)
   "Return the finding that no root in CHOSEN has the directory in CASE."
@@ -385,31 +373,22 @@ the CLI says \"Directory mismatch\"."
                                                      (cons real gemini-companion-workspace-roots))
                              (gemini-companion-workspace-announce)))))))
 
-(defun gemini-companion-doctor-check--describe-other (case chosen)
-  "Return the finding that the CLI in CASE takes CHOSEN, of another editor."
-  (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment search) case)
-               (name (gemini-companion-cli-search-file-name chosen))
-               (process (gemini-companion-cli-search-file-process chosen))
-               (editor (cdr (gemini-companion-cli-search-ide chosen)))
-               (reason (gemini-companion-cli-search-reason agent search environment)))
+(defun gemini-companion-doctor-check--describe-other (chosen)
+  "Return the finding that the CLI takes CHOSEN, of another editor."
+  (let ((name (gemini-companion-cli-search-file-name chosen))
+        (process (gemini-companion-cli-search-file-process chosen))
+        (editor (cdr (gemini-companion-cli-search-ide chosen))))
     (cond
-     ((gemini-companion-cli-search-elsewhere-p chosen)
-      (list 'problem
-            (format "The CLI uses %s, and not this Emacs (%s).  That file comes from another \
-container (PID namespace), or from before a reboot: nothing here can tell whether its Emacs is \
-alive." name reason)
-            "If that Emacs is gone, delete the file; else give each of the two a TMPDIR of its own."
-            (gemini-companion-doctor-check--delete-button name)))
      ((not (gemini-companion-cli-search-file-alive chosen))
-      (list 'problem (format "The CLI uses %s, whose process %s is dead (%s): it fails, and tries \
-no other file." name process reason)
+      (list 'problem (format "The CLI uses %s, whose process %s is dead: it fails, and tries \
+no other file." name process)
             "Delete that file, and restart the CLI."
             (gemini-companion-doctor-check--delete-button name)))
      ((not (gemini-companion-bridge-running-p))
       (list 'fine (format "A CLI that you start here uses %s, of %s, process %s."
                           name editor process)))
-     (t (list 'problem (format "The CLI uses %s, of %s, process %s, and not this Emacs (%s)."
-                               name editor process reason)
+     (t (list 'problem (format "The CLI uses %s, of %s, process %s, and not this Emacs."
+                               name editor process)
               "Start it by M-x gemini-companion-run, or give its terminal the variables \
 that M-x gemini-companion-copy-environment copies."
               (cons "copy" #'gemini-companion-copy-environment))))))

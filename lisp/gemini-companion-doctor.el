@@ -188,9 +188,7 @@ Return the number of problems."
           (if (gemini-companion-doctor-check-own-p file) ", this Emacs"
             (when-let* ((ide (gemini-companion-cli-search-ide file)))
               (concat ", " (cdr ide))))
-          (cond ((gemini-companion-cli-search-elsewhere-p file)
-                 ", from another container or before a reboot")
-                ((not (gemini-companion-cli-search-file-alive file)) ", its process is dead"))
+          (if (gemini-companion-cli-search-file-alive file) "" ", its process is dead")
           ", "
           (or (gemini-companion-cli-search-file-fault file)
               (concat "roots: " (gemini-companion-doctor-check-roots file)))))

@@ -128,9 +128,9 @@ which takes precedence" title (abbreviate-file-name file) (abbreviate-file-name 
 (defun gemini-companion-setup--effective (agent)
   "Return (VALUE . FILE) for the ide.enabled that counts for AGENT here, or nil."
   (unless (file-remote-p default-directory)
-    (gemini-companion-cli-search-ide-mode
-     agent default-directory process-environment
-     (gemini-companion-cli-search-settings agent default-directory process-environment))))
+    (gemini-companion-cli-search-setting
+     (gemini-companion-cli-search-settings agent default-directory process-environment)
+     '(ide enabled))))
 
 ;;;; Before each run
 
