@@ -191,7 +191,8 @@ then those of CLIs that are done, if you have not been there since."
   (if (gemini-companion-review-waiting-p)
       (call-interactively #'gemini-companion-review-next)
     (gemini-companion-cli-list-visit
-     (or (car (gemini-companion-cli-in-state 'asking))
+     (or (gemini-companion-cli-asking-unseen)
+         (car (gemini-companion-cli-in-state 'asking))
          (seq-find #'gemini-companion-cli-news (gemini-companion-cli-in-state 'done))
          (user-error "No CLI wants anything from you")))))
 

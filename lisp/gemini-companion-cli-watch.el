@@ -21,6 +21,7 @@
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-screen)
 (require 'gemini-companion-cli-send)
@@ -37,6 +38,9 @@
 
 (defvar-local gemini-companion-cli-watch--again nil
   "Non-nil if the CLI has written something since the timer was started.")
+
+(defvar-local gemini-companion-cli-watch--asks nil
+  "Non-nil if the CLI was last seen to ask something other than about a change.")
 
 (defvar-local gemini-companion-cli-watch--rest-since nil
   "The time since which the CLI neither works nor asks, nil if it does.")
@@ -200,36 +204,14 @@ Return non-nil if that is to be seen."
            gemini-companion-cli-watch--free-time)
         (ignore (gemini-companion-review-turn-forget-rest review)))))
 
-(defun gemini-companion-cli-watch--set-asking (asking)
-  "Record whether the CLI in the current buffer is ASKING something.
+(defun gemini-companion-cli-watch--set-asking (asks)
+  "Record whether the CLI in the current buffer ASKS something.
 What it asks about a change shows as a review instead."
-  (let ((buffer (current-buffer)))
-    (unless (eq (and asking t) (and (memq buffer gemini-companion-ui-asking) t))
-      (setq gemini-companion-ui-asking (if asking (cons buffer gemini-companion-ui-asking)
-                                         (delq buffer gemini-companion-ui-asking)))
-      (when asking
-        (unless (gemini-companion-ui-window-of buffer)
-          (gemini-companion-ui-message
-           buffer "%s asks a question in %s; %s, %s"
-           (gemini-companion-cli-send-title) (buffer-name)
-           (gemini-companion-ui-key #'gemini-companion-answer-yes "answers yes")
-           (gemini-companion-ui-key #'gemini-companion-answer-no "no")))
-        (gemini-companion-log-run-hook 'gemini-companion-cli-watch-asking-functions buffer))
-      (gemini-companion-log-run-hook 'gemini-companion-ui-asking-hook)
-      (force-mode-line-update t))))
-
-;;;###autoload
-(defun gemini-companion-terminal-show ()
-  "Show the terminal of a CLI that asks a question, except about a change."
-  (interactive)
-  (gemini-companion-cli-run-show
-   (or (seq-find (lambda (buffer) (not (gemini-companion-ui-window-of buffer)))
-                 gemini-companion-ui-asking)
-       (car gemini-companion-ui-asking)
-       (user-error "No CLI in a terminal of Emacs asks a question"))))
-
-(defvar gemini-companion-cli-watch-asking-functions nil
-  "Functions called with the buffer of a CLI that has begun to ask something.")
+  ;; A hook may have said meanwhile that it works, since another tool has run.
+  (when (or asks gemini-companion-cli-watch--asks)
+    (setq gemini-companion-cli-watch--asks asks)
+    (gemini-companion-cli-note-screen (current-buffer) asks gemini-companion-cli-run-agent
+                                      gemini-companion-cli-run-root)))
 
 ;;;; The changes of a CLI
 

@@ -129,11 +129,19 @@ On another machine, that is the whole name of its directory."
           (gemini-companion-cli-directory cli)
           (or directory (gemini-companion-cli-directory cli)))))
 
-(defun gemini-companion-cli--add (agent process)
-  "Return a new CLI of AGENT with the id PROCESS, which may be nil."
-  (let ((cli (gemini-companion-cli--make :agent agent :process process
-                                         :terminal (gemini-companion-cli--find-terminal process))))
-    (setq gemini-companion-cli--all (append gemini-companion-cli--all (list cli)))
+(defun gemini-companion-cli--add (agent process &optional terminal directory)
+  "Return a new CLI of AGENT with the id PROCESS, which may be nil.
+It runs in TERMINAL, if that is known, and works in DIRECTORY.  If it has
+asked something there before it was connected, it is not new."
+  (let* ((terminal (or terminal (gemini-companion-cli--find-terminal process)))
+         (cli (cl-loop for cli in gemini-companion-cli--all
+                       if (and terminal (eq terminal (gemini-companion-cli-terminal cli))
+                               (not (gemini-companion-cli-process cli)))
+                       return cli)))
+    (unless cli
+      (setq cli (gemini-companion-cli--make :agent agent :terminal terminal :directory directory)
+            gemini-companion-cli--all (append gemini-companion-cli--all (list cli))))
+    (setf (gemini-companion-cli-process cli) process)
     cli))
 
 (defun gemini-companion-cli--find-terminal (process)
@@ -154,12 +162,14 @@ On another machine, that is the whole name of its directory."
 
 (defun gemini-companion-cli--lives-p (cli)
   "Return non-nil if CLI, which has no session, may go on without one.
-Only its hooks can tell what it does."
-  (when-let* (((gemini-companion-cli-session cli))
-              (process (gemini-companion-cli-process cli))
-              (attributes (process-attributes process)))
-    ;; Its parent may not have noticed its end.
-    (not (equal (alist-get 'state attributes) "Z"))))
+Its hooks tell what it does then, or its terminal what it asks."
+  (if-let* ((process (gemini-companion-cli-process cli)))
+      (when-let* (((gemini-companion-cli-session cli))
+                  (attributes (process-attributes process)))
+        ;; Its parent may not have noticed its end.
+        (not (equal (alist-get 'state attributes) "Z")))
+    (and (gemini-companion-cli-terminal cli)
+         (eq (gemini-companion-cli-state cli) 'asking))))
 
 (defun gemini-companion-cli-reviews-here-p (cli)
   "Return non-nil if CLI certainly proposes its changes in this Emacs.
@@ -230,25 +240,25 @@ Unless the user has only cleared it, so does the process."
 
 ;;;; Screens
 
-(defun gemini-companion-cli--note-screens ()
-  "Record which CLIs ask something, as the screens of their terminals show."
-  (dolist (cli gemini-companion-cli--all)
-    (let ((asks (memq (gemini-companion-cli-terminal cli) gemini-companion-ui-asking))
-          (asking (eq (gemini-companion-cli-state cli) 'asking)))
-      (cond ((null (gemini-companion-cli-terminal cli)))
-            ((and asks (not asking)) (gemini-companion-cli--enter cli 'asking))
-            ((and asking (not asks))
-             (gemini-companion-cli--enter
-              cli (if (gemini-companion-cli-session cli) 'working 'idle))))))
-  (gemini-companion-cli--changed))
+(defun gemini-companion-cli-note-screen (terminal asks agent directory)
+  "Record whether the CLI in TERMINAL ASKS something, as its screen shows.
+It is one of AGENT in DIRECTORY.  One that asks before it is connected is
+known only for that long."
+  (let ((cli (or (cl-loop for cli in gemini-companion-cli--all
+                          if (eq terminal (gemini-companion-cli-terminal cli)) return cli)
+                 (and asks (gemini-companion-cli--add agent nil terminal directory)))))
+    (cond ((null cli))
+          (asks (gemini-companion-cli--enter cli 'asking (gemini-companion-cli-question cli)))
+          ((eq (gemini-companion-cli-state cli) 'asking)
+           (gemini-companion-cli--enter
+            cli (if (gemini-companion-cli-session cli) 'working 'idle))
+           (gemini-companion-cli-forget-ended)))
+    (gemini-companion-cli--changed)))
 
-(add-hook 'gemini-companion-ui-asking-hook #'gemini-companion-cli--note-screens)
-
-(defun gemini-companion-cli-asking-elsewhere ()
-  "Return a CLI that asks something in a terminal that is not one of Emacs, or nil."
-  (cl-loop for cli in gemini-companion-cli--all
-           if (and (eq (gemini-companion-cli-state cli) 'asking)
-                   (not (buffer-live-p (gemini-companion-cli-terminal cli))))
+(defun gemini-companion-cli-asking-unseen ()
+  "Return a CLI that asks something where the user does not see that, or nil."
+  (cl-loop for cli in (gemini-companion-cli-in-state 'asking)
+           unless (gemini-companion-ui-window-of (gemini-companion-cli-terminal cli))
            return cli))
 
 ;;;; Reviews

@@ -23,7 +23,8 @@
 (require 'gemini-companion-ui)
 
 (declare-function gemini-companion-cli-list-visit "gemini-companion-cli-list")
-(declare-function gemini-companion-cli-run-show "gemini-companion-cli-run")
+(declare-function gemini-companion-answer-no "gemini-companion-cli-send")
+(declare-function gemini-companion-answer-yes "gemini-companion-cli-send")
 (declare-function w32-notification-close "ext:w32fns" (id) t)
 (declare-function w32-notification-notify "ext:w32fns" (&rest params) t)
 
@@ -38,7 +39,7 @@ not report its focus counts as unfocused when you have pressed no key for a
 while.
 
 If `bell', ring the bell.  If nil, do nothing.  If it is a function, call
-it with the review, the buffer of the terminal, or the record of the CLI."
+it with the review, or the record of the CLI."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Notification" t)
                  (const :tag "Bell" bell)
@@ -74,8 +75,7 @@ It is the process that shows it until it is closed, or its id on Windows.")
 ;;;###autoload
 (defun gemini-companion-notify-of (subject)
   "Notify the user of SUBJECT, unless that was done, or Emacs has the focus.
-SUBJECT is a review, the terminal of a CLI that asks something else, or a
-CLI that asks something in another terminal, or is done."
+SUBJECT is a review, or a CLI that asks something else, or is done."
   (when (and gemini-companion-notify
              (gemini-companion-notify--waits-p subject)
              (not (memq subject gemini-companion-notify--subjects))
@@ -86,15 +86,14 @@ CLI that asks something in another terminal, or is done."
       ('bell (ding t))                  ; which does not end a keyboard macro
       (function (funcall function subject)))))
 ;;;###autoload (add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-notify-of)
-;;;###autoload (add-hook 'gemini-companion-cli-watch-asking-functions #'gemini-companion-notify-of)
 
 (defun gemini-companion-notify--waits-p (subject)
   "Return non-nil if SUBJECT still waits for the user."
-  (cond ((bufferp subject) (memq subject gemini-companion-ui-asking))
-        ((gemini-companion-cli-p subject)
+  (if (gemini-companion-review-p subject)
+      (gemini-companion-review-open-p subject)
+    (and (memq subject (gemini-companion-cli-all))
          (or (gemini-companion-cli-news subject)
-             (eq (gemini-companion-cli-state subject) 'asking)))
-        (t (gemini-companion-review-open-p subject))))
+             (eq (gemini-companion-cli-state subject) 'asking)))))
 
 (defun gemini-companion-notify--away-p ()
   "Return non-nil if the user does not seem to look at this Emacs."
@@ -113,7 +112,6 @@ CLI that asks something in another terminal, or is done."
       (gemini-companion-notify--close))))
 
 (add-hook 'gemini-companion-review-change-hook #'gemini-companion-notify--update)
-(add-hook 'gemini-companion-ui-asking-hook #'gemini-companion-notify--update)
 (add-hook 'gemini-companion-cli-change-hook #'gemini-companion-notify--update)
 
 (defun gemini-companion-notify--means ()
@@ -134,13 +132,18 @@ The user of a text terminal may sit at another machine, but hears the bell."
 
 ;;;###autoload
 (defun gemini-companion-notify-cli (cli)
-  "Tell the user that CLI is done after a while, or asks something elsewhere."
+  "Tell the user that CLI is done after a while, or asks something."
   (when (and (pcase (gemini-companion-cli-state cli)
-               ;; What it asks in a terminal of Emacs is told already.
-               ('asking (not (buffer-live-p (gemini-companion-cli-terminal cli))))
+               ('asking t)
                ('done (gemini-companion-notify--long-p cli)))
              (not (gemini-companion-notify--seen-p cli)))
-    (gemini-companion-ui-message cli "%s" (gemini-companion-notify--cli-text cli))
+    (gemini-companion-ui-message
+     cli "%s%s" (gemini-companion-notify--cli-text cli)
+     (if (and (eq (gemini-companion-cli-state cli) 'asking)
+              (buffer-live-p (gemini-companion-cli-terminal cli)))
+         (format "; %s, %s" (gemini-companion-ui-key #'gemini-companion-answer-yes "answers yes")
+                 (gemini-companion-ui-key #'gemini-companion-answer-no "no"))
+       ""))
     (gemini-companion-notify-of cli)))
 ;;;###autoload (add-hook 'gemini-companion-cli-state-functions #'gemini-companion-notify-cli)
 
@@ -175,14 +178,11 @@ The user of a text terminal may sit at another machine, but hears the bell."
 (defun gemini-companion-notify--text ()
   "Return what the notification says about the newest subject, (TITLE . BODY)."
   (let ((subject (car gemini-companion-notify--subjects)))
-    (cond ((bufferp subject)
-           (cons "A CLI asks a question" (gemini-companion-notify--plain (buffer-name subject))))
-          ((gemini-companion-cli-p subject)
-           (cons (gemini-companion-notify--plain (gemini-companion-notify--cli-text subject))
-                 (gemini-companion-notify--cli-body subject)))
-          (t (gemini-companion-notify--review-text
-              subject (seq-count #'gemini-companion-review-p
-                                 gemini-companion-notify--subjects))))))
+    (if (gemini-companion-review-p subject)
+        (gemini-companion-notify--review-text
+         subject (seq-count #'gemini-companion-review-p gemini-companion-notify--subjects))
+      (cons (gemini-companion-notify--plain (gemini-companion-notify--cli-text subject))
+            (gemini-companion-notify--cli-body subject)))))
 
 (defun gemini-companion-notify--review-text (review count)
   "Return what the notification says about REVIEW, the newest of COUNT."
@@ -280,9 +280,9 @@ Before version 0.8, for which OLD is non-nil, it could not do that."
            (selected-frame)))
       ;; Do not interrupt a prompt.
       (when (and subject (not (active-minibuffer-window)))
-        (cond ((bufferp subject) (gemini-companion-cli-run-show subject))
-              ((gemini-companion-cli-p subject) (gemini-companion-cli-list-visit subject))
-              (t (gemini-companion-review-visit subject)))))))
+        (if (gemini-companion-review-p subject)
+            (gemini-companion-review-visit subject)
+          (gemini-companion-cli-list-visit subject))))))
 
 (provide 'gemini-companion-notify)
 ;;; gemini-companion-notify.el ends here

@@ -254,12 +254,6 @@ leave that alone."
 
 ;;;; Keys that work where the user is
 
-(defvar gemini-companion-ui-asking nil
-  "Terminals of CLIs that ask something other than about a change.")
-
-(defvar gemini-companion-ui-asking-hook nil
-  "Hook run when `gemini-companion-ui-asking' has changed.")
-
 (defvar-local gemini-companion-ui-local-keys nil
   "Alist of commands and the keys of this buffer that lead to them, as text.")
 (put 'gemini-companion-ui-local-keys 'permanent-local t)

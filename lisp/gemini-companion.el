@@ -194,17 +194,10 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
     (concat " Gem"
             (and (> clients 0) (format ":%d" clients))
             (and (> reviews 0) (format "!%d" reviews))
-            (and (or (gemini-companion--hidden-question) (gemini-companion-cli-asking-elsewhere))
-                 "?")
+            (and (gemini-companion-cli-asking-unseen) "?")
             (and (gemini-companion-cli-in-state 'working) " works")
             (and (gemini-companion-review-popup-held-p) " waits")
             (and gemini-companion-context-paused " paused"))))
-
-(defun gemini-companion--hidden-question ()
-  "Return a terminal that is not on screen, and whose CLI asks something."
-  (cl-loop for buffer in gemini-companion-ui-asking
-           if (and (buffer-live-p buffer) (not (gemini-companion-ui-window-of buffer)))
-           return buffer))
 
 (defun gemini-companion-state ()
   "Return what the mode line shows as text for the user."
@@ -217,8 +210,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
                 (format (ngettext ", %d change waits for you" ", %d changes wait for you" reviews)
                         reviews))
               (and (gemini-companion-review-popup-held-p) " to pause")
-              (and (or gemini-companion-ui-asking (gemini-companion-cli-asking-elsewhere))
-                   ", a CLI asks a question")
+              (and (gemini-companion-cli-in-state 'asking) ", a CLI asks a question")
               (and (gemini-companion-cli-in-state 'working) ", a CLI works")
               (and gemini-companion-context-paused ", context paused")))))
 
@@ -227,7 +219,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
   (format "Gemini companion: %s\nmouse-1: %s\nmouse-2: help\nmouse-3: menu"
           (gemini-companion-state)
           (cond ((gemini-companion-review-waiting-p) "show the next change")
-                ((gemini-companion--hidden-question) "show the question")
+                ((gemini-companion-cli-asking-unseen) "show the question")
                 (t "commands"))))
 
 (defun gemini-companion-mode-line-click (event)
@@ -237,7 +229,7 @@ EVENT is the click."
   (interactive "e")
   (select-window (posn-window (event-start event)))
   (call-interactively (cond ((gemini-companion-review-waiting-p) 'gemini-companion-review-next)
-                            ((gemini-companion--hidden-question) 'gemini-companion-terminal-show)
+                            ((gemini-companion-cli-asking-unseen) 'gemini-companion-next)
                             (t 'gemini-companion-menu))))
 
 (defvar gemini-companion-mode-line

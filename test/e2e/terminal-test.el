@@ -179,7 +179,7 @@ Wait until EMACS and the CLI show it."
     (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
     (gemini-companion-test-wait-eval emacs 'buffer-file-name)
     (gemini-companion-test-wait-screen emacs "Gem:1\\?")
-    (gemini-companion-test-wait-screen emacs "Gemini CLI asks a question in \\*gemini: project\\*")
+    (gemini-companion-test-wait-screen emacs "Gemini CLI asks a question in project")
     (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
     (gemini-companion-test-wait-screen emacs "was not on screen; look at it, then answer")
     (gemini-companion-test-wait-screen emacs "Gem:1[^?]")
@@ -187,7 +187,7 @@ Wait until EMACS and the CLI show it."
     (gemini-companion-test-wait "the command"
                                 (lambda ()
                                   (file-exists-p (gemini-companion-test-project emacs "made.txt"))))
-    (gemini-companion-test-wait-eval emacs '(null gemini-companion-ui-asking))))
+    (gemini-companion-test-wait-eval emacs '(null (gemini-companion-cli-in-state 'asking)))))
 
 (ert-deftest gemini-companion-in-the-terminal/keys-of-the-panel-keep-the-layout ()
   "Whatever they do to the windows, the CLI's window comes back."

@@ -109,6 +109,6 @@ Only the core was loaded, and Customize loads the rest."
                      "review-list" "review-merge" "review-next"
                      "review-other-view" "review-quit" "review-three-way" "run" "run-other" "send-diagnostic"
                      "send-file" "send-prompt" "send-region" "setup" "show-context" "status"
-                     "terminal-show" "toggle-context" "toggle-protocol-log" "tools-disable" "tools-enable")))))
+                     "toggle-context" "toggle-protocol-log" "tools-disable" "tools-enable")))))
 
 ;;; gemini-companion-manual-test.el ends here
