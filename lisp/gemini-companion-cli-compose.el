@@ -168,33 +168,26 @@ long to ask for others, and some users complete as they type."
 If the reason is empty, just reject REVIEW."
   (gemini-companion-review-check-open review)
   (let* ((reason (gemini-companion-cli-compose--read-reason review))
+         (gemini-companion-cli-compose--reason reason)
          (comments (> (gemini-companion-review-comment-count review) 0))
-         ;; Afterwards, the process of the client may be unknown.
-         (terminal (gemini-companion-cli-send-terminal-of review)))
-    (cond ((or comments (string-empty-p reason))
-           (let ((gemini-companion-cli-compose--reason reason))
-             (gemini-companion-review-reject review)))
-          ((and (gemini-companion-review-reject review) terminal)
-           (gemini-companion-cli-compose--send-reason review reason terminal))
-          (t (gemini-companion-cli-compose--keep-reason review reason)))))
+         (rejected (gemini-companion-review-reject review)))
+    (unless (or comments (string-empty-p reason))
+      (gemini-companion-cli-compose--send review reason rejected))))
 
 ;;;###autoload
 (defun gemini-companion-cli-compose-send-comments (review outcome comments)
   "Send COMMENTS, on REVIEW, which has ended with OUTCOME, to its client.
-If that does not run in a terminal of Emacs, or has given up the change,
-put them where the user can paste them."
+If the client has given up the change, put them where the user can paste
+them."
   (let* ((file (gemini-companion-review-project-path review))
          (lead (pcase outcome
                  ('accepted (format "I accepted the change to %s, with comments:" file))
                  ('rejected (format "I rejected the change to %s:" file))
-                 (_ (format "Comments on the change to %s:" file))))
-         (prompt (string-join (delete "" (list gemini-companion-cli-compose--reason lead comments))
-                              "\n"))
-         (terminal (and (memq outcome '(accepted rejected closed))
-                        (gemini-companion-cli-send-terminal-of review))))
-    (if terminal
-        (gemini-companion-cli-compose--send-reason review prompt terminal 'comments)
-      (gemini-companion-cli-compose--keep-reason review prompt 'comments))))
+                 (_ (format "Comments on the change to %s:" file)))))
+    (gemini-companion-cli-compose--send
+     review
+     (string-join (delete "" (list gemini-companion-cli-compose--reason lead comments)) "\n")
+     (memq outcome '(accepted rejected closed)))))
 ;;;###autoload (add-hook 'gemini-companion-review-comment-send-functions #'gemini-companion-cli-compose-send-comments)
 
 (defun gemini-companion-cli-compose--read-reason (review)
@@ -214,38 +207,32 @@ If REVIEW has ended meanwhile, keep the reason and signal a `user-error'."
        (kill-new reason)
        (user-error "%s; the reason is in the kill ring" (error-message-string error))))))
 
-(defun gemini-companion-cli-compose--send-reason (review reason terminal &optional comments)
-  "Send REASON, for which REVIEW was rejected, to the client in TERMINAL.
-If COMMENTS is non-nil, REASON is the user's comments on REVIEW."
-  (let ((title (gemini-companion-review-agent-title review))
-        (what (if comments "your comments" "the reason"))
-        (ended (format "Change to %s %s" (gemini-companion-review-file review)
-                       (gemini-companion-review-reason review))))
-    (gemini-companion-ui-message review "%s; sending %s as soon as %s is ready" ended what title)
-    (gemini-companion-cli-send-at-rest
-     ;; A prompt that begins with a slash is a command of the CLI.
-     (if (string-prefix-p "/" reason) (concat "Reason: " reason) reason)
-     terminal
-     (lambda (outcome)
-       (pcase outcome
-         ('sent (gemini-companion-ui-message review "%s; %s %s" ended title
-                                             (if comments "has your comments" "was told why")))
-         ('put (gemini-companion-ui-message
-                review "Added %s to the prompt of %s without sending: complete or send it in %s"
-                what title (buffer-name terminal)))
-         (_ (gemini-companion-cli-compose--keep-reason review reason comments))))
-     ;; After an accept the CLI goes on with its turn.
-     comments)))
-
-(defun gemini-companion-cli-compose--keep-reason (review reason &optional comments)
-  "Put REASON, for which the user rejects REVIEW, where the user can paste it.
-COMMENTS is as in `gemini-companion-cli-compose--send-reason'."
-  (kill-new reason)
-  (gemini-companion-ui-message review "%s: %s.  Yank %s into %s: it is in the kill ring"
-                               (gemini-companion-review-file review)
-                               (gemini-companion-review-reason review)
-                               (if comments "your comments" "the reason")
-                               (gemini-companion-review-agent-title review)))
+(defun gemini-companion-cli-compose--send (review text possible)
+  "Send TEXT, about REVIEW, which has ended, to its client if POSSIBLE.
+If that does not run in a terminal of Emacs, or takes no prompt, put TEXT
+where the user can paste it."
+  (let* ((title (gemini-companion-review-agent-title review))
+         (file (gemini-companion-review-file review))
+         (ended (format "Change to %s %s" file (gemini-companion-review-reason review)))
+         (terminal (and possible (gemini-companion-cli-send-terminal-of review)))
+         (finish (lambda (outcome)
+                   (pcase outcome
+                     ('sent (gemini-companion-ui-message review "%s; %s has what you wrote"
+                                                         ended title))
+                     ('put (gemini-companion-ui-message
+                            review "Added what you wrote to the prompt of %s without sending: \
+complete or send it in %s" title (buffer-name terminal)))
+                     (_ (kill-new text)
+                        (gemini-companion-ui-message
+                         review "%s: %s.  What you wrote is in the kill ring: yank it into %s"
+                         file (gemini-companion-review-reason review) title))))))
+    (if (not terminal) (funcall finish nil)
+      (gemini-companion-ui-message review "%s; sending what you wrote as soon as %s is ready"
+                                   ended title)
+      (gemini-companion-cli-send-at-rest
+       ;; A prompt that begins with a slash is a command of the CLI.
+       (if (string-prefix-p "/" text) (concat "Reason: " text) text)
+       terminal finish))))
 
 (provide 'gemini-companion-cli-compose)
 ;;; gemini-companion-cli-compose.el ends here

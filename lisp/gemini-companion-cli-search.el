@@ -294,12 +294,6 @@ Signal an error for what `json-read' accepts, but CLIs do not."
 Call CALLBACK once, later, with nil, or with what it does instead, as text."
   (condition-case problem
       (let* ((answer "")
-             (timer nil)
-             (finish (lambda (process fault)
-                       (set-process-sentinel process #'ignore)
-                       (cancel-timer timer)
-                       (delete-process process)
-                       (funcall callback fault)))
              (process
               (make-network-process
                ;; With a name instead of an address, Emacs would wait for it at the end.
@@ -307,25 +301,30 @@ Call CALLBACK once, later, with nil, or with what it does instead, as text."
                :nowait t :noquery t :coding 'binary
                :filter (lambda (process bytes)
                          (setq answer (concat answer bytes))
-                         (cond ((string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[ \r\n]" answer)
-                                (let ((status (match-string 1 answer)))
-                                  (funcall finish process
-                                           (unless (equal status "200")
-                                             (concat "refuses a client with that token: HTTP "
-                                                     status)))))
-                               ((or (string-search "\n" answer) (length> answer 100))
-                                (funcall finish process "does not answer as a companion"))))
+                         (when (or (string-search "\n" answer) (length> answer 100))
+                           (delete-process process)))
                :sentinel (lambda (process event)
                            (if (not (string-prefix-p "open" event))
-                               (funcall finish process
-                                        (concat "does not answer: " (string-trim event)))
+                               (progn
+                                 (set-process-sentinel process #'ignore)
+                                 (funcall callback
+                                          (gemini-companion-cli-search--fault answer event)))
                              ;; It may have been closed at this very moment.
                              (ignore-errors
                                (process-send-string
                                 process (gemini-companion-cli-search--request port token))))))))
-        (setq timer (run-at-time gemini-companion-cli-search--patience nil
-                                 finish process "does not answer: the request timed out")))
+        (run-at-time gemini-companion-cli-search--patience nil #'delete-process process))
     (error (funcall callback (concat "does not answer: " (error-message-string problem))))))
+
+(defun gemini-companion-cli-search--fault (answer event)
+  "Return what is wrong with ANSWER, that of a companion, as text, or nil.
+EVENT is how the connection has ended."
+  (cond ((string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[ \r\n]" answer)
+         (unless (equal (match-string 1 answer) "200")
+           (concat "refuses a client with that token: HTTP " (match-string 1 answer))))
+        ((not (string-empty-p answer)) "does not answer as a companion")
+        ((string-prefix-p "deleted" event) "does not answer: the request timed out")
+        (t (concat "does not answer: " (string-trim event)))))
 
 (defun gemini-companion-cli-search--request (port token)
   "Return a request for a sign of life, to PORT, with TOKEN."

@@ -238,6 +238,9 @@ Leave the selected window selected."
 (defvar gemini-companion-cli-send--poll-interval 0.1
   "Seconds between polls of a terminal.")
 
+(defvar gemini-companion-cli-send--patience 6000
+  "Number of polls until a CLI must be at rest.")
+
 (defun gemini-companion-cli-send-terminal ()
   "Return the terminal of the CLI in this buffer, the project's, or the only one.
 On another machine the only one there will do."
@@ -443,17 +446,16 @@ If no prompt is recognized, assume that it shows TEXT."
 ;; what the user is typing.  So the screen is checked before a text is pasted, and again before the
 ;; key that sends it.
 
-(defun gemini-companion-cli-send-at-rest (text terminal finish &optional patiently)
+(defun gemini-companion-cli-send-at-rest (text terminal finish)
   "Send TEXT to the CLI in TERMINAL once it neither works nor asks anything.
-Wait for half a minute at most, or, if PATIENTLY is non-nil, for ten.
-Then call FINISH with one argument: `sent'; `put' if TEXT is in the prompt
+Wait for ten minutes at most, as it may go on with its turn.  Then call FINISH with one argument: `sent'; `put' if TEXT is in the prompt
 but was not sent, because something else is there too or the CLI works for
 too long; or nil if TEXT could not even be put there, or the CLI has ended."
   (let ((text (gemini-companion-cli-send--clean text)))
     (gemini-companion-cli-send--poll
      (lambda () (gemini-companion-cli-send--state terminal))
      (lambda (state quiet) (or (eq state 'ended) (and quiet (stringp state))))
-     (if patiently 6000 300)
+     gemini-companion-cli-send--patience
      (lambda (state) (gemini-companion-cli-send--put text terminal state finish)))))
 
 (defun gemini-companion-cli-send--state (terminal)

@@ -56,7 +56,7 @@ SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
       (emacs cli (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
     (gemini-companion-reason-test--reject emacs "use ä tabs, and 1. no \"x\"")
     (gemini-companion-reason-test--wait-asked cli "use ä tabs, and 1. no \"x\"")
-    (gemini-companion-test-wait-screen emacs "Gemini CLI was told why")
+    (gemini-companion-test-wait-screen emacs "Gemini CLI has what you wrote")
     (gemini-companion-test-wait-no-review emacs)
     (gemini-companion-test-cli-wait-terminal cli "I see")
     (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
@@ -89,7 +89,7 @@ SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
   (gemini-companion-reason-test--with-change (emacs cli #'gemini-companion-test-cli-start)
     (gemini-companion-reason-test--reject emacs "use tabs")
     (gemini-companion-test-wait-screen
-     emacs "a\\.txt: rejected\\.  Yank the reason into Gemini CLI: it is in the kill ring")
+     emacs "a\\.txt: rejected\\.  What you wrote is in the kill ring: yank it into Gemini CLI")
     (should (equal (gemini-companion-test-eval emacs '(current-kill 0)) "use tabs"))
     (gemini-companion-test-cli-wait-screen cli "Request cancelled")
     (should (= 1 (length (gemini-companion-test-cli-requests cli))))))

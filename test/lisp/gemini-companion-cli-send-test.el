@@ -725,7 +725,8 @@ SENT is bound to a function that returns the text sent to it."
                       " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
                     "\e[200~\nuse tabs\e[201~" put)))
     (gemini-companion-cli-send-test--with-screen terminal sent
-      (let ((became 'nothing))
+      (let ((became 'nothing)
+            (gemini-companion-cli-send--patience 300))
         (gemini-companion-cli-send-test--draw terminal screen)
         (gemini-companion-cli-send-at-rest "use tabs" terminal
                                            (lambda (it) (setq became it)))

@@ -325,7 +325,7 @@ It has no other variables with which a CLI finds this Emacs."
                  '(("HTTP/1.1 200 OK\r\nA: b\r\n\r\n{}" . nil)
                    ("HTTP/1.0 404 No\n\n" . "refuses a client with that token: HTTP 404")
                    ("HTTP/1.1 401 Unauthorized\r\n\r\n" . "refuses a client with that token: HTTP 401")
-                   ("HTTP/1.1 20" . "does not answer: the request timed out")
+                   ("HTTP/1.1 20" . "does not answer as a companion")
                    ("SSH-2.0-x\r\n\r\n" . "does not answer as a companion")
                    (nil . "does not answer: connection broken by remote peer")))
     (let* ((gemini-companion-cli-search--patience 0.3)

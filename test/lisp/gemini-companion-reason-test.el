@@ -28,8 +28,8 @@ The form ANSWER is evaluated when Emacs asks for the reason."
       (fake-cli-wait-notification client "ide/diffRejected")
       (should (equal kill-ring '("use tabs")))
       (should (equal (car gemini-companion-test-messages)
-                     "a.txt: rejected.  Yank the reason into Gemini CLI: \
-it is in the kill ring")))))
+                     "a.txt: rejected.  What you wrote is in the kill ring: \
+yank it into Gemini CLI")))))
 
 (ert-deftest gemini-companion-reason/without-a-reason-the-change-is-just-rejected ()
   (gemini-companion-reason-test--with client "  "
@@ -113,11 +113,12 @@ it is in the kill ring")))))
   (let ((sent nil))
     (cl-letf (((symbol-function 'gemini-companion-cli-send-at-rest)
                (lambda (text &rest _) (push text sent)))
+              ((symbol-function 'gemini-companion-cli-send-terminal-of)
+               (lambda (_) (current-buffer)))
               (inhibit-message t))
       (dolist (reason '("/usr is wrong" "use /opt"))
-        (gemini-companion-cli-compose--send-reason
-         (gemini-companion-review-make :agent 'gemini :path "/a.txt" :text "")
-         reason (current-buffer))))
+        (gemini-companion-cli-compose--send
+         (gemini-companion-review-make :agent 'gemini :path "/a.txt" :text "") reason t)))
     (should (equal sent '("use /opt" "Reason: /usr is wrong")))))
 
 ;;; gemini-companion-reason-test.el ends here
