@@ -242,20 +242,14 @@ Leave the selected window selected."
   "Number of polls until a CLI must be at rest.")
 
 (defun gemini-companion-cli-send-terminal ()
-  "Return the terminal of the CLI in this buffer, the project's, or the only one.
-On another machine the only one there will do."
-  (let* ((root (gemini-companion-cli-run-project))
-         (running (gemini-companion-cli-run-terminals))
-         (machine (gemini-companion-host-remote-p root))
-         (there (seq-filter (pcase-lambda (`(,_ . ,directory))
-                              (equal machine (gemini-companion-host-remote-p directory)))
-                            running)))
+  "Return the terminal of the CLI in this buffer, the project's, or the only one."
+  (let ((root (gemini-companion-cli-run-project))
+        (running (gemini-companion-cli-run-terminals)))
     (cond ((car (assq (current-buffer) running)))
           ((gemini-companion-cli-run-buffer root))
           ((null running)
            (user-error "No CLI runs in a terminal of Emacs: M-x gemini-companion-run"))
           ((length= running 1) (caar running))
-          ((and machine (length= there 1)) (caar there))
           (t (user-error "No CLI runs for %s: M-x gemini-companion-run" root)))))
 
 (defun gemini-companion-cli-send-text (text submit &optional terminal)
