@@ -33,17 +33,8 @@
 (defvar gemini-companion-cli-send-history nil
   "History of prompts that were sent.")
 
-(defvar-local gemini-companion-cli-send--queue nil
-  "What is still to be sent to the terminal in this buffer.
-Each item is one of:
-
-  STRING           Send it as it is.
-  (shown . TEXT)   Wait until the CLI shows TEXT in its prompt.
-  FUNCTION         Call it with t and send what it returns, a string or nil.
-                   If the CLI ends before that, call it with nil.")
-
-(defvar-local gemini-companion-cli-send--tick nil
-  "The `buffer-chars-modified-tick' when the last item was sent.")
+(defvar-local gemini-companion-cli-send--busy nil
+  "Non-nil while a text is on its way to the CLI in this buffer.")
 
 (defvar-local gemini-companion-cli-send--answered nil
   "The `buffer-chars-modified-tick' when a question was answered last.")
@@ -223,7 +214,7 @@ Leave the selected window selected."
 (defun gemini-companion-cli-send--question-fault ()
   "Return why no question of the CLI in the current buffer is answered, or nil."
   (cond
-   (gemini-companion-cli-send--queue "Emacs is still sending something else; try again shortly")
+   (gemini-companion-cli-send--busy "Emacs is still sending something else; try again shortly")
    ((gemini-companion-cli-terminals-frozen))
    ((not (gemini-companion-cli-screen-question-p))
     (format "%s asks no question now" (gemini-companion-cli-send-title)))
@@ -269,7 +260,7 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
 
 (defun gemini-companion-cli-send-key (key terminal)
   "Press KEY, a string, in the CLI in TERMINAL."
-  (gemini-companion-cli-send--enqueue terminal (list key)))
+  (gemini-companion-cli-send--write terminal key #'ignore))
 
 (defun gemini-companion-cli-send--fault ()
   "Return why the CLI in the current buffer takes no prompt now, or nil.
@@ -294,11 +285,41 @@ Keys for a prompt would answer its question, or be a command for a shell."
     "The CLI"))
 
 (defun gemini-companion-cli-send--paste (buffer text &optional then)
-  "Paste TEXT into the CLI in the terminal BUFFER.
-Once the CLI shows TEXT, call THEN, a function as in
-`gemini-companion-cli-send--queue'."
-  (gemini-companion-cli-send--enqueue buffer `(,(concat "\e[200~" text "\e[201~")
-                                               ,@(and then `((shown . ,text) ,then)))))
+  "Paste TEXT into the CLI in the terminal BUFFER, after what is on its way there.
+Once the CLI shows TEXT, call THEN with t in BUFFER, and send what it
+returns, a string or nil.  If that fails, or the CLI ends before, call it
+with nil."
+  (cond ((not (buffer-live-p buffer))
+         (gemini-companion-cli-send--finish buffer then nil))
+        ((buffer-local-value 'gemini-companion-cli-send--busy buffer)
+         (run-at-time gemini-companion-cli-send--poll-interval nil
+                      #'gemini-companion-cli-send--paste buffer text then))
+        (t
+         (with-current-buffer buffer
+           (setq gemini-companion-cli-send--busy t))
+         (let ((before (buffer-chars-modified-tick buffer)))
+           (gemini-companion-cli-send--write
+            buffer (concat "\e[200~" text "\e[201~")
+            (lambda (sent)
+              (if (and sent then)
+                  (gemini-companion-cli-send--await-shown
+                   buffer text before
+                   (lambda () (gemini-companion-cli-send--finish buffer then t)))
+                (gemini-companion-cli-send--finish buffer then nil))))))))
+
+(defun gemini-companion-cli-send--finish (buffer then sent)
+  "Send what THEN returns, or nothing unless it is given, to the terminal BUFFER.
+SENT is nil if what comes before that was not sent."
+  (let* ((live (and sent (buffer-live-p buffer) (process-live-p (get-buffer-process buffer))))
+         (key (when then
+                (gemini-companion-log-errors "sending"
+                  (if live (with-current-buffer buffer (funcall then t)) (funcall then nil)))))
+         (release (lambda (_)
+                    (when (buffer-live-p buffer)
+                      (with-current-buffer buffer
+                        (setq gemini-companion-cli-send--busy nil))))))
+    (if key (gemini-companion-cli-send--write buffer key release)
+      (funcall release nil))))
 
 (defun gemini-companion-cli-send--clean (text)
   "Return TEXT without control characters other than newlines and tabs."
@@ -306,61 +327,24 @@ Once the CLI shows TEXT, call THEN, a function as in
                             (string-replace "\r" "\n" (string-replace "\r\n" "\n" text))
                             t t))
 
-(defun gemini-companion-cli-send--enqueue (buffer items)
-  "Send ITEMS to the terminal BUFFER after what is already in its queue.
-See `gemini-companion-cli-send--queue'."
-  (with-current-buffer buffer
-    (add-hook 'kill-buffer-hook #'gemini-companion-cli-send--drop-all nil t)
-    (let ((idle (null gemini-companion-cli-send--queue)))
-      (setq gemini-companion-cli-send--queue (append gemini-companion-cli-send--queue items nil))
-      (when idle
-        (gemini-companion-cli-send--next buffer)))))
+(defun gemini-companion-cli-send--write (buffer text then)
+  "Send TEXT to the terminal BUFFER, then call THEN with non-nil.
+If that fails, or the CLI has ended, call THEN with nil."
+  (let ((process (and (buffer-live-p buffer) (get-buffer-process buffer))))
+    (pcase (cond ((not (process-live-p process)) nil)
+                 (gemini-companion-cli-send--waiting 'later)
+                 (t (with-current-buffer buffer
+                      (gemini-companion-log-errors "sending"
+                        (gemini-companion-cli-send--try process text)))))
+      ('sent (funcall then t))
+      ('nil (funcall then nil))
+      (outcome
+       (run-at-time gemini-companion-cli-send--poll-interval nil
+                    #'gemini-companion-cli-send--write
+                    ;; What was sent in part is sent only once.
+                    buffer (if (eq outcome 'later) text "") then)))))
 
-(defun gemini-companion-cli-send--next (buffer)
-  "Send the first item in the queue of the terminal BUFFER; a timer goes on."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (let ((item (car gemini-companion-cli-send--queue))
-            (process (get-buffer-process buffer)))
-        (cond ((not (process-live-p process))
-               (gemini-companion-cli-send--drop-all))
-              ((eq (car-safe item) 'shown)
-               (gemini-companion-cli-send--await-shown buffer (cdr item)))
-              (gemini-companion-cli-send--waiting
-               (gemini-companion-cli-send--retry buffer))
-              (item
-               (gemini-companion-cli-send--send-item buffer process item)))))))
-
-(defun gemini-companion-cli-send--send-item (buffer process item)
-  "Send ITEM, the first one in the queue of the terminal BUFFER, to PROCESS."
-  (setq gemini-companion-cli-send--tick (buffer-chars-modified-tick))
-  (let ((outcome 'waits))
-    (unwind-protect
-        (setq outcome
-              (gemini-companion-log-errors "sending"
-                (let ((text (if (functionp item) (or (funcall item t) "") item)))
-                  ;; It is sent only once: Emacs keeps the rest of its text.
-                  (setcar gemini-companion-cli-send--queue "")
-                  (gemini-companion-cli-send--write process text))))
-      (pcase outcome
-        ('sent (run-at-time 0 nil #'gemini-companion-cli-send--done buffer))
-        ('waits (gemini-companion-cli-send--retry buffer))
-        (_ (gemini-companion-cli-send--drop-all))))))
-
-(defun gemini-companion-cli-send--retry (buffer)
-  "Soon try again to send the first item in the queue of the terminal BUFFER."
-  (run-at-time gemini-companion-cli-send--poll-interval nil #'gemini-companion-cli-send--next
-               buffer))
-
-(defun gemini-companion-cli-send--drop-all ()
-  "Drop what is still to be sent to the terminal in the current buffer."
-  (let ((items gemini-companion-cli-send--queue))
-    (setq gemini-companion-cli-send--queue nil)
-    (dolist (item items)
-      (when (functionp item)
-        (gemini-companion-log-errors "sending" (funcall item nil))))))
-
-(defun gemini-companion-cli-send--write (process text)
+(defun gemini-companion-cli-send--try (process text)
   "Send TEXT to PROCESS, and return `sent' if the terminal has taken all of it.
 If not, return `waits'; Emacs keeps the rest, and sends it before anything
 else.  It would wait as long as PROCESS does not read, and in a timer, the
@@ -378,13 +362,6 @@ Return nil, and tell the user, if the CLI takes no prompt now."
       (ignore (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
                                            (buffer-name) fault))
     "\r"))
-
-(defun gemini-companion-cli-send--done (buffer)
-  "Remove the first item from the queue of the terminal BUFFER, and go on."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (pop gemini-companion-cli-send--queue))
-    (gemini-companion-cli-send--next buffer)))
 
 ;;;; Waiting for the CLI
 
@@ -410,19 +387,19 @@ changed for some polls.  FINISH is called with the last value."
                    (cancel-timer timer)
                    (funcall finish value)))))))))
 
-(defun gemini-companion-cli-send--await-shown (buffer text)
-  "Continue when the terminal BUFFER shows TEXT in the prompt, and is quiet.
-A CLI takes a key that comes with a text for a part of it."
-  (let ((before (buffer-local-value 'gemini-companion-cli-send--tick buffer)))
-    (gemini-companion-cli-send--poll
-     (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
-     (lambda (tick quiet)
-       (or (null tick)
-           (and quiet (not (eql tick before))
-                (gemini-companion-cli-send--shown-p buffer text))))
-     ;; Some CLIs are never quiet.
-     50
-     (lambda (_) (gemini-companion-cli-send--done buffer)))))
+(defun gemini-companion-cli-send--await-shown (buffer text before then)
+  "Call THEN when the terminal BUFFER shows TEXT in the prompt, and is quiet.
+BEFORE is its `buffer-chars-modified-tick' before TEXT was sent.  A CLI
+takes a key that comes with a text for a part of it."
+  (gemini-companion-cli-send--poll
+   (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
+   (lambda (tick quiet)
+     (or (null tick)
+         (and quiet (not (eql tick before))
+              (gemini-companion-cli-send--shown-p buffer text))))
+   ;; Some CLIs are never quiet.
+   50
+   (lambda (_) (funcall then))))
 
 (defun gemini-companion-cli-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
@@ -459,7 +436,7 @@ If it is at rest, that is a string, the contents of its prompt; otherwise
   (if (not (assq terminal (gemini-companion-cli-run-terminals)))
       'ended
     (with-current-buffer terminal
-      (cond ((or gemini-companion-cli-send--queue
+      (cond ((or gemini-companion-cli-send--busy
                  (gemini-companion-cli-terminals-frozen)
                  (gemini-companion-cli-screen-shell-p))
              nil)

@@ -136,7 +136,7 @@ sh -c 'echo front $$; exec sleep 1000'")))
         (gemini-companion-test-wait
          "the question"
          (lambda () (with-current-buffer terminal
-                      (and (null gemini-companion-cli-send--queue)
+                      (and (null gemini-companion-cli-send--busy)
                            (gemini-companion-cli-screen-question-p)))))
         ;; In batch mode, Emacs does not know what is on screen.
         (cl-letf (((symbol-function 'gemini-companion-cli-send--question-seen-p) #'always))

@@ -74,9 +74,9 @@ SENT is bound to a function that returns the text sent to it."
             (with-current-buffer terminal
               (setq gemini-companion-cli-run-root gemini-companion-test-project))
             (gemini-companion-test-wait "the CLI" (lambda () (funcall shows "ready\n")))
-            (let ((write (symbol-function 'gemini-companion-cli-send--write))
+            (let ((write (symbol-function 'gemini-companion-cli-send--try))
                   (full nil))
-              (cl-letf (((symbol-function 'gemini-companion-cli-send--write)
+              (cl-letf (((symbol-function 'gemini-companion-cli-send--try)
                          (lambda (&rest arguments)
                            (let ((outcome (apply write arguments)))
                              (when (eq outcome 'waits) (setq full t))
@@ -93,7 +93,7 @@ SENT is bound to a function that returns the text sent to it."
   (gemini-companion-test-with-project
     (let* ((gemini-companion-cli-send--poll-interval 0.001)
            (inhibit-message t)
-           (write (symbol-function 'gemini-companion-cli-send--write))
+           (write (symbol-function 'gemini-companion-cli-send--try))
            (attempts nil)
            (processes
             (mapcar (lambda (name)
@@ -105,7 +105,7 @@ SENT is bound to a function that returns the text sent to it."
                                       :command '("sh" "-c" "stty raw -echo; exec sleep 1000"))))
                     '("one" "two"))))
       (unwind-protect
-          (cl-letf (((symbol-function 'gemini-companion-cli-send--write)
+          (cl-letf (((symbol-function 'gemini-companion-cli-send--try)
                      (lambda (process text)
                        (let ((outcome (funcall write process text)))
                          (when (eq outcome 'waits) (push process attempts))
@@ -436,7 +436,7 @@ SENT is bound to a function that returns the text sent to it."
             (gemini-companion-cli-send-test--wait sent (concat screen key))
             (gemini-companion-test-wait
              "the queue to be empty"
-             (lambda () (null (buffer-local-value 'gemini-companion-cli-send--queue
+             (lambda () (null (buffer-local-value 'gemini-companion-cli-send--busy
                                                   (gemini-companion-cli-send-terminal)))))))))))
 
 (ert-deftest gemini-companion-cli-send/no-key-is-sent-without-a-question ()
@@ -473,7 +473,7 @@ SENT is bound to a function that returns the text sent to it."
                              (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)))
       (gemini-companion-test-wait
        "the queue to be empty"
-       (lambda () (null (buffer-local-value 'gemini-companion-cli-send--queue
+       (lambda () (null (buffer-local-value 'gemini-companion-cli-send--busy
                                             (gemini-companion-cli-send-terminal)))))
       (should (string-prefix-p screen (funcall sent))))
     (let ((screen (gemini-companion-cli-send-test--show
@@ -636,7 +636,7 @@ SENT is bound to a function that returns the text sent to it."
       (should (string-search "not sent.  The CLI asks a question" said)))
     (gemini-companion-test-wait
      "the queue to be empty"
-     (lambda () (null (buffer-local-value 'gemini-companion-cli-send--queue terminal))))
+     (lambda () (null (buffer-local-value 'gemini-companion-cli-send--busy terminal))))
     ;; The last that arrives.
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (gemini-companion-cli-send-text "x" nil terminal)
@@ -659,7 +659,7 @@ SENT is bound to a function that returns the text sent to it."
                                           (gemini-companion-cli-send-test--screen " ! `rm x`"))
     (gemini-companion-test-wait
      "the queue to be empty"
-     (lambda () (null (buffer-local-value 'gemini-companion-cli-send--queue terminal))))
+     (lambda () (null (buffer-local-value 'gemini-companion-cli-send--busy terminal))))
     ;; The last that arrives.
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (gemini-companion-cli-send-text "x" nil terminal)
