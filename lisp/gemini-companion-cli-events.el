@@ -22,6 +22,8 @@
 (require 'gemini-companion-private)
 (require 'gemini-companion-tool)
 
+(declare-function gemini-companion-comment-add-to-prompt "gemini-companion-comment")
+
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-cli-events)
 (defcustom gemini-companion-review-always nil
   "Globs for files of which you want to review each change.
@@ -35,11 +37,6 @@ without a slash its last component.  Case does not matter."
   :type '(repeat (string :tag "Glob"))
   :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
-
-(defvar gemini-companion-cli-events-prompt-functions nil
-  "Functions that may add something to a prompt.
-Each is called with a CLI that was given a prompt, and returns nil or a
-cons: a line for the user, and a text for the model.")
 
 (defun gemini-companion-cli-events--note (call event session process directory text path)
   "Answer CALL, which reports EVENT of a CLI.
@@ -58,25 +55,10 @@ DIRECTORY where it works.  TEXT and PATH tell about EVENT, see
     (if (and (eq what 'asks) path known (gemini-companion-cli-reviews-here-p known)) ""
       (let ((cli (gemini-companion-cli-note what agent process session directory text)))
         (or (pcase what
-              ('prompt (gemini-companion-cli-events--add cli))
+              ('prompt (gemini-companion-log-errors "adding to a prompt"
+                         (gemini-companion-comment-add-to-prompt cli)))
               ('edit (gemini-companion-cli-events--ask cli path)))
             "")))))
-
-(defun gemini-companion-cli-events--add (cli)
-  "Return what is added to the prompt of CLI, or nil."
-  (when-let* ((additions (delq nil (gemini-companion-cli-events--additions cli))))
-    (concat (mapconcat #'car additions ", ") "\n" (mapconcat #'cdr additions "\n"))))
-
-(defun gemini-companion-cli-events--additions (cli)
-  "Return the values of `gemini-companion-cli-events-prompt-functions' for CLI."
-  (let ((additions nil))
-    (run-hook-wrapped 'gemini-companion-cli-events-prompt-functions
-                      (lambda (function)
-                        (push (gemini-companion-log-errors "adding to a prompt"
-                                (funcall function cli))
-                              additions)
-                        nil))
-    (nreverse additions)))
 
 (defun gemini-companion-cli-events--ask (cli path)
   "Return why CLI is to ask about its edit of the file PATH, or nil.

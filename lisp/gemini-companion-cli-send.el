@@ -419,9 +419,10 @@ If no prompt is recognized, assume that it shows TEXT."
 
 (defun gemini-companion-cli-send-at-rest (text terminal finish)
   "Send TEXT to the CLI in TERMINAL once it neither works nor asks anything.
-Wait for ten minutes at most, as it may go on with its turn.  Then call FINISH with one argument: `sent'; `put' if TEXT is in the prompt
-but was not sent, because something else is there too or the CLI works for
-too long; or nil if TEXT could not even be put there, or the CLI has ended."
+Wait for ten minutes at most, as it may go on with its turn.  Then call
+FINISH with one argument: `sent'; `put' if TEXT is in the prompt but was not
+sent, because something else is there too or the CLI works for too long; or
+nil if TEXT could not even be put there, or the CLI has ended."
   (let ((text (gemini-companion-cli-send--clean text)))
     (gemini-companion-cli-send--poll
      (lambda () (gemini-companion-cli-send--state terminal))

@@ -286,16 +286,15 @@ them, and would search the project for such a file."
 
 ;;;###autoload
 (defun gemini-companion-comment-add-to-prompt (cli)
-  "Add the comments for CLI to a prompt that it was given, and remove them.
-See `gemini-companion-cli-events-prompt-functions'."
+  "Return what is added to a prompt of CLI, or nil: the comments for it.
+The first line is for the user, the rest for the model.  Remove them."
   (let ((directory (gemini-companion-cli-directory cli)))
     (when-let* (((not gemini-companion-context-paused))
                 (comments (gemini-companion-comment--for directory)))
       (gemini-companion-comment--remove comments)
-      (cons (concat (gemini-companion-comment--count comments) " from Emacs")
-            (concat "Comments that the user has made in Emacs:\n"
-                    (gemini-companion-comment--text comments directory))))))
-;;;###autoload (add-hook 'gemini-companion-cli-events-prompt-functions #'gemini-companion-comment-add-to-prompt)
+      (concat (gemini-companion-comment--count comments)
+              " from Emacs\nComments that the user has made in Emacs:\n"
+              (gemini-companion-comment--text comments directory)))))
 
 ;;;###autoload
 (defun gemini-companion-comment-describe (directory)

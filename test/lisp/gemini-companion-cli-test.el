@@ -116,14 +116,11 @@ ABOUT is a plist of :session, :process, :text and :path."
       (should (string-match-p "gemini-companion-review-always" (funcall ask "src/b.c")))
       (should (equal (funcall ask "b.c") "")))))
 
-(ert-deftest gemini-companion-cli/what-is-added-to-a-prompt ()
+(ert-deftest gemini-companion-cli/a-prompt-is-given-although-comments-fail ()
   (gemini-companion-cli-test--with nil
-    (let ((gemini-companion-cli-events-prompt-functions
-           (list (lambda (_) '("1 comment" . "a.txt:1: why")) #'ignore
-                 (lambda (_) (error "A fault"))
-                 (lambda (_) '("a note" . "mind this")))))
-      (should (equal (gemini-companion-cli-test--tell "prompt" :text "do it")
-                     "1 comment, a note\na.txt:1: why\nmind this")))))
+    (cl-letf (((symbol-function 'gemini-companion-comment-add-to-prompt)
+               (lambda (_) (error "A fault"))))
+      (should (equal (gemini-companion-cli-test--tell "prompt" :text "do it") "")))))
 
 ;;;; The list
 

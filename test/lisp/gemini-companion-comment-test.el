@@ -8,7 +8,6 @@
 
 (require 'ert)
 (require 'gemini-companion)
-(require 'gemini-companion-cli-events)
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-status)
@@ -49,7 +48,7 @@ Return what was in the minibuffer at first."
 
 (defun gemini-companion-comment-test--prompt (&optional directory)
   "Return what is added to a prompt of a CLI in DIRECTORY or the project."
-  (gemini-companion-cli-events--add
+  (gemini-companion-comment-add-to-prompt
    (gemini-companion-cli--make :directory (or directory gemini-companion-test-project))))
 
 (defun gemini-companion-comment-test--shown ()
