@@ -66,23 +66,11 @@ you accepted, and warns you if it does not.  You can then write it with
          ('tried (pcase-let ((`(,name . ,version) (gemini-companion-review-info review)))
                    (gemini-companion-agent-needs-no-text-p
                     (gemini-companion-review-agent review) name version))))
-       (gemini-companion-write--same-as-proposed-p text
-                                                   (gemini-companion-review-proposed review)
-                                                   (gemini-companion-review-base review))
+       (equal text (gemini-companion-review-proposed review))
+       ;; About an empty one the user has been asked.
+       (not (string-empty-p text))
        ;; If the file has changed, the client would make its change in the new text.
        (not (gemini-companion-review-effect-written-p review))))
-
-(defun gemini-companion-write--same-as-proposed-p (text proposed base)
-  "Return non-nil if a client that proposed PROPOSED writes the same for TEXT.
-BASE is the contents of the file, nil if there is none.  If that has CRLF
-line ends the client writes only such.  An empty TEXT is never the same:
-the user has been asked about it."
-  (and (not (string-empty-p text))
-       (or (equal text proposed)
-           (and (stringp base)
-                (string-search "\r\n" base)
-                (equal (string-replace "\r\n" "\n" text)
-                       (string-replace "\r\n" "\n" proposed))))))
 
 ;;;; Whether it was written
 

@@ -84,16 +84,16 @@ Return the content that CLIENT receives."
             (should (eq (and (gemini-companion-write-may-omit-p review "a\n") t)
                         left-out))))))))
 
-(ert-deftest gemini-companion-write/a-client-that-writes-gets-no-text ()
-  (pcase-dolist (`(,text ,proposed ,base ,same)
-                 '(("a\nb" "a\nb" nil t) ("a\nb" "a\nb" "x\r\n" t)
-                   ("a\r\nb" "a\nb" "x\r\n" t) ("a\nb" "a\r\nb" "x\r\ny\n" t)
-                   ("a\r\nb" "a\nb" "x\n" nil) ("a\r\nb" "a\nb" nil nil)
-                   ("a\r\nb" "a\nb" unreadable nil)
-                   ("a\n" "a" "x" nil) ("a" "\ufeffa" "\357\273\277x" nil)
-                   ("" "" "x" nil) ("" "a" "x" nil)))
-    (ert-info ((format "%S for %S in %S" text proposed base))
-      (should (eq (and (gemini-companion-write--same-as-proposed-p text proposed base) t) same)))))
+(ert-deftest gemini-companion-write/only-what-the-client-proposed-is-not-sent ()
+  "An empty text always is, since the user has been asked about it."
+  (pcase-dolist (`(,text ,proposed ,same)
+                 '(("a\nb" "a\nb" t) ("a\r\nb" "a\r\nb" t) ("a\r\nb" "a\nb" nil)
+                   ("a\n" "a" nil) ("a" "\ufeffa" nil) ("" "" nil) ("" "a" nil)))
+    (ert-info ((format "%S for %S" text proposed))
+      (let ((gemini-companion-accept-without-text 'always)
+            (review (gemini-companion-review-make :agent 'gemini :info '("a" . "1")
+                                                  :path "/no such file" :proposed proposed)))
+        (should (eq (and (gemini-companion-write-may-omit-p review text) t) same))))))
 
 (ert-deftest gemini-companion-write/an-edited-text-is-sent ()
   (gemini-companion-write-test--with client
