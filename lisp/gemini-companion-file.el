@@ -91,8 +91,7 @@ These, STAMP and MODIFIED are as in the event `host-file'."
               :stamp stamp
               :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified))
              gemini-companion-file--states)
-    (gemini-companion-file--limit path)
-    (gemini-companion-file--forget-later)))
+    (gemini-companion-file--limit path)))
 
 (defun gemini-companion-file--flush (path)
   "Have Tramp, if it is loaded, forget what it knows of the file PATH on a host."
@@ -122,19 +121,9 @@ Return nil if Tramp is not loaded, or takes PATH for no remote name."
     (let ((file-name-handler-alist (copy-sequence file-name-handler-alist)))
       (file-remote-p path))))
 
-(defun gemini-companion-file-forget (&optional all)
-  "Forget the files on hosts that nobody needs, or ALL of them."
-  (maphash (lambda (path _)
-             (when (or all (not (gemini-companion-file--needed-p path)))
-               (remhash path gemini-companion-file--states)))
-           gemini-companion-file--states)
-  (gemini-companion-file--forget-later))
-
-(defun gemini-companion-file--forget-later ()
-  "Forget the files on hosts that nobody will need in a minute."
-  (cancel-function-timers #'gemini-companion-file-forget)
-  (unless (hash-table-empty-p gemini-companion-file--states)
-    (run-at-time 60 nil #'gemini-companion-file-forget)))
+(defun gemini-companion-file-forget-all ()
+  "Forget all files on hosts."
+  (clrhash gemini-companion-file--states))
 
 (defun gemini-companion-file--limit (newest)
   "Forget files on hosts beyond the limits, but that NEWEST exists.

@@ -328,7 +328,7 @@ show the text of the file, or the file no longer exists."
   "Stop checking files."
   (cancel-function-timers #'gemini-companion-write--look)
   (setq gemini-companion-write--awaited nil)
-  (gemini-companion-file-forget 'all))
+  (gemini-companion-file-forget-all))
 
 ;;;; Files on hosts
 

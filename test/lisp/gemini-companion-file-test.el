@@ -232,6 +232,6 @@ WRITE has the arguments of `write-region'."
       (gemini-companion-file-note file "text" "1" nil)
       (gemini-companion-file-note file "other" "2" nil)
       (should (equal file-name-handler-alist handlers))
-      (gemini-companion-file-forget 'all))))
+      (gemini-companion-file-forget-all))))
 
 ;;; gemini-companion-file-test.el ends here
