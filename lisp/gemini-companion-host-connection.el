@@ -174,6 +174,10 @@ Its argument is nil if it is ready, or else why not, as text for the user."
   (setf (gemini-companion-host-connection-state connection) state
         (gemini-companion-host-connection-since connection) (float-time)
         (gemini-companion-host-connection-fault connection) fault)
+  (gemini-companion-host-set-lost (gemini-companion-host-connection-host connection)
+                                  (and (gemini-companion-host-connection-proven connection)
+                                       (memq state '(connecting lost failed))
+                                       t))
   (gemini-companion-bridge-set-host-reachable (gemini-companion-host-connection-prefix connection)
                                               (eq state 'ready)))
 

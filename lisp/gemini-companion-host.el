@@ -21,7 +21,8 @@
                (:copier nil))
   "A host whose clients are served."
   (prefix nil :documentation "What names of its files begin with in Emacs, \"/ssh:build:\".")
-  (roots nil :documentation "Workspace roots, as the host names them, without trailing slashes."))
+  (roots nil :documentation "Workspace roots, as the host names them, without trailing slashes.")
+  (lost nil :documentation "Non-nil while the connection to it is lost."))
 
 (defvar gemini-companion-host--all nil
   "The hosts that are served.")
@@ -64,6 +65,23 @@
     (unless (equal roots (gemini-companion-host-roots host))
       (setf (gemini-companion-host-roots host) roots)
       (gemini-companion-log-run-hook 'gemini-companion-host-change-hook))))
+
+(defun gemini-companion-host-set-lost (host lost)
+  "Record whether the connection to HOST is LOST, for the mode line."
+  (unless (eq lost (gemini-companion-host-lost host))
+    (setf (gemini-companion-host-lost host) lost)
+    (force-mode-line-update t)))
+
+(defun gemini-companion-host-mode-line (directory)
+  "Return what the mode line shows of hosts in a buffer with DIRECTORY.
+That is the host of DIRECTORY, and those that are lost."
+  (let ((here (gemini-companion-host-of-name directory)))
+    (mapconcat (lambda (host)
+                 (let ((title (gemini-companion-host-title (gemini-companion-host-prefix host))))
+                   (cond ((gemini-companion-host-lost host) (format " %s lost" title))
+                         ((eq host here) (concat "@" title))
+                         (t ""))))
+               gemini-companion-host--all "")))
 
 ;;;; Names
 

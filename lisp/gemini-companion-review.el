@@ -33,6 +33,7 @@
 (require 'gemini-companion-change)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
@@ -445,10 +446,16 @@ so before."
 
 (defun gemini-companion-review--consequence (review outcome)
   "Return what else OUTCOME of REVIEW means in its turn, to be added to a message."
-  (let ((rest (length (gemini-companion-review-queued review))))
-    (if (or (zerop rest) (not (eq outcome 'rejected))) ""
-      (format "; %s cancels %d more that waits behind it"
-              (gemini-companion-review-agent-title review) rest))))
+  (let ((rest (length (gemini-companion-review-queued review)))
+        (host (gemini-companion-host-named (gemini-companion-review-host review))))
+    (concat
+     (unless (or (zerop rest) (not (eq outcome 'rejected)))
+       (format "; %s cancels %d more that waits behind it"
+               (gemini-companion-review-agent-title review) rest))
+     (when (and host (gemini-companion-host-lost host))
+       (format "; %s is told when %s is connected again"
+               (gemini-companion-review-agent-title review)
+               (gemini-companion-host-title (gemini-companion-host-prefix host)))))))
 
 (defun gemini-companion-review-reject (review)
   "Reject REVIEW; the file stays as it is.

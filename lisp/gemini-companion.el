@@ -197,7 +197,8 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
             (and (gemini-companion-cli-asking-unseen) "?")
             (and (gemini-companion-cli-in-state 'working) " works")
             (and (gemini-companion-review-popup-held-p) " waits")
-            (and gemini-companion-context-paused " paused"))))
+            (and gemini-companion-context-paused " paused")
+            (gemini-companion-host-mode-line default-directory))))
 
 (defun gemini-companion-state ()
   "Return what the mode line shows as text for the user."

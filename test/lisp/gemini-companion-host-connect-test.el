@@ -432,6 +432,29 @@ Return the connection."
                              (gemini-companion-host-connect-test--told))
                      '(nil 1))))))
 
+(ert-deftest gemini-companion-host-connect/the-mode-line-shows-hosts ()
+  (gemini-companion-host-connect-test--with-host
+    (let ((connection (gemini-companion-host-connect-test--open))
+          (there "/ssh:build:/src/"))
+      (should (equal (gemini-companion-host-mode-line there) "@build"))
+      (should (equal (gemini-companion-host-mode-line "/src/") ""))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-host-connect-test--put "cut" "")
+        (gemini-companion-host-connect-test--kill)
+        (gemini-companion-host-connect-test--await connection '(lost))
+        (dolist (directory (list there "/src/"))
+          (should (equal (gemini-companion-host-mode-line directory) " build lost")))
+        ;; The user who comes back need not wait for the next attempt.
+        (setf (gemini-companion-host-connection-pause connection) 1000)
+        (gemini-companion-test-wait
+         "a long pause"
+         (lambda () (when-let* ((timer (gemini-companion-host-connection-timer connection)))
+                      (> (float-time (time-subtract (timer--time timer) nil)) 100))))
+        (delete-file (gemini-companion-host-connect-test--file "cut"))
+        (gemini-companion-host-connection--try-again)
+        (gemini-companion-host-connect-test--await connection '(ready)))
+      (should (equal (gemini-companion-host-mode-line "/src/") "")))))
+
 (ert-deftest gemini-companion-host-connect/the-server-is-told-when-the-host-is-reachable ()
   "While the host is not, its clients have more time to return."
   (gemini-companion-host-connect-test--with-host
