@@ -151,16 +151,8 @@ See `gemini-companion-review-comment-place-function'."
         (list (current-buffer) line line nil)))))
 
 (defun gemini-companion-review-ediff--help ()
-  "Return the text of the control panel, with keys that work where the user is."
-  (let ((inside (eq (gemini-companion-ui-selected-buffer) (current-buffer))))
-    (concat (and inside
-                 (format "n p move  %s takes back  " (if ediff-3way-job "ab" "a")))
-            (gemini-companion-ui-key #'gemini-companion-accept "accepts")
-            (when-let* ((key (gemini-companion-ui-key-of #'gemini-companion-reject)))
-              (format "  %s rejects" key))
-            (if inside "  e edits  ? help"
-              (when-let* ((key (gemini-companion-ui-key-of #'gemini-companion-review-next)))
-                (format "  %s goes there" key))))))
+  "Return the text of the control panel; header lines name the other keys."
+  (format "n p move  %s takes back  e edits  q decides  ? help" (if ediff-3way-job "ab" "a")))
 
 (defun gemini-companion-review-ediff-show-keys ()
   "Describe the keys of the control panel in the echo area."
@@ -191,16 +183,6 @@ accepts it, \\[gemini-companion-review-next] goes back")))
     (cl-callf not (gemini-companion-review-ediff--turned view))
     (setq ediff-window-config-saved "") ; have Ediff arrange the windows
     (ediff-recenter)))
-
-(cl-defmethod gemini-companion-review-window-update-keys
-  ((view gemini-companion-review-ediff--view))
-  "Show keys in the panel of VIEW as they work in the selected window."
-  (with-current-buffer (gemini-companion-review-ediff--control view)
-    (let ((inhibit-read-only t))
-      (erase-buffer)
-      (insert (gemini-companion-review-ediff--help))
-      (ediff-indent-help-message)
-      (set-buffer-modified-p nil))))
 
 (defun gemini-companion-review-ediff--copier (view command)
   "Return a command for VIEW that calls COMMAND, one of Ediff's.

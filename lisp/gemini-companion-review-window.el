@@ -92,11 +92,6 @@ and any buffer of it may have been killed.")
   "Return those buffers of VIEW that are always in a window."
   (gemini-companion-review-window-buffers view))
 
-(cl-defgeneric gemini-companion-review-window-update-keys (_view)
-  "Show the keys of VIEW as they work in the selected window.
-Header lines need nothing else."
-  nil)
-
 (cl-defgeneric gemini-companion-review-window-leave (view)
   "Take VIEW, which is not the current one any more, off the screen.
 First its windows, then its buffers."
@@ -184,11 +179,10 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
     (add-hook hook function)))
 
 (defun gemini-companion-review-window--note-selection (&rest _)
-  "Have the view show the keys that work in the window that is now selected."
+  "Have header lines show the keys that work in the window that is now selected."
   (gemini-companion-log-errors "keys"
     (when gemini-companion-review-window--current
       (gemini-companion-ui-note-selection)
-      (gemini-companion-review-window-update-keys gemini-companion-review-window--current)
       (force-mode-line-update t))))
 
 (defun gemini-companion-review-window-take-down-soon ()

@@ -80,7 +80,7 @@ Wait until EMACS and the CLI show it."
     (gemini-companion-terminal-e2e--propose emacs cli "a.txt" "b.txt" "c.txt")
     (gemini-companion-test-wait-screen emacs " 1 of 3 .*a\\.txt ")
     (should (gemini-companion-terminal-e2e--in-terminal-p emacs))
-    ;; The header and the panel name keys of the terminal, and no others.
+    ;; The header names keys of the terminal, and no others.
     (gemini-companion-test-wait-screen emacs "a\\.txt .*C-c C-c a accepts  C-c C-c r rejects")
     (should-not (string-match-p "C-c C-c accepts\\|C-c C-k" (gemini-companion-test-screen emacs)))
     (gemini-companion-test-keys emacs "C-c" "C-c")

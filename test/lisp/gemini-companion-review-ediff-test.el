@@ -495,7 +495,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
         (should (equal (alist-get 'ediff-odd-diff-A
                                   (buffer-local-value 'face-remapping-alist ediff-buffer-A))
                        '(gemini-companion-removed)))
-        (should (string-match-p "n p move  a takes back.*C-c C-c accepts" (buffer-string)))))))
+        (should (string-match-p "n p move  a takes back  e edits" (buffer-string)))))))
 
 (ert-deftest gemini-companion-review-ediff/changes-on-disk-are-shown ()
   (gemini-companion-test-with-client client
