@@ -104,33 +104,24 @@ While the proposal is being edited this may lag behind for a moment."
            'changed))))
 
 (defun gemini-companion-review-effect--merged-p (review buffer)
-  "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER."
-  (let ((states (gemini-companion-review-effect--merge-states review buffer))
-        (merged (gemini-companion-review-merged review)))
-    (or (equal states merged)
-        (and (equal (car states) (car merged))
-             ;; What was merged may have been undone.
-             (equal (gemini-companion-review-effect--merge-with
-                     review (gemini-companion-review-text-of-buffer buffer))
-                    (gemini-companion-review-current-text review))
-             (setf (gemini-companion-review-merged review) states)))))
-
-(defun gemini-companion-review-effect--merge-states (review buffer)
-  "Return a cons that changes with the text of BUFFER or of REVIEW.
-Its car depends on BUFFER alone: see `gemini-companion-write-revert'."
-  (cons (cons buffer (buffer-chars-modified-tick buffer))
-        (gemini-companion-review-current-text review)))
+  "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER.
+To merge them again would change nothing then."
+  (equal (gemini-companion-review-effect--merge-with
+          review (gemini-companion-review-text-of-buffer buffer))
+         (gemini-companion-review-current-text review)))
 
 (defun gemini-companion-review-effect-merged-state (review)
   "Return which edits REVIEW contains, for `gemini-companion-write-revert'."
-  (when-let* ((buffer (gemini-companion-review-visiting review)))
-    (and (gemini-companion-review-effect--merged-p review buffer)
-         (car (gemini-companion-review-merged review)))))
+  (when-let* ((buffer (gemini-companion-review-visiting review))
+              ((buffer-modified-p buffer))
+              ((gemini-companion-review-effect--merged-p review buffer)))
+    (cons buffer (buffer-chars-modified-tick buffer))))
 
 (defun gemini-companion-review-effect--merge-with (review text)
   "Return the text of REVIEW with the changes that TEXT makes to its file.
 For the value on a conflict see `gemini-companion-change-merge'."
-  (gemini-companion-change-merge
+  (gemini-companion-review-call-once
+   review #'gemini-companion-change-merge
    (gemini-companion-review-text-of-file review (or (gemini-companion-review-base review) ""))
    text
    (gemini-companion-review-current-text review)))
@@ -202,9 +193,7 @@ the file is merged all the same."
       (gemini-companion-review-effect--merge-file review))
     (when buffer
       (gemini-companion-review-effect--merge-text
-       review (gemini-companion-review-text-of-buffer buffer))
-      (setf (gemini-companion-review-merged review)
-            (gemini-companion-review-effect--merge-states review buffer)))))
+       review (gemini-companion-review-text-of-buffer buffer)))))
 
 (defun gemini-companion-review-effect--edited-buffer (review)
   "Return the buffer with unsaved edits of the file of REVIEW, or nil.

@@ -127,8 +127,6 @@ see `gemini-companion-review-comment-save'.")
 there was none.")
   (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
   (other-stamp nil :documentation "The last stamp with which the file had other contents, or nil.")
-  (merged nil :documentation "The `gemini-companion-review-effect--merge-states' in which the
-proposal contained the unsaved edits of the user, or nil.")
   (unmerged nil :documentation "A list of (TEXT BASE STAMP): `text', `base' and `stamp' before each
 merge of what was written to the file, the last one first.")
   (conflict nil :documentation "What an accept would lose: `unsaved', `changed' or nil.")
