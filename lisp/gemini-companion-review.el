@@ -64,15 +64,6 @@ arguments that takes the change off the screen again."
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
-(defcustom gemini-companion-diff-on-kill 'later
-  "What happens when you kill a buffer of a change, or its frame or tab.
-If `later', the client keeps waiting, and you can show the change again.  If
-`reject', reject the change."
-  :group 'gemini-companion-review
-  :type '(choice (const :tag "Decide later" later)
-                 (const :tag "Reject the change" reject))
-  :package-version '(gemini-companion . "0.1.0"))
-
 (defcustom gemini-companion-review-waiting-hook nil
   "Hook run when a change begins to wait, and when one appears.
 While it runs, `gemini-companion-review-waiting' is the change; for example,
@@ -398,15 +389,12 @@ For FOCUS see `gemini-companion-review-show'."
               (gemini-companion-review-agent-title review))))))
 
 (defun gemini-companion-review-taken-down (review)
-  "Postpone or reject REVIEW, whose view the user has closed.
-See `gemini-companion-diff-on-kill'."
+  "Postpone REVIEW, whose view the user has closed, or if it has ended, let it go."
   (gemini-companion-log-errors "a closed review"
     (cond ((not (gemini-companion-review-hide-function review)))
-          ((not (gemini-companion-review-open-p review))
-           (gemini-companion-review--take-down review))
-          ((eq gemini-companion-diff-on-kill 'reject)
-           (gemini-companion-review-reject review))
-          (t (gemini-companion-review-postpone review)))))
+          ((gemini-companion-review-open-p review)
+           (gemini-companion-review-postpone review))
+          (t (gemini-companion-review--take-down review)))))
 
 ;;;; State: decided
 

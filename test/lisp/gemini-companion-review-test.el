@@ -427,8 +427,7 @@ CLIENT closes REVIEW while the question is open."
 
 (ert-deftest gemini-companion-review/killing-a-clone-of-the-proposal-changes-nothing ()
   (gemini-companion-test-with-client client
-    (let* ((gemini-companion-diff-on-kill 'reject)
-           (review (gemini-companion-review-test--show client "a.txt" "2\n"))
+    (let* ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
            (clone (with-current-buffer (gemini-companion-review-proposal review)
                     (clone-indirect-buffer nil nil))))
       (kill-buffer clone)
@@ -440,16 +439,16 @@ CLIENT closes REVIEW while the question is open."
 (ert-deftest gemini-companion-review/what-is-shown-again-at-once-stays ()
   "Its buffer was killed, and the next key was typed before a timer could run."
   (gemini-companion-test-with-client client
-    (let ((gemini-companion-diff-on-kill 'reject)
-          (review (gemini-companion-review-test--show client "a.txt" "2\n")))
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (kill-buffer (gemini-companion-review-test--control))
       (gemini-companion-review-next)
       (accept-process-output nil 0.01)
       (should (eq (gemini-companion-review-shown) review))
-      ;; It is rejected if it is killed again.
+      ;; It is put off if it is killed again.
       (kill-buffer (gemini-companion-review-test--control))
       (gemini-companion-test-wait
-       "the review to end" (lambda () (not (gemini-companion-review-open-p review)))))))
+       "the review to be put off"
+       (lambda () (eq (gemini-companion-review-state review) 'postponed))))))
 
 (ert-deftest gemini-companion-review/ediff-options-and-sessions-of-the-user-stay ()
   (gemini-companion-test-with-client client
@@ -585,14 +584,6 @@ review-next" text))
                                     texts)))
                 (gemini-companion-review-reject review))))
         (delete-file outside)))))
-
-(ert-deftest gemini-companion-review/killing-the-view-can-reject ()
-  (gemini-companion-test-with-client client
-    (let ((gemini-companion-diff-on-kill 'reject)
-          (review (gemini-companion-review-test--show client "a.txt" "2\n")))
-      (kill-buffer (gemini-companion-review-proposal review))
-      (should (gemini-companion-review-test--outcome client "ide/diffRejected"))
-      (should-not (gemini-companion-review-all-open)))))
 
 (ert-deftest gemini-companion-review/an-accept-that-removes-most-of-a-file-asks-first ()
   (gemini-companion-test-with-client client
