@@ -86,15 +86,12 @@ It is `told' once the user was told, and nil if no review is held back.")
 (defun gemini-companion-review-popup--load ()
   "Load what shows reviews, and the functions that are told of them."
   (gemini-companion-log-errors "loading what shows reviews"
-    (mapc #'gemini-companion-review-popup--load-function
-          (cons (gemini-companion-review-view) gemini-companion-review-waiting-functions))
+    (dolist (function (cons (gemini-companion-review-view)
+                            gemini-companion-review-waiting-functions))
+      (when (symbolp function)
+        (autoload-do-load (symbol-function function) function)))
     ;; Otherwise what loading has left would be collected while the review is shown.
     (garbage-collect)))
-
-(defun gemini-companion-review-popup--load-function (function)
-  "Load FUNCTION if that is the name of an autoload."
-  (when (and function (symbolp function))
-    (autoload-do-load (symbol-function function) function)))
 
 ;;;; When a review is shown
 
