@@ -32,18 +32,6 @@
 
 ;;;; Options
 
-(defcustom gemini-companion-active-file 'last
-  "Which file is active while the selected window shows no file.
-If `last', the file of the buffer that you selected last, until you kill
-that buffer: while you type in a terminal, clients know where you came
-from.  If `visible', that file, but only while a window shows it.  If nil,
-none."
-  :type '(choice (const :tag "The last one" last)
-                 (const :tag "The last one, if a window shows it" visible)
-                 (const :tag "None" nil))
-  :group 'gemini-companion-context
-  :package-version '(gemini-companion . "0.1.0"))
-
 (defcustom gemini-companion-share-selection t
   "Non-nil means send clients the selected text, up to 16384 characters."
   :type 'boolean
@@ -54,15 +42,13 @@ none."
   "Workspace roots that clients should trust.
 If nil, Emacs says nothing, and clients follow their own settings.
 Otherwise a list of directories: Emacs tells a client that works in or below
-one of them that you trust it (`isTrusted' of document 000).  If
-`trusted-content', use the directories in that variable of Emacs 30.
+one of them that you trust it (`isTrusted' of document 000).
 
 If its folder trust is on, Gemini CLI then does not ask and ignores its own
 list of trusted folders.  If that list says otherwise, it asks to be
 restarted."
   :type '(choice (const :tag "Clients decide" nil)
-                 (repeat :tag "These directories" directory)
-                 (const :tag "Those that Emacs trusts" trusted-content))
+                 (repeat :tag "These directories" directory))
   :group 'gemini-companion-context
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
@@ -78,9 +64,7 @@ add one, call `gemini-companion-context-update'.")
   "Non-nil while clients are told that no file is open.")
 
 (defvar gemini-companion-context--recent nil
-  "Buffers that visit files and were focused, the one focused last first.
-A string is the name of a file whose buffer was killed: no file in its
-scope is active until another one is focused there.")
+  "Buffers that visit files and were focused, the one focused last first.")
 
 (defvar-local gemini-companion-context--shown nil
   "Where this buffer was focused last, as (WINDOW . BUFFER), or nil.
@@ -187,14 +171,8 @@ While this is paused, Emacs tells them that no file is open."
                   (cons buffer (delq buffer gemini-companion-context--recent)))))))))
 
 (defun gemini-companion-context--buffer-killed ()
-  "Replace the current buffer by its file name among the recent files.
-Keep no more than 20 such names."
-  (let ((names 0))
-    (setq gemini-companion-context--recent
-          (cl-loop for entry in gemini-companion-context--recent
-                   for kept = (if (eq entry (current-buffer)) buffer-file-name entry)
-                   if (or (bufferp kept) (and kept (<= (cl-incf names) 20)))
-                   collect kept))))
+  "Remove the current buffer from the recent files."
+  (setq gemini-companion-context--recent (delq (current-buffer) gemini-companion-context--recent)))
 
 ;;;; Publishing
 
@@ -231,22 +209,14 @@ While the workspace roots are not known, only run the hook."
                  (gemini-companion-bridge-places)))))
     (gemini-companion-log-run-hook 'gemini-companion-context-change-hook)))
 
-(defvar trusted-content)
-
 (defun gemini-companion-context-trusted-p (directory)
   "Return t if clients that work in DIRECTORY are told that it is trusted.
 See `gemini-companion-trusted-roots'."
-  (let* ((content (eq gemini-companion-trusted-roots 'trusted-content))
-         (roots (if (not content) gemini-companion-trusted-roots
-                  (and (boundp 'trusted-content) (default-value 'trusted-content))))
-         (file-name-handler-alist nil)  ; no host is asked
+  (let* ((file-name-handler-alist nil)  ; no host is asked
          (name (and directory (file-name-as-directory (file-truename directory)))))
     (and name
-         (or (eq roots :all)
-             (cl-loop for root in roots
-                      thereis (and (or (not content) (directory-name-p root)) ; otherwise a file
-                                   (string-prefix-p
-                                    (file-name-as-directory (file-truename root)) name)))))))
+         (cl-loop for root in gemini-companion-trusted-roots
+                  thereis (string-prefix-p (file-name-as-directory (file-truename root)) name)))))
 
 ;;;; Gathering
 
@@ -259,45 +229,31 @@ list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
                                       (gemini-companion-workspace-scope-of directory)))
 
 (defun gemini-companion-context--named ()
-  "Return the open files, recent ones first, as a list of (ENTRY FILE . TRUENAME).
-ENTRY is a buffer or the name of a killed one's file."
-  (cl-loop for entry in (delete-dups (append gemini-companion-context--recent (buffer-list)))
-           for file = (if (stringp entry) entry (buffer-file-name entry))
-           if file
-           collect `(,entry ,file . ,(if (stringp entry) entry
-                                       (gemini-companion-file-truename entry)))))
+  "Return the open files, recent ones first, as a list of (BUFFER FILE . TRUENAME)."
+  (cl-loop for buffer in (delete-dups (append gemini-companion-context--recent (buffer-list)))
+           for file = (buffer-file-name buffer)
+           if file collect `(,buffer ,file . ,(gemini-companion-file-truename buffer))))
 
 (defun gemini-companion-context--in-scope (named scope)
   "Return vectors for those files of NAMED that clients with SCOPE are told of.
-For NAMED see `gemini-companion-context--named'."
+For NAMED see `gemini-companion-context--named'.  The active file is the one
+focused last, unless that is withheld."
   (let ((files nil)
         (decided nil))                  ; non-nil if no later file can be the active one
-    (cl-loop for (entry file . truename) in (and (not gemini-companion-context-paused) named)
-             for focused = (or (stringp entry)
-                               (> (buffer-local-value 'gemini-companion-context--focused entry) 0))
+    (cl-loop for (buffer file . truename) in (and (not gemini-companion-context-paused) named)
+             for focused = (> (buffer-local-value 'gemini-companion-context--focused buffer) 0)
              until (length= files 10)   ; clients ignore more
              if (gemini-companion-workspace-in-scope-p file truename scope)
-             do (unless (or (stringp entry) (gemini-companion-context--reason entry))
-                  (push (gemini-companion-context--describe
-                         entry (and focused (not decided)
-                                    (gemini-companion-context--active-p entry)))
+             do (unless (gemini-companion-context--reason buffer)
+                  (push (gemini-companion-context--describe buffer (and focused (not decided)))
                         files))
              (setq decided (or decided focused)))
     (nreverse files)))
 
 (defun gemini-companion-context--shown-buffer (buffer)
-  "Return the buffer that was shown when BUFFER was focused last.
-It is BUFFER or an indirect buffer of it, perhaps a killed one."
-  (or (cdr (buffer-local-value 'gemini-companion-context--shown buffer)) buffer))
-
-(defun gemini-companion-context--active-p (buffer)
-  "Return non-nil if BUFFER, the one focused last, is active.
-See `gemini-companion-active-file'."
-  (let ((shown (gemini-companion-context--shown-buffer buffer)))
-    (or (eq shown (window-buffer (selected-window)))
-        (pcase gemini-companion-active-file
-          ('last (buffer-live-p shown))
-          ('visible (get-buffer-window shown 'visible))))))
+  "Return BUFFER, or the indirect buffer of it that was focused last."
+  (let ((shown (cdr (buffer-local-value 'gemini-companion-context--shown buffer))))
+    (if (buffer-live-p shown) shown buffer)))
 
 (defun gemini-companion-context--describe (buffer active)
   "Return the vector for the file that BUFFER visits.
@@ -326,10 +282,9 @@ ACTIVE is non-nil if it is the active file."
 The context is that of clients that work in DIRECTORY; nil if unknown."
   (let ((scope (gemini-companion-workspace-scope-of directory)))
     (cl-loop for (buffer file . truename) in (gemini-companion-context--named)
-             for reason = (and (bufferp buffer)
-                               (or (gemini-companion-context--reason buffer)
-                                   (gemini-companion-workspace-out-of-scope-reason
-                                    file truename scope)))
+             for reason = (or (gemini-companion-context--reason buffer)
+                              (gemini-companion-workspace-out-of-scope-reason
+                               file truename scope))
              if reason collect (cons file reason)
              and count t into found
              until (eql found 50))))

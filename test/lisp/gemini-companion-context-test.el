@@ -77,15 +77,6 @@
     (kill-buffer "b")
     (should-not (gemini-companion-context-gather))))
 
-(ert-deftest gemini-companion-context/without-the-active-buffer-no-file-is-active ()
-  (gemini-companion-context-test--following
-    (gemini-companion-context-test--open "a" "")
-    (gemini-companion-context-test--open "b" "")
-    (switch-to-buffer (generate-new-buffer "elsewhere"))
-    (kill-buffer "b")
-    (should (equal (gemini-companion-context-test--names) '("a")))
-    (should-not (aref (car (gemini-companion-context-gather)) 2))))
-
 (ert-deftest gemini-companion-context/only-local-files-that-exist-are-listed ()
   (gemini-companion-context-test--following
     (gemini-companion-context-test--open "kept" "")
@@ -205,24 +196,6 @@
             (should (equal (mapcar (lambda (file) (aref file 2)) files) '(t nil nil)))
             (should (equal (aref (car files) 3) 3)))
         (gemini-companion-context-stop)))))
-
-(ert-deftest gemini-companion-context/which-file-is-active-elsewhere-is-an-option ()
-  (gemini-companion-context-test--following
-    (gemini-companion-context-test--open "a" "")
-    (let ((active (lambda (option)
-                    (let ((gemini-companion-active-file option))
-                      (aref (car (gemini-companion-context-gather)) 2)))))
-      (dolist (option '(last visible nil))
-        (should (funcall active option)))
-      (delete-other-windows)
-      (select-window (split-window))
-      (switch-to-buffer (generate-new-buffer "terminal"))
-      (should (funcall active 'last))
-      (should (funcall active 'visible))
-      (should-not (funcall active nil))
-      (delete-other-windows)
-      (should (funcall active 'last))
-      (should-not (funcall active 'visible)))))
 
 (ert-deftest gemini-companion-context/of-two-windows-the-last-one-counts ()
   (gemini-companion-context-test--following
@@ -400,13 +373,6 @@ all projects\n" (funcall shown)))
       (should (equal (funcall trusted root inside nil) '(nil nil nil)))
       (let ((gemini-companion-trusted-roots (list (directory-file-name root) "/mock:a:/p/")))
         (should (equal (funcall trusted root inside link beside nil "/mock:a:/p" "/mock:b:/p" "/p")
-                       '(t t t nil nil t nil nil))))
-      (let ((gemini-companion-trusted-roots 'trusted-content))
-        (should-not (gemini-companion-context-trusted-p inside))
-        (cl-progv '(trusted-content) (list (list root beside))
-          ;; The second one would be a file.
-          (should (equal (funcall trusted root inside beside) '(t t nil))))
-        (cl-progv '(trusted-content) '(:all)
-          (should (gemini-companion-context-trusted-p beside)))))))
+                       '(t t t nil nil t nil nil)))))))
 
 ;;; gemini-companion-context-test.el ends here
