@@ -115,15 +115,11 @@ for the user.  Signal a `user-error' if its settings cannot be changed."
      agent (if starting "connects by itself" "connects by itself when it next starts"))))
 
 (defun gemini-companion-setup--describe (agent predicate)
-  "Return a sentence of AGENT and PREDICATE, or what makes it untrue."
-  (let ((title (gemini-companion-agent-get agent :title))
-        (file (gemini-companion-setup--file agent)))
-    (pcase (gemini-companion-setup--effective agent)
-      ((and `(,value . ,other) (guard (not (eq value t))))
-       (format "%s does not connect by itself here: ide.enabled is true in %s, but not in %s, \
-which takes precedence" title (abbreviate-file-name file) (abbreviate-file-name other)))
-      (_ (format "%s %s: ide.enabled is true in %s" title predicate
-                 (abbreviate-file-name file))))))
+  "Return a sentence of AGENT and PREDICATE that names its settings."
+  (format "%s %s: ide.enabled is true in %s" (gemini-companion-agent-get agent :title) predicate
+          (abbreviate-file-name (gemini-companion-setup--file agent))))
+
+;;;; Before each run
 
 (defun gemini-companion-setup--effective (agent)
   "Return (VALUE . FILE) for the ide.enabled that counts for AGENT here, or nil."
@@ -131,8 +127,6 @@ which takes precedence" title (abbreviate-file-name file) (abbreviate-file-name 
     (gemini-companion-cli-search-setting
      (gemini-companion-cli-search-settings agent default-directory process-environment)
      '(ide enabled))))
-
-;;;; Before each run
 
 (defun gemini-companion-setup-before-run (agent)
   "Let AGENT, about to run in `default-directory', connect automatically.

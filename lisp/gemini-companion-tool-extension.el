@@ -312,16 +312,8 @@ Return the outcome, as a list of a text for the user and whether it failed."
         (if (stringp state) (list state t)
           (list (concat (format "The model can use Emacs in %s" title)
                         (and (gemini-companion-tool-extension--write agent process-environment)
-                             " when it next starts")
-                        (gemini-companion-tool-extension--describe-policy agent))))
+                             " when it next starts"))))
       (file-error (list (gemini-companion-ui-error-text problem) t)))))
-
-(defun gemini-companion-tool-extension--describe-policy (agent)
-  "Return what to add if somebody else has written the policy of AGENT, or nil."
-  (when-let* ((policy (cadr (gemini-companion-tool-extension--places agent)))
-              ((gemini-companion-tool-extension--foreign-policy-p policy)))
-    (format ", which may ask you first: this package did not write %s, and leaves it alone"
-            (abbreviate-file-name policy))))
 
 (defun gemini-companion-tool-extension--disable (agent)
   "Remove the files for AGENT, if there are any of this package.

@@ -55,20 +55,7 @@ Signal a `user-error' if it is not there."
     (if (or (save-excursion (re-search-forward (concat "\\_<" text "\\_>") (line-end-position) t))
             (save-excursion (re-search-forward text (line-end-position) t)))
         (match-beginning 0)
-      (user-error "Line %d has no %s%s" line symbol
-                  (if-let* ((nearest (gemini-companion-tool-symbols--nearest text)))
-                      (format "; line %d has" nearest)
-                    "")))))
-
-(defun gemini-companion-tool-symbols--nearest (regexp)
-  "Return the number of the line nearest to point that matches REGEXP, or nil."
-  (let* ((line-of (lambda (search)
-                    (save-excursion (and (funcall search regexp nil t) (line-number-at-pos)))))
-         (here (line-number-at-pos))
-         (before (funcall line-of #'re-search-backward))
-         (after (funcall line-of #'re-search-forward)))
-    (if (and before after (< (- here before) (- after here))) before
-      (or after before))))
+      (user-error "Line %d has no %s" line symbol))))
 
 ;;;; Language servers
 

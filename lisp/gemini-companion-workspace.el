@@ -321,20 +321,10 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
 
 (defun gemini-companion-workspace--general-p (directory)
   "Return non-nil if DIRECTORY, which is local, is too general for a root."
-  (let ((identity (gemini-companion-workspace--identity directory)))
-    (and identity
-         (member identity
-                 (mapcar #'gemini-companion-workspace--identity
-                         (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
-                               (or (getenv "TMPDIR") "/")))))))
-
-(defun gemini-companion-workspace--identity (directory)
-  "Return what identifies DIRECTORY, however it is named, or nil if there is none."
-  (let* ((file-name-handler-alist nil)
-         (attributes (file-attributes (expand-file-name "." (file-name-as-directory directory)))))
-    (and attributes
-         (cons (file-attribute-inode-number attributes)
-               (file-attribute-device-number attributes)))))
+  (let ((file-name-handler-alist nil))
+    (cl-loop for general in (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
+                                  (or (getenv "TMPDIR") "/"))
+             thereis (file-equal-p directory general))))
 
 ;;;; Scopes
 

@@ -356,13 +356,6 @@ It is `yes', `no' or, if nothing may be asked, nil."
       (should (string-search "Type /ide enable"
                              (cadr (should-error (gemini-companion-setup) :type 'user-error)))))))
 
-(ert-deftest gemini-companion-setup/settings-that-take-precedence-are-named ()
-  (gemini-companion-setup-test--with 'yes
-    (gemini-companion-test-file "system/settings.json" "{\"ide\": {\"enabled\": false}}")
-    (gemini-companion-setup)
-    (should (gemini-companion-setup-test--said-p
-             (format "but not in %s" (gemini-companion-test-file "system/settings.json"))))))
-
 ;;;; Before each run
 
 (defun gemini-companion-setup-test--before-run ()
