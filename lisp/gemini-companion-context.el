@@ -78,9 +78,6 @@ BUFFER is this buffer or an indirect buffer of it.")
 (defvar gemini-companion-context--timer nil
   "The timer that publishes the context, or nil.")
 
-(defvar gemini-companion-context--changed 0
-  "The time of the first change that was not published, in seconds since 1970.")
-
 (defvar gemini-companion-context--private (make-hash-table :test #'eq :weakness 'key)
   "Whether the files of buffers are private, as (FILE . REASON).")
 
@@ -177,21 +174,15 @@ While this is paused, Emacs tells them that no file is open."
 ;;;; Publishing
 
 (defun gemini-companion-context--publish-soon (&rest _)
-  "Publish the context once it has not changed for 50 ms, as document 000 says.
-While it keeps changing, publish it four times a second."
+  "Publish the context once it has not changed for 50 ms, as document 000 says."
   (when (gemini-companion-context--used-p)
-    (let ((now (float-time)))
-      (unless gemini-companion-context--timer
-        (setq gemini-companion-context--changed now))
-      (unless (and gemini-companion-context--timer
-                   (> (- now gemini-companion-context--changed) 0.2))
-        (when gemini-companion-context--timer
-          (cancel-timer gemini-companion-context--timer))
-        (setq gemini-companion-context--timer
-              (run-at-time 0.05 nil (lambda ()
-                                      (setq gemini-companion-context--timer nil)
-                                      (when (gemini-companion-context--used-p)
-                                        (gemini-companion-context--publish)))))))))
+    (when gemini-companion-context--timer
+      (cancel-timer gemini-companion-context--timer))
+    (setq gemini-companion-context--timer
+          (run-at-time 0.05 nil (lambda ()
+                                  (setq gemini-companion-context--timer nil)
+                                  (when (gemini-companion-context--used-p)
+                                    (gemini-companion-context--publish)))))))
 
 (defun gemini-companion-context--publish ()
   "Publish the context of each directory where clients work; run the hook for it.
@@ -301,8 +292,8 @@ The context is that of clients that work in DIRECTORY; nil if unknown."
 
 (defun gemini-companion-context--private-reason (buffer)
   "Return why the file of BUFFER is private, as it was found a moment ago.
-While the user types, the context is published four times a second, and to
-look for ignore files takes long."
+While the user works, the context is published often, and to look for ignore
+files takes long."
   (with-current-buffer buffer
     (let ((now (float-time)))
       (unless (<= 0 (- now gemini-companion-context--judged) gemini-companion-context--lifetime)

@@ -278,18 +278,6 @@
         (should (gemini-companion-context--private-reason (current-buffer)))
         (set-buffer-modified-p nil)))))
 
-(ert-deftest gemini-companion-context/it-is-published-after-a-pause-or-a-while ()
-  (let ((gemini-companion-context--timer nil)
-        (now 100.0))
-    (cl-letf (((symbol-function 'gemini-companion-context--used-p) #'always)
-              ((symbol-function 'float-time) (lambda (&rest _) now)))
-      (cl-loop for (time . restarted) in '((100.0 . t) (100.04 . t) (100.19 . t) (100.21))
-               for before = gemini-companion-context--timer
-               do (setq now time)
-               (gemini-companion-context--publish-soon)
-               (should (eq restarted (not (eq before gemini-companion-context--timer))))))
-    (cancel-timer gemini-companion-context--timer)))
-
 (ert-deftest gemini-companion-context/while-paused-clients-know-of-no-file ()
   (gemini-companion-test-with-client client
     (fake-cli-wait-notification client "ide/contextUpdate")
