@@ -96,24 +96,21 @@
 
 (defun gemini-companion-doctor-check--module (_case)
   "Check whether this Emacs has loaded the native module, or could."
-  (let ((loaded (gemini-companion-native-loaded-version)))
-    (condition-case error
-        (cond
-         ((gemini-companion-native-current-p)
-          (list 'fine (format "The native module is loaded, version %s." loaded)))
-         (loaded
-          (list 'problem
-                (format "The loaded native module has version %s, but this package needs %s."
-                        loaded gemini-companion-native-version)
-                "Switch the mode off and on; restart Emacs if that tells you to."))
-         ((not (gemini-companion-native-find))
-          (list 'problem (format "The native module is missing: %s."
-                                 (gemini-companion-native-describe-missing))
-                "Install it: M-x gemini-companion-install-module."
-                (cons "install" #'gemini-companion-install-module))))
-      (gemini-companion-native-missing
-       (list 'problem (format "Cannot use the native module: %s."
-                              (gemini-companion-ui-error-text error)))))))
+  (condition-case error
+      (cond ((gemini-companion-native-current-p)
+             (list 'fine (format "The native module is loaded, version %s."
+                                 gemini-companion-native-version)))
+            ((not (gemini-companion-native-find))
+             (list 'problem (format "The native module is missing: %s."
+                                    (gemini-companion-native-describe-missing))
+                   "Install it: M-x gemini-companion-install-module."
+                   (cons "install" #'gemini-companion-install-module)))
+            ((gemini-companion-native-loaded-version)
+             (list 'problem "The loaded native module has another version than this package."
+                   "Switch the mode off and on; restart Emacs if that tells you to.")))
+    (gemini-companion-native-missing
+     (list 'problem (format "Cannot use the native module: %s."
+                            (gemini-companion-ui-error-text error))))))
 
 (defun gemini-companion-doctor-check--switch-on ()
   "Turn on the mode, and search for projects at once, which are examined next."
@@ -154,10 +151,7 @@
              (split-string (or (gemini-companion-bridge-discovery-fault) "") "\n" t))
      (mapcar (lambda (file)
                (list 'problem
-                     (format (if (file-attributes file)
-                                 "Something has changed %s since this Emacs wrote it."
-                               "Something has deleted %s, the discovery file of this Emacs.")
-                             file)
+                     (format "Something has changed or deleted %s, which this Emacs wrote." file)
                      "Write it again, which Emacs does within a minute; then type /ide enable in \
 the CLI, or restart it." button))
              (gemini-companion-bridge-damaged-files)))))
@@ -328,15 +322,7 @@ is started.")
        (let ((temporary (string-remove-suffix (concat "/" name) directory)))
          (list 'problem (concat text "their temporary directories (TMPDIR) differ.")
                (format "Add %s to `gemini-companion-temporary-directories', or start both with \
-the same TMPDIR." temporary)
-               (cons "add, restart"
-                     (lambda ()
-                       (customize-set-variable
-                        'gemini-companion-temporary-directories
-                        (cons temporary gemini-companion-temporary-directories))
-                       (gemini-companion-mode -1)
-                       (gemini-companion-doctor-check--switch-on)
-                       (message "To save this: M-x customize-save-customized")))))))))
+the same TMPDIR." temporary)))))))
 
 (defun gemini-companion-doctor-check--chosen (case chosen)
   "Check whether CHOSEN, which the CLI in CASE takes, leads it to an Emacs."

@@ -119,14 +119,14 @@ for the user.  Signal a `user-error' if its settings cannot be changed."
   (format "%s %s: ide.enabled is true in %s" (gemini-companion-agent-get agent :title) predicate
           (abbreviate-file-name (gemini-companion-setup--file agent))))
 
-;;;; Before each run
-
 (defun gemini-companion-setup--effective (agent)
   "Return (VALUE . FILE) for the ide.enabled that counts for AGENT here, or nil."
   (unless (file-remote-p default-directory)
     (gemini-companion-cli-search-setting
      (gemini-companion-cli-search-settings agent default-directory process-environment)
      '(ide enabled))))
+
+;;;; Before each run
 
 (defun gemini-companion-setup-before-run (agent)
   "Let AGENT, about to run in `default-directory', connect automatically.

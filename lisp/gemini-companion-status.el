@@ -128,13 +128,8 @@ ROW identifies what they are about, which may be listed elsewhere later."
      (format "Gemini companion listens on 127.0.0.1, port %d" (gemini-companion-bridge-port))
      (cons "restart" #'gemini-companion-restart)
      (cons "switch off" (lambda () (gemini-companion-mode -1))))
-    ;; Emacs itself must not look: their file system may hang.
-    (let ((damaged (gemini-companion-bridge-damaged-files)))
-      (dolist (file (gemini-companion-bridge-discovery-files))
-        (gemini-companion-ui-line "announced by %s%s" file
-                                  (if (member file damaged) " (missing or changed)" ""))))
-    (when-let* ((fault (gemini-companion-bridge-discovery-fault)))
-      (insert (gemini-companion-status--lines (split-string fault "\n"))))
+    (dolist (file (gemini-companion-bridge-discovery-files))
+      (gemini-companion-ui-line "announced by %s" file))
     (gemini-companion-status--heading "Workspace roots")
     (insert (gemini-companion-status--lines (gemini-companion-workspace-announced)))))
 

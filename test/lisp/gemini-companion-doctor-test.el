@@ -263,7 +263,7 @@ It has no other variables with which a CLI finds this Emacs."
     (let ((noninteractive nil))
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
-       (concat "Something has deleted " (gemini-companion-doctor-test--own-file))
+       (concat "Something has changed or deleted " (gemini-companion-doctor-test--own-file))
        "-> Write it again, which Emacs does within a minute")
       (gemini-companion-doctor-test--is-well
        (gemini-companion-doctor-test--press "announce again")))))
@@ -283,7 +283,7 @@ It has no other variables with which a CLI finds this Emacs."
     (cl-letf (((symbol-function 'gemini-companion--mod-version) (lambda () "0.0.1")))
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
-       (format "has version 0.0.1, but this package needs %s" gemini-companion-native-version)
+       "The loaded native module has another version"
        "-> Switch the mode off and on; restart Emacs if that tells you to"))))
 
 (ert-deftest gemini-companion-doctor/no-module ()
@@ -352,7 +352,7 @@ It has no other variables with which a CLI finds this Emacs."
       (let ((noninteractive nil))
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
-         (format "Something has changed %s since" (gemini-companion-doctor-test--own-file))
+         (format "Something has changed or deleted %s" (gemini-companion-doctor-test--own-file))
          "-> Write it again, which Emacs does within a minute; then type /ide enable")
         (gemini-companion-doctor-test--is-well
          (gemini-companion-doctor-test--press "announce again"))))))
@@ -449,9 +449,7 @@ It has no other variables with which a CLI finds this Emacs."
          (gemini-companion-doctor-test--report)
          (format "looks in %s/gemini/ide, but this Emacs announces itself in %s"
                  other (gemini-companion-test-file "tmp/gemini/ide"))
-         "TMPDIR" (format "-> Add %s to" other))
-        (gemini-companion-doctor-test--is-well
-         (gemini-companion-doctor-test--press "add, restart"))))))
+         "TMPDIR" (format "-> Add %s to" other))))))
 
 ;;;; The environment
 

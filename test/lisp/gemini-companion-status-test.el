@@ -46,18 +46,6 @@
       (gemini-companion-review-reject (car (gemini-companion-review-all-open)))
       (should (string-search "that wait: 0" (gemini-companion-status-test--text))))))
 
-(ert-deftest gemini-companion-status/damaged-discovery-files-are-marked ()
-  "Emacs itself does not look at them, since their file system may hang."
-  (gemini-companion-test-with-project
-    (gemini-companion-mode 1)
-    (let ((file (car (gemini-companion-bridge-discovery-files))))
-      (gemini-companion-test-write file "{}")
-      (cl-letf (((symbol-function 'file-exists-p)
-                 (lambda (name) (ert-fail (format "Emacs looks for %s" name)))))
-        (gemini-companion-status))
-      (should (string-search (format "announced by %s (missing or changed)\n" file)
-                             (gemini-companion-status-test--text))))))
-
 (ert-deftest gemini-companion-status/headings-have-a-face-of-their-own ()
   (gemini-companion-test-with-project
     (gemini-companion-status)
