@@ -305,14 +305,6 @@ No host is asked."
       (kill-buffer buffer)
       (should (equal (funcall told) '(nil nil nil))))))
 
-(ert-deftest gemini-companion-host-context/a-killed-buffer-leaves-no-other-file-active ()
-  (gemini-companion-host-context-test--with
-    (gemini-companion-host-context-test--serve "/mock:a:" "/p")
-    (gemini-companion-host-context-test--pretend "/mock:a:/p/x")
-    (kill-buffer (gemini-companion-host-context-test--pretend "/mock:a:/p/y"))
-    (switch-to-buffer "*scratch*")
-    (should (equal (gemini-companion-host-context-test--told "/mock:a:/p") '("/p/x")))))
-
 (ert-deftest gemini-companion-host-context/a-real-remote-buffer-is-told-without-asking ()
   "Visiting asks the host, of course, and saving; telling of it does not."
   (gemini-companion-test-with-host client
