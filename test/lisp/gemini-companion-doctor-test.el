@@ -610,7 +610,7 @@ It has no other variables with which a CLI finds this Emacs."
     :directory (home "OTHER_HOME" "~/.other" "ide")
     :file "other-PID-PORT.json"
     :settings ("OTHER_HOME" "~/.other" "settings.json")
-    :extension (:manifest "other-extension.json" :here "${here}" :event "Edited" :edits "write")
+    :extension (:manifest "other-extension.json" :here "${here}" :hooks ((edited "Edited" "write")))
     :variables (("OTHER_PORT" . port) ("OTHER_TOKEN" . token)))
   "The entry of a program that this package does not know.")
 
