@@ -71,8 +71,9 @@
   "Terminal emulators in which a CLI can run, the best one first.
 Each element is (TERMINAL . PLIST), where TERMINAL, a symbol, is a value of
 `gemini-companion-terminal' and names the library to load.  The buffer of a
-terminal has a process, and its text is what the terminal shows.  PLIST has
-these keys, of which the last four are optional:
+terminal is that of the program's process, by `get-buffer-process', and its
+text is what the terminal shows.  PLIST has these keys, of which the last
+four are optional:
 
 :title      The emulator's name.
 :mode       The major mode of its buffers.

@@ -17,7 +17,8 @@
 ;;   failed     open, could not be shown; tried again when the user asks for it
 ;;   ended      accepted, rejected, closed by its client...; it stays so
 ;;
-;; `gemini-companion-review-reason' says in words why it is in that state.
+;; `gemini-companion-review-reason' says in words why it is in that state, if that is about this
+;; review alone.  What the user is told is in `gemini-companion-review-popup-state'.
 ;;
 ;; The user and clients act at the same time, so three rules hold.  A command is about one review,
 ;; and checks after each question whether the client has closed it.  What was never on screen is
