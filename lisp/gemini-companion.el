@@ -56,11 +56,40 @@
 
 (declare-function gemini-companion-tool-extension-keep-current "gemini-companion-tool-extension")
 (declare-function gemini-companion-install-instead "gemini-companion-install")
+(declare-function loaddefs-generate "ext:loaddefs-gen")
+
+(with-suppressed-warnings ((obsolete make-directory-autoloads))
+  (declare-function make-directory-autoloads "autoload"))
+
+(defun gemini-companion--load-autoloads ()
+  "Generate the autoloads of this checkout, and evaluate them."
+  (let* ((directory (file-name-directory (or load-file-name buffer-file-name)))
+         (temporary (make-temp-file "gemini-companion-" 'directory))
+         (file (expand-file-name "gemini-companion-autoloads.el" temporary))
+         (inhibit-message t)
+         (message-log-max nil))
+    (unwind-protect
+        (progn
+          (if (fboundp 'loaddefs-generate) ; Emacs 29
+              (loaddefs-generate directory file)
+            (with-suppressed-warnings ((obsolete autoload make-directory-autoloads))
+              (require 'autoload)
+              (make-directory-autoloads directory file)
+              (kill-buffer (get-file-buffer file))))
+          (with-temp-buffer
+            (insert-file-contents file)
+            ;; The names in it are relative to its directory.
+            (let ((prefix (file-relative-name directory temporary)))
+              (while (search-forward prefix nil t)
+                (replace-match "" t t)))
+            (eval-buffer)))
+      (delete-directory temporary t))))
+
 ;; Package managers and `make build' generate a file of autoloads; package managers also load it.
 ;;;###autoload (put 'gemini-companion-mode 'gemini-companion-autoloads t)
 (unless (or (get 'gemini-companion-mode 'gemini-companion-autoloads)
             (load "gemini-companion-autoloads" 'noerror 'nomessage))
-  (display-warning 'gemini-companion "There are no autoloads: type `make build' in the checkout"))
+  (gemini-companion--load-autoloads))
 
 ;;;; Options
 
@@ -319,7 +348,17 @@ get it."
   (setq gemini-companion-mode on
         global-minor-modes (delq 'gemini-companion-mode global-minor-modes))
   (when on (push 'gemini-companion-mode global-minor-modes))
+  (gemini-companion--put-lighter-first)
   (force-mode-line-update t))
+
+(defun gemini-companion--put-lighter-first (&rest _)
+  "Put our lighter before others, of which a narrow window cuts off the last."
+  (when-let* ((entry (assq 'gemini-companion-mode minor-mode-alist)))
+    (setq minor-mode-alist (cons entry (delq entry minor-mode-alist)))))
+
+;; Other modes may have been loaded in the meantime.
+(add-hook 'gemini-companion-review-change-hook #'gemini-companion--put-lighter-first)
+(add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion--put-lighter-first)
 
 (defun gemini-companion--start ()
   "Start the companion, for which the native module must be loaded."
@@ -332,6 +371,7 @@ get it."
     (gemini-companion-agent-set-environment)
     (gemini-companion-context-start)
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
+    (add-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
     (run-with-idle-timer 10 nil #'gemini-companion-tool-extension-keep-current)
     (gemini-companion-log-add "listening on port %d" (gemini-companion-bridge-port))
     (gemini-companion--report-faults))
@@ -339,8 +379,8 @@ get it."
 
 (defvar desktop-minor-mode-table)
 
-(with-eval-after-load 'desktop
-  ;; Desktop must not enable the mode in a later session.
+(defun gemini-companion--keep-from-desktop ()
+  "Keep Desktop from enabling the mode in a later session."
   (add-to-list 'desktop-minor-mode-table '(gemini-companion-mode nil)))
 
 (defun gemini-companion--report-faults ()
@@ -429,6 +469,7 @@ gemini-companion-log tells you more, M-x gemini-companion-mode turns it on again
 Open reviews are rejected.  If one step signals an error, that is logged,
 and the others are still done."
   (remove-hook 'kill-emacs-hook #'gemini-companion--stop)
+  (remove-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
   (cancel-function-timers #'gemini-companion-tool-extension-keep-current)
   (let ((outside inhibit-quit)
         (inhibit-quit t))

@@ -279,8 +279,11 @@
   (gemini-companion-test-with-client client
     (gemini-companion-test-wait "the client in the mode line"
                                 (lambda () (equal (gemini-companion--lighter) " Gem:1")))
-    (gemini-companion-test-propose client "a.txt" "x")
-    (should (equal (gemini-companion--lighter) " Gem:1!1"))))
+    ;; A narrow window cuts off what is behind the lighters of others.
+    (let ((minor-mode-alist `((later-mode " Later") ,@minor-mode-alist)))
+      (gemini-companion-test-propose client "a.txt" "x")
+      (should (equal (gemini-companion--lighter) " Gem:1!1"))
+      (should (eq (caar minor-mode-alist) 'gemini-companion-mode)))))
 
 (defun gemini-companion-test--click ()
   "Click on the mode line of the selected window."
