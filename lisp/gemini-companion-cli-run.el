@@ -229,12 +229,15 @@ Else a shell reads, and would run, what is sent to its terminal."
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in BUFFER."
   (with-current-buffer buffer
     (gemini-companion-cli-terminals-start terminal program arguments environment)
+    ;; Otherwise it would be taken for a CLI that has ended.
+    (unless (get-buffer-process buffer)
+      (error "The terminal %s runs no process in its buffer: see `gemini-companion-cli-terminals'"
+             terminal))
     (gemini-companion-ui-pass-keys)
     (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions buffer)
     (gemini-companion-ui-omit-line-numbers)
     ;; Some emulators clear this flag, but the CLI may be at work.
-    (when-let* ((process (get-buffer-process buffer)))
-      (set-process-query-on-exit-flag process t))))
+    (set-process-query-on-exit-flag (get-buffer-process buffer) t)))
 
 (defvar gemini-companion-cli-run-functions nil
   "Functions called with the buffer of a terminal in which a CLI was started.")
