@@ -98,6 +98,10 @@ see `gemini-companion-containers'"
   "Return non-nil if HOPS lead to a container."
   (gemini-companion-host-command--container (car (last hops))))
 
+(defun gemini-companion-host-command-ssh-p (hops)
+  "Return non-nil if HOPS begin with ssh, and not in a container of this machine."
+  (not (gemini-companion-host-command--container (car hops))))
+
 (defun gemini-companion-host-command-name (hops)
   "Return what users call the host to which HOPS lead."
   (mapconcat (lambda (hop)

@@ -487,7 +487,9 @@ If it is, make the connection by it; if not, try the next; for FAULT see
   (let* ((lines (seq-remove #'string-blank-p (gemini-companion-host-connection-lines connection)))
          (detail (and lines (gemini-companion-host-connection--shown (car lines))))
          ;; Once it has logged in, this may be what a program there has printed.
-         (kind (or (and (not (gemini-companion-host-connection-logged-in connection))
+         (kind (or (and (gemini-companion-host-command-ssh-p
+                         (gemini-companion-host-connection-hops connection))
+                        (not (gemini-companion-host-connection-logged-in connection))
                         (car (seq-find (lambda (entry)
                                          (string-match-p (cdr entry) (string-join lines "\n")))
                                        gemini-companion-host-connection--errors)))

@@ -38,7 +38,6 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { randomBytes } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
 
 const [OPEN, DATA, CLOSE, CREDIT, TEXT, PING] = [0, 1, 2, 3, 4, 5];
 const HEADER = 9;
@@ -53,8 +52,6 @@ const MAX_SOCKET_NAME = 100; // the kernel takes some more
 
 // In milliseconds.  Emacs says something every 2 s.
 const MAX_SILENCE = 40000;
-const LOCK_PAUSE = 100;
-const LOCK_TRIES = 50;
 const RELAY_LIFE = 30 * 24 * 3600 * 1000;
 
 // ---- Files
@@ -303,7 +300,6 @@ class Announcement {
     this.clients = clients;
     this.host = os.hostname();
     this.directory = this.findDirectory();
-    this.lockFile = path.join(this.directory, `${this.machine()}.lock`);
     this.configurations = undefined;
     // The keeper before this one, in the same slot.
     this.left = undefined;
@@ -323,13 +319,8 @@ class Announcement {
       await this.clients.listen(name, socket);
     }
     this.writeRelay();
-    await this.lock();
-    try {
-      this.chooseSlot();
-      this.announce();
-    } finally {
-      this.unlock();
-    }
+    this.chooseSlot();
+    this.announce();
   }
 
   // The directory for the relay, the configurations and the sockets.
@@ -383,62 +374,37 @@ class Announcement {
 
   // ---- The slot
 
-  // Two keepers must not choose at the same time, as both would take the same slot.
-  async lock() {
-    for (let tries = 0; tries < LOCK_TRIES; tries += 1) {
-      try {
-        fs.symlinkSync(String(process.pid), this.lockFile);
-        return;
-      } catch {
-        // It may have been killed.
-        const owner = this.ownerOf(this.lockFile);
-        if (owner && !isAlive(Number(owner))) this.removeLock(owner);
-        else await pause(LOCK_PAUSE);
-      }
-    }
-  }
-
-  ownerOf(link) {
-    try {
-      return fs.readlinkSync(link);
-    } catch {
-      return undefined;
-    }
-  }
-
-  // Removes the lock of OWNER, which is dead.  Only who has another lock, on this one, may do that:
-  // others have found the same, and would remove the lock of the next owner.
-  removeLock(owner) {
-    const second = `${this.lockFile}.${owner}`;
-    try {
-      fs.symlinkSync(String(process.pid), second);
-    } catch {
-      const remover = this.ownerOf(second);
-      if (remover && !isAlive(Number(remover))) fs.rmSync(second, { force: true });
-      return;
-    }
-    if (this.ownerOf(this.lockFile) === owner) fs.rmSync(this.lockFile, { force: true });
-    fs.rmSync(second, { force: true });
-  }
-
-  unlock() {
-    if (this.ownerOf(this.lockFile) === String(process.pid)) fs.rmSync(this.lockFile);
-  }
-
   // A CLI keeps the configuration with which it was started.  So that has the same name when Emacs
   // connects again, or is started again, but another one if there is another Emacs on its machine.  A
   // home may belong to several machines.
   chooseSlot() {
     const prefix = path.join(this.directory, `${this.machine()}-${this.id}-`);
     const slots = [this.slot, ...Array.from({ length: 99 }, (_, index) => index + 1)];
-    this.slot = slots.find((slot) => Number.isInteger(slot) && this.isFree(`${prefix}${slot}`));
+    this.slot = slots.find((slot) => Number.isInteger(slot) && this.take(`${prefix}${slot}`));
     if (!this.slot) throw new Fault(`${this.directory} has configurations of 99 other Emacsen`);
     this.configurations = `${prefix}${this.slot}`;
   }
 
-  isFree(configurations) {
+  // Whether the slot is ours from now on.  Another keeper may be choosing, too: who makes the file has it.
+  take(configurations) {
     this.left = undefined;
-    return this.configurationsOf(configurations).every((file) => this.isLeft(file));
+    const files = this.configurationsOf(configurations);
+    if (files.length > 0) return files.every((file) => this.isLeft(file));
+    const [{ name }] = this.agents;
+    try {
+      fs.writeFileSync(`${configurations}-${name}.json`, this.configurationOf(name),
+        { flag: 'wx', mode: 0o600 });
+      return true;
+    } catch (error) {
+      if (error.code === 'EEXIST') return false;
+      throw new Fault(`${configurations} cannot be written: is the disk full?`);
+    }
+  }
+
+  configurationOf(agent) {
+    return JSON.stringify({
+      socket: this.sockets.get(agent), keeper: process.pid, emacs: this.emacs, roots: this.roots,
+    });
   }
 
   configurationsOf(prefix) {
@@ -475,9 +441,7 @@ class Announcement {
     const configuration = `${this.configurations}-${name}.json`;
     const directories = kind === 'temporary' ? temporaryDirectories() : homeOf(...names);
     if (directories.length === 0) return;
-    write(configuration, JSON.stringify({
-      socket: this.sockets.get(name), keeper: process.pid, emacs: this.emacs, roots: this.roots,
-    }));
+    write(configuration, this.configurationOf(name));
     const below = names.at(-1);
     for (const directory of directories) {
       // All users have the temporary directory; others must not have made the first part.
@@ -527,7 +491,6 @@ class Announcement {
 
   // A later keeper may have written the configurations since.
   end() {
-    this.unlock();
     for (const file of this.files) removeFile(file);
     for (const file of this.configurations ? this.configurationsOf(this.configurations) : []) {
       if (isOurFile(file) && read(file).keeper === process.pid) removeFile(file);

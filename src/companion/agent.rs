@@ -31,7 +31,7 @@ pub struct Agent {
     pub alias_pids: Vec<u32>,
     /// Whether its file has a member with the process id of Emacs.
     pub file_has_pid: bool,
-    /// What its clients authenticate with.
+    /// What its clients on this machine authenticate with.
     pub token: Token,
     /// Where these are, unless they are on this machine.
     pub host: Option<Arc<Host>>,
@@ -108,7 +108,8 @@ impl Agent {
         self.host.as_ref().is_some_and(|host| host.prefix() == prefix)
     }
 
-    /// The same program on `host`, with a token of its own, and announced there only.
+    /// The same program on `host`. Nobody there is told its token, since clients come by a wire; tests
+    /// have none, and show it instead.
     fn on(&self, host: &Arc<Host>) -> Result<Agent> {
         Ok(Agent {
             name: self.name.clone(),

@@ -68,7 +68,15 @@ SPEC is two variables, (EMACS FAR)."
                    (gemini-companion-answer-set '(connect . "podman:other") 'always)
                    (gemini-companion-connect "/podman:other:/src")
                    nil))
-    (gemini-companion-test-wait-screen emacs "podman:other is not connected: .*no container")))
+    (gemini-companion-test-wait-screen emacs "podman:other is not connected: .*no container")
+    ;; What ssh would say means something else here.
+    (gemini-companion-test-eval
+     emacs '(progn (setq gemini-companion-containers
+                         '(("podman" "sh" "-c" "echo permission denied: the socket >&2; exit 1")))
+                   nil))
+    (gemini-companion-test-run
+     emacs '(progn (gemini-companion-connect "/podman:other:/src") nil))
+    (gemini-companion-test-wait-screen emacs "has ended (permission denied: the socket)")))
 
 (provide 'container-test)
 ;;; container-test.el ends here

@@ -160,7 +160,6 @@ async function stage(t, name = '') {
 
 const machine = () => os.hostname().replace(/[^A-Za-z0-9._]/g, '_');
 const modeOf = async (file) => ((await lstat(file)).mode & 0o777).toString(8);
-const locksIn = async (cache) => (await readdir(cache)).filter((it) => it.includes('.lock'));
 
 // The files below DIRECTORY, and their modes.
 async function filesIn(directory) {
@@ -380,32 +379,11 @@ test('what is not ours stays', async (t) => {
   assert.equal(await readFile(configuration(2), 'utf8'), 'damaged\n');
 });
 
-test('keepers that find a dead one have different configurations', async (t) => {
-  const { home, cache } = await stage(t);
-  await symlink(DEAD, path.join(cache, `${machine()}.lock`));
+test('keepers that choose at once have different configurations', async (t) => {
+  const { home } = await stage(t);
   const keepers = await Promise.all([1, 2, 3, 4, 5, 6].map(async (number) => (
     (await Keeper.start(t, home)).announce({ emacs: `e${number}` }))));
   assert.deepEqual(keepers.map((it) => it.ready.slot).sort(), [1, 2, 3, 4, 5, 6]);
-  assert.deepEqual(await locksIn(cache), []);
-});
-
-test('one that was killed while it removed a lock hinders no other', async (t) => {
-  const { home, cache } = await stage(t);
-  await symlink(DEAD, path.join(cache, `${machine()}.lock`));
-  await symlink(DEAD, path.join(cache, `${machine()}.lock.${DEAD}`));
-  await (await Keeper.start(t, home)).announce();
-  assert.deepEqual(await locksIn(cache), []);
-});
-
-test('the lock of one that lives stays', async (t) => {
-  const { home, cache } = await stage(t);
-  const lock = path.join(cache, `${machine()}.lock`);
-  await symlink(String(process.pid), lock);
-  // It goes on without.
-  const keeper = await Keeper.start(t, home, { constants: { LOCK_TRIES: '2' } });
-  await keeper.announce();
-  await keeper.end();
-  assert.equal(await readlink(lock), String(process.pid));
 });
 
 // ---- Faults

@@ -190,7 +190,10 @@ impl Wire {
                         None => return Ok(()),
                     }
                 }
-                Some(line) = complaints.line() => self.tell_line(line)?,
+                // Over weeks there may be many: the other half is for the keeper.
+                Some(line) = complaints.line() => if self.text < MAX_TEXT / 2 {
+                    self.tell_line(line)?;
+                },
                 message = self.messages.recv() => {
                     outbox.send_first(Frame::Text(message.ok_or(End::Closed)?))?;
                 }
