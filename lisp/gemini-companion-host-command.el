@@ -131,11 +131,11 @@ ssh, if that is used.  If TERMINAL is non-nil, COMMAND has a terminal."
          (words (and container
                      (append (gemini-companion-host-command--arguments (cdr container) hop terminal)
                              (list "sh" "-c" command))))
-         (machines (if container (butlast hops) hops)))
-    (if (null machines) words
+         (is-local (and container (null (cdr hops)))))
+    (if is-local words
       `(,gemini-companion-ssh-program
         ,@(and terminal '("-t" "-e" "none")) ; otherwise a tilde that begins a line is for ssh
-        ,@options ,@(gemini-companion-host-command-target machines)
+        ,@options ,@(gemini-companion-host-command-target hops)
         ,(if container
              (concat "exec " (mapconcat #'gemini-companion-host-command-quote words " "))
            command)))))
@@ -153,8 +153,9 @@ TERMINAL is as in `gemini-companion-host-command'."
                       (_ (list (funcall fill argument)))))))
 
 (defun gemini-companion-host-command-target (hops)
-  "Return the arguments of ssh that lead to the last of HOPS."
-  (let* ((hop (car (last hops)))
+  "Return the arguments of ssh that lead to the last of HOPS that is no container."
+  (let* ((hops (seq-remove #'gemini-companion-host-command--container hops))
+         (hop (car (last hops)))
          (jumps (butlast hops))
          (user (tramp-file-name-user hop))
          (port (tramp-file-name-port hop)))

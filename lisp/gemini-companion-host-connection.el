@@ -47,7 +47,7 @@
   (untried nil :documentation "The routes still to be tried; the first one is in use.")
   (wire nil :documentation "The number of the wire, or nil.")
   (check nil :documentation "The ssh that looks for a shared connection, or nil.")
-  (told nil :documentation "The roots that its keeper was told last.")
+  (told nil :documentation "(ROOTS), which its keeper was told last, or nil.")
   (logged-in nil :documentation "Non-nil once the shell on the host has answered.")
   (lines nil :documentation "The last lines not from the keeper, the newest first.")
   (timer nil :documentation "The timer that ends an attempt or begins the next, or nil.")
@@ -280,6 +280,8 @@ If it is, make the connection by it; if not, try the next; for FAULT see
   "Take LINE, which the program of WIRE or a shell on its host has printed."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
     (cond
+     ((not (eq (gemini-companion-host-connection-state connection) 'connecting))
+      (gemini-companion-host-connection--keep-line connection line))
      ((equal line "gemini-companion: shell")
       (setf (gemini-companion-host-connection-logged-in connection) t)
       (gemini-companion-host-connection--await connection))
@@ -288,8 +290,12 @@ If it is, make the connection by it; if not, try the next; for FAULT see
        connection 'node
        (gemini-companion-host-connection--shown
         (string-remove-prefix "gemini-companion: fault node " line))))
-     (t (setf (gemini-companion-host-connection-lines connection)
-              (seq-take (cons line (gemini-companion-host-connection-lines connection)) 20))))))
+     (t (gemini-companion-host-connection--keep-line connection line)))))
+
+(defun gemini-companion-host-connection--keep-line (connection line)
+  "Keep LINE, which may say why CONNECTION ends."
+  (setf (gemini-companion-host-connection-lines connection)
+        (seq-take (cons line (gemini-companion-host-connection-lines connection)) 20)))
 
 (gemini-companion-bridge-define-handler wire-message (wire text)
   "Take the message TEXT of the keeper at the end of WIRE, or of one that pretends."

@@ -216,6 +216,10 @@ Return the connection."
                    '("podman" "exec" "-i" "-t" "-u" "me" "box" "sh" "-c" "exec sh")))
     (should (equal (funcall command "kubernetes" nil "pod")
                    '("kubectl" "exec" "-i" "pod" "--" "sh" "-c" "exec sh")))
+    (should (equal (gemini-companion-host-command-target
+                    (list (make-tramp-file-name :method "ssh" :host "build")
+                          (make-tramp-file-name :method "docker" :host "box")))
+                   '("--" "build")))
     (should (equal (gemini-companion-host-command
                     (list (make-tramp-file-name :method "ssh" :host "build")
                           (make-tramp-file-name :method "docker" :host "box"))
