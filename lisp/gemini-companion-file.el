@@ -271,7 +271,9 @@ The value is in seconds since 1970, nil if the file did not exist."
 ;;;; Reading and writing
 
 (defvar gemini-companion-file-largest (* 64 1024 1024)
-  "Number of bytes of the largest file that is read, and of the largest message.")
+  "Number of bytes of the largest file that is read.
+`gemini-companion-mode' makes this the size of the largest message: no
+client can propose a longer text.")
 
 (defun gemini-companion-file-read (path)
   "Return the contents of the file PATH as bytes.

@@ -61,6 +61,9 @@ this package.  The URL must use https, unless it is on this machine."
 (defvar gemini-companion-install--continue #'ignore
   "Function to call, without arguments, when the module is loaded.")
 
+(defvar gemini-companion-install--declined nil
+  "The version of the module that the user declined to install, or nil.")
+
 ;;;; Commands
 
 (defmacro gemini-companion-install--as-command (&rest body)
@@ -74,8 +77,9 @@ this package.  The URL must use https, unless it is on this machine."
 ;;;###autoload
 (defun gemini-companion-install-instead (continue ask)
   "Get the native module, and call CONTINUE when it is loaded.
-If ASK is non-nil, ask the user how to get it.  Signal
-`gemini-companion-native-missing' if nothing can be done."
+If ASK is non-nil, ask the user how to get it, unless the user has
+declined.  Signal `gemini-companion-native-missing' if nothing can be
+done."
   (setq gemini-companion-install--continue continue)
   (if noninteractive (gemini-companion-install--signal-missing)
     (gemini-companion-install--start (gemini-companion-install--way ask))))
@@ -112,9 +116,10 @@ built yourself, set `gemini-companion-module-file'."
 
 (defun gemini-companion-install--way (ask)
   "Return how to get the module: `download', `build', `later' or nil.
-Ask the user if ASK is non-nil."
+Ask the user if ASK is non-nil, unless the user has declined."
   (cond ((car (memq gemini-companion-install-policy '(download build))))
         ((not (and ask gemini-companion-install-policy)) nil)
+        ((equal gemini-companion-install--declined gemini-companion-native-version) 'later)
         (t (gemini-companion-install--ask))))
 
 (defun gemini-companion-install--ask ()
@@ -136,7 +141,8 @@ Do not ask while it is being built."
                    choices))
         (?d 'download)
         (?b 'build)
-        (_ 'later)))))
+        (_ (setq gemini-companion-install--declined gemini-companion-native-version)
+           'later)))))
 
 (defun gemini-companion-install--start (way)
   "Get the module by WAY, as `gemini-companion-install--way' returns it."

@@ -134,6 +134,16 @@ port is in use, Emacs takes a free one.  Takes effect when
   :group 'gemini-companion-server
   :package-version '(gemini-companion . "0.1.0"))
 
+(defcustom gemini-companion-max-message-size 64
+  "Maximum size in MiB of a message from a client.
+A proposed change is one message with the text of the whole file, so this
+must exceed the size of your largest file.  Takes effect when
+`gemini-companion-mode' is next enabled."
+  :type '(natnum :tag "MiB")
+  :risky t
+  :group 'gemini-companion-server
+  :package-version '(gemini-companion . "0.1.0"))
+
 (defvar gemini-companion--wanted nil
   "Non-nil if the user wants the mode enabled, even if the module is missing.")
 
@@ -363,6 +373,7 @@ get it."
 (defun gemini-companion--start ()
   "Start the companion, for which the native module must be loaded."
   (unless (gemini-companion-bridge-running-p)
+    (setq gemini-companion-file-largest (* 1024 1024 gemini-companion-max-message-size))
     (gemini-companion-bridge-start (gemini-companion-agent-announcements)
                                    gemini-companion-port
                                    (gemini-companion-workspace-given-roots)

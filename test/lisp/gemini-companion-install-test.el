@@ -44,6 +44,7 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
           (process-environment (cons "GEMINI_COMPANION_MODULE" process-environment))
           (gemini-companion-native--loaded nil)
           (gemini-companion-install-policy 'download)
+          (gemini-companion-install--declined nil)
           (gemini-companion-install-test--loaded nil)
           (gemini-companion-install-test--continued nil)
           (gemini-companion-install-test--warnings nil)
@@ -208,10 +209,11 @@ Return the choices offered, those of the last question first."
        ,@body)
      offers))
 
-(ert-deftest gemini-companion-install/only-commands-ask ()
+(ert-deftest gemini-companion-install/only-commands-ask-and-a-no-is-respected ()
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
     (setq gemini-companion-install-policy 'ask)
     (should (equal (gemini-companion-install-test--answering ?n
+                     (gemini-companion-install-test--switch-on t)
                      (gemini-companion-install-test--switch-on t))
                    '(("download" "not now"))))
     (should-not (gemini-companion-install-test--answering ?d
