@@ -187,7 +187,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
     (gemini-companion-test-wait-screen emacs "install the terminal Eat\\? (y or n)")
     (gemini-companion-test-keys emacs "y")
     (gemini-companion-test-wait-screen emacs "Using Term, because installing Eat failed: \
-Package .eat. is unavailable")
+No readable package archive has it")
     (gemini-companion-test-wait-eval
      emacs '(and (gemini-companion-cli-run-terminals)
                  (with-current-buffer (caar (gemini-companion-cli-run-terminals))
