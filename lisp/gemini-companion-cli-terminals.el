@@ -25,7 +25,6 @@
 (declare-function ghostel-exec "ext:ghostel")
 (declare-function package-install "package")
 (declare-function package-refresh-contents "package")
-(defvar package-enable-at-startup)
 (declare-function term-char-mode "term")
 (declare-function term-emulate-terminal "term")
 (declare-function term-exec "term")
@@ -35,6 +34,8 @@
 (defvar ghostel-kill-buffer-on-exit)
 (defvar ghostel-query-before-killing)
 (defvar ghostel-use-native-pty)
+(defvar package-archive-contents)
+(defvar package-archives)
 (defvar vterm-copy-mode)
 (defvar vterm-kill-buffer-on-exit)
 (defvar vterm-min-window-width)
@@ -119,7 +120,8 @@ four are optional:
   "Terminal emulator in which `gemini-companion-run' runs its program.
 If `auto', use the first of `gemini-companion-cli-terminals' that is installed:
 Eat, vterm, Ghostel, or else Term, which comes with Emacs.  Before it falls
-back to Term, `gemini-companion-run' asks once whether to install Eat."
+back to Term, `gemini-companion-run' asks once whether to install Eat, if a
+package archive has it."
   :type `(choice (const :tag "The best one that is installed" auto)
                  ,@(mapcar (pcase-lambda (`(,terminal . ,plist))
                              `(const :tag ,(plist-get plist :title) ,terminal))
@@ -152,31 +154,42 @@ back to Term, `gemini-companion-run' asks once whether to install Eat."
 Return non-nil if the user says yes.  In batch mode, do not ask."
   (when (and (eq gemini-companion-terminal 'auto)
              (not noninteractive)
-             package-enable-at-startup  ; else there is another package manager
              (not gemini-companion-cli-terminals--offered)
              (not (gemini-companion-answer-get 'eat))
              (not (gemini-companion-cli-terminals--installed)))
+    (require 'package)
     (setq gemini-companion-cli-terminals--offered t)
-    (or (y-or-n-p "Term shows few colors: download and install the terminal Eat? ")
-        (progn
-          (gemini-companion-answer-set 'eat 'never)
-          (ignore (message "Using Term until you install Eat, vterm or Ghostel"))))))
+    (cond ((not (and package-enable-at-startup ; else there is another package manager
+                     (seq-some (pcase-lambda (`(,name . ,place))
+                                 (string-search "nongnu" (concat name " " place)))
+                               package-archives)))
+           (ignore
+            (message "Term shows few colors; the packages Eat and vterm show all of them")))
+          ((y-or-n-p "Term shows few colors: download and install the terminal Eat? "))
+          (t
+           (gemini-companion-answer-set 'eat 'never)
+           (ignore (message "Using Term until you install Eat, vterm or Ghostel"))))))
 
 (defun gemini-companion-cli-terminals-install-eat ()
   "Install Eat, and wait until that is done.
 If it fails, or if the user quits, say so and what to do next."
+  (require 'package)
   (message "Installing Eat; type C-g to use Term instead...")
   (condition-case problem
       ;; The byte compiler shows its warnings in windows.
       (save-window-excursion
         (package-refresh-contents)
+        (unless (assq 'eat package-archive-contents)
+          (error "No readable package archive has it"))
         ;; Select it once it is downloaded, not before.
         (package-install 'eat 'dont-select)
         (package-install 'eat))
     ((error quit)
-     (message "Using Term, because installing Eat failed: %s.  Eat is in NonGNU ELPA (see \
+     (let ((reason (gemini-companion-ui-error-text problem)))
+       (gemini-companion-log-add "Eat was not installed: %s" reason)
+       (message "Using Term, because installing Eat failed: %s.  Eat is in NonGNU ELPA (see \
 `package-archives'); to try again, type M-x package-install RET eat"
-              (gemini-companion-ui-error-text problem)))))
+                reason)))))
 
 ;;;; Starting a program
 

@@ -101,6 +101,20 @@ not fetched yet."
     (unwind-protect (should (eq (gemini-companion-cli-terminals-choose) 'vterm))
       (setq features (delq 'vterm features)))))
 
+(ert-deftest gemini-companion-cli-watch/eat-is-offered-only-if-an-archive-may-have-it ()
+  "Nothing is fetched to find out."
+  (pcase-dolist (`(,archive . ,offered) '(("nongnu" . t) ("gnu" . nil)))
+    (ert-info (archive)
+      (gemini-companion-cli-watch-test--with (if offered 'yes nil)
+        (setq package-archives (list (cons archive (gemini-companion-test-file "archive/"))))
+        (cl-letf (((symbol-function 'package-refresh-contents)
+                   (lambda (&rest _) (ert-fail "An archive was asked"))))
+          (should (eq offered (and (gemini-companion-cli-watch-test--offer) t))))
+        (unless offered
+          (should (equal gemini-companion-test-messages
+                         '("Term shows few colors; the packages Eat and vterm show all of them")))
+          (should (eq (gemini-companion-cli-terminals-choose) 'term)))))))
+
 (ert-deftest gemini-companion-cli-watch/after-a-failure-term-is-used ()
   "Emacs says why and asks again only in the next session."
   (pcase-dolist (`(,archive . ,install)
@@ -128,7 +142,8 @@ not fetched yet."
         (should (string-match-p
                  (format "\\`Using Term, because installing Eat failed: \\(?:%s\\)\\. \
 .*M-x package-install RET eat\\'"
-                         "Opening input file.*\\|Error retrieving.*\\|Quit\\|Package .eat.*")
+                         (if archive "Opening input file.*\\|Error retrieving.*\\|Quit"
+                           "No readable package archive has it"))
                  (car gemini-companion-test-messages))))
       (should (eq gemini-companion-terminal 'auto))
       (should-not (gemini-companion-cli-watch-test--offer))
@@ -147,10 +162,12 @@ not fetched yet."
         (progn (should-not (gemini-companion-cli-watch-test--offer))
                (should (eq (gemini-companion-cli-terminals-choose) 'vterm)))
       (setq features (delq 'vterm features)))
-    ;; Packages are not installed by package.el.
+    (should-not gemini-companion-test-messages)
+    ;; If packages are not installed by package.el, a message names the emulators.
     (let ((package-enable-at-startup nil))
-      (should-not (gemini-companion-cli-watch-test--offer)))
-    (should-not gemini-companion-test-messages)))
+      (should-not (gemini-companion-cli-watch-test--offer))
+      (should (equal gemini-companion-test-messages
+                     '("Term shows few colors; the packages Eat and vterm show all of them"))))))
 
 (ert-deftest gemini-companion-cli-watch/a-missing-emulator-is-named ()
   (gemini-companion-cli-watch-test--with nil
