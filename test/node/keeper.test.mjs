@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import {
-  chmod, lstat, mkdir, readFile, readdir, readlink, symlink, utimes, writeFile,
+  chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, rm, symlink, utimes, writeFile,
 } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
@@ -150,8 +150,11 @@ class Keeper extends Changes {
   }
 }
 
+// A home whose name is short enough for sockets, wherever the tests have their temporary files.
 async function stage(t, name = '') {
-  const home = path.join(await directoryFor(t), name);
+  const directory = await mkdtemp('/tmp/gc-');
+  t.after(() => rm(directory, { recursive: true, force: true }));
+  const home = path.join(directory, name);
   const cache = path.join(home, '.cache', 'gemini-companion');
   await mkdir(path.join(home, 'tmp'), { recursive: true });
   await mkdir(cache, { recursive: true });
