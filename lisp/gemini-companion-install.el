@@ -205,22 +205,55 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
   (let* (;; No questions about passwords or certificates; no compression.
          (url-request-noninteractive t)
          (url-mime-encoding-string nil)
+         ;; Else, a quit while the name of the server is looked up may block Emacs.
+         (url-asynchronous nil)
+         (answer nil)
          (buffer (condition-case error
-                     (url-retrieve-synchronously url nil 'inhibit-cookies
-                                                 gemini-companion-install--patience)
+                     (url-retrieve url
+                                   (lambda (status) (setq answer (list status (current-buffer))))
+                                   nil nil 'inhibit-cookies)
                    (error (gemini-companion-native-signal "cannot reach the server (%s)"
                                                           (error-message-string error))))))
     (unwind-protect
-        (let ((code (and buffer (buffer-local-value 'url-http-response-status buffer))))
-          (unless (eql code 200)
-            (gemini-companion-native-signal
-             "the server %s"
-             (if (not code) "did not answer"
-               (format "answered %s, %s" code (nth 2 (assq code url-http-codes))))))
-          (with-current-buffer buffer
-            (goto-char (point-min))
-            (buffer-substring-no-properties (re-search-forward "\n\r?\n") (point-max))))
-      (gemini-companion-ui-kill-buffer buffer))))
+        (with-timeout (gemini-companion-install--patience
+                       (gemini-companion-native-signal "the download took too long"))
+          (while (not answer)
+            (accept-process-output nil 0.1))
+          (with-current-buffer (setq buffer (cadr answer))
+            (buffer-substring-no-properties
+             (gemini-companion-install--check-answer (car answer)) (point-max))))
+      (gemini-companion-install--drop buffer))))
+
+(defun gemini-companion-install--drop (buffer)
+  "Kill BUFFER, that of a download, and those to which it was redirected."
+  (when (buffer-live-p buffer)
+    (gemini-companion-install--drop (buffer-local-value 'url-redirect-buffer buffer))
+    (when-let* ((connection (get-buffer-process buffer)))
+      ;; That of url.el would connect again.
+      (set-process-sentinel connection #'ignore)
+      (delete-process connection))
+    (gemini-companion-ui-kill-buffer buffer)))
+
+(defun gemini-companion-install--check-answer (status)
+  "Return where the file begins in the current buffer, a server's response.
+Signal an error if it failed, as STATUS, that of `url-retrieve', says."
+  (let ((code (bound-and-true-p url-http-response-status))
+        (failure (plist-get status :error))
+        (length (bound-and-true-p url-http-content-length))
+        (start (progn (goto-char (point-min))
+                      (re-search-forward "\n\r?\n" nil t))))
+    (cond ((and (numberp code) (>= code 400))
+           (gemini-companion-native-signal
+            "the server answered %d, %s" code
+            (or (nth 2 (assq code url-http-codes)) "which is an error")))
+          (failure (gemini-companion-native-signal
+                    "cannot reach the server (%s)" (mapconcat #'prin1-to-string (cdr failure) " ")))
+          ((not (and start (eql code 200)))
+           (gemini-companion-native-signal "the server gave no answer"))
+          ((and length (< (- (point-max) start) length))
+           (gemini-companion-native-signal "the download ended after %d of %d bytes"
+                                           (- (point-max) start) length)))
+    start))
 
 ;;;; Build
 
