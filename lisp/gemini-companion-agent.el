@@ -314,13 +314,20 @@ It is the grandparent of the nearest shell, or else the topmost process."
            do (setq process parent)
            finally return process))
 
+(defun gemini-companion-agent-process (process)
+  "Return the attributes of PROCESS, an id on this machine or nil.
+For the value see `process-attributes', which asks the host if the current
+directory is remote."
+  (let ((default-directory gemini-companion-agent-neutral-directory))
+    (and process (process-attributes process))))
+
 (defun gemini-companion-agent-parent-process (process)
   "Return the id of the parent of PROCESS, or 0 if it has none."
-  (or (alist-get 'ppid (process-attributes process)) 0))
+  (or (alist-get 'ppid (gemini-companion-agent-process process)) 0))
 
 (defun gemini-companion-agent--shell-p (process)
   "Return non-nil if a client takes PROCESS for a shell."
-  (when-let* ((command (alist-get 'args (process-attributes process))))
+  (when-let* ((command (alist-get 'args (gemini-companion-agent-process process))))
     (member (file-name-nondirectory (car (split-string command " ")))
             '("zsh" "bash" "sh" "tcsh" "csh" "ksh" "fish" "dash"))))
 

@@ -110,9 +110,7 @@
 
 (defun gemini-companion-cli-list--label ()
   "Return what the CLI in the terminal of the current buffer does, or nil."
-  (when-let* ((cli (seq-find (lambda (cli)
-                               (eq (current-buffer) (gemini-companion-cli-terminal cli)))
-                             (gemini-companion-cli-all))))
+  (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
     (pcase (gemini-companion-cli-state cli)
       ('working " works")
       ('asking " asks")

@@ -187,7 +187,7 @@ the system knows the parents of its process."
 (defun gemini-companion-cli-run--reads-p (process)
   "Return non-nil if PROCESS, an id, lives, and is not suspended.
 Else a shell reads, and would run, what is sent to its terminal."
-  (let-alist (process-attributes process)
+  (let-alist (gemini-companion-agent-process process)
     (and .state
          (not (equal .state "Z"))
          ;; Without a terminal, its foreground group is -1.

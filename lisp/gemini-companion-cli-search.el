@@ -117,7 +117,7 @@ id in its name."
          (process (if id (string-to-number id) (alist-get 'ppid content))))
     (gemini-companion-cli-search--make-file
      :name name :process process :fault fault :content content
-     :alive (and (natnump process) (process-attributes process) t)
+     :alive (and (natnump process) (gemini-companion-agent-process process) t)
      :fits (gemini-companion-cli-search--fits-p (alist-get 'workspacePath content) directory))))
 
 (defun gemini-companion-cli-search-read (name)

@@ -157,7 +157,7 @@ asked something there before it was connected, it is not new."
   (let ((ids nil))
     (while (and process (> process 0) (not (memq process ids)))
       (push process ids)
-      (setq process (alist-get 'ppid (process-attributes process))))
+      (setq process (alist-get 'ppid (gemini-companion-agent-process process))))
     (nreverse ids)))
 
 (defun gemini-companion-cli--lives-p (cli)
@@ -165,7 +165,7 @@ asked something there before it was connected, it is not new."
 Its hooks tell what it does then, or its terminal what it asks."
   (if-let* ((process (gemini-companion-cli-process cli)))
       (when-let* (((gemini-companion-cli-session cli))
-                  (attributes (process-attributes process)))
+                  (attributes (gemini-companion-agent-process process)))
         ;; Its parent may not have noticed its end.
         (not (equal (alist-get 'state attributes) "Z")))
     (and (gemini-companion-cli-terminal cli)
@@ -240,12 +240,16 @@ Unless the user has only cleared it, so does the process."
 
 ;;;; Screens
 
+(defun gemini-companion-cli-in-terminal (terminal)
+  "Return the CLI that runs in the buffer TERMINAL, as far as that is known."
+  (cl-loop for cli in gemini-companion-cli--all
+           if (eq terminal (gemini-companion-cli-terminal cli)) return cli))
+
 (defun gemini-companion-cli-note-screen (terminal asks agent directory)
   "Record whether the CLI in TERMINAL ASKS something, as its screen shows.
 It is one of AGENT in DIRECTORY.  One that asks before it is connected is
 known only for that long."
-  (let ((cli (or (cl-loop for cli in gemini-companion-cli--all
-                          if (eq terminal (gemini-companion-cli-terminal cli)) return cli)
+  (let ((cli (or (gemini-companion-cli-in-terminal terminal)
                  (and asks (gemini-companion-cli--add agent nil terminal directory)))))
     (cond ((null cli))
           (asks (gemini-companion-cli--enter cli 'asking (gemini-companion-cli-question cli)))

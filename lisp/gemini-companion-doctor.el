@@ -246,11 +246,14 @@ Return the number of problems."
     (seq-find (lambda (id)
                 (and (memq process (gemini-companion-cli-ancestry id))
                      (gemini-companion-doctor--runs-p name id)))
-              (sort (list-system-processes) #'>))))
+              (sort (let ((default-directory gemini-companion-agent-neutral-directory))
+                      (list-system-processes))
+                    #'>))))
 
 (defun gemini-companion-doctor--runs-p (program process)
   "Return non-nil if PROCESS runs PROGRAM, perhaps in an interpreter."
-  (let ((words (split-string (or (alist-get 'args (process-attributes process)) "") " " t)))
+  (let* ((command (alist-get 'args (gemini-companion-agent-process process)))
+         (words (split-string (or command "") " " t)))
     (seq-some (lambda (word)
                 (member (file-name-nondirectory word) (list program (concat program ".js"))))
               (seq-take words 4))))

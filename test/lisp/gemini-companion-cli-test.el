@@ -36,6 +36,14 @@ ABOUT is a plist of :session, :process, :text and :path."
   "Return the states of the known CLIs."
   (mapcar #'gemini-companion-cli-state (gemini-companion-cli-all)))
 
+(ert-deftest gemini-companion-cli/processes-are-those-of-this-machine ()
+  "Also while the current buffer is of a file on another, which newer Emacsen ask."
+  (let ((here (gemini-companion-cli-ancestry (emacs-pid)))
+        (default-directory "/ssh:nowhere.invalid:/"))
+    (should (cdr here))
+    (should (equal (gemini-companion-cli-ancestry (emacs-pid)) here))
+    (should-not (gemini-companion-agent-process nil))))
+
 (ert-deftest gemini-companion-cli/hooks-tell-what-it-does ()
   (gemini-companion-cli-test--with nil
     (pcase-dolist (`(,event ,text ,states)
