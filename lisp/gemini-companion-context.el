@@ -94,7 +94,7 @@ BUFFER is this buffer or an indirect buffer of it.")
     (gemini-companion-context--record-focus
      window-selection-change-functions window-buffer-change-functions)
     (gemini-companion-context--buffer-killed kill-buffer-hook)
-    (gemini-companion-context--forget-private after-save-hook gemini-companion-host-change-hook)
+    (gemini-companion-context--forget-private after-save-hook)
     (gemini-companion-context--publish-soon
      post-command-hook window-selection-change-functions window-buffer-change-functions
      find-file-hook kill-buffer-hook after-revert-hook after-save-hook
@@ -129,8 +129,6 @@ BUFFER is this buffer or an indirect buffer of it.")
 
 (defun gemini-companion-context-update (&rest _)
   "Publish the context now, if anything uses it."
-  (when (gemini-companion-host-all)     ; one may have reported other ignore rules
-    (gemini-companion-context--forget-private))
   (when (gemini-companion-context--used-p)
     (gemini-companion-context--publish)))
 
@@ -288,6 +286,8 @@ The context is that of clients that work in DIRECTORY; nil if unknown."
           ((not (if machine (gemini-companion-file-visited-time buffer) ; known without asking
                   (let ((file-name-handler-alist nil)) (file-exists-p file))))
            "not on disk")
+          ;; What a host has reported is known without looking for it.
+          (machine (with-current-buffer buffer (gemini-companion-private-reason)))
           (t (gemini-companion-context--private-reason buffer)))))
 
 (defun gemini-companion-context--private-reason (buffer)
