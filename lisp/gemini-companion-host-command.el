@@ -130,9 +130,8 @@ ssh, if that is used.  If TERMINAL is non-nil, COMMAND has a terminal."
          (container (gemini-companion-host-command--container hop))
          (words (and container
                      (append (gemini-companion-host-command--arguments (cdr container) hop terminal)
-                             (list "sh" "-c" command))))
-         (is-local (and container (null (cdr hops)))))
-    (if is-local words
+                             (list "sh" "-c" command)))))
+    (if (not (gemini-companion-host-command-ssh-p hops)) words
       `(,gemini-companion-ssh-program
         ,@(and terminal '("-t" "-e" "none")) ; otherwise a tilde that begins a line is for ssh
         ,@options ,@(gemini-companion-host-command-target hops)

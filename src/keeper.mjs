@@ -133,20 +133,14 @@ function frame(kind, channel, length, data) {
   return data ? Buffer.concat([header, data]) : header;
 }
 
-// What is sent to Emacs: small frames before data.
+// What is sent to Emacs.  While much waits, no client is read, so that nothing waits for long.
 class Outbox {
-  constructor() {
-    this.isFull = false;
-    this.whenEmpty = [];
-    process.stdout.on('drain', () => {
-      this.isFull = false;
-      for (const resume of this.whenEmpty.splice(0)) resume();
-    });
+  get isFull() {
+    return process.stdout.writableLength > MAX_WAITING;
   }
 
   send(kind, channel, length, data) {
-    this.isFull = !process.stdout.write(frame(kind, channel, length, data))
-      && process.stdout.writableLength > MAX_WAITING;
+    process.stdout.write(frame(kind, channel, length, data));
   }
 
   say(message) {
@@ -220,14 +214,8 @@ class Channel {
 
   // Reads no more while nothing can be sent.
   rest() {
-    if (this.credit < MAX_DATA) {
-      this.socket.pause();
-    } else if (this.outbox.isFull) {
-      this.socket.pause();
-      this.outbox.whenEmpty.push(() => this.rest());
-    } else {
-      this.socket.resume();
-    }
+    if (this.credit < MAX_DATA || this.outbox.isFull) this.socket.pause();
+    else this.socket.resume();
   }
 
   addCredit(bytes) {
@@ -256,6 +244,9 @@ class Clients {
     this.outbox = outbox;
     this.last = 0;
     this.channels = new Map();
+    process.stdout.on('drain', () => {
+      for (const channel of this.channels.values()) channel.rest();
+    });
   }
 
   // Lets clients of AGENT connect to SOCKET.
@@ -529,26 +520,25 @@ class Keeper {
 
   start() {
     const frames = new Frames((...parts) => this.take(...parts));
-    this.listenFor = () => {
-      clearTimeout(this.silence);
-      this.silence = setTimeout(() => this.end(), MAX_SILENCE);
-    };
     for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => this.end());
+    // Faults, too, wherever they are thrown.
     process.on('uncaughtException', (error) => this.fail(error));
     process.stdout.on('error', () => this.end());
     process.stdin.on('end', () => this.end());
     process.stdin.on('error', () => this.end());
     process.stdin.on('data', (chunk) => {
-      this.listenFor();
-      try {
-        frames.add(chunk);
-      } catch (error) {
-        this.fail(error);
-      }
+      this.waitForMore();
+      frames.add(chunk);
     });
     process.stdout.write('gemini-companion: frames\n');
-    this.listenFor();
+    this.waitForMore();
     this.outbox.say({ say: 'home', home: os.homedir() });
+  }
+
+  // Not for ever: after a cut, the connection may seem to live for hours.
+  waitForMore() {
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => this.end(), MAX_SILENCE);
   }
 
   take(kind, channel, length, data) {
@@ -559,7 +549,7 @@ class Keeper {
 
   hear(message) {
     if (message.do === 'announce' && !this.announcement) {
-      this.announce(message).catch((error) => this.fail(error));
+      this.announce(message);
     } else if (message.do === 'roots') {
       this.announcement?.setRoots(message.roots);
     }

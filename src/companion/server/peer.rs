@@ -24,8 +24,7 @@ pub struct Peer {
 pub enum Way {
     /// By loopback. It must show the token of its agent.
     Loopback(Connection),
-    /// By a wire to a host, on which the keeper has checked that it is the same user. Its agent is
-    /// the one whose socket it has found there.
+    /// By a wire to a host, and there by the socket of its agent, which only the same user can open.
     Wire(Arc<Agent>),
 }
 

@@ -48,27 +48,24 @@ impl Frame {
         match self {
             Frame::Open { channel, agent } => with_data(OPEN, channel, agent.as_bytes()),
             Frame::Data { channel, bytes } => with_data(DATA, channel, &bytes),
-            Frame::Close { channel } => header(CLOSE, channel, 0),
-            Frame::Credit { channel, bytes } => header(CREDIT, channel, bytes),
+            Frame::Close { channel } => with_data(CLOSE, channel, &[]),
+            Frame::Credit { channel, bytes } => header(CREDIT, channel, bytes).to_vec(),
             Frame::Text(text) => with_data(TEXT, 0, text.as_bytes()),
-            Frame::Ping => header(PING, 0, 0),
+            Frame::Ping => with_data(PING, 0, &[]),
         }
     }
 }
 
-fn header(kind: u8, channel: u32, length: u32) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEADER + if kind == DATA { length as usize } else { 0 });
-    bytes.push(kind);
-    bytes.extend(channel.to_be_bytes());
-    bytes.extend(length.to_be_bytes());
+fn header(kind: u8, channel: u32, length: u32) -> [u8; HEADER] {
+    let mut bytes = [kind; HEADER];
+    bytes[1..5].copy_from_slice(&channel.to_be_bytes());
+    bytes[5..].copy_from_slice(&length.to_be_bytes());
     bytes
 }
 
 fn with_data(kind: u8, channel: u32, data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).expect("frames are small");
-    let mut bytes = header(kind, channel, length);
-    bytes.extend(data);
-    bytes
+    [&header(kind, channel, length), data].concat()
 }
 
 /// What breaks the rules of frames.
@@ -121,26 +118,21 @@ impl Incoming {
 
     /// The next frame, if all of it is there.
     fn whole_frame(&mut self) -> Result<Option<Frame>, Broken> {
-        let Some((&[kind, a, b, c, d, e, f, g, h], rest)) =
-            self.bytes[self.taken..].split_first_chunk::<HEADER>()
-        else {
-            return Ok(None);
-        };
-        let (channel, length) =
-            (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+        let rest = &self.bytes[self.taken..];
+        let Some((header, rest)) = rest.split_first_chunk::<HEADER>() else { return Ok(None) };
+        let number = |at| u32::from_be_bytes(std::array::from_fn(|index| header[at + index]));
+        let (kind, channel, length) = (header[0], number(1), number(5));
+        let size = if kind == CREDIT { 0 } else { length as usize }; // no data follow
         let most = match kind {
             OPEN => MAX_NAME,
             DATA => MAX_DATA,
             TEXT => MAX_TEXT,
-            CREDIT => usize::MAX, // no data follow
-            CLOSE | PING => 0,
+            CLOSE | CREDIT | PING => 0,
             _ => return Err(Broken),
         };
-        let size = length as usize;
         if size > most {
             return Err(Broken);
         }
-        let size = if kind == CREDIT { 0 } else { size };
         if rest.len() < size {
             return Ok(None);
         }
@@ -219,12 +211,12 @@ mod tests {
     #[tokio::test]
     async fn what_breaks_the_rules_is_no_frame() {
         for broken in [
-            header(6, 0, 0),
-            header(b'g', 0, 0),
-            header(DATA, 1, MAX_DATA as u32 + 1),
-            header(OPEN, 1, MAX_NAME as u32 + 1),
-            header(TEXT, 0, u32::MAX),
-            header(CLOSE, 1, 1),
+            header(6, 0, 0).to_vec(),
+            header(b'g', 0, 0).to_vec(),
+            header(DATA, 1, MAX_DATA as u32 + 1).to_vec(),
+            header(OPEN, 1, MAX_NAME as u32 + 1).to_vec(),
+            header(TEXT, 0, u32::MAX).to_vec(),
+            header(CLOSE, 1, 1).to_vec(),
             with_data(TEXT, 0, b"\xff"),
         ] {
             let bytes = [Frame::Ping.into_bytes(), broken].concat();

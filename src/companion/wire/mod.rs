@@ -27,7 +27,7 @@ use program::Program;
 /// What the keeper writes before its first frame.
 const FRAMES: &str = "gemini-companion: frames";
 /// Bytes of text that a host may send in all, so that it cannot fill the log.
-const MAX_TEXT: usize = 64 << 10;
+const MAX_ALL_TEXT: usize = 64 << 10;
 /// What each line and each message counts at least: Emacs handles one after the other.
 const MIN_TEXT: usize = 64;
 /// Bytes of a message for the keeper.
@@ -191,7 +191,7 @@ impl Wire {
                     }
                 }
                 // Over weeks there may be many: the other half is for the keeper.
-                Some(line) = complaints.line() => if self.text < MAX_TEXT / 2 {
+                Some(line) = complaints.line() => if self.text < MAX_ALL_TEXT / 2 {
                     self.tell_line(line)?;
                 },
                 message = self.messages.recv() => {
@@ -228,7 +228,7 @@ impl Wire {
 
     fn count(&mut self, bytes: usize) -> Result<(), End> {
         self.text += bytes.max(MIN_TEXT);
-        if self.text > MAX_TEXT { Err(End::Fault(WireEnd::Flooded)) } else { Ok(()) }
+        if self.text > MAX_ALL_TEXT { Err(End::Fault(WireEnd::Flooded)) } else { Ok(()) }
     }
 
     /// Tells what the program writes at its end.
