@@ -546,10 +546,12 @@ DETAIL, text for the user, may say more."
                     gemini-companion-host-connection--first-pause
                   (gemini-companion-host-connection-pause connection))))
     (gemini-companion-host-connection--set-state connection 'lost fault)
-    (gemini-companion-log-add "%s; trying again in %s s"
-                              (car (gemini-companion-host-connection-diagnosis connection)) pause)
-    (cond ((null lost) (setf (gemini-companion-host-connection-lost connection) now
-                             (gemini-companion-host-connection-missed connection) nil))
+    (cond ((null lost)
+           ;; Each further attempt is in the status only.
+           (gemini-companion-log-add "%s; trying again"
+                                     (car (gemini-companion-host-connection-diagnosis connection)))
+           (setf (gemini-companion-host-connection-lost connection) now
+                 (gemini-companion-host-connection-missed connection) nil))
           ((and (not (gemini-companion-host-connection-missed connection))
                 (> (- now lost) gemini-companion-host-connection--notice-delay))
            (setf (gemini-companion-host-connection-missed connection) t)

@@ -78,7 +78,7 @@ That is the host of DIRECTORY, and those that are lost."
   (let ((here (gemini-companion-host-of-name directory)))
     (mapconcat (lambda (host)
                  (let ((title (gemini-companion-host-title (gemini-companion-host-prefix host))))
-                   (cond ((gemini-companion-host-lost host) (format " %s lost" title))
+                   (cond ((gemini-companion-host-lost host) (concat " lost@" title))
                          ((eq host here) (concat "@" title))
                          (t ""))))
                gemini-companion-host--all "")))

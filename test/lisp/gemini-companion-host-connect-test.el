@@ -447,7 +447,7 @@ Return the connection."
         (gemini-companion-host-connect-test--kill)
         (gemini-companion-host-connect-test--await connection '(lost))
         (dolist (directory (list there "/src/"))
-          (should (equal (gemini-companion-host-mode-line directory) " build lost")))
+          (should (equal (gemini-companion-host-mode-line directory) " lost@build")))
         ;; The user who comes back need not wait for the next attempt.
         (setf (gemini-companion-host-connection-pause connection) 1000)
         (gemini-companion-test-wait
