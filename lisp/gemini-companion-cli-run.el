@@ -34,6 +34,8 @@
                   (connection) t)
 (declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
                   (connection) t)
+(declare-function gemini-companion-host-setup-apply "gemini-companion-host-setup")
+(declare-function gemini-companion-host-setup-ask "gemini-companion-host-setup")
 (declare-function gemini-companion-mode "gemini-companion")
 
 ;;;; Options
@@ -201,7 +203,10 @@ Else a shell reads, and would run, what is sent to its terminal."
   "Run AGENT in the project in ROOT, on this machine, in a new terminal."
   (let ((program (gemini-companion-cli-run--find-program agent)))
     (gemini-companion-cli-run--announce agent root)
-    (gemini-companion-cli-run--prepare agent root)
+    (gemini-companion-cli-run--prepare
+     (lambda ()
+       (let ((default-directory root))
+         (gemini-companion-setup-before-run agent))))
     (let* ((terminal (gemini-companion-cli-terminals-choose))
            ;; All of these may be local to this buffer, which may be a dead terminal.
            (environment (gemini-companion-cli-run--environment agent root))
@@ -275,14 +280,14 @@ created its directory; see also `gemini-companion-agents'"
              (gemini-companion-agent-get agent :title)))
   (gemini-companion-workspace-announce root))
 
-(defun gemini-companion-cli-run--prepare (agent root)
-  "Ask the user everything there is to ask before AGENT runs in ROOT.
-Then install what the user has agreed to, which takes longer."
-  (let ((install (gemini-companion-cli-terminals-offer))
-        (default-directory root))
-    (gemini-companion-setup-before-run agent)
-    (when install
-      (gemini-companion-cli-terminals-install-eat))))
+(defun gemini-companion-cli-run--prepare (ask)
+  "Ask the user everything there is to ask before a CLI runs, ASK included.
+Then install what the user has agreed to, which takes longer.  Return what
+ASK does, a function."
+  (let ((install (gemini-companion-cli-terminals-offer)))
+    (prog1 (funcall ask)
+      (when install
+        (gemini-companion-cli-terminals-install-eat)))))
 
 (defun gemini-companion-cli-run--create-buffer (agent root)
   "Return a new buffer for a terminal of AGENT in the project in ROOT.
@@ -319,30 +324,40 @@ Kill those in which AGENT has ended."
   "Run AGENT in the project in ROOT, a remote name, once its host is connected.
 Show the terminal at once, so that it is clear where it will be."
   (require 'gemini-companion-host-connect)
+  (require 'gemini-companion-host-setup)
   (unless (gemini-companion-agent-get agent :stdio)
     (user-error "%s cannot connect from another machine"
                 (or (gemini-companion-agent-get agent :title) agent)))
-  (let ((connection (gemini-companion-host-connect-to root)))
-    (gemini-companion-cli-run--prepare agent root)
-    (let ((terminal (gemini-companion-cli-terminals-choose))
-          (environment (gemini-companion-host-command-environment process-environment))
-          (buffer (gemini-companion-cli-run--create-buffer agent root)))
-      (with-current-buffer buffer
-        (insert (format "Connecting to %s...\n"
-                        (gemini-companion-host-connection-name connection))))
-      (gemini-companion-cli-run-show buffer)
-      (gemini-companion-host-connection-when-ready
-       connection
-       (lambda (fault)
-         ;; The user may have killed it meanwhile.
-         (when (buffer-live-p buffer)
-           (condition-case error
-               (if fault (error "%s" fault)
-                 (gemini-companion-cli-run--exec-on-host connection buffer terminal environment))
-             (error
-              (gemini-companion-cli-run--discard buffer)
-              (gemini-companion-ui-message buffer "%s"
-                                           (gemini-companion-ui-error-text error))))))))))
+  (let* ((connection (gemini-companion-host-connect-to root))
+         (agreed (gemini-companion-cli-run--prepare
+                  (lambda () (gemini-companion-host-setup-ask agent root))))
+         (terminal (gemini-companion-cli-terminals-choose))
+         (environment (gemini-companion-host-command-environment process-environment))
+         (buffer (gemini-companion-cli-run--create-buffer agent root))
+         (start (lambda (fault)
+                  (gemini-companion-cli-run--start-in buffer connection terminal environment
+                                                      fault))))
+    (with-current-buffer buffer
+      (insert (format "Connecting to %s...\n" (gemini-companion-host-connection-name connection))))
+    (gemini-companion-cli-run-show buffer)
+    (gemini-companion-host-connection-when-ready
+     connection
+     (lambda (fault)
+       (if fault (funcall start fault)
+         (gemini-companion-host-setup-apply connection agent agreed
+                                            (lambda () (funcall start nil))))))))
+
+(defun gemini-companion-cli-run--start-in (buffer connection terminal environment fault)
+  "Run the CLI of BUFFER on the host of CONNECTION, or show FAULT if it cannot.
+TERMINAL and ENVIRONMENT are as in `gemini-companion-cli-run--exec-on-host'."
+  ;; The user may have killed it meanwhile.
+  (when (buffer-live-p buffer)
+    (condition-case error
+        (if fault (error "%s" fault)
+          (gemini-companion-cli-run--exec-on-host connection buffer terminal environment))
+      (error
+       (gemini-companion-cli-run--discard buffer)
+       (gemini-companion-ui-message buffer "%s" (gemini-companion-ui-error-text error))))))
 
 (defun gemini-companion-cli-run--exec-on-host (connection buffer terminal environment)
   "Run the CLI of BUFFER on the host of CONNECTION, by the emulator TERMINAL.

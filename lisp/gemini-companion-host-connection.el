@@ -48,6 +48,7 @@
   (wire nil :documentation "The number of the wire, or nil.")
   (check nil :documentation "The ssh that looks for a shared connection, or nil.")
   (told nil :documentation "(ROOTS), which its keeper was told last, or nil.")
+  (requests nil :documentation "Alist of the numbers of requests and functions for the answers.")
   (logged-in nil :documentation "Non-nil once the shell on the host has answered.")
   (lines nil :documentation "The last lines not from the keeper, the newest first.")
   (timer nil :documentation "The timer that ends an attempt or begins the next, or nil.")
@@ -307,6 +308,7 @@ If it is, make the connection by it; if not, try the next; for FAULT see
       (pcase (and (consp message) (funcall in 'say))
         ("home" (gemini-companion-host-connection--take-home connection (funcall in 'home)))
         ("ready" (gemini-companion-host-connection--ready connection message))
+        ("file" (gemini-companion-host-connection--take-file connection message))
         ("warning" (gemini-companion-host-connection--warn connection (funcall in 'text)))
         ("fault" (gemini-companion-host-connection--end
                   connection (if (equal (funcall in 'kind) "owner") 'owner 'keeper)
@@ -419,6 +421,66 @@ If it is, make the connection by it; if not, try the next; for FAULT see
                       (file . ,(gemini-companion-agent-get agent :file))
                       (directory . ,(vconcat (gemini-companion-agent-get agent :directory))))]))
 
+;;;; Files of the CLIs
+
+(defun gemini-companion-host-connection-read-file (connection file function)
+  "Read FILE on the host of CONNECTION, and call FUNCTION with what is in it.
+FILE is (VARIABLE DEFAULT NAME), as `:settings' in
+`gemini-companion-agent-profiles'.  The argument of FUNCTION is an alist:
+`name' is what the host calls the file; `error', a text for the user, says
+why it cannot be read; otherwise `text' is what is in it, nil if there is no
+such file."
+  (gemini-companion-host-connection--request connection function
+                                             `((do . read) (file . ,(vconcat file)))))
+
+(defun gemini-companion-host-connection-write-file (connection file old text function)
+  "Put TEXT into FILE on the host of CONNECTION, or remove it if TEXT is nil.
+OLD is what was read from it before; if it has changed since, that is an
+error.  For FILE and FUNCTION, see
+`gemini-companion-host-connection-read-file'."
+  (gemini-companion-host-connection--request
+   connection function
+   `((do . write) (file . ,(vconcat file)) (old . ,old) (text . ,text))))
+
+(defun gemini-companion-host-connection--request (connection function request)
+  "Send REQUEST to the keeper of CONNECTION; call FUNCTION with the answer."
+  (let* ((requests (gemini-companion-host-connection-requests connection))
+         (id (1+ (or (caar requests) 0))))
+    (push (cons id function) (gemini-companion-host-connection-requests connection))
+    (if (eq (gemini-companion-host-connection-state connection) 'ready)
+        (gemini-companion-host-connection--send connection `((id . ,id) ,@request))
+      (gemini-companion-host-connection--drop-requests connection))))
+
+(defun gemini-companion-host-connection--take-file (connection answer)
+  "Pass ANSWER, an alist of the keeper of CONNECTION, on to who waits for it."
+  (let ((request (assq (alist-get 'id answer)
+                       (gemini-companion-host-connection-requests connection)))
+        (shown (lambda (name)
+                 (let ((value (alist-get name answer)))
+                   (and (stringp value) (gemini-companion-host-connection--shown value)))))
+        (text (alist-get 'text answer)))
+    (when request
+      (setf (gemini-companion-host-connection-requests connection)
+            (remq request (gemini-companion-host-connection-requests connection)))
+      (gemini-companion-host-connection--answer
+       (cdr request) `((name . ,(funcall shown 'name))
+                       (error . ,(funcall shown 'error))
+                       (text . ,(and (stringp text) text)))))))
+
+(defun gemini-companion-host-connection--answer (function answer)
+  "Call FUNCTION with ANSWER, but not while an event is handled."
+  (run-at-time 0 nil (lambda ()
+                       (gemini-companion-log-errors "an answer of a host"
+                         (funcall function answer)))))
+
+(defun gemini-companion-host-connection--drop-requests (connection)
+  "Tell those that wait for answers on CONNECTION that none will come."
+  (pcase-dolist (`(,_ . ,function) (gemini-companion-host-connection-requests connection))
+    (gemini-companion-host-connection--answer
+     function `((error . ,(format "the connection to %s was lost"
+                                  (gemini-companion-host-connection-name connection))))))
+  (setf (gemini-companion-host-connection-requests connection) nil))
+
 ;;;; Faults
 
 (defconst gemini-companion-host-connection--faults
@@ -510,6 +572,7 @@ If it is, make the connection by it; if not, try the next; for FAULT see
     (setf (gemini-companion-host-connection-wire connection) nil
           (gemini-companion-host-connection-check connection) nil)
     (gemini-companion-host-connection--set-timer connection)
+    (gemini-companion-host-connection--drop-requests connection)
     ;; The keeper cleans up.
     (when wire (gemini-companion-bridge-close-wire wire))
     (when check (delete-process check))))

@@ -23,11 +23,17 @@
 //              DEFAULT, DIRECTORY], where the home must exist
 //   {do: roots, roots}
 //              other workspace roots
+//   {do: read, id, file: [VARIABLE, DEFAULT, NAME]}
+//              what is in a file of a CLI, NAME in its home
+//   {do: write, id, file, old, text}
+//              put text there, if there is still old; null stands for no file
 //
 // and those of the keeper:
 //
 //   {say: home, home}                 the user's home
 //   {say: ready, pid, host, slot}     the CLIs can find Emacs
+//   {say: file, id, name, text}       the answer to read and write: the name of the file, and what is in it
+//   {say: file, id, name, error}      or why it cannot be read, or written
 //   {say: warning, text}              for the user
 //   {say: fault, kind, text}          for the user, and the end
 //
@@ -47,6 +53,7 @@ const WINDOW = 1 << 20;
 const PORTION = 64 << 10;
 const MAX_DATA = 64 << 10;
 const MAX_TEXT = 1 << 20;
+const MAX_FILE = 60 << 10; // a message to Emacs has at most 64 KiB
 const MAX_WAITING = 256 << 10;
 const MAX_SOCKET_NAME = 100; // the kernel takes some more
 
@@ -57,11 +64,12 @@ const RELAY_LIFE = 30 * 24 * 3600 * 1000;
 // ---- Files
 
 // Writes TEXT to FILE.  Never through a link that somebody has put there.
-function write(file, text) {
+function write(file, text, mode = 0o600) {
   const draft = `${file}.${process.pid}`;
   try {
     fs.rmSync(draft, { force: true });
     fs.writeFileSync(draft, text, { flag: 'wx', mode: 0o600 });
+    fs.chmodSync(draft, mode);
     fs.renameSync(draft, file);
   } catch {
     fs.rmSync(draft, { force: true });
@@ -113,6 +121,47 @@ function read(file) {
   } catch {
     return {};
   }
+}
+
+// ---- Files of the CLIs
+
+// Answers {do: read} and {do: write}.
+function serveFile({ do: order, id, file: [variable, usual, name], old, text }) {
+  const answer = { say: 'file', id, name: path.join(homeName(variable, usual), name) };
+  try {
+    const known = textOf(answer.name);
+    if (order === 'read') return { ...answer, text: known };
+    if (known !== old) throw new Error('it was changed at this very moment; try again');
+    replace(answer.name, text);
+    return { ...answer, text };
+  } catch ({ message }) {
+    return { ...answer, error: message };
+  }
+}
+
+// The text in FILE, or null if there is none.
+function textOf(file) {
+  const stats = fs.statSync(file, { throwIfNoEntry: false });
+  if (!stats) return null;
+  if (!stats.isFile()) throw new Error('it is no regular file');
+  if (stats.size > MAX_FILE) throw new Error('it is too large');
+  const bytes = fs.readFileSync(file);
+  const text = bytes.toString();
+  if (!Buffer.from(text).equals(bytes)) throw new Error('it is no text in UTF-8');
+  if (Buffer.byteLength(JSON.stringify(text)) > MAX_FILE) throw new Error('it is too large');
+  return text;
+}
+
+// Puts TEXT into FILE, or removes it if that is null.  A link to it stays.
+function replace(file, text) {
+  if (text === null) return fs.rmSync(file, { force: true });
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  const stats = fs.statSync(file, { throwIfNoEntry: false });
+  if (!stats) return write(file, text);
+  const target = fs.realpathSync(file);
+  if (!ours(target)) throw new Error('it belongs to another user');
+  fs.accessSync(target, fs.constants.W_OK);
+  write(target, text, stats.mode & 0o7777);
 }
 
 // ---- Frames
@@ -502,10 +551,15 @@ function temporaryDirectories() {
   return [...new Set([own?.startsWith('/') ? path.resolve(own) : '/tmp', '/tmp'])];
 }
 
-// The home of an agent, if that exists: that of VARIABLE, or else USUAL.
+// The home of an agent, if that exists.
 function homeOf(variable, usual) {
-  const home = (process.env[variable] || usual).replace(/^~(?=\/)/, os.homedir());
+  const home = homeName(variable, usual);
   return home.startsWith('/') && fs.existsSync(home) ? [home] : [];
+}
+
+// The home of an agent: that of VARIABLE, or else USUAL.
+function homeName(variable, usual) {
+  return (process.env[variable] || usual).replace(/^~(?=\/|$)/, () => os.homedir());
 }
 
 // ---- Emacs
@@ -552,6 +606,8 @@ class Keeper {
       this.announce(message);
     } else if (message.do === 'roots') {
       this.announcement?.setRoots(message.roots);
+    } else if (message.do === 'read' || message.do === 'write') {
+      this.outbox.say(serveFile(message));
     }
   }
 

@@ -14,6 +14,7 @@
 (require 'tramp-sh)
 (require 'gemini-companion-cli-compose)
 (require 'gemini-companion-host-connect)
+(require 'gemini-companion-host-setup)
 (require 'gemini-companion-doctor)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
@@ -788,40 +789,82 @@ ControlPath=none -- build exec sh "
 
 ;;;; Settings of a CLI on a host
 
+(defvar gemini-companion-host-connect-test--questions nil
+  "The questions of the last `gemini-companion-host-connect-test--set-up'.")
+
+(defun gemini-companion-host-connect-test--set-up (connection answer)
+  "Let Gemini CLI on the host of CONNECTION connect automatically, as a run does.
+ANSWER is the user's, as in `gemini-companion-test-with-answer'.  Return
+its settings then."
+  (let* ((noninteractive nil)
+         (done nil)
+         (agreed (gemini-companion-test-with-answer answer
+                   (prog1 (gemini-companion-host-setup-ask 'gemini "/ssh:build:/src")
+                     (setq gemini-companion-host-connect-test--questions
+                           gemini-companion-test-questions)))))
+    (gemini-companion-host-setup-apply connection 'gemini agreed (lambda () (setq done t)))
+    (gemini-companion-test-wait "the settings" (lambda () done))
+    (gemini-companion-host-connect-test--get "home/settings")))
+
 (ert-deftest gemini-companion-host-connect/cli-is-set-up-on-the-host ()
   "That takes one question for each host, before the first run there."
-  (let* ((home (gemini-companion-test-temp-directory))
-         (tramp-methods `(("mock" (tramp-login-program "env")
-                           (tramp-login-args ((,(concat "HOME=" home)) ("/bin/sh") ("-i")))
-                           (tramp-remote-shell "/bin/sh") (tramp-remote-shell-args ("-c"))
-                           (tramp-connection-timeout 10))))
-         (tramp-persistency-file-name nil)
-         (settings (expand-file-name ".gemini/settings.json" home))
-         (gemini-companion-answer--unsaved nil)
-         (noninteractive nil)
-         (default-directory (concat "/mock::" home)))
-    (unwind-protect
-        (cl-flet ((read-settings () (and (file-exists-p settings)
-                                         (gemini-companion-test-read settings))))
-          (gemini-companion-test-with-answer 'no
-            (gemini-companion-setup-before-run 'gemini)
-            (should (string-match-p "connect by itself.*/mock:"
-                                    (car gemini-companion-test-questions))))
-          (should-not (read-settings))
-          (gemini-companion-test-with-answer nil
-            (gemini-companion-setup-before-run 'gemini))
-          ;; The answer was for that host.
-          (should (equal (gemini-companion-answer-all)
-                         `(((setup gemini . ,(file-remote-p default-directory)) . never))))
-          (setq gemini-companion-answer--unsaved nil)
-          (gemini-companion-test-write settings "{\n\t\"a\": 1 // x\n}\n")
-          (gemini-companion-test-with-answer 'yes
-            (gemini-companion-setup-before-run 'gemini))
-          (should (equal (read-settings)
-                         "{\n\t\"ide\": {\"enabled\": true},\n\t\"a\": 1 // x\n}\n"))
-          (gemini-companion-test-with-answer nil
-            (gemini-companion-setup-before-run 'gemini)))
-      (tramp-cleanup-all-connections)
-      (delete-directory home t))))
+  (gemini-companion-host-connect-test--with-host
+    (let ((connection (gemini-companion-host-connect-test--open))
+          (settings "{\n\t\"a\": \"ä\" // x\n}\n"))
+      (gemini-companion-host-connect-test--put "home/settings" settings)
+      (should (equal settings (gemini-companion-host-connect-test--set-up connection 'no)))
+      (should (string-match-p "on /ssh:build:, so that Gemini CLI there connects by itself\\?"
+                              (car gemini-companion-host-connect-test--questions)))
+      ;; That is asked once, and for this host.
+      (should (equal settings (gemini-companion-host-connect-test--set-up connection nil)))
+      (should (equal (assoc '(setup gemini . "/ssh:build:") (gemini-companion-answer-all))
+                     '((setup gemini . "/ssh:build:") . never)))
+      (gemini-companion-answer-set '(setup gemini . "/ssh:build:") nil)
+      (let ((changed (string-replace "{\n" "{\n\t\"ide\": {\"enabled\": true},\n" settings)))
+        (should (equal changed (gemini-companion-host-connect-test--set-up connection 'yes)))
+        ;; A CLI that was running has saved the old ones.
+        (gemini-companion-host-connect-test--put "home/settings" settings)
+        (should (equal changed (gemini-companion-host-connect-test--set-up connection nil)))
+        (let ((told (gemini-companion-host-connect-test--told)))
+          (gemini-companion-host-connect-test--set-up connection nil)
+          (should (equal '("read")
+                         (mapcar (lambda (it) (alist-get 'do it))
+                                 (nthcdr (length told)
+                                         (gemini-companion-host-connect-test--told))))))))))
+
+(ert-deftest gemini-companion-host-connect/settings-switched-off-on-the-host-stay ()
+  (gemini-companion-host-connect-test--with-host
+    (let ((connection (gemini-companion-host-connect-test--open))
+          (off "{\"ide\": {\"enabled\": false}}"))
+      (gemini-companion-host-connect-test--put "home/settings" off)
+      (gemini-companion-answer-set '(setup gemini . "/ssh:build:") 'always)
+      (should (equal off (gemini-companion-host-connect-test--set-up connection nil)))
+      ;; Not if the user asks for it.
+      (let ((noninteractive nil)
+            (default-directory "/ssh:build:/src"))
+        (gemini-companion-test-with-answer 'yes
+          (gemini-companion-setup)))
+      (gemini-companion-test-wait
+       "the settings"
+       (lambda () (equal (gemini-companion-host-connect-test--get "home/settings")
+                         "{\"ide\": {\"enabled\": true}}"))))))
+
+(ert-deftest gemini-companion-host-connect/settings-that-cannot-be-changed-do-not-stop-a-run ()
+  (gemini-companion-host-connect-test--with-host
+    (let ((connection (gemini-companion-host-connect-test--open)))
+      (gemini-companion-answer-set '(setup gemini . "/ssh:build:") 'always)
+      (dolist (case '(("home/settings" "[]" "holds no JSON object")
+                      ("home/unreadable" "" "it is too large")))
+        (gemini-companion-host-connect-test--put (car case) (cadr case))
+        (gemini-companion-host-connect-test--set-up connection nil)
+        (gemini-companion-test-wait
+         (nth 2 case)
+         (lambda () (string-search (nth 2 case) (string-join (gemini-companion-log-last 20) "\n")))))
+      ;; It is cut before the host answers.
+      (gemini-companion-host-connect-test--put "home/mute" "")
+      (let ((done nil))
+        (gemini-companion-host-setup-apply connection 'gemini nil (lambda () (setq done t)))
+        (gemini-companion-host-connection-close connection)
+        (gemini-companion-test-wait "the end" (lambda () done))))))
 
 ;;; gemini-companion-host-connect-test.el ends here

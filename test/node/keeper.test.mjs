@@ -543,6 +543,71 @@ test('a client that leaves is told of, and what comes late for it is ignored', a
   assert.equal(next.channel, channel + 1);
 });
 
+// ---- Files of the CLIs
+
+const SETTINGS = ['GEMINI_CLI_HOME', '~', '.gemini/settings.json'];
+
+// What the keeper answers to {do: ORDER, file, ...REST}.
+let requests = 0;
+async function request(keeper, order, rest = {}, file = SETTINGS) {
+  requests += 1;
+  const id = requests;
+  keeper.tell({ do: order, id, file, ...rest });
+  return keeper.until('an answer', () => keeper.messages.find((it) => it.id === id));
+}
+
+test('a file of a CLI is read and written, and keeps its mode and its link', async (t) => {
+  const { home } = await stage(t);
+  const keeper = await (await Keeper.start(t, home)).announce();
+  const name = path.join(home, '.gemini', 'settings.json');
+  assert.equal((await request(keeper, 'read')).text, null);
+  const text = '{ "ä": "\\r\\n\ud83d\ude00" }\r\n';
+  const written = await request(keeper, 'write', { old: null, text });
+  assert.deepEqual([written.name, written.error], [name, undefined]);
+  assert.deepEqual([await readFile(name, 'utf8'), await modeOf(name)], [text, '600']);
+  assert.equal(await modeOf(path.dirname(name)), '700');
+  assert.equal((await request(keeper, 'read')).text, text);
+  const target = path.join(home, 'dotfile');
+  await writeFile(target, 'old', { mode: 0o640 });
+  await chmod(target, 0o640);
+  await rm(name);
+  await symlink('../dotfile', name);
+  await request(keeper, 'write', { old: 'old', text: 'new' });
+  assert.deepEqual([await readFile(target, 'utf8'), await modeOf(target)], ['new', '640']);
+  assert.equal(await readlink(name), '../dotfile');
+  await request(keeper, 'write', { old: 'new', text: null });
+  assert.equal((await request(keeper, 'read')).text, null);
+});
+
+test('a home is where the variable says', async (t) => {
+  const { home } = await stage(t);
+  const other = path.join(home, 'other');
+  await mkdir(other);
+  const keeper = await (await Keeper.start(t, home, { environment: { QWEN_HOME: other } })).announce();
+  const { name } = await request(keeper, 'read', {}, ['QWEN_HOME', '~/.qwen', 'settings.json']);
+  assert.equal(name, path.join(other, 'settings.json'));
+});
+
+test('a file that cannot be read or written stays, and the answer says why', async (t) => {
+  const { home } = await stage(t);
+  const keeper = await (await Keeper.start(t, home)).announce();
+  const name = path.join(home, '.gemini', 'settings.json');
+  await mkdir(name, { recursive: true });
+  const read = async () => (await request(keeper, 'read')).error;
+  assert.match(await read(), /no regular file/);
+  await rm(name, { recursive: true });
+  await writeFile(name, 'x'.repeat(100 << 10));
+  assert.match(await read(), /too large/);
+  await writeFile(name, '"'.repeat(40 << 10)); // twice as long in JSON
+  assert.match(await read(), /too large/);
+  await writeFile(name, Buffer.from([0xff]));
+  assert.match(await read(), /no text in UTF-8/);
+  await writeFile(name, 'saved by the CLI');
+  const { error } = await request(keeper, 'write', { old: 'read before', text: 'mine' });
+  assert.match(error, /changed at this very moment/);
+  assert.equal(await readFile(name, 'utf8'), 'saved by the CLI');
+});
+
 test('it ends if Emacs says nothing any more', async (t) => {
   const { home, cache } = await stage(t);
   const keeper = await Keeper.start(t, home, { constants: { MAX_SILENCE: '300' } });

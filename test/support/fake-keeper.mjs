@@ -4,8 +4,11 @@
 //     told       gets each message of Emacs, a line each, and "ended"
 //     messages   what it says before it is ready, an object of JSON on each line, if the file exists
 //     go         a FIFO that it reads before it is ready, if that exists
+//     settings   what is in the one file that CLIs have here
+//     unreadable   if it exists, that cannot be read
+//     mute       if it exists, nobody is told what is in that file
 
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
@@ -25,12 +28,24 @@ const say = (message) => send(TEXT, JSON.stringify(message));
 
 function hear(text) {
   appendFileSync(file('told'), `${text}\n`);
-  if (JSON.parse(text).do !== 'announce') return;
+  const { do: order, id, text: content } = JSON.parse(text);
+  if (order === 'write') writeFileSync(file('settings'), content);
+  if (order !== 'announce') {
+    if (id && !existsSync(file('mute'))) say({ say: 'file', id, ...inFile() });
+    return;
+  }
   if (existsSync(file('messages'))) {
     for (const line of readFileSync(file('messages'), 'utf8').trim().split('\n')) send(TEXT, line);
   }
   if (existsSync(file('go'))) readFileSync(file('go'));
   say({ say: 'ready', pid: process.pid, host: 'far', slot: 1 });
+}
+
+function inFile() {
+  const name = '~/settings.json';
+  if (existsSync(file('unreadable'))) return { name, error: 'it is too large' };
+  const text = existsSync(file('settings')) ? readFileSync(file('settings'), 'utf8') : null;
+  return { name, text };
 }
 
 let bytes = Buffer.alloc(0);

@@ -482,9 +482,10 @@ See the commentary in wire.mjs."
        ,record)
      temporary-file-directory (list "LANG=C.UTF-8"))))
 
-(defun gemini-companion-test-far-cli-make (far)
+(defun gemini-companion-test-far-cli-make (far &optional settings)
   "Make the program gemini on FAR run a new CLI; return that.
-It is not started."
+It is not started.  SETTINGS are those of the user there, if they are not
+`gemini-companion-test-cli--settings'."
   (let* ((cli (gemini-companion-test-cli--make
                :directory (gemini-companion-test-temp-directory)))
          (home (gemini-companion-test-far-home far))
@@ -503,7 +504,8 @@ It is not started."
     (gemini-companion-test-write
      (gemini-companion-test-far-local far (concat home "/.gemini/settings.json"))
      (decode-coding-string
-      (gemini-companion-test-json-encode (gemini-companion-test-cli--settings)) 'utf-8))
+      (gemini-companion-test-json-encode (or settings (gemini-companion-test-cli--settings)))
+      'utf-8))
     (gemini-companion-test-far--write-program
      (gemini-companion-test-far-local far (concat home "/bin/gemini"))
      (format "echo $$ >%s.pid\nexec env -i ${GEMINI_CLI_IDE_PID:+GEMINI_CLI_IDE_PID=$GEMINI_CLI_IDE_PID} %s \"$@\"\n"
@@ -550,15 +552,18 @@ Wait until it is connected."
 (defun gemini-companion-test-far-cli-run (far emacs)
   "Start a CLI on FAR by `gemini-companion-run' in EMACS; return it.
 EMACS visits a file of the project there, and has not been connected with
-FAR.  Wait until the CLI is connected."
+FAR.  IDE mode is not on in its settings there.  Wait until the CLI is
+connected."
   (gemini-companion-test-cli--start
-   (gemini-companion-test-far-cli-make far)
+   (gemini-companion-test-far-cli-make
+    far (assq-delete-all 'ide (gemini-companion-test-cli--settings)))
    (lambda (cli)
      (setf (gemini-companion-test-cli-emacs cli) emacs)
      (gemini-companion-test-eval emacs '(progn (setq gemini-companion-terminal 'term) nil))
      (gemini-companion-test-m-x emacs "gemini-companion-run")
-     (gemini-companion-test-wait-screen emacs "(y or n)")
-     (gemini-companion-test-keys emacs "y")
+     (dolist (question '("Connect\\? (y or n)" "connects by itself\\? (y or n)"))
+       (gemini-companion-test-wait-screen emacs question)
+       (gemini-companion-test-keys emacs "y"))
      (gemini-companion-test-wait-eval
       emacs '(let ((process (get-buffer-process (window-buffer))))
                (and (derived-mode-p 'term-mode) process (process-id process)))))))

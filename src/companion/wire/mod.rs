@@ -26,7 +26,8 @@ use program::Program;
 
 /// What the keeper writes before its first frame.
 const FRAMES: &str = "gemini-companion: frames";
-/// Bytes of text that a host may send in all, so that it cannot fill the log.
+/// Bytes of text that a host may send in all, so that it cannot fill the log; and as many in answer to
+/// each message.
 const MAX_ALL_TEXT: usize = 64 << 10;
 /// What each line and each message counts at least: Emacs handles one after the other.
 const MIN_TEXT: usize = 64;
@@ -57,7 +58,7 @@ impl Wires {
         let (sender, messages) = mpsc::unbounded_channel();
         lock(&self.open).insert(id, sender);
         let wires = self.clone();
-        (id, Wire { id, bridge, wires, command, script, messages, text: 0 })
+        (id, Wire { id, bridge, wires, command, script, messages, text: 0, allowed: MAX_ALL_TEXT })
     }
 
     /// Sends `message`, a JSON object, to the keeper. Returns false if the wire has ended.
@@ -86,8 +87,9 @@ pub(crate) struct Wire {
     script: String,
     /// For the keeper; they end when Lisp closes the wire.
     messages: mpsc::UnboundedReceiver<String>,
-    /// Bytes of text that have come.
+    /// Bytes of text that have come, and that may.
     text: usize,
+    allowed: usize,
 }
 
 /// How a wire comes to its end.
@@ -191,11 +193,12 @@ impl Wire {
                     }
                 }
                 // Over weeks there may be many: the other half is for the keeper.
-                Some(line) = complaints.line() => if self.text < MAX_ALL_TEXT / 2 {
+                Some(line) = complaints.line() => if self.text + MAX_ALL_TEXT / 2 < self.allowed {
                     self.tell_line(line)?;
                 },
                 message = self.messages.recv() => {
                     outbox.send_first(Frame::Text(message.ok_or(End::Closed)?))?;
+                    self.allowed += MAX_ALL_TEXT;
                 }
                 _ = ping.tick() => {
                     if heard.elapsed() >= PATIENCE {
@@ -228,7 +231,7 @@ impl Wire {
 
     fn count(&mut self, bytes: usize) -> Result<(), End> {
         self.text += bytes.max(MIN_TEXT);
-        if self.text > MAX_ALL_TEXT { Err(End::Fault(WireEnd::Flooded)) } else { Ok(()) }
+        if self.text > self.allowed { Err(End::Fault(WireEnd::Flooded)) } else { Ok(()) }
     }
 
     /// Tells what the program writes at its end.
