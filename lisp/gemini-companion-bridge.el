@@ -46,6 +46,7 @@
  (open-wire companion prefix arguments environment script)
  (write-wire companion wire message) (close-wire companion wire)
  (set-host-reachable companion prefix reachable)
+ (set-host-mounts companion prefix there here)
  (host-ignored-p companion prefix root name))
 
 (defvar gemini-companion-bridge-clients-functions nil
@@ -271,6 +272,11 @@ print or log them."
   "Record whether clients on the host with PREFIX are REACHABLE.
 Those who do not return then have ended."
   (gemini-companion-bridge--call #'gemini-companion--mod-set-host-reachable prefix reachable))
+
+(defun gemini-companion-bridge-set-host-mounts (prefix mounts)
+  "Record MOUNTS of the host with PREFIX, as in `gemini-companion-host-mounts'."
+  (gemini-companion-bridge--call #'gemini-companion--mod-set-host-mounts prefix
+                                 (vconcat (mapcar #'car mounts)) (vconcat (mapcar #'cdr mounts))))
 
 (defun gemini-companion-bridge-host-sessions (prefix)
   "Return those `gemini-companion-bridge-sessions' on the host with PREFIX."

@@ -158,6 +158,10 @@ non-nil, ignore terminals that are known to run another agent."
                                            (list nil agent))))
                                (gemini-companion-cli-run-terminals))))
     (car (or (rassoc root terminals)
+             ;; A container may have the project from here.
+             (seq-find (pcase-lambda (`(,_ . ,directory))
+                         (equal root (gemini-companion-host-name-here directory)))
+                       terminals)
              ;; The user may have started one in a subdirectory, not on another machine.  One of our
              ;; own that runs there belongs to a project there.
              (seq-find (pcase-lambda (`(,buffer . ,directory))

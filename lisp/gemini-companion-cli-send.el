@@ -123,14 +123,23 @@ prefix argument, send the prompt as well."
 
 (defun gemini-companion-cli-send--relative (file directory)
   "Return the name of FILE for a CLI in DIRECTORY.
-If they are on one other machine, that is a name there."
-  (let ((machine (gemini-companion-host-remote-p directory)))
-    (cond ((and machine (equal machine (gemini-companion-host-remote-p file)))
-           (string-remove-prefix (file-name-as-directory (file-local-name directory))
-                                 (file-local-name file)))
-          ((and (not machine) (file-in-directory-p file directory))
+If both are on one other machine, that is a name there."
+  (let ((there (gemini-companion-cli-send--name-there file directory)))
+    (cond (there
+           (string-remove-prefix (file-name-as-directory (file-local-name directory)) there))
+          ((and (not (gemini-companion-host-remote-p directory))
+                (file-in-directory-p file directory))
            (file-relative-name file directory))
           (t (expand-file-name file)))))
+
+(defun gemini-companion-cli-send--name-there (file directory)
+  "Return what the machine of DIRECTORY, if it is another, calls FILE.
+Return nil if it does not have it."
+  (let ((machine (gemini-companion-host-remote-p directory))
+        (host (gemini-companion-host-of-name directory)))
+    (cond ((and machine (equal machine (gemini-companion-host-remote-p file)))
+           (file-local-name file))
+          (host (gemini-companion-host-name-there host file)))))
 
 (defun gemini-companion-cli-send-directory (terminal)
   "Return the directory of the CLI in TERMINAL."
@@ -139,8 +148,9 @@ If they are on one other machine, that is a name there."
 
 (defun gemini-companion-cli-send--mention (file directory)
   "Return the text that makes a CLI in DIRECTORY read FILE."
-  (unless (equal (gemini-companion-host-remote-p file)
-                 (gemini-companion-host-remote-p directory))
+  (unless (or (equal (gemini-companion-host-remote-p file)
+                     (gemini-companion-host-remote-p directory))
+              (gemini-companion-cli-send--name-there file directory))
     (user-error "The CLI runs on another machine, and cannot read %s" file))
   (concat "@" (gemini-companion-cli-send-escape
                (gemini-companion-cli-send--relative file directory))))

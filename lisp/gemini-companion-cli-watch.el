@@ -181,7 +181,8 @@ too new to tell."
 (defun gemini-companion-cli-watch--note-queue (review)
   "Record what the screen says is queued behind REVIEW, about which the CLI asks.
 Names of files that are shortened on screen are omitted."
-  (let ((directory (gemini-companion-cli-send-directory (current-buffer))))
+  (let ((directory (gemini-companion-host-name-here
+                    (gemini-companion-cli-send-directory (current-buffer)))))
     (unless (gemini-companion-host-remote-p directory)
       (setq directory (file-truename directory)))
     (let ((files (cl-loop for name in (gemini-companion-cli-screen-queued-files)

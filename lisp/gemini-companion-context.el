@@ -254,7 +254,9 @@ focused last, unless that is withheld."
              until (length= files 10)   ; clients ignore more
              if (gemini-companion-workspace-in-scope-p file truename scope)
              do (unless (gemini-companion-context--reason buffer)
-                  (push (gemini-companion-context--describe buffer (and focused (not decided)))
+                  (push (gemini-companion-context--describe
+                         buffer (gemini-companion-context--name file truename scope)
+                         (and focused (not decided)))
                         files))
              (setq decided (or decided focused)))
     (nreverse files)))
@@ -264,13 +266,17 @@ focused last, unless that is withheld."
   (let ((shown (cdr (buffer-local-value 'gemini-companion-context--shown buffer))))
     (if (buffer-live-p shown) shown buffer)))
 
-(defun gemini-companion-context--describe (buffer active)
-  "Return the vector for the file that BUFFER visits.
+(defun gemini-companion-context--name (file truename scope)
+  "Return what clients with SCOPE call FILE, whose name without links is TRUENAME."
+  (if-let* ((host (gemini-companion-workspace-scope-machine scope)))
+      (or (gemini-companion-host-name-there host file)
+          (gemini-companion-host-name-there host truename))
+    file))
+
+(defun gemini-companion-context--describe (buffer file active)
+  "Return the vector for the file that BUFFER visits, which clients call FILE.
 ACTIVE is non-nil if it is the active file."
-  (let* ((name (buffer-file-name buffer))
-         (host (gemini-companion-host-of-name name))
-         (file (if host (gemini-companion-host-local-name host name) name))
-         (focused (buffer-local-value 'gemini-companion-context--focused buffer))
+  (let* ((focused (buffer-local-value 'gemini-companion-context--focused buffer))
          (window (car (buffer-local-value 'gemini-companion-context--shown buffer))))
     (if (not active)
         (vector file focused nil nil nil nil)

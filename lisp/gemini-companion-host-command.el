@@ -15,6 +15,7 @@
 
 (require 'cl-lib)
 (require 'format-spec)
+(require 'json)
 (require 'seq)
 (require 'tramp)
 (require 'gemini-companion-agent)
@@ -97,6 +98,34 @@ see `gemini-companion-containers'"
 (defun gemini-companion-host-command-container-p (hops)
   "Return non-nil if HOPS lead to a container."
   (gemini-companion-host-command--container (car (last hops))))
+
+(defun gemini-companion-host-command-inspection (hops)
+  "Return what tells the mounts of the container to which HOPS lead, or nil.
+Only those of this machine can be of use here.  The value is a list of the
+program and its arguments, which prints JSON."
+  (pcase-let ((`(,method ,program . ,_) (gemini-companion-host-command--container (car hops))))
+    (and (member method '("docker" "podman"))
+         (list program "inspect" "--format" "{{json .Mounts}}"
+               (tramp-file-name-host (car hops))))))
+
+(defun gemini-companion-host-command-mounts (output)
+  "Return the directories of this machine in OUTPUT of an inspection.
+The value is as in `gemini-companion-host-mounts'.  The root directory is
+not among them: whoever mounts that does not work in it."
+  (let ((file-name-handler-alist nil)
+        (json-array-type 'list)
+        (json-object-type 'alist))
+    (ignore-errors
+      (cl-loop for mount in (json-read-from-string output)
+               for here = (alist-get 'Source mount)
+               for there = (alist-get 'Destination mount)
+               if (and (equal (alist-get 'Type mount) "bind")
+                       (stringp there) (file-name-absolute-p there)
+                       (stringp here) (file-name-absolute-p here) (file-directory-p here)
+                       (not (equal (file-truename here) "/")))
+               nconc (cl-loop for name in (delete-dups (list here (file-truename here)))
+                              collect (cons (directory-file-name there)
+                                            (directory-file-name name)))))))
 
 (defun gemini-companion-host-command-ssh-p (hops)
   "Return non-nil if HOPS begin with ssh, and not in a container of this machine."

@@ -32,8 +32,10 @@
   "Let clients on the host of DIRECTORY, a remote name, connect to this Emacs.
 If the current directory is remote, use that; otherwise, or with a prefix
 argument, prompt for a host, such as /ssh:build:.  The project of DIRECTORY
-becomes a workspace root, or your home directory there if DIRECTORY names
-none.
+becomes a workspace root.  If DIRECTORY names only a host, the current
+project does if it is mounted in a container there, or else your home
+directory there.  What a container has from this machine by a bind mount,
+you can visit here: clients there are told their own names of it.
 
 Emacs asks for your consent once for each host.  It connects with ssh, which
 must not need to ask for a password, and connects again when the connection
@@ -43,7 +45,8 @@ turning `gemini-companion-mode' off."
   ;; Before Tramp is asked for the project.
   (gemini-companion-host-command-hops directory)
   (let* ((connection
-          (gemini-companion-host-connect-to (gemini-companion-host-connect--root directory)))
+          (gemini-companion-host-connect-to (gemini-companion-host-connect--root directory)
+                                            (gemini-companion-host-connect--project)))
          (name (gemini-companion-host-connection-name connection)))
     (unless (eq (gemini-companion-host-connection-state connection) 'ready)
       (gemini-companion-ui-message connection "Connecting to %s..." name))
@@ -73,6 +76,12 @@ Clients there no longer find this Emacs, and their open changes end."
     (gemini-companion-host-connection-close connection)
     (gemini-companion-host-remove (gemini-companion-host-connection-host connection))
     (message "%s is disconnected" name)))
+
+(defun gemini-companion-host-connect--project ()
+  "Return the directory of the current project, or nil if it is remote."
+  (unless (file-remote-p default-directory)
+    (let ((project (project-current)))
+      (expand-file-name (if project (project-root project) default-directory)))))
 
 (defun gemini-companion-host-connect--root (directory)
   "Return the root of the project in DIRECTORY, a remote name.
@@ -128,8 +137,9 @@ If it names only a host, return it as it is."
 
 ;;;; Connecting
 
-(defun gemini-companion-host-connect-to (directory)
+(defun gemini-companion-host-connect-to (directory &optional project)
   "Connect to the host of DIRECTORY, a remote name, which becomes a root there.
+If that is only a host, PROJECT, a directory here, may be mounted there.
 Ask for the user's consent if it was not given.  Return the
 `gemini-companion-host-connection', which need not be ready."
   (let* ((hops (gemini-companion-host-command-hops directory))
@@ -152,6 +162,7 @@ Ask for the user's consent if it was not given.  Return the
                    name
                  (concat method ":" name))
                hops))))
+      (setf (gemini-companion-host-connection-project connection) project)
       (gemini-companion-host-connection-add-root connection (file-local-name directory))
       (when (memq (gemini-companion-host-connection-state connection) '(new lost))
         (gemini-companion-host-connection-start connection))

@@ -23,6 +23,7 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-host)
 (require 'gemini-companion-host-command)
+(require 'gemini-companion-host-fault)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 
@@ -46,7 +47,8 @@
   (routes nil :documentation "The ways in which ssh may log in.")
   (untried nil :documentation "The routes still to be tried; the first one is in use.")
   (wire nil :documentation "The number of the wire, or nil.")
-  (check nil :documentation "The ssh that looks for a shared connection, or nil.")
+  (check nil :documentation "The program that is asked before the wire is opened, or nil.")
+  (project nil :documentation "The project here that it was made for, or nil.")
   (told nil :documentation "(ROOTS), which its keeper was told last, or nil.")
   (requests nil :documentation "Alist of the numbers of requests and functions for the answers.")
   (logged-in nil :documentation "Non-nil once the shell on the host has answered.")
@@ -64,6 +66,9 @@
 
 (defvar gemini-companion-host-connection--patience 30
   "Seconds in which a host must say what it is to say next.")
+
+(defconst gemini-companion-host-connection--max-output 1000000
+  "Characters that a program may print that is asked before a connection is made.")
 
 (defvar gemini-companion-host-connection--first-pause 0.5
   "Seconds until the first attempt to connect again; later ones take longer.")
@@ -147,6 +152,13 @@ Its argument is nil if it is ready, or else why not, as text for the user."
         (gemini-companion-host-connection-warnings connection) nil
         (gemini-companion-host-connection-told connection) nil)
   (gemini-companion-host-connection--await connection)
+  (if-let* ((inspection (gemini-companion-host-command-inspection
+                         (gemini-companion-host-connection-hops connection))))
+      (gemini-companion-host-connection--inspect connection inspection)
+    (gemini-companion-host-connection--open connection)))
+
+(defun gemini-companion-host-connection--open (connection)
+  "Open a wire for CONNECTION."
   (condition-case problem
       (setf (gemini-companion-host-connection-wire connection)
             (gemini-companion-host-connection--open-wire connection))
@@ -157,6 +169,8 @@ Its argument is nil if it is ready, or else why not, as text for the user."
   "Open a wire to the host of CONNECTION, and return its number."
   (let ((prefix (gemini-companion-host-connection-prefix connection)))
     (gemini-companion-bridge-open-host prefix)
+    (gemini-companion-bridge-set-host-mounts
+     prefix (gemini-companion-host-mounts (gemini-companion-host-connection-host connection)))
     (pcase-let* ((default-directory gemini-companion-agent-neutral-directory)
                  (`(,program . ,arguments)
                   (gemini-companion-host-connection--shell connection "exec sh" nil
@@ -244,31 +258,59 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
     (pop (gemini-companion-host-connection-untried connection))
     (gemini-companion-host-connection--await connection)
     ;; Otherwise ssh would try to log in once more, and some hosts count failures.
-    (setf (gemini-companion-host-connection-check connection)
-          (gemini-companion-host-connection--check connection fault))))
+    (gemini-companion-host-connection--check connection fault)))
 
 (defun gemini-companion-host-connection--check (connection fault)
-  "Look whether the route of CONNECTION is open; return the process.
+  "Look whether the route of CONNECTION is open.
 If it is, make the connection by it; if not, try the next; for FAULT see
 `gemini-companion-host-connection--next-route'."
+  (gemini-companion-host-connection--ask
+   connection
+   `(,gemini-companion-ssh-program
+     "-O" "check" ,@(car (gemini-companion-host-connection-untried connection))
+     ,@(gemini-companion-host-command-target (gemini-companion-host-connection-hops connection)))
+   (lambda (status _output)
+     (if (eql 0 status)
+         (gemini-companion-host-connection--attempt connection)
+       (gemini-companion-host-connection--next-route connection fault)))))
+
+(defun gemini-companion-host-connection--ask (connection command function)
+  "Run COMMAND, a list, before the wire of CONNECTION is opened.
+Call FUNCTION with its exit status and its output, unless the attempt has
+ended."
   (let ((default-directory gemini-companion-agent-neutral-directory)
         (process-environment (gemini-companion-host-command-environment
-                              (default-toplevel-value 'process-environment))))
-    (make-process
-     :name "gemini-companion-ssh" :noquery t :connection-type 'pipe :filter #'ignore
-     :command `(,gemini-companion-ssh-program
-                "-O" "check" ,@(car (gemini-companion-host-connection-untried connection))
-                ,@(gemini-companion-host-command-target
-                   (gemini-companion-host-connection-hops connection)))
-     :sentinel
-     (lambda (process _event)
-       (when (and (not (process-live-p process))
-                  (eq process (gemini-companion-host-connection-check connection)))
-         (gemini-companion-log-errors "the end of ssh"
-           (setf (gemini-companion-host-connection-check connection) nil)
-           (if (eql 0 (process-exit-status process))
-               (gemini-companion-host-connection--attempt connection)
-             (gemini-companion-host-connection--next-route connection fault))))))))
+                              (default-toplevel-value 'process-environment)))
+        (output ""))
+    (setf (gemini-companion-host-connection-check connection)
+          (make-process
+           :name "gemini-companion-ssh" :noquery t :connection-type 'pipe :command command
+           :filter (lambda (process text)
+                     (setq output (concat output text))
+                     (when (length> output gemini-companion-host-connection--max-output)
+                       (delete-process process)))
+           :sentinel
+           (lambda (process _event)
+             (when (and (not (process-live-p process))
+                        (eq process (gemini-companion-host-connection-check connection)))
+               (gemini-companion-log-errors "a program for a connection"
+                 (setf (gemini-companion-host-connection-check connection) nil)
+                 (funcall function (process-exit-status process) output))))))))
+
+;;;; What a container has from this machine
+
+(defun gemini-companion-host-connection--inspect (connection command)
+  "Find what the container of CONNECTION has from here by COMMAND, and go on."
+  (condition-case problem
+      (gemini-companion-host-connection--ask
+       connection command
+       (lambda (_status output)
+         (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
+               (gemini-companion-host-command-mounts output))
+         (gemini-companion-host-connection--open connection)))
+    ;; The program is missing, for example, of which the wire will say more.
+    (error (gemini-companion-log-add "%s" (gemini-companion-ui-error-text problem))
+           (gemini-companion-host-connection--open connection))))
 
 ;;;; What the host says
 
@@ -342,14 +384,18 @@ If it is, make the connection by it; if not, try the next; for FAULT see
           (seq-take (cons text (delete text known)) 5))))
 
 (defun gemini-companion-host-connection--take-home (connection home)
-  "Announce CONNECTION on its host, with HOME as workspace root if it has none."
+  "Announce CONNECTION on its host.
+If it has no workspace root, that is the project that it was made for, if the
+host has it from here, or HOME."
   (when (and home (null (gemini-companion-host-connection-told connection)))
-    (when (and (null (gemini-companion-host-roots
-                      (gemini-companion-host-connection-host connection)))
-               (string-match-p "\\`/[^[:cntrl:]]*\\'" home)
-               ;; It must be the name of a directory as Emacs writes it.
-               (not (string-match-p "//\\|/\\.\\.?\\(?:/\\|\\'\\)" home)))
-      (gemini-companion-host-connection-add-root connection home))
+    (let* ((host (gemini-companion-host-connection-host connection))
+           (project (gemini-companion-host-connection-project connection))
+           (root (or (and project (gemini-companion-host-name-there host project)) home)))
+      (when (and (null (gemini-companion-host-roots host))
+                 (string-match-p "\\`/[^[:cntrl:]]*\\'" root)
+                 ;; It must be the name of a directory as Emacs writes it.
+                 (not (string-match-p "//\\|/\\.\\.?\\(?:/\\|\\'\\)" root)))
+        (gemini-companion-host-connection-add-root connection root)))
     (gemini-companion-host-connection--await connection)
     (gemini-companion-host-connection--announce connection)))
 
@@ -483,26 +529,6 @@ error.  For FILE and FUNCTION, see
 
 ;;;; Faults
 
-(defconst gemini-companion-host-connection--faults
-  '((program "the program for it cannot be run"
-             "Install it, or set `gemini-companion-ssh-program' or `gemini-companion-containers'")
-    (authentication "ssh cannot log in without asking for a password"
-                    "Add your key to ssh-agent, or visit a file there first")
-    (host-key "ssh does not trust the key of the host"
-              "Log in once by ssh in a terminal, and check the key")
-    (unreachable "it cannot be reached" "Check its name and the network")
-    (node "Node.js is missing there" "Install it where a shell that is not interactive finds it")
-    (owner "a directory that a CLI looks into belongs to another user there"
-           "Set TMPDIR there to a directory of your own, in a file that all shells read")
-    (silent "it does not answer" "Log in by ssh in a terminal, to see what it waits for")
-    (flood "it sends far more than it should"
-           "Look at what the startup files of your shell there print")
-    (broken "what it sends makes no sense"
-            "Look at what the startup files of your shell there print")
-    (keeper "it cannot announce this Emacs" "M-x gemini-companion-log says more")
-    (ended "the program that leads there has ended" "M-x gemini-companion-log says more"))
-  "Alist of kinds of faults, what they mean, and what to do.")
-
 (defun gemini-companion-host-connection-explanation (connection)
   "Return why CONNECTION is not ready, and what to do, as text for the user."
   (pcase-let ((`(,text . ,remedy) (gemini-companion-host-connection-diagnosis connection)))
@@ -514,24 +540,13 @@ error.  For FILE and FUNCTION, see
         (reason (gemini-companion-host-connection--reason connection)))
     (cons (concat (gemini-companion-host-connection-name connection) " is not connected"
                   (and reason (concat ": " reason)))
-          (cadr (alist-get kind gemini-companion-host-connection--faults)))))
+          (gemini-companion-host-fault-remedy kind))))
 
 (defun gemini-companion-host-connection--reason (connection)
   "Return why CONNECTION is not ready as text for the user, nil if unknown."
   (pcase (gemini-companion-host-connection-fault connection)
     (`(,kind . ,detail)
-     (concat (car (alist-get kind gemini-companion-host-connection--faults))
-             (and detail (format " (%s)" detail))))))
-
-(defconst gemini-companion-host-connection--errors
-  '((authentication . "Permission denied\\|Too many authentication failures\
-\\|No more authentication methods\\|no mutual signature")
-    (host-key . "Host key verification failed\\|HOST IDENTIFICATION HAS CHANGED\
-\\|host key is known for\\|no matching host key")
-    (unreachable . "Could not resolve\\|[Cc]onnection timed out\\|Connection refused\
-\\|No route to host\\|Network is unreachable\\|Operation timed out\\|Name or service not known\
-\\|[Cc]onnection closed by\\|Connection reset by\\|banner exchange"))
-  "Alist of kinds of faults and regexps for what ssh prints then.")
+     (concat (gemini-companion-host-fault-text kind) (and detail (format " (%s)" detail))))))
 
 (defun gemini-companion-host-connection-describe-state (connection)
   "Return the state of CONNECTION as text for the user, without its name."
@@ -558,9 +573,7 @@ error.  For FILE and FUNCTION, see
          (kind (or (and (gemini-companion-host-command-ssh-p
                          (gemini-companion-host-connection-hops connection))
                         (not (gemini-companion-host-connection-logged-in connection))
-                        (car (seq-find (lambda (entry)
-                                         (string-match-p (cdr entry) (string-join lines "\n")))
-                                       gemini-companion-host-connection--errors)))
+                        (gemini-companion-host-fault-of-ssh (string-join lines "\n")))
                    'ended)))
     (if (eq kind 'authentication)
         (gemini-companion-host-connection--next-route connection (cons kind detail))

@@ -22,6 +22,8 @@
   "A host whose clients are served."
   (prefix nil :documentation "What names of its files begin with in Emacs, \"/ssh:build:\".")
   (roots nil :documentation "Workspace roots, as the host names them, without trailing slashes.")
+  (mounts nil :documentation "Alist of directories there and what they are called here, if a
+container has them from this machine.  No name has a trailing slash.")
   (lost nil :documentation "Non-nil while the connection to it is lost."))
 
 (defvar gemini-companion-host--all nil
@@ -93,6 +95,50 @@ That is the host of DIRECTORY, and those that are lost."
 (defun gemini-companion-host-local-name (host file)
   "Return what HOST calls FILE, a name of Emacs that is on it."
   (string-remove-prefix (gemini-companion-host-prefix host) file))
+
+;; What a container has from this machine, Emacs visits here, and the container has another name
+;; for it.
+
+(defun gemini-companion-host-name-there (host file)
+  "Return what HOST calls FILE, a name of Emacs, or nil if HOST does not have it."
+  (if (string-prefix-p (gemini-companion-host-prefix host) file)
+      (gemini-companion-host-local-name host file)
+    (gemini-companion-host--rename
+     file (mapcar (pcase-lambda (`(,there . ,here)) (cons here there))
+                  (gemini-companion-host-mounts host)))))
+
+(defun gemini-companion-host-name-here (file)
+  "Return what FILE, a name of Emacs, is called on this machine if it is mounted.
+Otherwise return FILE."
+  (let ((host (gemini-companion-host-of-name file)))
+    (or (and host
+             (gemini-companion-host--rename (gemini-companion-host-local-name host file)
+                                            (gemini-companion-host-mounts host)))
+        file)))
+
+(defun gemini-companion-host--rename (file names)
+  "Return FILE with the directory of NAMES that it is in replaced, or nil.
+NAMES is an alist of old and new names; of several, the longest old one
+counts."
+  (let ((found nil))
+    (pcase-dolist (`(,old . ,new) names)
+      (when (and (string-prefix-p (file-name-as-directory old) (file-name-as-directory file))
+                 (or (null found) (length> old (length (car found)))))
+        (setq found (cons old new))))
+    (and found (concat (cdr found) (substring file (length (car found)))))))
+
+(defun gemini-companion-host-directory-names (host root)
+  "Return what Emacs calls ROOT, a directory of HOST, and what is mounted in it.
+The names have trailing slashes."
+  (let ((root (file-name-as-directory root)))
+    (mapcar #'file-name-as-directory
+            (delete-dups
+             `(,(concat (gemini-companion-host-prefix host) root)
+               ,@(pcase (gemini-companion-host--rename root (gemini-companion-host-mounts host))
+                   ((and name (pred stringp)) (list name)))
+               ,@(cl-loop for (there . here) in (gemini-companion-host-mounts host)
+                          if (string-prefix-p root (file-name-as-directory there))
+                          collect here))))))
 
 (defun gemini-companion-host-roots-of (host name)
   "Return the workspace roots of HOST that NAME is in, the innermost one first.

@@ -354,9 +354,8 @@ Return `elsewhere' if FILE is on a host that is not served."
                                 host (file-name-as-directory directory)))))))
     (gemini-companion-workspace--make-scope
      directory
-     (mapcar (lambda (root)
-               (concat (gemini-companion-host-prefix host) (file-name-as-directory root)))
-             (if root (list root) (gemini-companion-host-roots host)))
+     (mapcan (lambda (root) (gemini-companion-host-directory-names host root))
+             (if root (list root) (copy-sequence (gemini-companion-host-roots host))))
      nil host)))
 
 (defun gemini-companion-workspace--local-scope (directory)
@@ -396,16 +395,19 @@ not matter here."
 (defun gemini-companion-workspace-out-of-scope-reason (file truename scope)
   "Return why FILE is not in SCOPE, as text for the user, or nil if it is.
 TRUENAME is its name without symbolic links."
-  (cond (gemini-companion-workspace--pending "perhaps in a project; Emacs is searching for it")
-        ((not (eq (gemini-companion-workspace-machine file)
-                  (gemini-companion-workspace-scope-machine scope)))
-         "on another machine")
-        ((cl-loop for name in (gemini-companion-workspace-scope-names scope)
-                  thereis (or (string-prefix-p name file) (string-prefix-p name truename)))
-         nil)
-        ((gemini-companion-workspace--in-project-p file truename)
-         (unless (gemini-companion-workspace-scope-all-projects scope) "in another project"))
-        ((not gemini-companion-share-outside-workspace) "outside of projects")))
+  (let ((machine (gemini-companion-workspace-machine file))
+        (own (gemini-companion-workspace-scope-machine scope)))
+    (cond (gemini-companion-workspace--pending "perhaps in a project; Emacs is searching for it")
+          ;; A container has files of this machine.
+          ((and (or (eq machine own) (null machine))
+                (cl-loop for name in (gemini-companion-workspace-scope-names scope)
+                         thereis (or (string-prefix-p name file)
+                                     (string-prefix-p name truename))))
+           nil)
+          ((not (eq machine own)) "on another machine")
+          ((gemini-companion-workspace--in-project-p file truename)
+           (unless (gemini-companion-workspace-scope-all-projects scope) "in another project"))
+          ((not gemini-companion-share-outside-workspace) "outside of projects"))))
 
 (defun gemini-companion-workspace--in-project-p (file truename)
   "Return non-nil if FILE, or TRUENAME, is in an announced root with a project.

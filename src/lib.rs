@@ -192,6 +192,22 @@ fn set_host_reachable(companion: &Companion, prefix: String, reachable: Value) -
     Ok(())
 }
 
+/// Record that the host of COMPANION with PREFIX has directories of this machine.
+///
+/// Of the vectors THERE and HERE, each element of one is a name there, and the corresponding element of
+/// the other the name of the same directory here; none has a trailing slash.
+#[defun]
+fn set_host_mounts(
+    companion: &Companion,
+    prefix: String,
+    there: Vector,
+    here: Vector,
+) -> Result<()> {
+    let mounts = strings(there)?.into_iter().zip(strings(here)?).collect();
+    companion.set_host_mounts(&prefix, mounts);
+    Ok(())
+}
+
 /// Return t if the .geminiignore in ROOT names the file NAME, on the host of COMPANION with PREFIX.
 ///
 /// NAME lies below the directory ROOT; both are names there.  Return nil if it does not, or if

@@ -217,6 +217,13 @@ pub struct HostFile {
     pub modified: Option<i64>,
 }
 
+impl HostFile {
+    /// Whether Emacs need not be told, since it can look itself.
+    pub(crate) fn is_here(&self) -> bool {
+        self.host.name_here(&self.path).is_some()
+    }
+}
+
 /// What a file contains.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Contents {

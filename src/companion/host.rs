@@ -1,7 +1,7 @@
 //! Hosts: other machines, or other logins, on which clients run.
 //!
-//! Emacs names their files with a prefix, as Tramp does; clients name them without it. What comes from
-//! a host may be hostile, since its administrator can read the tokens there: it names no file but
+//! Emacs names their files with a prefix, as Tramp does; clients name them without it. Directories of this
+//! machine that a container has mounted have their own names in Emacs. What comes from a host may be hostile, since its administrator can read the tokens there: it names no file but
 //! those of that host, and has limits of its own, so that it cannot use up those of others.
 
 use std::collections::HashMap;
@@ -42,6 +42,9 @@ pub struct Host {
     /// Since when its clients can reach Emacs, if they can.
     reachable: Mutex<Option<Instant>>,
     ignore_files: Mutex<IgnoreFiles>,
+    /// What is mounted there: directories there, and what they are called here, without trailing
+    /// slashes.
+    mounts: Mutex<Vec<(String, String)>>,
 }
 
 /// The ignore files of a host, by their directories.
@@ -80,6 +83,7 @@ impl Host {
             paid_until: Mutex::default(),
             reachable: Mutex::default(),
             ignore_files: Mutex::default(),
+            mounts: Mutex::default(),
         }
     }
 
@@ -90,13 +94,34 @@ impl Host {
 
     /// What Emacs calls the file that clients there call `path`.
     pub fn name_of(&self, path: &str) -> String {
+        self.name_here(path).unwrap_or_else(|| self.remote_name_of(path))
+    }
+
+    fn remote_name_of(&self, path: &str) -> String {
         format!("{}{path}", self.prefix)
+    }
+
+    /// What the file that clients there call `path` is called on this machine, if it is mounted from
+    /// here.
+    pub(crate) fn name_here(&self, path: &str) -> Option<String> {
+        let mounts = lock(&self.mounts);
+        let below = |there: &str| {
+            path.strip_prefix(there).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let found = mounts.iter().filter_map(|(there, here)| Some((below(there)?, here)));
+        let (rest, here) = found.min_by_key(|(rest, _)| rest.len())?;
+        Some(format!("{here}{rest}"))
+    }
+
+    /// Records what is mounted there; never the root directory of this machine.
+    pub(crate) fn set_mounts(&self, mounts: Vec<(String, String)>) {
+        *lock(&self.mounts) = mounts;
     }
 
     /// Where a client works that says that its working directory is `directory`.
     pub(crate) fn place(&self, directory: Option<&str>) -> Place {
         let directory = directory.filter(|it| name::fault_on_host(it).is_none()).unwrap_or("/");
-        Some(&*self.name_of(directory)).into()
+        Some(&*self.remote_name_of(directory)).into()
     }
 
     /// Records whether the connection to the host stands.
@@ -203,6 +228,23 @@ impl Eq for Host {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_are_mounted_have_the_names_of_this_machine() {
+        let host = Host::new("/docker:box:", &Limits::default());
+        let mount = |there: &str, here: &str| (there.to_owned(), here.to_owned());
+        host.set_mounts(vec![mount("/work", "/home/me/project"), mount("/work/lib", "/srv/lib")]);
+        for (there, here) in [
+            ("/work/a", "/home/me/project/a"),
+            ("/work/lib/a", "/srv/lib/a"),
+            ("/work/library/a", "/home/me/project/library/a"),
+            ("/workshop/a", "/docker:box:/workshop/a"),
+        ] {
+            assert_eq!(host.name_of(there), here);
+        }
+        // A client works there, whatever its directory is called here.
+        assert_eq!(host.place(Some("/work")).directory(), Some("/docker:box:/work"));
+    }
 
     #[test]
     fn of_too_many_ignore_files_the_one_told_least_recently_is_forgotten() {

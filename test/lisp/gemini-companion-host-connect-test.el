@@ -653,7 +653,15 @@ ControlPath=none -- build exec sh "
       (gemini-companion-host-connect-test--await connection '(lost))
       (gemini-companion-host-connect-test--await connection '(ready))
       (should (eq (caar (gemini-companion-cli-run-terminals)) terminal))
-      (should (eq (gemini-companion-cli-run-buffer gemini-companion-cli-run-root) terminal)))))
+      (should (eq (gemini-companion-cli-run-buffer gemini-companion-cli-run-root) terminal))
+      ;; If it is mounted from here, the project here is the same.
+      (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
+            `((,root . "/here/p")))
+      (should (eq (gemini-companion-cli-run-buffer "/here/p/") terminal))
+      (should (equal (gemini-companion-cli-send--mention "/here/p/a b" default-directory)
+                     "@a\\ b"))
+      (should-error (gemini-companion-cli-send--mention "/here/q" default-directory)
+                    :type 'user-error))))
 
 (ert-deftest gemini-companion-host-connect/fault-leaves-no-terminal ()
   (gemini-companion-host-connect-test--with-cli
@@ -786,6 +794,31 @@ ControlPath=none -- build exec sh "
     (gemini-companion-host-connect-test--fault)
     (should (string-match-p "One problem\\(?:.*\n\\)*.*without asking.*\n.*ssh-agent"
                             (gemini-companion-host-connect-test--doctor)))))
+
+;;;; What a container has from this machine
+
+(ert-deftest gemini-companion-host-connect/mounts-of-a-container ()
+  (let* ((directory (directory-file-name (file-truename (gemini-companion-test-temp-directory))))
+         (mount (lambda (type here there)
+                  (format "{\"Type\":\"%s\",\"Source\":%s,\"Destination\":%s}" type
+                          (json-encode here) (json-encode there)))))
+    (unwind-protect
+        (progn
+          (should (equal (gemini-companion-host-command-mounts
+                          (format "[%s]\n"
+                                  (string-join
+                                   (list (funcall mount "bind" directory "/work/")
+                                         (funcall mount "volume" directory "/volume")
+                                         (funcall mount "bind" "/etc/passwd" "/etc/passwd")
+                                         (funcall mount "bind" (concat directory "/none") "/none")
+                                         (funcall mount "bind" "here" "/relative")
+                                         (funcall mount "bind" "/" "/host")
+                                         (funcall mount "bind" directory nil))
+                                   ",")))
+                         `(("/work" . ,directory))))
+          (dolist (output '("" "null" "Error: no such container" "{}" "[1, null]" "[[" "7"))
+            (should-not (gemini-companion-host-command-mounts output))))
+      (delete-directory directory))))
 
 ;;;; Settings of a CLI on a host
 

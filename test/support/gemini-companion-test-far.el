@@ -372,6 +372,7 @@ enters: such a container needs no image and no network."
     (gemini-companion-test-far--write-program
      (gemini-companion-test-far-ssh-file "bin/podman")
      (format "terminal=
+[ \"$1\" = inspect ] && exec cat %s
 [ \"$1\" = exec ] || exit 125
 shift
 while :; do
@@ -386,9 +387,35 @@ shift
 # A shell needs a terminal whose session is there.
 exec nsenter -t %d -m -u -i -n -p -r -w ${terminal:+setsid -c -w} setpriv --reuid 4242 --regid 4242 --clear-groups \\
   env -i HOME=/home/dev PATH=\"$PATH\" LANG=C.UTF-8 TERM=\"$TERM\" \"$@\"\n"
+             (gemini-companion-test-far--mounts far)
              name (gemini-companion-test-far-process far)
              (gemini-companion-test-far-process far)))
     far))
+
+(defun gemini-companion-test-far--mounts (far)
+  "Return the file of what podman tells of the mounts of FAR, a container."
+  (expand-file-name "mounts" (gemini-companion-test-far-directory far)))
+
+(defun gemini-companion-test-far-mount (far directory)
+  "Mount DIRECTORY of this machine as the project of FAR, a container."
+  (let ((there (directory-file-name (gemini-companion-test-far-file far "")))
+        (process (number-to-string (gemini-companion-test-far-process far))))
+    (make-directory (gemini-companion-test-far-local far there) t)
+    (call-process "chmod" nil nil nil "-R" "a+rwX" directory)
+    ;; Without the root directory of its processes.
+    (unless (eql 0 (call-process "nsenter" nil nil nil "-t" process "-m" "mount" "--bind"
+                                 directory
+                                 (concat (gemini-companion-test-far-directory far) "fs/root"
+                                         there)))
+      (error "Nothing was mounted"))
+    (gemini-companion-test-write
+     (gemini-companion-test-far--mounts far)
+     (decode-coding-string
+      (gemini-companion-test-json-encode
+       `[((Type . "bind") (Source . ,(directory-file-name directory)) (Destination . ,there)
+          (RW . t))
+         ((Type . "volume") (Source . "/var") (Destination . "/var"))])
+      'utf-8))))
 
 (defun gemini-companion-test-far-stop (far)
   "End the host FAR with all its processes, and remove its files."

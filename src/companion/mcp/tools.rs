@@ -172,6 +172,9 @@ impl Tools {
         written: FileWritten,
     ) -> Result<ToolResult, ToolError> {
         let file = written.into_file(host).map_err(ToolError)?;
+        if file.is_here() {
+            return Ok(ToolResult::nothing());
+        }
         let queued = self.bridge.send_if_room(Event::HostFile(file));
         if queued { Ok(ToolResult::nothing()) } else { Err(ToolError(BUSY.to_owned())) }
     }

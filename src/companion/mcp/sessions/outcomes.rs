@@ -93,7 +93,8 @@ impl Sessions {
         }
         let bytes = proposal.size() + bytes_now;
         let name: Option<Arc<str>> = on_host.as_ref().map(|(_, name)| (*name).into());
-        let told = on_host.map(|(file, _)| Event::HostFile(file));
+        let told = on_host.map(|(file, _)| file).filter(|file| !file.is_here());
+        let told = told.map(Event::HostFile);
         if !(self.has_room_for_review(table, session, &path, bytes)
             && self.bridge.has_room_for(told.iter().chain([&proposal])))
         {
