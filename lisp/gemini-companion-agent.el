@@ -43,6 +43,7 @@ found if PATH, by an empty element, names the current directory.")
      :other-settings (".gemini/settings.json" "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
                       "/etc/gemini-cli/settings.json"
                       "/Library/Application Support/GeminiCli/settings.json")
+     :sandbox ("GEMINI_SANDBOX" tools sandbox)
      :extension (:manifest "gemini-extension.json"
                            :here "${extensionPath}"
                            :hooks ((start "SessionStart")
@@ -137,6 +138,7 @@ For the properties see Info node `(gemini-companion)Several Clients'."
             (:by-process boolean) (:tells-process boolean)
             (:settings (list string string string))
             (:other-settings (list string string string string))
+            (:sandbox (cons string (repeat symbol)))
             (:extension (plist :options
                                ((:hooks (repeat (list symbol string
                                                       (set :inline t string)))))

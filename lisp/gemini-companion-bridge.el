@@ -46,7 +46,7 @@
  (open-wire companion prefix arguments environment script)
  (write-wire companion wire message) (close-wire companion wire)
  (set-host-reachable companion prefix reachable)
- (set-host-mounts companion prefix there here)
+ (set-host-mounts companion prefix there here sandbox)
  (host-ignored-p companion prefix root name))
 
 (defvar gemini-companion-bridge-clients-functions nil
@@ -273,10 +273,12 @@ print or log them."
 Those who do not return then have ended."
   (gemini-companion-bridge--call #'gemini-companion--mod-set-host-reachable prefix reachable))
 
-(defun gemini-companion-bridge-set-host-mounts (prefix mounts)
-  "Record MOUNTS of the host with PREFIX, as in `gemini-companion-host-mounts'."
+(defun gemini-companion-bridge-set-host-mounts (prefix mounts sandbox)
+  "Record MOUNTS of the host with PREFIX, as in `gemini-companion-host-mounts'.
+If it is a SANDBOX, no other file there is served."
   (gemini-companion-bridge--call #'gemini-companion--mod-set-host-mounts prefix
-                                 (vconcat (mapcar #'car mounts)) (vconcat (mapcar #'cdr mounts))))
+                                 (vconcat (mapcar #'car mounts)) (vconcat (mapcar #'cdr mounts))
+                                 sandbox))
 
 (defun gemini-companion-bridge-host-sessions (prefix)
   "Return those `gemini-companion-bridge-sessions' on the host with PREFIX."

@@ -18,6 +18,7 @@
 (require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-cli)
+(require 'gemini-companion-cli-search)
 (require 'gemini-companion-cli-terminals)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
@@ -34,6 +35,8 @@
                   (connection) t)
 (declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
                   (connection) t)
+(declare-function gemini-companion-host-sandbox-environment "gemini-companion-host-sandbox")
+(declare-function gemini-companion-host-sandbox-open "gemini-companion-host-sandbox")
 (declare-function gemini-companion-host-setup-apply "gemini-companion-host-setup")
 (declare-function gemini-companion-host-setup-ask "gemini-companion-host-setup")
 (declare-function gemini-companion-mode "gemini-companion")
@@ -216,23 +219,48 @@ Else a shell reads, and would run, what is sent to its terminal."
            (environment (gemini-companion-cli-run--environment agent root))
            (own-environment (local-variable-p 'process-environment))
            (own-path (and (local-variable-p 'exec-path) (list exec-path)))
+           (arguments (gemini-companion-cli-run--arguments agent))
            (buffer (gemini-companion-cli-run--create-buffer agent root))
-           (window (selected-window)))
+           (window (selected-window))
+           (exec (lambda (environment)
+                   (gemini-companion-cli-run--exec buffer terminal program arguments environment)
+                   ;; A CLI that is run from the terminal gets the same environment.
+                   (with-current-buffer buffer
+                     (when own-environment (setq-local process-environment environment))
+                     (when own-path (setq-local exec-path (car own-path)))))))
       (condition-case error
           (progn
             ;; First, because the size of the terminal is that of its window.
             (gemini-companion-cli-run-show buffer)
-            (gemini-companion-cli-run--exec buffer terminal program
-                                            (gemini-companion-cli-run--arguments agent)
-                                            environment)
-            ;; A CLI that is run from the terminal gets the same environment.
-            (with-current-buffer buffer
-              (when own-environment (setq-local process-environment environment))
-              (when own-path (setq-local exec-path (car own-path)))))
+            (if (gemini-companion-cli-search-sandbox-p agent root arguments environment)
+                (gemini-companion-cli-run--in-sandbox buffer agent root environment exec)
+              (funcall exec environment)))
         (error
          (gemini-companion-cli-run--discard buffer)
          (when (window-live-p window) (select-window window))
          (signal (car error) (cdr error)))))))
+
+(defun gemini-companion-cli-run--in-sandbox (buffer agent root environment exec)
+  "Call EXEC in BUFFER once the sandbox of AGENT in ROOT can reach this Emacs.
+Its argument is ENVIRONMENT with what the sandbox needs.  If that fails,
+the CLI runs without Emacs."
+  (require 'gemini-companion-host-sandbox)
+  (let ((connection (gemini-companion-host-sandbox-open buffer root)))
+    (with-current-buffer buffer
+      (insert "Connecting the sandbox...\n"))
+    (gemini-companion-host-connection-when-ready
+     connection
+     (lambda (fault)
+       (gemini-companion-cli-run--start-in
+        buffer nil
+        (lambda ()
+          (when fault (gemini-companion-ui-message buffer "%s" fault))
+          (with-selected-window (or (get-buffer-window buffer t) (selected-window))
+            (with-current-buffer buffer
+              (erase-buffer)
+              (funcall exec (if fault environment
+                              (gemini-companion-host-sandbox-environment
+                               buffer agent environment)))))))))))
 
 (defun gemini-companion-cli-run--exec (buffer terminal program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in BUFFER."
@@ -339,8 +367,11 @@ Show the terminal at once, so that it is clear where it will be."
          (environment (gemini-companion-host-command-environment process-environment))
          (buffer (gemini-companion-cli-run--create-buffer agent root))
          (start (lambda (fault)
-                  (gemini-companion-cli-run--start-in buffer connection terminal environment
-                                                      fault))))
+                  (gemini-companion-cli-run--start-in
+                   buffer fault
+                   (lambda ()
+                     (gemini-companion-cli-run--exec-on-host connection buffer terminal
+                                                             environment))))))
     (with-current-buffer buffer
       (insert (format "Connecting to %s...\n" (gemini-companion-host-connection-name connection))))
     (gemini-companion-cli-run-show buffer)
@@ -351,14 +382,13 @@ Show the terminal at once, so that it is clear where it will be."
          (gemini-companion-host-setup-apply connection agent agreed
                                             (lambda () (funcall start nil))))))))
 
-(defun gemini-companion-cli-run--start-in (buffer connection terminal environment fault)
-  "Run the CLI of BUFFER on the host of CONNECTION, or show FAULT if it cannot.
-TERMINAL and ENVIRONMENT are as in `gemini-companion-cli-run--exec-on-host'."
+(defun gemini-companion-cli-run--start-in (buffer fault exec)
+  "Run a CLI in BUFFER by the function EXEC, or show FAULT, unless that is nil.
+What is wrong is shown, and ends BUFFER."
   ;; The user may have killed it meanwhile.
   (when (buffer-live-p buffer)
     (condition-case error
-        (if fault (error "%s" fault)
-          (gemini-companion-cli-run--exec-on-host connection buffer terminal environment))
+        (if fault (error "%s" fault) (funcall exec))
       (error
        (gemini-companion-cli-run--discard buffer)
        (gemini-companion-ui-message buffer "%s" (gemini-companion-ui-error-text error))))))

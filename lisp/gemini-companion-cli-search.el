@@ -223,6 +223,23 @@ SETTINGS is as `gemini-companion-cli-search-settings' returns it."
            for found = (gemini-companion-cli-search--member path content)
            if found return (cons (cdr found) file)))
 
+(defun gemini-companion-cli-search-sandbox-p (agent root arguments environment)
+  "Return non-nil if AGENT will run in a container of its own.
+It runs in ROOT with ARGUMENTS and ENVIRONMENT.  Other kinds of sandboxes
+hide nothing that it needs."
+  (pcase (gemini-companion-agent-get agent :sandbox)
+    (`(,variable . ,path)
+     (let ((value (or (gemini-companion-agent-getenv variable environment)
+                      (and (seq-intersection '("-s" "--sandbox" "--sandbox=true") arguments) t)
+                      (car (gemini-companion-cli-search-setting
+                            (gemini-companion-cli-search-settings agent root environment) path)))))
+       (when (consp value)
+         (setq value (and (eq t (alist-get 'enabled value))
+                          (or (alist-get 'command value) t))))
+       (if (member value '(t "true" "1"))
+           (not (eq system-type 'darwin))
+         (and (member value '("docker" "podman" "runsc")) t))))))
+
 (defun gemini-companion-cli-search--member (path object)
   "Return (NAME . VALUE) for PATH, a list of names, in OBJECT, or nil.
 Of several members with one name the last counts."

@@ -497,7 +497,8 @@ its agent with the innermost directory around the file."
              with innermost = nil
              with longest = 0
              for (buffer . directory) in (gemini-companion-cli-run-terminals)
-             for root = (file-name-as-directory (file-truename directory))
+             for root = (file-name-as-directory
+                         (file-truename (gemini-companion-host-name-here directory)))
              if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
                          (gemini-companion-review-agent review))
                      (string-prefix-p root (gemini-companion-review-path review))

@@ -83,7 +83,8 @@ one of Emacs, or not known.")
 (defun gemini-companion-cli-project (cli)
   "Return the name of the project of CLI, for the user.
 On another machine, that is the whole name of its directory."
-  (let ((directory (gemini-companion-cli-directory cli)))
+  (let ((directory (and (gemini-companion-cli-directory cli)
+                        (gemini-companion-host-name-here (gemini-companion-cli-directory cli)))))
     (gemini-companion-ui-one-line
      (cond ((null directory) "unknown")
            ((gemini-companion-host-remote-p directory) directory)

@@ -93,7 +93,20 @@ see `gemini-companion-containers'"
 
 (defun gemini-companion-host-command--container (hop)
   "Return the element of `gemini-companion-containers' for HOP, or nil."
-  (assoc (tramp-file-name-method hop) gemini-companion-containers))
+  (if (equal (tramp-file-name-method hop) "sandbox")
+      (gemini-companion-host-command--sandbox (tramp-file-name-localname hop))
+    (assoc (tramp-file-name-method hop) gemini-companion-containers)))
+
+(defun gemini-companion-host-command-sandbox-hop (name directory)
+  "Return the hop to the sandbox NAME, in which DIRECTORY is mounted."
+  (make-tramp-file-name :method "sandbox" :host name :localname directory))
+
+(defun gemini-companion-host-command--sandbox (directory)
+  "Return what runs a command here whose files are below DIRECTORY.
+The value is like an element of `gemini-companion-containers'."
+  (let ((directory (string-replace "%" "%%" directory)))
+    `("sandbox" "env" "-u" "XDG_RUNTIME_DIR" "-u" "TMP" "-u" "TEMP"
+      ,(concat "XDG_CACHE_HOME=" directory) ,(concat "TMPDIR=" directory))))
 
 (defun gemini-companion-host-command-container-p (hops)
   "Return non-nil if HOPS lead to a container."

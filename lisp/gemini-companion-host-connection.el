@@ -170,7 +170,8 @@ Its argument is nil if it is ready, or else why not, as text for the user."
   (let ((prefix (gemini-companion-host-connection-prefix connection)))
     (gemini-companion-bridge-open-host prefix)
     (gemini-companion-bridge-set-host-mounts
-     prefix (gemini-companion-host-mounts (gemini-companion-host-connection-host connection)))
+     prefix (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
+     (gemini-companion-host-sandbox (gemini-companion-host-connection-host connection)))
     (pcase-let* ((default-directory gemini-companion-agent-neutral-directory)
                  (`(,program . ,arguments)
                   (gemini-companion-host-connection--shell connection "exec sh" nil
@@ -446,6 +447,9 @@ host has it from here, or HOME."
        ;; Otherwise another Emacs that also connects again could take it, with the clients.
        (slot . ,(gemini-companion-host-connection-slot connection))
        (roots . ,roots)
+       (sandbox . ,(if (gemini-companion-host-sandbox
+                        (gemini-companion-host-connection-host connection))
+                       t :json-false))
        (agents . ,(gemini-companion-host-connection--agents))))))
 
 (defun gemini-companion-host-connection--roots (connection)

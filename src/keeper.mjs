@@ -14,13 +14,14 @@
 //
 // Messages of Emacs:
 //
-//   {do: announce, relay, hash, id, emacs, slot, roots, agents}
+//   {do: announce, relay, hash, id, emacs, slot, roots, agents, sandbox}
 //              relay is the program that a CLI starts, and hash its hash; id names the machine and the
 //              user of Emacs, of letters, digits, dots and underscores; emacs is a random name, the same
 //              as long as this Emacs serves this host; slot is what Emacs had when it was connected
 //              before, or null; roots are workspace roots; each agent has a name, a pattern for the name
 //              of its discovery file, and a directory: ["temporary", DIRECTORY], or ["home", VARIABLE,
-//              DEFAULT, DIRECTORY], where the home must exist
+//              DEFAULT, DIRECTORY], where the home must exist; sandbox is true if what is written is
+//              mounted in a sandbox, where the CLIs are
 //   {do: roots, roots}
 //              other workspace roots
 //   {do: read, id, file: [VARIABLE, DEFAULT, NAME]}
@@ -479,7 +480,7 @@ class Announcement {
 
   announceAgent({ name, file, directory: [kind, ...names] }) {
     const configuration = `${this.configurations}-${name}.json`;
-    const directories = kind === 'temporary' ? temporaryDirectories() : homeOf(...names);
+    const directories = kind === 'temporary' ? temporaryDirectories(this.sandbox) : homeOf(...names);
     if (directories.length === 0) return;
     write(configuration, this.configurationOf(name));
     const below = names.at(-1);
@@ -500,7 +501,7 @@ class Announcement {
       ppid: process.pid,
       ideInfo: { name: 'emacs', displayName: 'Emacs' },
       // The name by which it was found stays when it is updated.
-      stdio: { command: process.argv0, args: [this.relayFile, configuration] },
+      stdio: { command: this.sandbox ? 'node' : process.argv0, args: [this.relayFile, configuration] },
     }));
     this.files.add(file);
     if (this.left) removeFile(path.join(directory, nameFor(pattern, this.left)));
@@ -544,11 +545,11 @@ function nameFor(pattern, pid) {
   return pattern.replace('PID', pid).replace('PORT', pid + 100000);
 }
 
-// Where a CLI may look that has another environment.
-function temporaryDirectories() {
+// Our own, and, unless that is ONLY, where a CLI may look that has another environment.
+function temporaryDirectories(only) {
   const { TMPDIR, TMP, TEMP } = process.env;
   const own = TMPDIR || TMP || TEMP;
-  return [...new Set([own?.startsWith('/') ? path.resolve(own) : '/tmp', '/tmp'])];
+  return [...new Set([own?.startsWith('/') ? path.resolve(own) : '/tmp', ...(only ? [] : ['/tmp'])])];
 }
 
 // The home of an agent, if that exists.

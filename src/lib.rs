@@ -195,16 +195,18 @@ fn set_host_reachable(companion: &Companion, prefix: String, reachable: Value) -
 /// Record that the host of COMPANION with PREFIX has directories of this machine.
 ///
 /// Of the vectors THERE and HERE, each element of one is a name there, and the corresponding element of
-/// the other the name of the same directory here; none has a trailing slash.
+/// the other the name of the same directory here; none has a trailing slash.  If SANDBOX is non-nil,
+/// no other file there is served.
 #[defun]
 fn set_host_mounts(
     companion: &Companion,
     prefix: String,
     there: Vector,
     here: Vector,
+    sandbox: Value,
 ) -> Result<()> {
     let mounts = strings(there)?.into_iter().zip(strings(here)?).collect();
-    companion.set_host_mounts(&prefix, mounts);
+    companion.set_host_mounts(&prefix, mounts, sandbox.is_not_nil());
     Ok(())
 }
 

@@ -130,10 +130,11 @@ impl Companion {
         }
     }
 
-    /// Records what is mounted on the host with `prefix`: directories there, and their names here.
-    pub fn set_host_mounts(&self, prefix: &str, mounts: Vec<(String, String)>) {
+    /// Records what is mounted on the host with `prefix`: directories there, and their names here. If it
+    /// is a sandbox, no other file there is served.
+    pub fn set_host_mounts(&self, prefix: &str, mounts: Vec<(String, String)>, is_sandbox: bool) {
         if let Some(host) = self.roster.host(prefix) {
-            host.set_mounts(mounts);
+            host.set_mounts(mounts, is_sandbox);
         }
     }
 

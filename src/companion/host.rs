@@ -45,6 +45,8 @@ pub struct Host {
     /// What is mounted there: directories there, and what they are called here, without trailing
     /// slashes.
     mounts: Mutex<Vec<(String, String)>>,
+    /// Nothing else there is served: it is a sandbox.
+    is_sandbox: AtomicBool,
 }
 
 /// The ignore files of a host, by their directories.
@@ -84,6 +86,7 @@ impl Host {
             reachable: Mutex::default(),
             ignore_files: Mutex::default(),
             mounts: Mutex::default(),
+            is_sandbox: AtomicBool::new(false),
         }
     }
 
@@ -114,8 +117,19 @@ impl Host {
     }
 
     /// Records what is mounted there; never the root directory of this machine.
-    pub(crate) fn set_mounts(&self, mounts: Vec<(String, String)>) {
+    pub(crate) fn set_mounts(&self, mounts: Vec<(String, String)>, is_sandbox: bool) {
         *lock(&self.mounts) = mounts;
+        self.is_sandbox.store(is_sandbox, Ordering::Relaxed);
+    }
+
+    /// Why `path` cannot be the name of a file there, if it cannot be. The reason completes a sentence
+    /// that begins with the name.
+    pub(crate) fn fault(&self, path: &str) -> Option<String> {
+        name::fault_on_host(path).or_else(|| {
+            let is_hidden =
+                self.is_sandbox.load(Ordering::Relaxed) && self.name_here(path).is_none();
+            is_hidden.then(|| "is in no directory that Emacs shares with this sandbox".to_owned())
+        })
     }
 
     /// Where a client works that says that its working directory is `directory`.
@@ -233,7 +247,8 @@ mod tests {
     fn files_that_are_mounted_have_the_names_of_this_machine() {
         let host = Host::new("/docker:box:", &Limits::default());
         let mount = |there: &str, here: &str| (there.to_owned(), here.to_owned());
-        host.set_mounts(vec![mount("/work", "/home/me/project"), mount("/work/lib", "/srv/lib")]);
+        let mounts = [mount("/work", "/home/me/project"), mount("/work/lib", "/srv/lib")];
+        host.set_mounts(mounts.to_vec(), false);
         for (there, here) in [
             ("/work/a", "/home/me/project/a"),
             ("/work/lib/a", "/srv/lib/a"),
@@ -244,6 +259,11 @@ mod tests {
         }
         // A client works there, whatever its directory is called here.
         assert_eq!(host.place(Some("/work")).directory(), Some("/docker:box:/work"));
+        assert_eq!(host.fault("/etc/a"), None);
+        // Emacs cannot name other files of a sandbox.
+        host.set_mounts(mounts.to_vec(), true);
+        assert!(host.fault("/etc/a").is_some());
+        assert_eq!(host.fault("/work/a"), None);
     }
 
     #[test]

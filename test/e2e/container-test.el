@@ -110,5 +110,87 @@ SPEC is two variables, (EMACS FAR)."
      emacs '(progn (gemini-companion-connect "/podman:other:/src") nil))
     (gemini-companion-test-wait-screen emacs "has ended (permission denied: the socket)")))
 
+;;;; The CLI's own sandbox
+
+(defun gemini-companion-container-test--sandbox (directory)
+  "Write programs to DIRECTORY that stand in for podman, and for what is in its image."
+  (make-symbolic-link (gemini-companion-test-path "test" "support" "fake-podman.sh")
+                      (expand-file-name "podman" directory))
+  (let ((program (expand-file-name "gemini" directory)))
+    (gemini-companion-test-write
+     program
+     (format "#!/bin/sh
+export GEMINI_DEBUG_LOG_FILE=$PWD/.git/log GEMINI_CLI_NO_RELAUNCH=true GEMINI_CLI_TRUST_WORKSPACE=true NO_COLOR=1
+exec %s %s \"$@\"\n"
+             (gemini-companion-test-node)
+             (expand-file-name "node_modules/@google/gemini-cli/bundle/gemini.js"
+                               gemini-companion-test-client-directory)))
+    (set-file-modes program #o755)))
+
+(ert-deftest gemini-companion-container/the-sandbox-of-the-cli-finds-emacs ()
+  "It learns of files of its project only, under their own names."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-require-far 'machine)
+  (let* ((programs (gemini-companion-test-temp-directory))
+         (process-environment
+          `("GEMINI_SANDBOX=podman" ,(concat "PATH=" programs ":" (getenv "PATH"))
+            ,@process-environment)))
+    (gemini-companion-container-test--sandbox programs)
+    (gemini-companion-test-with-emacs
+        (emacs :files '((".git/HEAD" . "") ("a.txt" . "one\ntwo\n"))
+               :environment (list "GEMINI_SANDBOX=podman" (concat "PATH=" (getenv "PATH"))))
+      (gemini-companion-test-visit emacs "a.txt")
+      (gemini-companion-test-keys emacs "C-n")
+      (let ((file (gemini-companion-test-project emacs "a.txt")))
+        (gemini-companion-test-with-cli
+            (cli (gemini-companion-test-cli--start
+                  (gemini-companion-test-cli-make
+                   emacs (gemini-companion-test-project emacs) 'inside)
+                  (lambda (cli)
+                    (gemini-companion-container-test--run emacs cli))))
+          (should (equal (gemini-companion-test-remote-context cli)
+                         `((activeFile (path . ,file) (cursor (line . 2) (character . 1))))))
+          (gemini-companion-test-remote-review emacs cli file "one\nzwei\n")
+          ;; In the terminal keys go to the CLI.
+          (gemini-companion-test-run emacs '(progn (other-window 1) nil))
+          (gemini-companion-test-append-to-proposal emacs "drei")
+          (gemini-companion-test-accept emacs)
+          (gemini-companion-test-wait
+           "the file" (lambda () (equal (gemini-companion-test-read file) "one\nzwei\ndrei")))
+          (gemini-companion-test-wait-eval
+           emacs `(with-current-buffer (get-file-buffer ,file)
+                    (equal (buffer-string) "one\nzwei\ndrei")))
+          ;; Nothing is left of it.
+          (gemini-companion-test-run
+           emacs '(let ((kill-buffer-query-functions nil))
+                    (kill-buffer (car (rassoc (expand-file-name default-directory)
+                                              (gemini-companion-cli-run-terminals))))
+                    nil))
+          (should-not (gemini-companion-test-eval
+                       emacs '(or (gemini-companion-host-all)
+                                  (directory-files temporary-file-directory nil
+                                                   "\\`gemini-.\\{6\\}\\'")))))))
+    (delete-directory programs t)))
+
+(defun gemini-companion-container-test--run (emacs cli)
+  "Run CLI in EMACS with its sandbox; return its process."
+  (let ((launch (gemini-companion-test-cli-file cli "launch")))
+    (gemini-companion-test-write
+     launch
+     (string-replace "env -i" "env -i GEMINI_SANDBOX=podman SANDBOX_MOUNTS=\"$SANDBOX_MOUNTS\""
+                     (gemini-companion-test-read launch)))
+    ;; There it has only the project from here.
+    (make-symbolic-link (gemini-companion-test-project emacs ".git/log")
+                        (gemini-companion-test-cli-file cli "debug.log"))
+    (setf (gemini-companion-test-cli-emacs cli) emacs)
+    (gemini-companion-test-run
+     emacs `(progn (setq gemini-companion-program ,launch
+                         gemini-companion-terminal 'term)
+                   (gemini-companion-run)
+                   nil))
+    (gemini-companion-test-wait-eval
+     emacs '(let ((process (get-buffer-process (window-buffer))))
+              (and process (process-id process))))))
+
 (provide 'container-test)
 ;;; container-test.el ends here

@@ -405,4 +405,28 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
                              '("7 33"))))
           (delete-process process))))))
 
+(ert-deftest gemini-companion-cli-run/a-sandbox-in-a-container-is-noticed ()
+  (gemini-companion-test-with-project
+    (let ((system-type 'gnu/linux))
+      (pcase-dolist (`(,wanted ,setting ,variable . ,arguments)
+                     '((nil nil nil) (t nil nil "-s") (t nil nil "-m" "pro" "--sandbox")
+                       (t nil "podman") (t nil "docker") (t nil "true") (t nil "1")
+                       (nil nil "false") (nil nil "sandbox-exec") (nil "docker" "false" "-s")
+                       (t t nil) (t "docker" nil) (nil :json-false nil)
+                       (t ((enabled . t) (command . "podman")) nil)
+                       (nil ((enabled . :json-false) (command . "podman")) nil)
+                       (nil ((enabled . t) (command . "lxc")) nil)))
+        (gemini-companion-test-file ".gemini/settings.json"
+                                    (json-encode `((tools (sandbox . ,(or setting :json-false))))))
+        (let ((environment (and variable (list (concat "GEMINI_SANDBOX=" variable)))))
+          (should (eq wanted (gemini-companion-cli-search-sandbox-p
+                              'gemini gemini-companion-test-project arguments environment)))
+          ;; There is no other program with one that is known.
+          (should-not (gemini-companion-cli-search-sandbox-p
+                       'qwen gemini-companion-test-project arguments environment))))
+      (let ((system-type 'darwin))
+        ;; That is no container there.
+        (should-not (gemini-companion-cli-search-sandbox-p
+                     'gemini gemini-companion-test-project '("-s") nil))))))
+
 ;;; gemini-companion-cli-run-test.el ends here

@@ -101,9 +101,9 @@ class Keeper extends Changes {
       () => this.messages.find((it) => it.say === word));
   }
 
-  async announce({ emacs = 'e1', slot = null, agents = [GEMINI], hash = '0123', roots = ['/src'] } = {}) {
+  async announce({ emacs = 'e1', slot = null, agents = [GEMINI], hash = '0123', roots = ['/src'], ...more } = {}) {
     await this.said('home');
-    this.tell({ do: 'announce', relay: RELAY, hash, id: 'laptop_me', emacs, slot, roots, agents });
+    this.tell({ do: 'announce', relay: RELAY, hash, id: 'laptop_me', emacs, slot, roots, agents, ...more });
     this.ready = await this.said('ready');
     return this;
   }
@@ -283,6 +283,15 @@ test('Qwen Code is announced where it is used', async (t) => {
     await keeper.announce({ agents, emacs: QWEN_HOME });
     assert.equal(await locks('own'), count);
   }
+});
+
+test('in a sandbox, Node is what it has, and nothing else is announced', async (t) => {
+  const { home } = await stage(t);
+  const keeper = await (await Keeper.start(t, home)).announce({ sandbox: true });
+  const { stdio } = await keeper.read(keeper.discovery);
+  assert.equal(stdio.command, 'node');
+  const others = await readdir('/tmp/gemini/ide').catch(() => []);
+  assert.deepEqual(others.filter((it) => it.includes(`-${keeper.ready.pid}-`)), []);
 });
 
 test('nobody else can write where Emacs is announced', async (t) => {

@@ -83,7 +83,10 @@ impl FileWritten {
         if stamp.as_ref().is_some_and(|stamp| stamp.len() > MAX_NAME) {
             return Err(format!("stamp is longer than {MAX_NAME} bytes"));
         }
-        let contents = contents(&file_path, current)?;
+        if let Some(fault) = host.fault(&file_path) {
+            return Err(format!("filePath {:?} {fault}", truncate(&file_path)));
+        }
+        let contents = contents(current)?;
         Ok(HostFile { host: host.clone(), path: file_path, contents, stamp, modified })
     }
 }
@@ -107,10 +110,7 @@ impl IgnoreRules {
     }
 }
 
-fn contents(path: &str, current: Option<Current>) -> Result<Contents, String> {
-    if let Some(fault) = name::fault_on_host(path) {
-        return Err(format!("filePath {:?} {fault}", truncate(path)));
-    }
+fn contents(current: Option<Current>) -> Result<Contents, String> {
     Ok(match current {
         None => Contents::Missing,
         Some(Current::Text(text)) => Contents::Bytes(text.0.into_bytes()),

@@ -1,0 +1,99 @@
+;;; gemini-companion-host-sandbox.el --- A CLI in its own sandbox -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; With --sandbox, GEMINI_SANDBOX or tools.sandbox, Gemini CLI starts itself again in a container,
+;; in which it has the project under its own name, but neither the discovery files of this machine
+;; nor its network.  For each such CLI there is a host: a keeper on this machine, whose files are in
+;; a directory that the CLI mounts in the container.  Of the files there, only those of the project
+;; are served.
+
+;;; Code:
+
+(require 'subr-x)
+(require 'tramp)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-host)
+(require 'gemini-companion-host-command)
+(require 'gemini-companion-host-connection)
+
+(defvar-local gemini-companion-host-sandbox--connection nil
+  "The `gemini-companion-host-connection' of the CLI that runs in this buffer.")
+(put 'gemini-companion-host-sandbox--connection 'permanent-local t)
+
+(defvar-local gemini-companion-host-sandbox--directory nil
+  "The directory that the CLI in this buffer mounts in its sandbox.")
+(put 'gemini-companion-host-sandbox--directory 'permanent-local t)
+
+;;;; Making it
+
+(defun gemini-companion-host-sandbox-open (buffer root)
+  "Return a connection to the sandbox in which a CLI will work in ROOT, in BUFFER.
+It ends with BUFFER."
+  (let* ((directory (file-truename (make-temp-file "gemini-" t)))
+         (name (gemini-companion-host-sandbox--name root))
+         (host (gemini-companion-host-add (format "/sandbox:%s:" name)))
+         ;; The CLI names its directory so.
+         (there (directory-file-name (file-truename root)))
+         (connection (gemini-companion-host-connection-add
+                      host (concat "sandbox:" name)
+                      (list (gemini-companion-host-command-sandbox-hop name directory)))))
+    (setf (gemini-companion-host-sandbox host) t
+          (gemini-companion-host-mounts host)
+          (delete-dups (list (cons there (directory-file-name root)) (cons there there))))
+    (with-current-buffer buffer
+      (setq gemini-companion-host-sandbox--connection connection
+            gemini-companion-host-sandbox--directory directory)
+      (add-hook 'kill-buffer-hook #'gemini-companion-host-sandbox--close nil t))
+    (add-hook 'kill-emacs-hook #'gemini-companion-host-sandbox--close-all)
+    (gemini-companion-host-connection-add-root connection there)
+    (gemini-companion-host-connection-start connection)
+    connection))
+
+(defun gemini-companion-host-sandbox--name (root)
+  "Return the name of a new sandbox for the project in ROOT."
+  (let* ((base (replace-regexp-in-string
+                "[^[:alnum:]_.-]" "_" (file-name-nondirectory (directory-file-name root))))
+         (name base)
+         (number 1))
+    (while (gemini-companion-host-named (format "/sandbox:%s:" name))
+      (setq number (1+ number)
+            name (format "%s-%d" base number)))
+    name))
+
+(defun gemini-companion-host-sandbox-environment (buffer agent environment)
+  "Return ENVIRONMENT, in which AGENT mounts in its sandbox what is for BUFFER."
+  (let* ((directory (buffer-local-value 'gemini-companion-host-sandbox--directory buffer))
+         (process-environment (copy-sequence environment))
+         (name (cadr (gemini-companion-agent-get agent :directory))))
+    (setenv "SANDBOX_MOUNTS"
+            (string-join
+             (delq nil (list (getenv "SANDBOX_MOUNTS")
+                             (concat directory ":" directory ":ro")
+                             (format "%s/%s:/tmp/%s:ro" directory name name)))
+             ","))
+    process-environment))
+
+;;;; Its end
+
+(defun gemini-companion-host-sandbox--close ()
+  "End the connection to the sandbox of the CLI in the current buffer."
+  (when gemini-companion-host-sandbox--connection
+    (let ((host (gemini-companion-host-connection-host gemini-companion-host-sandbox--connection)))
+      (gemini-companion-host-remove host)
+      (delete-directory gemini-companion-host-sandbox--directory t)
+      (setq gemini-companion-host-sandbox--connection nil))))
+(put 'gemini-companion-host-sandbox--close 'permanent-local-hook t)
+
+(defun gemini-companion-host-sandbox--close-all ()
+  "End the connections to the sandboxes of all CLIs."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (gemini-companion-host-sandbox--close))))
+
+(provide 'gemini-companion-host-sandbox)
+;;; gemini-companion-host-sandbox.el ends here
