@@ -3,27 +3,14 @@
 /// The longest name that a system accepts.
 const MAX_LENGTH: usize = 4096;
 
-/// Why `path` cannot be the name of a file, if it cannot be, whether there is such a file or not.
-/// The reason completes a sentence that begins with the name.
+/// Why `path` cannot be the name of a file of this machine, if it cannot be, whether there is such a
+/// file or not. The reason completes a sentence that begins with the name.
 pub fn fault(path: &str) -> Option<String> {
-    if path.len() > MAX_LENGTH {
-        return Some(format!("is longer than {MAX_LENGTH} bytes"));
-    }
-    if path.contains('\0') {
-        return Some("contains a NUL character".to_owned());
-    }
-    if is_remote(path) {
-        let reason = "looks like a remote name of Emacs: only local files can be reviewed";
-        return Some(reason.to_owned());
-    }
-    if !std::path::Path::new(path).is_absolute() {
-        return Some("must be absolute".to_owned());
-    }
-    // After such a component the path may name another file to Emacs than to the system.
-    path[1..].split('/').find(|name| ["", ".", ".."].contains(name)).map(|name| match name {
-        "" if path.ends_with('/') && !path.contains("//") => "is a directory".to_owned(),
-        "" => "must not contain \"//\"".to_owned(),
-        name => format!("must not contain {name:?}"),
+    fault_anywhere(path).or_else(|| {
+        if !std::path::Path::new(path).is_absolute() {
+            return Some("must be absolute".to_owned());
+        }
+        component_fault(path, std::path::is_separator)
     })
 }
 
@@ -39,7 +26,33 @@ pub fn fault_on_host(path: &str) -> Option<String> {
     if !path.starts_with('/') {
         return Some("must be absolute".to_owned()); // also if this machine has other rules
     }
-    fault(path)
+    fault_anywhere(path).or_else(|| component_fault(path, |it| it == '/'))
+}
+
+fn fault_anywhere(path: &str) -> Option<String> {
+    if path.len() > MAX_LENGTH {
+        return Some(format!("is longer than {MAX_LENGTH} bytes"));
+    }
+    if path.contains('\0') {
+        return Some("contains a NUL character".to_owned());
+    }
+    is_remote(path)
+        .then(|| "looks like a remote name of Emacs: only local files can be reviewed".to_owned())
+}
+
+/// The fault of an absolute name that has a component after which it may name another file to Emacs
+/// than to the system.
+fn component_fault(path: &str, is_separator: fn(char) -> bool) -> Option<String> {
+    let mut names = path[1..].split(is_separator).peekable();
+    while let Some(name) = names.next() {
+        match name {
+            "" if names.peek().is_none() => return Some("is a directory".to_owned()),
+            "" => return Some("must not contain \"//\"".to_owned()),
+            "." | ".." => return Some(format!("must not contain {name:?}")),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Whether Emacs could take `path` for the name of a remote file, or for a quoted name. Depending

@@ -72,9 +72,20 @@ pub fn is_alive(id: u32) -> bool {
         && !Stat::of(id).is_some_and(|stat| stat.is_zombie)
 }
 
-#[cfg(not(unix))]
-pub fn is_alive(_id: u32) -> bool {
-    true // not known cheaply
+#[cfg(windows)]
+pub fn is_alive(id: u32) -> bool {
+    use windows_sys::Win32::Foundation::*;
+    use windows_sys::Win32::System::Threading::*;
+    // Safety: the handle is used until it is closed.
+    unsafe {
+        let process = OpenProcess(PROCESS_SYNCHRONIZE, 0, id);
+        if process.is_null() {
+            return GetLastError() != ERROR_INVALID_PARAMETER; // it is of another user
+        }
+        let is_alive = WaitForSingleObject(process, 0) == WAIT_TIMEOUT;
+        CloseHandle(process);
+        is_alive
+    }
 }
 
 /// What `/proc/ID/stat` says about a process.

@@ -3,7 +3,6 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Response, Session, Stream, TestCompanion, request, wait_for};
 
-const PATH: &str = "/no/such/file";
+const PATH: &str = local!("/no/such/file");
 const BUILD: &str = "/ssh:build:";
 /// As short as a limit can be.
 const SHORT: Duration = Duration::from_millis(1);
@@ -112,18 +111,7 @@ fn a_call_of_a_model_counts_until_it_is_answered() {
 
 /// Has the kernel keep little of what comes for a connection: it may keep 32 MiB.
 fn keep_little(connection: &TcpStream) {
-    let size: libc::c_int = 64 << 10;
-    // Safety: the descriptor is open, and the pointer is to a live value of that length.
-    let set = unsafe {
-        libc::setsockopt(
-            connection.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVBUF,
-            (&raw const size).cast(),
-            size_of_val(&size) as libc::socklen_t,
-        )
-    };
-    assert_eq!(set, 0);
+    socket2::SockRef::from(connection).set_recv_buffer_size(64 << 10).unwrap();
 }
 
 #[test]
@@ -192,6 +180,7 @@ fn review_ends(server: &TestCompanion, open: impl FnOnce()) {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn a_session_without_a_stream_ends_though_its_process_lives() {
     let server = server(|limits| limits.idle_time = SHORT);
     let (_client, session) = crate::process::Client::initialize(&server, Path::new("/"));
@@ -214,6 +203,7 @@ fn reviews_of_a_host_and_of_an_agent_are_limited_in_bytes() {
     let (there, here) = (session_on_host(&server), server.open_session());
     for (path, refused) in [("/a", false), ("/b", true), ("/a", false)] {
         let on_host = open_on_host(&server, &there, path);
+        let path = format!("{}{path}", local!(""));
         let arguments = json!({ "filePath": path, "newContent": "x".repeat(1000) });
         for answer in [on_host, here.call("openDiff", arguments)] {
             assert_eq!(answer["result"]["isError"] == true, refused, "{answer}");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Session, Stream, TestCompanion, faulty_waker, request, wait_for};
 
-const PATH: &str = "/no/such/file";
+const PATH: &str = local!("/no/such/file");
 const SHORT: Duration = Duration::from_millis(20);
 
 /// A server whose answers become streams almost at once.

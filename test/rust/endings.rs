@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Response, Session, Stream, TestCompanion, request, wait_for};
 
-const PATH: &str = "/no/such/file";
+const PATH: &str = local!("/no/such/file");
 
 fn closing(path: &str) -> String {
     request(7, "tools/call", json!({ "name": "closeDiff", "arguments": { "filePath": path } }))
@@ -67,7 +67,7 @@ fn close_diff_that_is_repeated_after_the_answer_has_the_same_until_the_next_prop
     assert_eq!(read(first), text("edited"));
     assert_eq!([close(&session, PATH), close(&session, PATH)], [text("edited"), text("edited")]);
     assert_eq!(close(&server.open_session(), PATH), not_open(PATH));
-    session.open_diff("/no/such/other", "text");
+    session.open_diff(local!("/no/such/other"), "text");
     assert_eq!(close(&session, PATH), text("edited"));
     session.open_diff(PATH, "another");
     server.opened();
@@ -120,7 +120,7 @@ fn endings_are_limited_in_number() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let mut stream = session.open_stream();
-    let path = |number: usize| format!("/no/such/{number}");
+    let path = |number: usize| format!(local!("/no/such/{}"), number);
     for number in 0..=256 {
         session.open_diff(&path(number), "text");
         let content = number.to_string();

@@ -163,6 +163,12 @@ impl<'a> Party<'a> {
     }
 
     /// Proposes a change. None if that is refused.
+    /// What this flood calls a file.
+    fn file(&self, name: impl std::fmt::Display) -> String {
+        let drive = if self.is_on_host() { "" } else { local!("") };
+        format!("{drive}/no/such/{name}")
+    }
+
     fn open_diff(&mut self, session: &str, path: &str, content: &str) -> Option<()> {
         self.proposed += 1;
         let arguments = json!({
@@ -200,19 +206,19 @@ impl<'a> Party<'a> {
             Kind::Reviews | Kind::ReviewBytes => {
                 self.server.events();
                 let session = self.own_session()?;
-                let path = format!("/no/such/{}", self.proposed);
+                let path = self.file(self.proposed);
                 let content = if kind == Kind::Reviews { "" } else { &large };
                 return self.open_diff(&session, &path, content);
             }
             Kind::Events | Kind::EventBytes => {
                 let session = self.own_session()?;
                 let content = if kind == Kind::Events { "" } else { &large };
-                return self.open_diff(&session, "/no/such/same", content);
+                return self.open_diff(&session, &self.file("same"), content);
             }
             Kind::Outcomes => {
                 self.server.events();
                 let session = self.own_session()?;
-                let path = format!("/no/such/{}", self.proposed);
+                let path = self.file(self.proposed);
                 self.open_diff(&session, &path, "")?;
                 for event in self.server.events() {
                     if let Event::OpenReview { review, .. } = event {
@@ -264,9 +270,10 @@ impl<'a> Party<'a> {
         assert!(stream.rest_of_head().contains("text/event-stream"));
         assert_eq!(stream.next_block().as_deref(), Some(": connected"));
         let content = "x".repeat(BODY / 2);
-        self.open_diff(&session, "/no/such/file", &content).ok_or("openDiff")?;
+        let file = self.file("file");
+        self.open_diff(&session, &file, &content).ok_or("openDiff")?;
         let review = self.server.events().into_iter().rev().find_map(|event| match event {
-            Event::OpenReview { review, path, .. } if path == "/no/such/file" => Some(review),
+            Event::OpenReview { review, path, .. } if path == file => Some(review),
             _ => None,
         });
         let review = review.ok_or("the event of openDiff")?;

@@ -1,7 +1,7 @@
 //! Wires to hosts: the test is the keeper at the far end of a program.
 
-use std::fs::File;
 use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
 use gemini_companion::{Event, WireEnd, WireId};
@@ -20,11 +20,31 @@ const PING: u8 = 5;
 /// The far end of a wire whose program only copies.
 struct Far {
     wire: WireId,
-    from_emacs: File,
-    to_emacs: Option<File>,
-    _directory: tempfile::TempDir,
+    stream: TcpStream,
 }
 
+/// Tells this program, if it is that of a wire, the port of the test.
+const PORT: &str = "GEMINI_COMPANION_TEST_PORT";
+
+#[test]
+#[ignore = "is the program of a wire"]
+fn far_program() {
+    let port: u16 = std::env::var(PORT).unwrap().parse().unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut from_emacs = stream.try_clone().unwrap();
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut from_emacs);
+        let _ = from_emacs.shutdown(std::net::Shutdown::Both);
+    });
+    let mut buffer = [0; 1 << 16];
+    let mut to_emacs = std::io::stdout();
+    while let Ok(size @ 1..) = stream.read(&mut buffer) {
+        to_emacs.write_all(&buffer[..size]).and_then(|()| to_emacs.flush()).unwrap();
+    }
+    std::process::exit(0);
+}
+
+#[cfg(unix)]
 fn shell(server: &TestCompanion, script: &str) -> WireId {
     server.companion.open_host(BUILD).unwrap();
     let mut command = Command::new("sh");
@@ -34,21 +54,25 @@ fn shell(server: &TestCompanion, script: &str) -> WireId {
 
 impl Far {
     fn open(server: &TestCompanion) -> Far {
-        let directory = tempfile::tempdir().unwrap();
-        let [to, from] = ["to", "from"].map(|name| directory.path().join(name));
-        assert!(Command::new("mkfifo").args([&to, &from]).status().unwrap().success());
-        let copy = format!("exec cat '{}' & exec cat >'{}'", from.display(), to.display());
-        let wire = shell(server, &copy);
-        let from_emacs = File::open(to).unwrap();
-        let to_emacs = Some(File::options().write(true).open(from).unwrap());
-        let mut far = Far { wire, from_emacs, to_emacs, _directory: directory };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        server.companion.open_host(BUILD).unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["host_wires::far_program", "--exact", "--ignored", "--nocapture"]);
+        command.env(PORT, listener.local_addr().unwrap().port().to_string());
+        let wire = server.companion.open_wire(BUILD, command, "script\n".to_owned()).unwrap();
+        let mut far = Far { wire, stream: listener.accept().unwrap().0 };
         assert_eq!(far.read("script\n".len()), b"script\n");
         far.write(b"gemini-companion: frames\n");
+        // Programs of tests say before what they do.
+        wait_for("what it says first", || match server.next_event() {
+            Event::WireLine { line, .. } => line.starts_with("running").then_some(()),
+            other => panic!("{other:?}"),
+        });
         far
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        self.to_emacs.as_mut().unwrap().write_all(bytes).unwrap();
+        self.stream.write_all(bytes).unwrap();
     }
 
     fn send(&mut self, kind: u8, channel: u32, data: &[u8]) {
@@ -63,7 +87,7 @@ impl Far {
 
     fn read(&mut self, size: usize) -> Vec<u8> {
         let mut bytes = vec![0; size];
-        self.from_emacs.read_exact(&mut bytes).unwrap();
+        self.stream.read_exact(&mut bytes).unwrap();
         bytes
     }
 
@@ -181,7 +205,7 @@ fn messages_go_both_ways() {
     server.companion.close_wire(far.wire);
     assert!(!server.companion.write_wire(far.wire, "{}".to_owned()));
     let mut rest = Vec::new();
-    far.from_emacs.read_to_end(&mut rest).unwrap();
+    far.stream.read_to_end(&mut rest).unwrap();
     assert!(rest.iter().step_by(9).all(|kind| *kind == PING));
 }
 
@@ -210,6 +234,7 @@ fn what_breaks_the_rules_ends_the_wire_and_no_other() {
 }
 
 #[test]
+#[cfg(unix)]
 fn text_is_told_and_bounded() {
     let server = TestCompanion::start();
     shell(&server, "echo out; echo err >&2; read -r line; echo $line; exit 7");
@@ -241,5 +266,5 @@ fn programs_end_with_the_companion() {
     let mut far = Far::open(&server);
     server.companion.stop();
     let mut rest = Vec::new();
-    far.from_emacs.read_to_end(&mut rest).unwrap();
+    far.stream.read_to_end(&mut rest).unwrap();
 }

@@ -7,16 +7,17 @@
 //! FACTOR times as many, and `cargo test hostile -- --nocapture` prints how often each outcome
 //! occurred.
 
+#[cfg(unix)]
 mod discovery;
 mod http;
 mod messages;
+#[cfg(unix)]
 mod paths;
 mod sequences;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, Once};
 use std::time::{Duration, Instant};
 
@@ -117,16 +118,6 @@ pub fn run_cases(
     if let Some(reason) = failed.into_inner().unwrap() {
         panic!("{title}: {reason}");
     }
-}
-
-/// The value of `work`, or an error if it panics or hangs.
-pub fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Check<T> {
-    let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || sender.send(work()));
-    receiver.recv_timeout(DEADLINE).map_err(|error| match error {
-        RecvTimeoutError::Timeout => "a hang".to_owned(),
-        RecvTimeoutError::Disconnected => "a panic, see above".to_owned(),
-    })
 }
 
 /// The message of a panic of a server's thread, or of one of its blocking tasks.

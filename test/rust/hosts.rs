@@ -212,7 +212,7 @@ fn an_outcome_reaches_the_host_and_nobody_else() {
     let (far, local) = (Client::connect(&server, BUILD, ""), server.open_session());
     let (mut far_stream, mut local_stream) = (far.stream(), local.open_stream());
     let review = far.review("/a");
-    local.open_diff("/a", "mine");
+    local.open_diff(local!("/a"), "mine");
     let mine = server.opened();
     let accepted = Outcome::Accepted { content: "edited".into(), may_omit: false };
     assert!(server.companion.sessions().decide(review, accepted));
@@ -222,7 +222,7 @@ fn an_outcome_reaches_the_host_and_nobody_else() {
     assert_eq!((&params["filePath"], &params["content"]), (&json!("/a"), &json!("edited")));
     assert_eq!(
         local_stream.notification(),
-        ("ide/diffRejected".to_owned(), json!({ "filePath": "/a" }))
+        ("ide/diffRejected".to_owned(), json!({ "filePath": local!("/a") }))
     );
 }
 
@@ -410,7 +410,7 @@ fn what_one_host_uses_is_limited() {
     one.review("/a");
     other.review("/b");
     assert!(one.open_diff("/c", json!(null)).unwrap_err().contains("too many reviews"));
-    local.open_diff("/c", "still");
+    local.open_diff(local!("/c"), "still");
     let large = json!({ "text": "x".repeat(10_000) });
     let params = json!({ "name": "openDiff", "arguments": { "current": large } });
     assert_eq!(one.post(&request(1, "tools/call", params)).status, 503);

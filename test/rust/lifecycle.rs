@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 #[cfg(target_os = "linux")]
 use crate::process::Client;
-use crate::support::{DEADLINE, TestCompanion, faulty_waker, request, wait_for};
+use crate::support::{DEADLINE, TestCompanion, request, wait_for};
 use crate::wire::{Next, Wire};
 
 #[test]
@@ -19,10 +19,10 @@ fn stopping_rejects_open_reviews_and_ends_streams_properly() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let mut stream = session.open_stream();
-    session.open_diff("/no/such/a", "new");
-    session.open_diff("/no/such/b", "new");
+    session.open_diff(local!("/no/such/a"), "new");
+    session.open_diff(local!("/no/such/b"), "new");
     server.companion.stop();
-    for path in ["/no/such/a", "/no/such/b"] {
+    for path in [local!("/no/such/a"), local!("/no/such/b")] {
         let rejected = ("ide/diffRejected".to_owned(), json!({ "filePath": path }));
         assert_eq!(stream.notification(), rejected);
     }
@@ -35,14 +35,14 @@ fn stopping_does_not_wait_for_a_client_or_for_lisp() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let _never_read = session.open_stream();
-    session.open_diff("/no/such/a", &"x".repeat(10_000_000));
+    session.open_diff(local!("/no/such/a"), &"x".repeat(10_000_000));
     std::thread::scope(|scope| {
         // Lisp never answers this one.
         let waiting = scope.spawn(|| {
             session.post(&crate::support::request(
                 1,
                 "tools/call",
-                json!({ "name": "closeDiff", "arguments": { "filePath": "/no/such/a" } }),
+                json!({ "name": "closeDiff", "arguments": { "filePath": local!("/no/such/a") } }),
             ))
         });
         wait_for("closeDiff", || {
@@ -67,11 +67,11 @@ fn waiting_calls_are_answered_when_the_companion_stops() {
     });
     let session = server.open_session();
     // One call of a server that was replaced, answered on a stream.
-    let (mut first, _) = session.begin_close_diff("/no/such/a");
+    let (mut first, _) = session.begin_close_diff(local!("/no/such/a"));
     server.companion.restart().unwrap();
     let head = first.read_head().to_ascii_lowercase();
     assert!(head.contains("text/event-stream"), "{head}");
-    let (mut second, _) = session.begin_close_diff("/no/such/a");
+    let (mut second, _) = session.begin_close_diff(local!("/no/such/a"));
     server.companion.stop();
     assert_stopping(&first.next_block().expect("an answer"));
     assert_eq!(first.next_block(), None);
@@ -185,7 +185,7 @@ fn a_restart_keeps_port_token_sessions_and_reviews() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let mut stream = session.open_stream();
-    session.open_diff("/no/such/a", "new");
+    session.open_diff(local!("/no/such/a"), "new");
     let review = server.opened();
     let before = (server.companion.port(), server.companion.token("gemini").unwrap());
     server.companion.restart().unwrap();
@@ -205,7 +205,7 @@ fn break_thread(server: &TestCompanion) {
     let stream = session.open_stream();
     drop(client);
     while server.companion.bridge().next_event().is_some() {}
-    server.companion.bridge().set_waker(Some(faulty_waker()));
+    server.companion.bridge().set_waker(Some(crate::support::faulty_waker()));
     drop(stream);
     assert_eq!(server.next_event(), Event::ServerDied);
 }

@@ -168,9 +168,9 @@ fn all_bodies_together_are_limited() {
 fn a_message_counts_until_it_is_answered() {
     let server = server(|limits| limits.bodies = 1500);
     let session = server.open_session();
-    session.open_diff("/no/such/file", "text");
+    session.open_diff(local!("/no/such/file"), "text");
     let junk = "x".repeat(800);
-    let arguments = json!({ "filePath": "/no/such/file", "junk": junk });
+    let arguments = json!({ "filePath": local!("/no/such/file"), "junk": junk });
     let call = json!({ "name": "closeDiff", "arguments": arguments });
     let _waits = session.post_slowly(&[], &request(2, "tools/call", call));
     let call = crate::support::wait_for("closeDiff", || match server.next_event() {
@@ -205,8 +205,9 @@ fn no_connection_makes_room_that_has_a_stream_or_a_request() {
     let session = server.open_session();
     let mut stream = session.open_stream();
     let mut events = server.listen();
-    session.open_diff("/no/such/file", "text");
-    let close = json!({ "name": "closeDiff", "arguments": { "filePath": "/no/such/file" } });
+    session.open_diff(local!("/no/such/file"), "text");
+    let close =
+        json!({ "name": "closeDiff", "arguments": { "filePath": local!("/no/such/file") } });
     let mut waits = session.post_slowly(&[], &request(2, "tools/call", close));
     let call = crate::support::wait_for("closeDiff", || match server.next_event() {
         Event::CloseReview { call, .. } => call,
@@ -273,8 +274,8 @@ fn connections_without_token_take_no_place_of_a_client() {
 fn close_diff_waits_so_long_for_emacs_and_says_so() {
     let server = server(|limits| limits.emacs_time = SHORT);
     let session = server.open_session();
-    session.open_diff("/no/such/file", "text");
-    let answer = session.call("closeDiff", json!({ "filePath": "/no/such/file" }));
+    session.open_diff(local!("/no/such/file"), "text");
+    let answer = session.call("closeDiff", json!({ "filePath": local!("/no/such/file") }));
     let text = json!({ "type": "text", "text": "Emacs did not answer for 100ms" });
     assert_eq!(answer["result"], json!({ "content": [text], "isError": true }));
     is_served(&session);
@@ -291,20 +292,20 @@ fn size(path: &str) -> usize {
 
 #[test]
 fn reviews_are_limited_in_number_and_bytes() {
-    for (reviews, bytes) in [(2, usize::MAX), (9, 2 * size("/no/such/1") + 9)] {
+    for (reviews, bytes) in [(2, usize::MAX), (9, 2 * size(local!("/no/such/1")) + 9)] {
         let server = server(|limits| {
             limits.reviews = reviews;
             limits.review_bytes = bytes;
         });
         let session = server.open_session();
-        for path in ["/no/such/1", "/no/such/2"] {
+        for path in [local!("/no/such/1"), local!("/no/such/2")] {
             assert_eq!(try_open_diff(&session, path), json!({ "content": [] }));
         }
-        let refused = try_open_diff(&session, "/no/such/3");
+        let refused = try_open_diff(&session, local!("/no/such/3"));
         assert_eq!(refused["isError"], true);
         assert!(refused.to_string().contains("too many reviews"), "{refused}");
         // Instead of one that is open already it is none too many.
-        assert_eq!(try_open_diff(&session, "/no/such/2"), json!({ "content": [] }));
+        assert_eq!(try_open_diff(&session, local!("/no/such/2")), json!({ "content": [] }));
     }
 }
 
@@ -314,7 +315,7 @@ fn who_does_not_read_outcomes_gets_no_more_reviews_and_loses_none() {
     let session = server.open_session();
     let mut decided = Vec::new();
     let refused = loop {
-        let path = format!("/no/such/{}", decided.len());
+        let path = format!(local!("/no/such/{}"), decided.len());
         let result = try_open_diff(&session, &path);
         if result["isError"] == true {
             break result;
@@ -329,20 +330,20 @@ fn who_does_not_read_outcomes_gets_no_more_reviews_and_loses_none() {
     for path in decided {
         assert_eq!(stream.notification().1["filePath"], path);
     }
-    assert_eq!(try_open_diff(&session, "/no/such/more"), json!({ "content": [] }));
+    assert_eq!(try_open_diff(&session, local!("/no/such/more")), json!({ "content": [] }));
 }
 
 #[test]
 fn outcomes_that_nobody_reads_leave_less_room_for_reviews() {
     let server = server(|limits| limits.review_bytes = 1000);
     let session = server.open_session();
-    assert_eq!(try_open_diff(&session, "/no/such/1"), json!({ "content": [] }));
+    assert_eq!(try_open_diff(&session, local!("/no/such/1")), json!({ "content": [] }));
     let review = server.opened();
     let content = "x".repeat(1000);
     assert!(server.companion.sessions().decide(review, Outcome::accepted(content)));
-    assert_eq!(try_open_diff(&session, "/no/such/2")["isError"], true);
+    assert_eq!(try_open_diff(&session, local!("/no/such/2"))["isError"], true);
     assert_eq!(session.open_stream().notification().0, "ide/diffAccepted");
-    assert_eq!(try_open_diff(&session, "/no/such/2"), json!({ "content": [] }));
+    assert_eq!(try_open_diff(&session, local!("/no/such/2")), json!({ "content": [] }));
 }
 
 #[test]
@@ -356,7 +357,7 @@ fn the_file_as_it_is_counts_for_its_review() {
     assert!(refused.to_string().contains("too many reviews"), "{refused}");
     file.as_file().set_len(1000).unwrap();
     assert_eq!(try_open_diff(&session, path), json!({ "content": [] }));
-    assert_eq!(try_open_diff(&session, "/no/such/2")["isError"], true);
+    assert_eq!(try_open_diff(&session, local!("/no/such/2"))["isError"], true);
 }
 
 #[test]
@@ -366,14 +367,14 @@ fn what_sessions_keep_for_broken_streams_is_limited_for_all_together() {
     let sessions = [(); 3].map(|()| server.open_session());
     let mut streams = sessions.each_ref().map(Session::open_stream);
     for (session, stream) in sessions.iter().zip(&mut streams) {
-        session.open_diff("/no/such/file", "text");
+        session.open_diff(local!("/no/such/file"), "text");
         let review = server.opened();
         let content = "x".repeat(1000);
         server.companion.sessions().decide(review, Outcome::accepted(content));
         assert_eq!(stream.notification().0, "ide/diffAccepted");
     }
     // One more, which is short, is an occasion to look.
-    sessions[2].open_diff("/no/such/other", "text");
+    sessions[2].open_diff(local!("/no/such/other"), "text");
     let review = server.opened();
     server.companion.sessions().decide(review, Outcome::Rejected);
     drop(streams);
@@ -384,7 +385,7 @@ fn what_sessions_keep_for_broken_streams_is_limited_for_all_together() {
     });
     assert_eq!((first, second, third), (0, 1, 2));
     let last = sessions.each_ref().map(|session| {
-        let answer = session.call("closeDiff", json!({ "filePath": "/no/such/file" }));
+        let answer = session.call("closeDiff", json!({ "filePath": local!("/no/such/file") }));
         answer["result"]["content"][0]["text"].as_str().unwrap().len() > 1000
     });
     assert_eq!(last, [false, false, true]);
@@ -415,8 +416,8 @@ fn each_agent_has_so_many_readers_of_events() {
 fn decisions_that_a_busy_emacs_has_not_seen_are_limited() {
     let server = server(|limits| limits.stream_after = Duration::from_millis(1));
     let session = server.open_session();
-    session.open_diff("/no/such/file", "text");
-    let arguments = json!({ "filePath": "/no/such/file" });
+    session.open_diff(local!("/no/such/file"), "text");
+    let arguments = json!({ "filePath": local!("/no/such/file") });
     let call = request(7, "tools/call", json!({ "name": "acceptDiff", "arguments": arguments }));
     let cancelled = json!({ "requestId": 7 });
     let cancel =

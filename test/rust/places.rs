@@ -125,7 +125,7 @@ fn readers_of_events_receive_the_context_of_their_directory() {
 fn an_accept_tells_emacs_the_directory_of_the_client() {
     let server = TestCompanion::start();
     let (_temporary, [one, other]) = directories();
-    let path = "/no/such/file";
+    let path = local!("/no/such/file");
     let arguments = json!({ "name": "acceptDiff", "arguments": { "filePath": path } });
     let accept = request(1, "tools/call", arguments);
     let asked = || match server.next_event() {

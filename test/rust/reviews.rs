@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::TestCompanion;
 
-const PATH: &str = "/no/such/directory/файл 😀.txt";
+const PATH: &str = local!("/no/such/directory/файл 😀.txt");
 
 fn closed(server: &TestCompanion) -> (ReviewId, Option<CallId>) {
     match server.next_event() {
@@ -36,7 +36,7 @@ fn a_proposal_reaches_lisp_unchanged() {
         review: ReviewId(1),
         client: "test 1".to_owned(),
         info: ("test".to_owned(), "1".to_owned()),
-        process: Some(std::process::id()),
+        process: cfg!(target_os = "linux").then(std::process::id),
         path: PATH.to_owned(),
         content: content.to_owned(),
         host: None,
@@ -237,7 +237,7 @@ fn in_the_newest_revision_invalid_arguments_are_tool_errors() {
         let body = crate::support::request(1, "tools/call", params);
         server.post(&[("Mcp-Session-Id", &id)], &body).json()
     };
-    let answer = call("openDiff", json!({ "filePath": "/a" }));
+    let answer = call("openDiff", json!({ "filePath": local!("/a") }));
     assert_eq!(answer["result"]["isError"], true);
     let text = answer["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("newContent"), "{text}");
@@ -250,11 +250,11 @@ fn invalid_arguments_are_rpc_errors_and_impossible_files_tool_errors() {
     let session = server.open_session();
     for (tool, arguments) in [
         ("openDiff", json!({})),
-        ("openDiff", json!({ "filePath": "/a" })),
-        ("openDiff", json!({ "filePath": "/a", "newContent": null })),
+        ("openDiff", json!({ "filePath": local!("/a") })),
+        ("openDiff", json!({ "filePath": local!("/a"), "newContent": null })),
         ("openDiff", json!({ "filePath": 7, "newContent": "" })),
         ("closeDiff", json!({})),
-        ("closeDiff", json!({ "filePath": "/a", "suppressNotification": "yes" })),
+        ("closeDiff", json!({ "filePath": local!("/a"), "suppressNotification": "yes" })),
         ("writeFile", json!({})),
     ] {
         assert_eq!(session.call(tool, arguments.clone())["error"]["code"], -32602, "{arguments}");

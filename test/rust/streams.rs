@@ -93,7 +93,7 @@ fn a_stream_resumes_after_the_last_event_received() {
     let server = TestCompanion::start();
     let session = server.open_session();
     for name in ["a", "b", "c"] {
-        session.open_diff(&format!("/no/such/{name}"), "");
+        session.open_diff(&format!(local!("/no/such/{}"), name), "");
         let review = match server.next_event() {
             gemini_companion::Event::OpenReview { review, .. } => review,
             other => panic!("{other:?}"),
@@ -105,8 +105,8 @@ fn a_stream_resumes_after_the_last_event_received() {
     assert_eq!(numbers, [1, 2, 3]);
     drop(stream);
     let mut resumed = session.open_stream_after(&[("Last-Event-ID", "1")]);
-    assert_eq!(resumed.notification().1["filePath"], "/no/such/b");
-    assert_eq!(resumed.notification().1["filePath"], "/no/such/c");
+    assert_eq!(resumed.notification().1["filePath"], local!("/no/such/b"));
+    assert_eq!(resumed.notification().1["filePath"], local!("/no/such/c"));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_long_outcome_that_the_client_did_not_receive_is_sent_again_after_a_context(
     let server = TestCompanion::start();
     let session = server.open_session();
     let mut stream = session.open_stream();
-    session.open_diff("/no/such/file", "");
+    session.open_diff(local!("/no/such/file"), "");
     let content = "x".repeat(17 << 20);
     let accepted = Outcome::accepted(content.clone());
     server.companion.sessions().decide(server.opened(), accepted);

@@ -47,7 +47,7 @@ pub fn agents(directory: &std::path::Path) -> Vec<Agent> {
     vec![
         agents::gemini(vec![directory.to_owned()]),
         agents::qwen(beside("qwen")),
-        agents::llxprt(beside("llxprt"), vec![std::os::unix::process::parent_id()]),
+        agents::llxprt(beside("llxprt"), vec![1]),
     ]
 }
 

@@ -49,7 +49,7 @@ fn both_directions_are_logged_with_their_session() {
     session.post(&notification("notifications/initialized"));
     let mut stream = session.open_stream();
     assert_eq!(traces(&server).last().unwrap(), &(FromClient, key.clone(), "GET".to_owned()));
-    accept(&server, &session, "/a");
+    accept(&server, &session, local!("/a"));
     let (_, received) = stream.next().unwrap();
     let logged = wait_for("the event in the log", || {
         traces(&server).into_iter().find(|(_, _, text)| text.starts_with("event "))
@@ -73,7 +73,7 @@ fn neither_secrets_nor_whole_files_are_logged() {
     let token = server.companion.token("gemini").unwrap();
     let session = server.open_session();
     let content = format!("{token}{}", "x".repeat(100_000));
-    session.call("openDiff", json!({ "filePath": "/a", "newContent": content }));
+    session.call("openDiff", json!({ "filePath": local!("/a"), "newContent": content }));
     let wrong = format!("Bearer {token}x");
     assert_eq!(server.post(&[("Authorization", &wrong)], &token).status, 401);
     let logged = traces(&server);

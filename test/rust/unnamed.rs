@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{TestCompanion, request};
 
-const PATH: &str = "/no/such/file.txt";
+const PATH: &str = local!("/no/such/file.txt");
 
 /// The text of a tool's answer, and whether it is an error.
 fn answer_text(answer: &Value) -> (&str, bool) {
@@ -47,10 +47,13 @@ fn the_final_text_is_available_after_the_decision() {
         client.open_diff(PATH, "newer");
         server.companion.sessions().decide(server.opened(), Outcome::Rejected);
         let answer = client.call("closeDiff", this_file());
-        assert_eq!(answer_text(&answer), ("the diff of /no/such/file.txt was rejected", true));
+        assert_eq!(answer_text(&answer), (&*format!("the diff of {PATH} was rejected"), true));
     }
-    let other = client.call("closeDiff", json!({ "filePath": "/no/other" }));
-    assert_eq!(answer_text(&other), ("no diff of /no/other is open", true));
+    let other = client.call("closeDiff", json!({ "filePath": local!("/no/other") }));
+    assert_eq!(
+        answer_text(&other),
+        (concat!("no diff of ", local!("/no/other"), " is open"), true)
+    );
 }
 
 #[test]

@@ -32,6 +32,11 @@ impl Project {
     }
 }
 
+/// Whether the system can have a file with this name.
+fn can_be_name(path: &str) -> bool {
+    !cfg!(windows) || !path.contains(['\\', ':'])
+}
+
 #[test]
 fn patterns_are_those_of_gitignore() {
     for (text, path, expected) in [
@@ -98,7 +103,10 @@ fn patterns_are_those_of_gitignore() {
         ("a\\\\b", "a\\b", true),
         ("/", "a", false),
         ("", "a", false),
-    ] {
+    ]
+    .into_iter()
+    .filter(|(_, path, _)| can_be_name(path))
+    {
         assert_eq!(Project::new(text).names(path).unwrap(), expected, "{text:?} and {path:?}");
     }
 }
@@ -123,8 +131,9 @@ fn classes_are_those_of_the_c_locale() {
         let project = Project::new(format!("x[[:{class}:]]y"));
         let is_in = |char: &char| project.names(&format!("x{char}y")).unwrap();
         let all = "\t\r\u{1}\u{7f}0123456789!-:@[`{~ ";
-        let found: String = all.chars().filter(is_in).collect();
-        assert!(found.chars().eq(all.chars().filter(|char| others.contains(*char))), "{class}");
+        let all = || all.chars().filter(|char| can_be_name(&char.to_string()));
+        let found: String = all().filter(is_in).collect();
+        assert!(found.chars().eq(all().filter(|char| others.contains(*char))), "{class}");
         let letters: String = "afgz".chars().filter(is_in).collect();
         let expected = match class {
             "blank" | "cntrl" | "digit" | "punct" | "space" => "",
@@ -152,6 +161,7 @@ fn a_file_that_changes_is_read_again() {
 }
 
 #[test]
+#[cfg(unix)]
 fn a_file_that_is_replaced_by_one_of_the_same_size_and_time_is_read_again() {
     let project = Project::new("a");
     let modified = fs::metadata(project.ignore_file()).unwrap().modified().unwrap();

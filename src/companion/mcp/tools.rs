@@ -442,6 +442,28 @@ mod tests {
     }
 
     #[test]
+    #[cfg(windows)]
+    fn names_with_drives_are_reviewed() {
+        for path in ["C:\\no\\such\\file.txt", "c:/no/such/file.txt"] {
+            assert_eq!(reason(path), None);
+        }
+        for (path, why) in [
+            ("relative.txt", "must be absolute"),
+            ("C:relative.txt", "must be absolute"),
+            ("\\no\\drive.txt", "must be absolute"),
+            ("/ssh:host:/file", "remote"),
+            ("C:\\a\\..\\b", "must not contain \"..\""),
+            ("C:\\a\\", "is a directory"),
+            ("\\\\server\\share\\a", "must not contain \"//\""),
+            ("\\\\?\\C:\\a", "must not contain \"//\""),
+        ] {
+            let reason = reason(path).unwrap_or_default();
+            assert!(reason.contains(why), "{path}: {reason}");
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
     fn only_local_absolute_files_are_reviewed() {
         assert_eq!(reason("/no/such/directory/file.txt"), None);
         assert_eq!(reason(concat!(env!("CARGO_MANIFEST_DIR"), "/lib.rs")), None);

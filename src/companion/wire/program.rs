@@ -91,8 +91,12 @@ fn in_session_of_its_own(command: &mut Command) {
     }
 }
 
-#[cfg(not(unix))]
-fn in_session_of_its_own(_command: &mut Command) {}
+/// Emacs may have no console, and then the program would open a window for its own.
+#[cfg(windows)]
+fn in_session_of_its_own(command: &mut Command) {
+    const CREATE_NO_WINDOW: u32 = 0x0800_0000;
+    std::os::windows::process::CommandExt::creation_flags(command, CREATE_NO_WINDOW);
+}
 
 fn write_all(to: Option<impl Write>, mut written: mpsc::Receiver<Vec<u8>>) {
     let Some(mut to) = to else { return };

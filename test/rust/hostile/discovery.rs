@@ -12,6 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
 
 use gemini_companion::Agent;
@@ -20,9 +21,9 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 
-use super::{Check, chance, ensure, in_time, pick};
+use super::{Check, chance, ensure, pick};
 use crate::agents::{gemini, qwen};
-use crate::support::id_space;
+use crate::support::{DEADLINE, id_space};
 
 const PORT: u16 = 4711;
 /// No process has such an id on any system.
@@ -40,6 +41,16 @@ fn files_of_others_do_no_harm_and_suffer_none() {
         outcomes.into_iter().for_each(|(kind, outcome)| counts.add(kind, outcome));
         Ok(())
     });
+}
+
+/// The value of `work`, or an error if it panics or hangs.
+fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Check<T> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(work()));
+    receiver.recv_timeout(DEADLINE).map_err(|error| match error {
+        RecvTimeoutError::Timeout => "a hang".to_owned(),
+        RecvTimeoutError::Disconnected => "a panic, see above".to_owned(),
+    })
 }
 
 type Outcomes = Vec<(&'static str, &'static str)>;

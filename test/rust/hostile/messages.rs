@@ -159,7 +159,7 @@ fn call(tool: &str, arguments: &[(&str, Json)]) -> Json {
 
 /// A valid message, and its kind for the table.
 fn good_message(random: &mut SmallRng) -> (&'static str, Json) {
-    let path = ("filePath", raw("\"/no/such/file\""));
+    let path = ("filePath", raw(concat!("\"", local!("/no/such/file"), "\"")));
     match random.random_range(0..8) {
         0 => {
             let info = object(&[("name", raw("\"test\"")), ("version", raw("\"1\""))]);

@@ -203,7 +203,7 @@ impl Model<'_> {
         self.catch_up(session)?;
         self.proposals += 1;
         // Paths name their session, and are so few that proposals sometimes replace earlier ones.
-        let path = format!("/no/such/{session}/{}", self.random.random_range(0..3));
+        let path = format!(local!("/no/such/{}/{}"), session, self.random.random_range(0..3));
         let content = format!("proposal {}", self.proposals);
         let arguments = json!({ "filePath": path, "newContent": content });
         let reply = post(self.server, &self.sessions[session].id, &tool("openDiff", arguments))?;
@@ -317,7 +317,7 @@ impl Model<'_> {
     fn choose_path(&mut self, session: usize) -> (String, bool) {
         let paths: Vec<String> =
             self.open.values().filter(|(of, _)| *of == session).map(|(_, p)| p.clone()).collect();
-        let other = format!("/no/such/{session}/{}", self.random.random_range(0..3));
+        let other = format!(local!("/no/such/{}/{}"), session, self.random.random_range(0..3));
         let path = paths.choose(self.random).filter(|_| chance(self.random, 90)).cloned();
         (path.unwrap_or(other), chance(self.random, 40))
     }

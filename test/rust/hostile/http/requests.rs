@@ -9,7 +9,7 @@ use crate::hostile::{chance, pick};
 use crate::support::{TestCompanion, request};
 
 /// A file of which nobody without the token can propose a change.
-pub const FORBIDDEN: &str = "/no/such/forbidden";
+pub const FORBIDDEN: &str = local!("/no/such/forbidden");
 
 #[derive(Clone, Copy, PartialEq)]
 enum Token {
@@ -31,7 +31,7 @@ impl Draft {
         let token =
             pick(random, &[Token::Right, Token::Right, Token::Right, Token::Wrong, Token::None]);
         let open = json!({ "name": "openDiff", "arguments": {
-            "filePath": if token == Token::Right { "/no/such/allowed" } else { FORBIDDEN },
+            "filePath": if token == Token::Right { local!("/no/such/allowed") } else { FORBIDDEN },
             "newContent": "text" } });
         let body = pick(random, &[request(1, "ping", json!({})), request(2, "tools/call", open)]);
         let mut headers = vec![

@@ -16,6 +16,8 @@ use crate::ide::Outcome;
 
 const RUNS: u64 = 100;
 const STEPS: usize = 60;
+/// The time between the beginnings of two sessions, which must differ.
+pub const TICK: Duration = Duration::from_millis(1);
 
 /// A program that has one session after the other.
 struct SimulatedClient {
