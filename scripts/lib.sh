@@ -112,6 +112,15 @@ is_debian_like() {
     esac
 }
 
+# cross_cargo COMMAND TARGET DIRECTORY ARGUMENT...: run Cargo's COMMAND for another system, with Debian's
+# Rust, which has the sources of the library that TARGET needs.
+cross_cargo() {
+    command=$1 target=$2 directory=$3
+    shift 3
+    PATH=/usr/bin:$PATH RUSTC_BOOTSTRAP=1 cargo "$command" --locked -Zbuild-std=std,panic_unwind,test \
+        --target "$target" --target-dir "$directory" "$@"
+}
+
 # Published modules: their version, their platforms, and the names of their files.
 
 module_version() { sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml; }
