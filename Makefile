@@ -3,7 +3,7 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile doc dist test windows coverage mutants miri conformance soak endurance bench \
+.PHONY: help build compile doc dist test windows macos coverage mutants miri conformance soak endurance bench \
 	screenshot record demo lint arrows fmt release-check clean distclean
 
 help: ## List these targets
@@ -35,6 +35,10 @@ test: ## Run all tests, or those of SUITE=quick|rust|node|lisp|e2e or MATCH=REGE
 windows: ## Compile the module and the Rust tests for Windows, and run them in Wine; needs Debian 12
 	@scripts/bootstrap windows
 	@scripts/windows
+
+macos: ## Check that the module and the Rust tests compile for macOS; needs Debian 12
+	@scripts/bootstrap macos
+	@scripts/macos
 
 coverage: ## Run all tests and print the share of lines that ran, for each file
 	@scripts/bootstrap test

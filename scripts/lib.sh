@@ -112,13 +112,13 @@ is_debian_like() {
     esac
 }
 
-# cross_cargo COMMAND TARGET DIRECTORY ARGUMENT...: run Cargo's COMMAND for another system, with Debian's
-# Rust, which has the sources of the library that TARGET needs.
+# cross_cargo SYSTEM COMMAND ARGUMENT...: run Cargo's COMMAND for a target of another SYSTEM, with Debian's
+# Rust, which has the sources of the library that is needed there.  It builds in target/cross.
 cross_cargo() {
-    command=$1 target=$2 directory=$3
-    shift 3
+    system=$1 command=$2
+    shift 2
     PATH=/usr/bin:$PATH RUSTC_BOOTSTRAP=1 cargo "$command" --locked -Zbuild-std=std,panic_unwind,test \
-        --target "$target" --target-dir "$directory" "$@"
+        --target "$system" --target-dir target/cross "$@"
 }
 
 # Published modules: their version, their platforms, and the names of their files.

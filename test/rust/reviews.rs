@@ -36,7 +36,7 @@ fn a_proposal_reaches_lisp_unchanged() {
         review: ReviewId(1),
         client: "test 1".to_owned(),
         info: ("test".to_owned(), "1".to_owned()),
-        process: cfg!(target_os = "linux").then(std::process::id),
+        process: cfg!(any(target_os = "linux", target_os = "macos")).then(std::process::id),
         path: PATH.to_owned(),
         content: content.to_owned(),
         host: None,

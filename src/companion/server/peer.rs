@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission::Admission;
-use super::socket::{Connection, client_inode};
+use super::socket::Connection;
 use crate::agent::Agent;
 use crate::place::Place;
 use crate::process::Process;
@@ -42,7 +42,7 @@ impl Peer {
 /// on a thread of its own.
 pub async fn process_of(connection: Option<Connection>) -> Option<Process> {
     let connection = connection?;
-    let search = tokio::task::spawn_blocking(move || Process::holding(client_inode(connection)?));
+    let search = tokio::task::spawn_blocking(move || connection.client());
     tokio::time::timeout(PATIENCE, search).await.ok()?.ok()?
 }
 

@@ -1,21 +1,27 @@
-//! A connection over loopback, and the socket at the client's end.
+//! A connection over loopback, and who is at the client's end.
 //!
-//! A socket is identified by its inode, by which `/proc` shows which process holds it.
+//! On Linux, a socket is identified by its inode, by which `/proc` shows which process holds it.
 
 use std::net::SocketAddr;
 
+use crate::process::Process;
+
 /// The two ends of a connection as its server sees them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub struct Connection {
     pub client: SocketAddr,
     pub server: SocketAddr,
 }
 
-#[cfg(target_os = "linux")]
-pub use linux::client_inode;
-
 impl Connection {
+    /// The process at the client's end. Takes milliseconds.
+    pub fn client(self) -> Option<Process> {
+        #[cfg(target_os = "linux")]
+        return Process::holding(linux::client_inode(self)?);
+        #[cfg(not(target_os = "linux"))]
+        return Process::connected(self.client, self.server);
+    }
+
     /// Whether the client is known to be another user of this machine. Programs of root may forward
     /// connections out of containers.
     pub fn is_of_another_user(self) -> bool {
@@ -24,11 +30,6 @@ impl Connection {
         #[cfg(not(target_os = "linux"))]
         return false;
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-pub fn client_inode(_connection: Connection) -> Option<u32> {
-    None
 }
 
 #[cfg(target_os = "linux")]
@@ -148,7 +149,7 @@ mod linux {
 
 #[cfg(all(test, target_os = "linux"))]
 pub mod tests {
-    use super::linux::{ask, look_up};
+    use super::linux::{ask, client_inode, look_up};
     use super::*;
     use std::net::{SocketAddrV4, TcpListener, TcpStream};
     use std::os::linux::fs::MetadataExt;

@@ -1,0 +1,191 @@
+//! Processes in `/proc`.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use super::{ACP, is_forwarder};
+
+/// A process; the time when it started distinguishes it from a later one with the same id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    id: u32,
+    started: u64,
+}
+
+/// Whether a process has ended and was not reaped by its parent, which in a container may be for good.
+pub fn is_zombie(id: u32) -> bool {
+    Stat::of(id).is_some_and(|stat| stat.is_zombie)
+}
+
+impl Process {
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Whether this program forwards connections of others, which it may outlive.
+    pub fn forwards(&self) -> bool {
+        let name = read_short(&format!("/proc/{}/comm", self.id)).unwrap_or_default();
+        is_forwarder(name.trim_end())
+    }
+
+    /// Whether it is a CLI whose user sits in another front, which speaks ACP with it.
+    pub fn has_own_front(&self) -> bool {
+        use std::io::Read;
+        const LENGTH: u64 = 64 << 10;
+        let mut arguments = Vec::new();
+        let file = std::fs::File::open(format!("/proc/{}/cmdline", self.id));
+        let read = file.and_then(|file| file.take(LENGTH).read_to_end(&mut arguments));
+        read.is_ok()
+            && arguments
+                .split(|byte| *byte == 0)
+                .any(|it| ACP.iter().any(|acp| acp.as_bytes() == it))
+    }
+
+    /// The working directory. None for programs that forward connections, and for Emacs, in which
+    /// each buffer has its own.
+    pub fn directory(&self) -> Option<String> {
+        if self.id == std::process::id() || self.forwards() {
+            return None;
+        }
+        let directory = std::fs::read_link(format!("/proc/{}/cwd", self.id)).ok()?;
+        Some(directory.to_string_lossy().into_owned())
+    }
+
+    pub fn is_alive(&self) -> bool {
+        Stat::of(self.id).is_some_and(|stat| !stat.is_zombie && stat.started == self.started)
+    }
+
+    /// The process with this id, if there is one.
+    pub fn with_id(id: u32) -> Option<Process> {
+        Some(Process { id, started: Stat::of(id)?.started })
+    }
+
+    /// The process of this user that holds the socket with this inode. Searches the file descriptors of
+    /// all processes, newest first, since most clients are young: may take milliseconds.
+    pub fn holding(inode: u32) -> Option<Process> {
+        let socket = format!("socket:[{inode}]");
+        let all = std::fs::read_dir("/proc").ok()?.flatten();
+        let mut ids: Vec<u32> =
+            all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        ids.sort_unstable_by(|one, other| other.cmp(one));
+        let (mut id, descriptor) =
+            ids.into_iter().find_map(|id| Some((id, descriptor_of(id, &socket)?)))?;
+        // Children inherit it, if only until they run another program.
+        while let Some(Stat { parent, .. }) = Stat::of(id)
+            && is_descriptor_of(parent, &descriptor, &socket)
+        {
+            id = parent;
+        }
+        Process::with_id(id)
+    }
+}
+
+/// What `/proc/ID/stat` says about a process.
+struct Stat {
+    is_zombie: bool,
+    parent: u32,
+    started: u64,
+}
+
+impl Stat {
+    fn of(id: u32) -> Option<Stat> {
+        // Field 22; the state is field 3, after the name, which may contain anything.
+        const FROM_PARENT_TO_START: usize = 17;
+        let stat = read_short(&format!("/proc/{id}/stat"))?;
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut fields = fields.split_ascii_whitespace();
+        let is_zombie = fields.next()? == "Z";
+        let parent = fields.next()?.parse().ok()?;
+        let started = fields.nth(FROM_PARENT_TO_START)?.parse().ok()?;
+        Some(Stat { is_zombie, parent, started })
+    }
+}
+
+/// The contents of a file of `/proc`, which are short. As its size is not known, `std::fs` would
+/// read it bit by bit, and the kernel makes it anew for each. The name of a process may be any bytes,
+/// and may be cut within a character.
+fn read_short(path: &str) -> Option<String> {
+    use std::io::Read;
+    const LENGTH: usize = 1024;
+    let mut bytes = Vec::with_capacity(LENGTH);
+    std::fs::File::open(path).ok()?.take(LENGTH as u64).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn is_descriptor_of(id: u32, descriptor: &OsStr, socket: &str) -> bool {
+    let target = std::fs::read_link(Path::new(&format!("/proc/{id}/fd")).join(descriptor));
+    target.is_ok_and(|target| target.as_os_str() == socket)
+}
+
+/// The descriptor by which a process holds a socket.
+fn descriptor_of(id: u32, socket: &str) -> Option<OsString> {
+    let descriptors = std::fs::read_dir(format!("/proc/{id}/fd")).ok()?;
+    let mut names = descriptors.flatten().map(|descriptor| descriptor.file_name());
+    names.find(|name| is_descriptor_of(id, name, socket))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_speaks_for_others_is_known_by_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, forwards) in [("socat", true), ("pasta.avx2", true), ("node", false)] {
+            let program = directory.path().join(name);
+            std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+            let mut child = std::process::Command::new(program).arg("60").spawn().unwrap();
+            assert_eq!(Process::with_id(child.id()).unwrap().forwards(), forwards, "{name}");
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_process_is_known_whose_name_is_cut_within_a_character() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("fourteen-bytesé"); // 15 of its bytes are kept
+        std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(program).arg("60").spawn().unwrap();
+        let process = Process::with_id(child.id());
+        let is_alive = process.as_ref().is_some_and(Process::is_alive);
+        let name = std::fs::read(format!("/proc/{}/comm", child.id())).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_alive && std::str::from_utf8(&name).is_err(), "{process:?}");
+    }
+
+    #[test]
+    fn a_later_process_with_the_same_id_is_another_one() {
+        let other = Process { id: std::process::id(), started: 0 };
+        assert!(!other.is_alive());
+    }
+
+    #[test]
+    fn a_child_that_has_inherited_a_socket_is_not_taken_for_its_owner() {
+        use std::os::fd::AsRawFd;
+        use std::os::linux::fs::MetadataExt;
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let descriptor = socket.as_raw_fd();
+        let path = format!("/proc/self/fd/{descriptor}");
+        let inode = u32::try_from(std::fs::metadata(path).unwrap().st_ino()).unwrap();
+        // Safety: the descriptor is open.
+        assert_eq!(unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) }, 0);
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (descriptor, socket) = (descriptor.to_string(), format!("socket:[{inode}]"));
+        assert!(is_descriptor_of(child.id(), descriptor.as_ref(), &socket));
+        assert_eq!(Process::holding(inode).unwrap().id(), std::process::id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn the_dead_do_not_live() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let process = Process::with_id(child.id()).unwrap();
+        assert!(process.is_alive());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!process.is_alive());
+    }
+}
