@@ -39,6 +39,7 @@ found if PATH, by an empty element, names the current directory.")
      :directory (temporary "gemini/ide")
      :file "gemini-ide-server-PID-PORT.json"
      :stdio "0.7.0"
+     :resume ("--resume" "--list-sessions")
      :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
      :other-settings (".gemini/settings.json" "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
                       "/etc/gemini-cli/settings.json"
@@ -68,6 +69,7 @@ found if PATH, by an empty element, names the current directory.")
      :file "PORT.lock"
      :stdio t
      :tells-process t
+     :resume ("--resume")
      :settings ("QWEN_HOME" "~/.qwen" "settings.json")
      :extension (:manifest "qwen-extension.json"
                            :here "${CLAUDE_PLUGIN_ROOT}"
@@ -136,6 +138,7 @@ For the properties see Info node `(gemini-companion)Several Clients'."
             (:file string)
             (:stdio (choice boolean string))
             (:by-process boolean) (:tells-process boolean)
+            (:resume (repeat string))
             (:settings (list string string string))
             (:other-settings (list string string string string))
             (:sandbox (cons string (repeat symbol)))

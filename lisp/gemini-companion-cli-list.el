@@ -34,6 +34,7 @@
     (define-key map (kbd "N") #'gemini-companion-cli-list-answer-no)
     (define-key map (kbd "s") #'gemini-companion-cli-list-send)
     (define-key map (kbd "k") #'gemini-companion-cli-list-stop)
+    (define-key map (kbd "r") #'gemini-companion-cli-list-resume)
     (define-key map (kbd "I") 'gemini-companion-status)
     map)
   "Keymap of `gemini-companion-cli-list-mode'.")
@@ -77,6 +78,7 @@
         (gemini-companion-cli-list-answer-no . "no")
         (gemini-companion-cli-list-send . "send")
         (gemini-companion-cli-list-stop . "stop")
+        (gemini-companion-cli-list-resume . "resume")
         (gemini-companion-status . "status"))
     '("No CLI is connected; in a CLI, type /ide enable" (gemini-companion-status . "status"))))
 
@@ -179,6 +181,15 @@ If the question is not on screen, show it instead."
     (when (y-or-n-p (format "Stop what %s does in %s? " (gemini-companion-cli-title cli)
                             (gemini-companion-cli-project cli)))
       (gemini-companion-cli-send-key "\e" terminal))))
+
+(defun gemini-companion-cli-list-resume (cli)
+  "Run another CLI where CLI works, the one on the current line.
+It continues an earlier session, for which Emacs asks."
+  (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
+  (gemini-companion-cli-run-resume
+   (or (gemini-companion-cli-agent cli) gemini-companion-agent)
+   (file-name-as-directory (or (gemini-companion-cli-directory cli)
+                               (user-error "Emacs does not know where this CLI works")))))
 
 ;;;###autoload
 (defun gemini-companion-next ()

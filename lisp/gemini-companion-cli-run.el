@@ -19,6 +19,7 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-cli-search)
+(require 'gemini-companion-cli-session)
 (require 'gemini-companion-cli-terminals)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
@@ -96,14 +97,17 @@ possible values."
 (defun gemini-companion-run (&optional another)
   "Run Gemini CLI in a terminal, in the current project.
 If it is already running, show its terminal; in that terminal, hide it.
-With ANOTHER, interactively the prefix argument, run another one.
+With ANOTHER, interactively the prefix argument, run another one; with two
+prefix arguments, resume an earlier session, like \\[gemini-companion-resume].
 To run another program, customize `gemini-companion-agent'.
 
 If the project is on another machine, run the CLI there, in a terminal here
 that logs in with ssh.  First connect that machine, like
 \\[gemini-companion-connect]."
   (interactive "P")
-  (gemini-companion-cli-run--toggle gemini-companion-agent another))
+  (if (equal another '(16))
+      (gemini-companion-resume)
+    (gemini-companion-cli-run--toggle gemini-companion-agent another)))
 
 ;;;###autoload
 (defun gemini-companion-run-other (agent)
@@ -112,14 +116,21 @@ If it is already running, show its terminal; in that terminal, hide it."
   (interactive (list (intern (completing-read "Run: " (gemini-companion-agent-served) nil t))))
   (gemini-companion-cli-run--toggle agent))
 
+;;;###autoload
+(defun gemini-companion-resume ()
+  "Run Gemini CLI in an earlier session of the current project.
+Emacs asks for the session as soon as the CLI has listed them, which can
+take some seconds.  If one of the CLIs here is in that session, show its
+terminal.  Qwen Code asks you in its own terminal."
+  (interactive)
+  (gemini-companion-cli-run-resume gemini-companion-agent (gemini-companion-cli-run-project)))
+
 (defun gemini-companion-cli-run--toggle (agent &optional another)
   "Show or hide the terminal of AGENT in the current project.
 If AGENT does not run there, or if ANOTHER is non-nil, run it."
   (let* ((root (gemini-companion-cli-run-project))
          (buffer (and (not another) (gemini-companion-cli-run-buffer root agent))))
-    (cond ((and (null buffer) (gemini-companion-host-remote-p root))
-           (gemini-companion-cli-run--start-on-host agent root))
-          ((null buffer) (gemini-companion-cli-run--start agent root))
+    (cond ((null buffer) (gemini-companion-cli-run--start agent root))
           ((not (eq (window-buffer) buffer)) (gemini-companion-cli-run-show buffer))
           ((window-parameter nil 'window-side) (delete-window))
           (t (quit-window)))))
@@ -206,8 +217,14 @@ Else a shell reads, and would run, what is sent to its terminal."
 
 ;;;; Starting a CLI
 
-(defun gemini-companion-cli-run--start (agent root)
-  "Run AGENT in the project in ROOT, on this machine, in a new terminal."
+(defun gemini-companion-cli-run--start (agent root &optional options)
+  "Run AGENT with OPTIONS in the project in ROOT, which may be remote."
+  (if (gemini-companion-host-remote-p root)
+      (gemini-companion-cli-run--start-on-host agent root options)
+    (gemini-companion-cli-run--start-here agent root options)))
+
+(defun gemini-companion-cli-run--start-here (agent root options)
+  "Run AGENT with OPTIONS in the project in ROOT, here, in a new terminal."
   (let ((program (gemini-companion-cli-run--find-program agent)))
     (gemini-companion-cli-run--announce agent root)
     (gemini-companion-cli-run--prepare
@@ -219,7 +236,7 @@ Else a shell reads, and would run, what is sent to its terminal."
            (environment (gemini-companion-cli-run--environment agent root))
            (own-environment (local-variable-p 'process-environment))
            (own-path (and (local-variable-p 'exec-path) (list exec-path)))
-           (arguments (gemini-companion-cli-run--arguments agent))
+           (arguments (append options (gemini-companion-cli-run--arguments agent)))
            (buffer (gemini-companion-cli-run--create-buffer agent root))
            (window (selected-window))
            (exec (lambda (environment)
@@ -352,15 +369,20 @@ Kill those in which AGENT has ended."
 
 ;;;; Starting a CLI on another machine
 
-(defun gemini-companion-cli-run--start-on-host (agent root)
-  "Run AGENT in the project in ROOT, a remote name, once its host is connected.
-Show the terminal at once, so that it is clear where it will be."
+(defun gemini-companion-cli-run--connect (agent root)
+  "Return a connection for AGENT to the host of ROOT, which need not be ready."
   (require 'gemini-companion-host-connect)
   (require 'gemini-companion-host-setup)
   (unless (gemini-companion-agent-get agent :stdio)
     (user-error "%s cannot connect from another machine"
                 (or (gemini-companion-agent-get agent :title) agent)))
-  (let* ((connection (gemini-companion-host-connect-to root))
+  (gemini-companion-host-connect-to root))
+
+(defun gemini-companion-cli-run--start-on-host (agent root options)
+  "Run AGENT with OPTIONS in the project in ROOT, once its host is connected.
+ROOT is a remote name.  Show the terminal at once, so that it is clear where
+it will be."
+  (let* ((connection (gemini-companion-cli-run--connect agent root))
          (agreed (gemini-companion-cli-run--prepare
                   (lambda () (gemini-companion-host-setup-ask agent root))))
          (terminal (gemini-companion-cli-terminals-choose))
@@ -371,7 +393,7 @@ Show the terminal at once, so that it is clear where it will be."
                    buffer fault
                    (lambda ()
                      (gemini-companion-cli-run--exec-on-host connection buffer terminal
-                                                             environment))))))
+                                                             environment options))))))
     (with-current-buffer buffer
       (insert (format "Connecting to %s...\n" (gemini-companion-host-connection-name connection))))
     (gemini-companion-cli-run-show buffer)
@@ -393,13 +415,15 @@ What is wrong is shown, and ends BUFFER."
        (gemini-companion-cli-run--discard buffer)
        (gemini-companion-ui-message buffer "%s" (gemini-companion-ui-error-text error))))))
 
-(defun gemini-companion-cli-run--exec-on-host (connection buffer terminal environment)
+
+(defun gemini-companion-cli-run--exec-on-host (connection buffer terminal environment options)
   "Run the CLI of BUFFER on the host of CONNECTION, by the emulator TERMINAL.
-ENVIRONMENT is that of the program that leads there."
+ENVIRONMENT is that of the program that leads there, OPTIONS are for the CLI."
   (pcase-let ((`(,program . ,arguments)
                (gemini-companion-host-connection-command
                 connection
-                (gemini-companion-cli-run--command-on-host connection buffer terminal environment)
+                (gemini-companion-cli-run--command-on-host connection buffer terminal environment
+                                                           options)
                 t)))
     (with-selected-window (or (get-buffer-window buffer t) (selected-window))
       (with-current-buffer buffer
@@ -407,9 +431,10 @@ ENVIRONMENT is that of the program that leads there."
         (gemini-companion-cli-run--exec buffer terminal program arguments environment)
         (setq default-directory gemini-companion-cli-run-root)))))
 
-(defun gemini-companion-cli-run--command-on-host (connection buffer terminal environment)
+(defun gemini-companion-cli-run--command-on-host (connection buffer terminal environment options)
   "Return the shell command for the CLI of BUFFER on the host of CONNECTION.
-TERMINAL is the emulator, ENVIRONMENT that of the program that leads there."
+TERMINAL is the emulator, ENVIRONMENT that of the program that leads there;
+OPTIONS are for the CLI."
   (let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent buffer))
          (root (file-local-name (buffer-local-value 'gemini-companion-cli-run-root buffer)))
          ;; Of its own variables only the process is known there, and needed: the keeper.
@@ -421,10 +446,72 @@ TERMINAL is the emulator, ENVIRONMENT that of the program that leads there."
                   ,@(seq-filter (lambda (entry) (string-search "=" entry))
                                 (gemini-companion-cli-terminals-variables terminal environment))
                   ,(gemini-companion-agent-get agent :program)
+                  ,@options
                   ,@(gemini-companion-cli-run--arguments agent))))
-    (format "cd %s && exec %s"
-            (gemini-companion-host-command-quote (directory-file-name root))
-            (mapconcat #'gemini-companion-host-command-quote words " "))))
+    (gemini-companion-cli-run--shell-command root words)))
+
+(defun gemini-companion-cli-run--shell-command (directory words)
+  "Return the shell command that runs WORDS in DIRECTORY of a host."
+  (format "cd %s && exec %s"
+          (gemini-companion-host-command-quote (directory-file-name directory))
+          (mapconcat #'gemini-companion-host-command-quote words " ")))
+
+;;;; Earlier sessions
+
+(defun gemini-companion-cli-run-resume (agent root)
+  "Run AGENT in an earlier session, that the user chooses, of the project in ROOT."
+  (let ((options (gemini-companion-agent-get agent :resume))
+        (remote (gemini-companion-host-remote-p root)))
+    (pcase options
+      (`(,option) (gemini-companion-cli-run--start agent root (list option)))
+      (`(,_ ,list) (if remote (gemini-companion-cli-run--list-on-host agent root list)
+                     (gemini-companion-cli-run--choose
+                      agent root
+                      (list (gemini-companion-cli-run--find-program agent) list))))
+      (_ (user-error "%s: no option is known that resumes a session"
+                     (gemini-companion-agent-get agent :title))))))
+
+(defun gemini-companion-cli-run--list-on-host (agent root list)
+  "Let the user choose a session of AGENT, which lists those of ROOT by LIST.
+ROOT is a remote name."
+  (let ((connection (gemini-companion-cli-run--connect agent root)))
+    (gemini-companion-host-connection-when-ready
+     connection
+     (lambda (fault)
+       (if fault (gemini-companion-ui-message connection "%s" fault)
+         (gemini-companion-cli-run--choose
+          agent root
+          (gemini-companion-host-connection-command
+           connection
+           (gemini-companion-cli-run--shell-command
+            (file-local-name root) (list (gemini-companion-agent-get agent :program) list)))))))))
+
+(defun gemini-companion-cli-run--choose (agent root command)
+  "Let the user choose a session of AGENT in ROOT, and resume it.
+COMMAND lists them."
+  (let* ((remote (gemini-companion-host-remote-p root))
+         (buffer (current-buffer))
+         (process-environment (if remote
+                                  (gemini-companion-host-command-environment process-environment)
+                                (gemini-companion-cli-run--environment agent root)))
+         (default-directory (if remote gemini-companion-agent-neutral-directory root)))
+    (gemini-companion-cli-session-choose
+     (gemini-companion-agent-get agent :title) command
+     (lambda (id)
+       (let ((terminal (gemini-companion-cli-run--terminal-of-session id)))
+         (if terminal (gemini-companion-cli-run-show terminal)
+           ;; Whose environment may be that of the project.
+           (with-current-buffer (if (buffer-live-p buffer) buffer (current-buffer))
+             (gemini-companion-cli-run--start
+              agent root (list (car (gemini-companion-agent-get agent :resume)) id)))))))))
+
+(defun gemini-companion-cli-run--terminal-of-session (id)
+  "Return the terminal of a CLI that is in the session with ID, or nil."
+  (cl-loop for cli in (gemini-companion-cli-all)
+           for terminal = (gemini-companion-cli-terminal cli)
+           if (and (equal id (gemini-companion-cli-session cli))
+                   (process-live-p (get-buffer-process terminal)))
+           return terminal))
 
 ;;;; The environment of a CLI
 

@@ -48,6 +48,7 @@ apply at the moment are grayed out."
    ["The CLI"
     ("r" "run, show, hide" gemini-companion-run)
     ("R" "run another" gemini-companion-run-other)
+    ("u" "resume a session" gemini-companion-resume)
     ("i" "list" gemini-companion-cli-list)
     ("g" "what a CLI wants" gemini-companion-next)
     ("S" "set up" gemini-companion-setup)

@@ -160,6 +160,7 @@ must exceed the size of your largest file.  Takes effect when
     ;; which-key and the like show the names.
     (define-key map "r" '("run, show, hide" . gemini-companion-run))
     (define-key map "R" '("run another" . gemini-companion-run-other))
+    (define-key map "u" '("resume a session" . gemini-companion-resume))
     (define-key map "y" '("answer yes" . gemini-companion-answer-yes))
     (define-key map "n" '("answer no" . gemini-companion-answer-no))
     (define-key map "p" '("prompt" . gemini-companion-send-prompt))
@@ -268,6 +269,7 @@ EVENT is the click."
     ["Go to What a CLI Wants" gemini-companion-next]
     ("The CLI"
      ["Run Another Agent" gemini-companion-run-other]
+     ["Resume a Session..." gemini-companion-resume]
      ["Set Up to Connect" gemini-companion-setup]
      ["Connect a Host..." gemini-companion-connect]
      ["Disconnect a Host" gemini-companion-disconnect :active (gemini-companion-host-all)]

@@ -296,4 +296,25 @@ So it is when the CLI is run again from its terminal after it has ended."
       (gemini-companion-test-run emacs `(progn (select-window (get-buffer-window "a.txt"))
                                                (kill-buffer ,name))))))
 
+(gemini-companion-test-with-terminals gemini-companion-cli-run/an-earlier-session-goes-on terminal
+  "The real CLI lists its sessions, and is run in the one that the user chooses."
+  (gemini-companion-test-with-emacs-and-cli
+      (emacs cli '(("a.txt" . "one\n"))
+             (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
+    (gemini-companion-test-run emacs '(progn (gemini-companion-send-prompt "Remember the word.") nil))
+    (gemini-companion-test-cli-wait-requests cli 1)
+    (gemini-companion-test-cli-wait-terminal cli "Done\\.")
+    (gemini-companion-test-eval emacs '(kill-buffer (prog1 (window-buffer)
+                                                      (delete-process
+                                                       (get-buffer-process (window-buffer))))))
+    (gemini-companion-test-run emacs '(gemini-companion-run '(16)))
+    (gemini-companion-test-wait-screen emacs "Session of Gemini CLI to resume (default .*):")
+    (gemini-companion-test-keys emacs "Enter")
+    (gemini-companion-test-cli-wait-terminal cli "Remember the word")
+    (gemini-companion-test-run emacs '(progn (gemini-companion-send-prompt "Which one?") nil))
+    (should (cl-subsetp '("Remember the word." "Which one?")
+                        (gemini-companion-test-request-texts
+                         (gemini-companion-test-cli-wait-requests cli 2))
+                        :test #'equal))))
+
 ;;; run-test.el ends here

@@ -663,6 +663,24 @@ ControlPath=none -- build exec sh "
       (should-error (gemini-companion-cli-send--mention "/here/q" default-directory)
                     :type 'user-error))))
 
+(ert-deftest gemini-companion-host-connect/cli-resumes-a-session-of-the-host ()
+  "The host lists them, in the directory of the project."
+  (gemini-companion-host-connect-test--with-cli
+    (gemini-companion-host-connect-test--put
+     "home/bin/gemini" "#!/bin/sh\n[ \"$*\" != --list-sessions ] || {
+echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; echo end; exec cat\n")
+    (let ((asked nil))
+      (cl-letf (((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
+                ((symbol-function 'completing-read)
+                 (lambda (prompt &rest arguments)
+                   (setq asked prompt)
+                   (nth 5 arguments))))
+        (gemini-companion-resume)
+        (with-current-buffer (gemini-companion-host-connect-test--terminal)
+          (should (string-search "<--resume><id-1><a b>end"
+                                 (string-replace "\n" "" (buffer-string))))))
+      (should (equal asked "Session of Gemini CLI to resume (default In it's): ")))))
+
 (ert-deftest gemini-companion-host-connect/fault-leaves-no-terminal ()
   (gemini-companion-host-connect-test--with-cli
     (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
