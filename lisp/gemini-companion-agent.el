@@ -40,6 +40,8 @@ found if PATH, by an empty element, names the current directory.")
      :file "gemini-ide-server-PID-PORT.json"
      :stdio "0.7.0"
      :resume ("--resume" "--list-sessions")
+     ;; It would be suspended if the first word contained "vi" or "emacs".
+     :editor ("env PROGRAM" "\C-g")
      :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
      :other-settings (".gemini/settings.json" "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
                       "/etc/gemini-cli/settings.json"
@@ -70,6 +72,7 @@ found if PATH, by an empty element, names the current directory.")
      :stdio t
      :tells-process t
      :resume ("--resume")
+     :editor ("PROGRAM" "\C-x")
      :settings ("QWEN_HOME" "~/.qwen" "settings.json")
      :extension (:manifest "qwen-extension.json"
                            :here "${CLAUDE_PLUGIN_ROOT}"
@@ -138,7 +141,7 @@ For the properties see Info node `(gemini-companion)Several Clients'."
             (:file string)
             (:stdio (choice boolean string))
             (:by-process boolean) (:tells-process boolean)
-            (:resume (repeat string))
+            (:resume (repeat string)) (:editor (list string string))
             (:settings (list string string string))
             (:other-settings (list string string string string))
             (:sandbox (cons string (repeat symbol)))

@@ -14,6 +14,7 @@
 (require 'project)
 (require 'seq)
 (require 'subr-x)
+(require 'gemini-companion-agent)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-review)
@@ -43,6 +44,9 @@
 (defvar-local gemini-companion-cli-compose--index -1
   "Index in the history of the prompt in this buffer, or -1 for a new one.")
 
+(defvar-local gemini-companion-cli-compose-finish-function nil
+  "Function that takes the text of this buffer, if it is no new prompt.")
+
 (define-derived-mode gemini-companion-compose-mode text-mode "Gemini-Compose"
   "Major mode for composing a prompt.
 \\<gemini-companion-compose-mode-map>\\[gemini-companion-compose-send] sends it, \
@@ -53,39 +57,76 @@ completes names of the project's files.
   :interactive nil
   (gemini-companion-ui-start-in-insert-state 'gemini-companion-compose-mode)
   (setq header-line-format
-        (substitute-command-keys
-         "Prompt: \\<gemini-companion-compose-mode-map>\\[gemini-companion-compose-send] \
-sends, \\[gemini-companion-compose-quit] quits, \
-\\[gemini-companion-compose-previous] recalls an earlier one"))
+        '(:eval (substitute-command-keys
+                 (concat "\\<gemini-companion-compose-mode-map>"
+                         (if gemini-companion-cli-compose-finish-function
+                             "\\[gemini-companion-compose-send] gives this back to the CLI, \
+\\[gemini-companion-compose-quit] cancels, "
+                           "Prompt: \\[gemini-companion-compose-send] sends, \
+\\[gemini-companion-compose-quit] quits, ")
+                         "\\[gemini-companion-compose-previous] recalls an earlier one"))))
   ;; Not those of Text mode, which may call ispell.
   (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete)))
 
 ;;;###autoload
-(defun gemini-companion-compose ()
-  "Compose a prompt for the CLI in its own buffer."
-  (interactive)
+(defun gemini-companion-compose (&optional edit)
+  "Compose a prompt for the CLI in its own buffer.
+With EDIT, interactively the prefix argument, let the CLI give you the
+prompt that you have begun there: press the key of its external editor."
+  (interactive "P")
   (let ((terminal (gemini-companion-cli-send-terminal)))
-    (pop-to-buffer (format "*prompt for %s*" (string-trim (buffer-name terminal) "\\*" "\\*"))
-                   '((display-buffer-reuse-window display-buffer-below-selected)
-                     (window-height . 12)))
-    ;; Changing the mode would reset the state of a prompt that was begun earlier.
-    (unless (derived-mode-p 'gemini-companion-compose-mode)
-      (gemini-companion-compose-mode))
-    (setq default-directory (gemini-companion-cli-send-directory terminal)
-          gemini-companion-cli-compose--terminal terminal
-          gemini-companion-cli-compose--names nil)))
+    (if edit (gemini-companion-cli-compose--edit terminal)
+      (gemini-companion-cli-compose--new terminal))))
+
+(defun gemini-companion-cli-compose--edit (terminal)
+  "Have the CLI in TERMINAL open its prompt in its editor."
+  (gemini-companion-cli-send-check terminal)
+  (gemini-companion-cli-run-show terminal)
+  (gemini-companion-cli-send-key
+   (or (cadr (gemini-companion-agent-get
+              (buffer-local-value 'gemini-companion-cli-run-agent terminal) :editor))
+       "\C-g")
+   terminal))
+
+(defun gemini-companion-cli-compose-show (buffer)
+  "Show BUFFER, in which the user composes something, and select its window."
+  (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
+                          (window-height . 12))))
+
+(defun gemini-companion-cli-compose--new (terminal)
+  "Let the user compose a prompt for the CLI in TERMINAL."
+  (gemini-companion-cli-compose-show
+   (get-buffer-create (format "*prompt for %s*" (string-trim (buffer-name terminal) "\\*" "\\*"))))
+  ;; Changing the mode would reset the state of a prompt that was begun earlier.
+  (unless (derived-mode-p 'gemini-companion-compose-mode)
+    (gemini-companion-compose-mode))
+  (setq default-directory (gemini-companion-cli-send-directory terminal)
+        gemini-companion-cli-compose--terminal terminal
+        gemini-companion-cli-compose--names nil))
 
 (defun gemini-companion-compose-send ()
-  "Send the prompt in the current buffer to the CLI."
+  "Send the prompt in the current buffer to the CLI.
+If the CLI has given you the text to edit, give it back."
   (interactive nil gemini-companion-compose-mode)
+  (cond (gemini-companion-cli-compose-finish-function
+         (funcall gemini-companion-cli-compose-finish-function
+                  (save-restriction
+                    (widen)
+                    (buffer-substring-no-properties (point-min) (point-max))))
+         (quit-window t))
+        (t
+         (gemini-companion-cli-compose--send-prompt)
+         (gemini-companion-compose-quit))))
+
+(defun gemini-companion-cli-compose--send-prompt ()
+  "Send the prompt in the current buffer to the CLI."
   (let ((prompt (gemini-companion-cli-compose--prompt)))
     (when (string-empty-p prompt)
       (user-error "There is nothing to send"))
     (unless (process-live-p (get-buffer-process gemini-companion-cli-compose--terminal))
       (user-error "The CLI has ended, but your prompt is still here: run the CLI again, then \
 M-x gemini-companion-compose"))
-    (gemini-companion-cli-send-text prompt t gemini-companion-cli-compose--terminal)
-    (gemini-companion-compose-quit)))
+    (gemini-companion-cli-send-text prompt t gemini-companion-cli-compose--terminal)))
 
 (defun gemini-companion-cli-compose--prompt ()
   "Return the prompt in the current buffer."

@@ -91,6 +91,10 @@ possible values."
   "Agent that runs in this buffer, if `gemini-companion-run' created it.")
 (put 'gemini-companion-cli-run-agent 'permanent-local t)
 
+(defvar gemini-companion-cli-run-environment-functions nil
+  "Functions called with an agent that is to run on this machine.
+They return what to add to its environment, as in `process-environment'.")
+
 ;;;; Commands
 
 ;;;###autoload
@@ -233,7 +237,10 @@ Else a shell reads, and would run, what is sent to its terminal."
          (gemini-companion-setup-before-run agent))))
     (let* ((terminal (gemini-companion-cli-terminals-choose))
            ;; All of these may be local to this buffer, which may be a dead terminal.
-           (environment (gemini-companion-cli-run--environment agent root))
+           (environment
+            (append (mapcan (lambda (function) (funcall function agent))
+                            gemini-companion-cli-run-environment-functions)
+                    (gemini-companion-cli-run--environment agent root)))
            (own-environment (local-variable-p 'process-environment))
            (own-path (and (local-variable-p 'exec-path) (list exec-path)))
            (arguments (append options (gemini-companion-cli-run--arguments agent)))

@@ -46,8 +46,7 @@
   "Read PROMPT in the minibuffer, and send it to the CLI."
   (interactive (progn
                  ;; Signals an error before the user types anything.
-                 (with-current-buffer (gemini-companion-cli-send-terminal)
-                   (gemini-companion-cli-send--check (gemini-companion-cli-send--fault)))
+                 (gemini-companion-cli-send-check (gemini-companion-cli-send-terminal))
                  (list (read-string "Prompt: " nil 'gemini-companion-cli-send-history))))
   (when (string-blank-p prompt)
     (user-error "There is nothing to send"))
@@ -259,8 +258,7 @@ If SUBMIT is non-nil, send the prompt; otherwise, show the CLI.  TERMINAL
 defaults to the value of `gemini-companion-cli-send-terminal'."
   (let ((buffer (or terminal (gemini-companion-cli-send-terminal)))
         (text (gemini-companion-cli-send--clean text)))
-    (with-current-buffer buffer
-      (gemini-companion-cli-send--check (gemini-companion-cli-send--fault)))
+    (gemini-companion-cli-send-check buffer)
     (gemini-companion-cli-send--paste
      buffer text
      (and submit (lambda (live) (and live (gemini-companion-cli-send--submit)))))
@@ -283,6 +281,11 @@ Keys for a prompt would answer its question, or be a command for a shell."
         ((gemini-companion-cli-screen-shell-p)
          (format "%s is in shell mode, and would run the text; leave shell mode first"
                  (gemini-companion-cli-send-title)))))
+
+(defun gemini-companion-cli-send-check (terminal)
+  "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."
+  (with-current-buffer terminal
+    (gemini-companion-cli-send--check (gemini-companion-cli-send--fault))))
 
 (defun gemini-companion-cli-send--check (fault)
   "Signal a `user-error' with the text FAULT, unless that is nil."
