@@ -8,8 +8,9 @@
 
 ;; A hook of the CLI calls the tool noteEdit after each edit of a file, also if the user lets the
 ;; CLI edit without asking.  If the model may know of the file, such an edit enters the history,
-;; where the user can look at it and undo it.  The answer, which the CLI adds to the result of the
-;; edit, is what Emacs's checkers report since the edit and did not report before.
+;; where the user can look at it and undo it, and is shown at once if the user wants that.  The
+;; answer, which the CLI adds to the result of the edit, is what Emacs's checkers report since the
+;; edit and did not report before.
 
 ;;; Code:
 
@@ -22,6 +23,16 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-tool)
 (require 'gemini-companion-tool-diagnostics)
+
+;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-tool-edits)
+(defcustom gemini-companion-follow nil
+  "Non-nil means to show each file that a CLI has edited, at its first change.
+The window is another one than the selected one, which stays selected, and
+appears when you are not busy.  This needs the hooks that
+`gemini-companion-tools-enable' installs."
+  :type 'boolean
+  :group 'gemini-companion-review
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defvar-local gemini-companion-tool-edits--before nil
   "The diagnostics before the buffer took an edit, as (TIME . SNAPSHOT), or nil.")
@@ -55,12 +66,64 @@ it is not known.  For SESSION and PROCESS see `gemini-companion-cli-note'."
      :after after)
     (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
   (let ((buffer (gemini-companion-tool-buffer (gemini-companion-tool-file call path))))
+    (when (and gemini-companion-follow after)
+      (gemini-companion-tool-edits--follow call path before after))
     ;; Can checkers be asked about the text of the file?
     (if (and buffer
              (not (buffer-modified-p buffer))
              (gemini-companion-tool-diagnostics-checked-p buffer))
         (gemini-companion-tool-edits--compare call buffer)
       "")))
+
+;;;; Showing what was edited
+
+(defvar gemini-companion-tool-edits--followed nil
+  "What will be shown when the user is not busy, as (CALL FILE LINE), or nil.")
+
+(defvar gemini-companion-tool-edits--shown nil
+  "Where a file was shown last, as (WINDOW . BUFFER), or nil.")
+
+(defun gemini-companion-tool-edits--follow (call path before after)
+  "Show the file PATH of CALL when the user is not busy.
+Its texts were BEFORE, which may be nil, and AFTER."
+  (let ((waits gemini-companion-tool-edits--followed)
+        (same (abs (compare-strings (or before "") nil nil after nil nil))))
+    (setq gemini-companion-tool-edits--followed
+          (list call (gemini-companion-tool-file call path)
+                (cl-loop for character across (substring after 0 (min (1- same) (length after)))
+                         count (eq character ?\n) into lines
+                         finally return (1+ lines))))
+    (unless waits
+      (gemini-companion-ui-when-free #'gemini-companion-tool-edits--show))))
+
+(defun gemini-companion-tool-edits--show ()
+  "Show the file that was edited last, unless the user is in it."
+  (pcase-let ((`(,call ,file ,line) gemini-companion-tool-edits--followed))
+    (setq gemini-companion-tool-edits--followed nil)
+    (gemini-companion-log-errors "Following a CLI"
+      (let ((buffer (gemini-companion-tool-buffer file)))
+        (when buffer
+          (gemini-companion-tool-diagnostics-take-file buffer))
+        (unless (and buffer (eq buffer (window-buffer)))
+          (let ((window (gemini-companion-tool-display call file line
+                                                       (gemini-companion-tool-edits--action))))
+            (setq gemini-companion-tool-edits--shown
+                  (and window (cons window (window-buffer window))))))))))
+
+(defun gemini-companion-tool-edits--action ()
+  "Return a display action for the next file: the window of the last one, if any.
+There may be none in a frame that has no room for two windows."
+  (pcase-let* ((`(,window . ,buffer) gemini-companion-tool-edits--shown)
+               (again (and (window-live-p window) (eq buffer (window-buffer window)))))
+    `((display-buffer-reuse-window
+       ,@(and again '(display-buffer-in-previous-window))
+       gemini-companion-ui-display-beside-review
+       display-buffer-pop-up-window
+       display-buffer-use-some-window
+       display-buffer-no-window)
+      (previous-window . ,window)
+      (allow-no-window . t)
+      (inhibit-same-window . t))))
 
 ;;;; The history
 

@@ -409,17 +409,25 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
      call
      (lambda ()
        (cond ((null (gemini-companion-ui-busy))
-              (let ((window (display-buffer (gemini-companion-tool--visit call file)
-                                            '(nil (inhibit-same-window . t)))))
-                (unless window (user-error "There is no window to show it in"))
-                (when line
-                  (with-selected-window window
-                    (goto-char (gemini-companion-ui-line-start line))
-                    (recenter))))
+              (unless (gemini-companion-tool-display call file line
+                                                     '(nil (inhibit-same-window . t)))
+                (user-error "There is no window to show it in"))
               (gemini-companion-tool-answer call "Shown.")
               t)
              ((> (float-time) deadline)
               (user-error "The user is busy, so Emacs did not show it: call again later")))))))
+
+(defun gemini-companion-tool-display (call file line action)
+  "Show FILE at LINE, which may be nil, for CALL, and return its window or nil.
+ACTION is for `display-buffer'; no window is selected.  If it would take a
+question, signal a `user-error'."
+  (gemini-companion-tool--check-file call file)
+  (let ((window (display-buffer (gemini-companion-tool--visit call file) action)))
+    (when (and window line)
+      (with-selected-window window
+        (goto-char (gemini-companion-ui-line-start line))
+        (recenter)))
+    window))
 
 (defun gemini-companion-tool--check-file (call file)
   "Signal a `user-error' if FILE of CALL cannot be shown without a question."

@@ -142,9 +142,9 @@ A text terminal shows one frame at a time."
   "Show BUFFER, which belongs to no review, and select its window.
 A review on screen keeps its windows."
   (pop-to-buffer (get-buffer-create buffer)
-                 '((display-buffer-reuse-window gemini-companion-ui--display-beside-review))))
+                 '((display-buffer-reuse-window gemini-companion-ui-display-beside-review))))
 
-(defun gemini-companion-ui--display-beside-review (buffer alist)
+(defun gemini-companion-ui-display-beside-review (buffer alist)
   "Display BUFFER in a window without a review, for `display-buffer'.
 ALIST is as there.  Return nil if no window of the frame shows a review."
   (let ((windows (window-list nil 'no-minibuffer)))

@@ -88,19 +88,23 @@ SPEC is (EMACS CLI), two variables."
     (gemini-companion-test-wait-no-review emacs)))
 
 (ert-deftest gemini-companion-hooks/a-turn-is-one-diff-and-one-undo ()
-  "In YOLO mode, in which Emacs reviews nothing."
+  "In YOLO mode, in which Emacs reviews nothing, but lets the user follow."
   :tags '(e2e real any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
+    (gemini-companion-test-eval emacs '(setq gemini-companion-follow t))
     (let ((a (gemini-companion-test-project emacs "a.txt"))
           (b (gemini-companion-test-project emacs "b.txt")))
       (gemini-companion-test-cli-keys cli "C-y")
       (gemini-companion-test-cli-wait-screen cli "YOLO")
       (gemini-companion-test-cli-script
-       cli `("write_file" :file_path ,a :content "two\n") `("write_file" :file_path ,b :content "new\n")
-       `("write_file" :file_path ,a :content "three\n") "All done")
+       cli `("write_file" :file_path ,a :content "two\n")
+       `("write_file" :file_path ,a :content "three\n")
+       `("write_file" :file_path ,b :content "new\n") "All done")
       (gemini-companion-test-cli-submit cli "write two files")
       (gemini-companion-test-cli-wait-screen cli "All done")
       (gemini-companion-hooks-test--wait-state emacs 'done)
+      (gemini-companion-test-wait-screen emacs "\\(?:^\\|[|│]\\)new *$")
+      (should (equal (gemini-companion-test-eval emacs '(buffer-name (window-buffer))) "a.txt"))
       (gemini-companion-test-m-x emacs "gemini-companion-history-list")
       (gemini-companion-test-wait-screen emacs "write two files")
       (gemini-companion-test-run

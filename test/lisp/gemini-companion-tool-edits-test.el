@@ -43,6 +43,54 @@ BEFORE is what it says that was there."
   `(let ((gemini-companion-history--entries nil))
      (gemini-companion-test-with-tools ,@body)))
 
+;;;; Showing what was edited
+
+(defun gemini-companion-tool-edits-test--follow (name before after)
+  "Let a client edit the file NAME from BEFORE to AFTER; return where it is shown.
+That is a window, where point is in its buffer, and the number of windows."
+  (let ((file (gemini-companion-test-file name after)))
+    (set-file-times file (time-add nil 2))
+    (gemini-companion-test-call-tool "noteEdit" file "replace" before after)
+    (gemini-companion-test-wait "nothing to be shown any more"
+                                (lambda () (not gemini-companion-tool-edits--followed)))
+    (let ((window (and (get-buffer name) (get-buffer-window name))))
+      (list window
+            (and window (with-selected-window window (line-number-at-pos)))
+            (length (window-list))))))
+
+(ert-deftest gemini-companion-tool-edits/the-user-can-follow ()
+  "In one window, which is not selected, at the first change."
+  (gemini-companion-tool-edits-test--with-history
+    (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
+      (save-window-excursion
+        (delete-other-windows)
+        (switch-to-buffer "*scratch*")
+        (should (equal (gemini-companion-tool-edits-test--follow "a.txt" "a\n" "b\n") '(nil nil 1)))
+        (let* ((gemini-companion-follow t)
+               (selected (selected-window))
+               (window (car (gemini-companion-tool-edits-test--follow
+                             "a.txt" "a\nb\n" "a\nb\nc\n"))))
+          (should window)
+          (should-not (eq window selected))
+          (should (equal (gemini-companion-tool-edits-test--follow "b.txt" nil "a\n")
+                         (list window 1 2)))
+          (should (equal (gemini-companion-tool-edits-test--follow
+                          "a.txt" "a\nb\nc\n" "a\nx\nc\n")
+                         (list window 2 2)))
+          (should (equal (with-current-buffer "a.txt" (buffer-string)) "a\nx\nc\n"))
+          (should (equal (gemini-companion-tool-edits-test--follow "a.txt" "a\nx\nc\n" "a\nx\n")
+                         (list window 3 2)))
+          (should (eq (selected-window) selected))
+          ;; What the user looks at stays as it is.
+          (select-window window)
+          (should (equal (gemini-companion-tool-edits-test--follow "a.txt" "a\nx\n" "b\nx\n")
+                         (list window 3 2)))
+          ;; Not what the model must not know.
+          (gemini-companion-test-file ".env" "one\n")
+          (ignore-errors
+            (gemini-companion-tool-edits-test--follow ".env" "" "one\n"))
+          (should-not (get-buffer ".env")))))))
+
 ;;;; Diagnostics
 
 (ert-deftest gemini-companion-tool-edits/the-model-is-told-what-is-new ()
