@@ -113,7 +113,7 @@ SPEC is two variables, (EMACS FAR)."
 ;;;; The CLI's own sandbox
 
 (defun gemini-companion-container-test--sandbox (directory)
-  "Write programs to DIRECTORY that stand in for podman, and for what is in its image."
+  "Write programs to DIRECTORY that stand in for podman and what is in its image."
   (make-symbolic-link (gemini-companion-test-path "test" "support" "fake-podman.sh")
                       (expand-file-name "podman" directory))
   (let ((program (expand-file-name "gemini" directory)))
