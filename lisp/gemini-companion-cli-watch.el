@@ -39,6 +39,9 @@
 (defvar-local gemini-companion-cli-watch--again nil
   "Non-nil if the CLI has written something since the timer was started.")
 
+(defvar-local gemini-companion-cli-watch--unreviewed nil
+  "Non-nil if the screen last had a question for which there was no review.")
+
 (defvar-local gemini-companion-cli-watch--asks nil
   "Non-nil if the CLI was last seen to ask something other than about a change.")
 
@@ -139,19 +142,24 @@ Return non-nil if Emacs must look at it again, even if it does not change."
   (gemini-companion-bridge-drain)
   (let* ((reviews (gemini-companion-cli-watch-reviews))
          (asks (gemini-companion-cli-screen-question-p))
+         (unreviewed (and asks (null reviews)))
+         ;; For a moment, that may be what the user has just answered in a review.
+         (again (and unreviewed (not gemini-companion-cli-watch--unreviewed)))
          (prompt (and (not asks) (not (gemini-companion-cli-terminals-frozen))
                       (gemini-companion-cli-screen-prompt))))
     (when (and asks reviews)
       (gemini-companion-cli-watch--note-queue (car reviews)))
-    (gemini-companion-cli-watch--set-asking (and asks (null reviews)))
-    (setq gemini-companion-cli-watch--free-since
+    (gemini-companion-cli-watch--set-asking (and unreviewed (not again)))
+    (setq gemini-companion-cli-watch--unreviewed unreviewed
+          gemini-companion-cli-watch--free-since
           (and prompt (or gemini-companion-cli-watch--free-since (float-time))))
     (when (stringp prompt)
       (setq gemini-companion-cli-watch--rested (float-time)))
     (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned
                       (if asks (gemini-companion-cli-watch--not-asked-about reviews) reviews))))
       (or (gemini-companion-cli-watch--end-turn (stringp prompt))
-          abandoned))))
+          abandoned
+          again))))
 
 (defun gemini-companion-cli-watch--not-asked-about (reviews)
   "Return those of REVIEWS that the question on screen is surely not about."
