@@ -250,9 +250,9 @@ For MAY-OMIT see `gemini-companion-bridge-accept'."
 
 (defun gemini-companion-bridge-set-tools (tools)
   "Offer TOOLS, a list of vectors, to the models of clients, and no others.
-Each is [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS], ARGUMENTS a vector
-of [NAME TYPE DESCRIPTION REQUIRED]; TYPE is \"string\", \"integer\" or
-\"boolean\"."
+Each is [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS HOSTS], ARGUMENTS a
+vector of [NAME TYPE DESCRIPTION REQUIRED]; TYPE is \"string\", \"integer\"
+or \"boolean\".  Clients on hosts have those with HOSTS only."
   (gemini-companion-bridge--call #'gemini-companion--mod-set-tools (vconcat tools)))
 
 ;;;; Hosts

@@ -54,7 +54,7 @@ it is not known.  For SESSION and PROCESS see `gemini-companion-cli-note'."
      :before (and before (gemini-companion-file-encode before (gemini-companion-file-read path)))
      :after after)
     (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
-  (let ((buffer (gemini-companion-tool-buffer (gemini-companion-tool-file call path))))
+  (let ((buffer (gemini-companion-file-visiting (gemini-companion-tool-file call path))))
     ;; Can checkers be asked about the text of the file?
     (if (and buffer
              (not (buffer-modified-p buffer))

@@ -20,6 +20,7 @@ pub fn tool_from_lisp(value: Value) -> Result<ModelTool> {
         is_read_only: slots.get::<Value>(2)?.is_not_nil(),
         is_listed: slots.get::<Value>(3)?.is_not_nil(),
         arguments: arguments.collect::<Result<_>>()?,
+        is_for_hosts: slots.get::<Value>(5)?.is_not_nil(),
     })
 }
 

@@ -484,10 +484,11 @@ fn decode<'e>(env: &'e Env, bytes: Vec<u8>, unix: Value) -> Result<Option<Value<
 
 /// Offer TOOLS, a vector, to the models of the clients of COMPANION, and no others.
 ///
-/// Each is a vector [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS]: READ-ONLY non-nil if it changes
-/// nothing; LISTED nil if it is for programs and not for the model.  ARGUMENTS is a vector of [NAME
-/// TYPE DESCRIPTION REQUIRED], TYPE one of "string", "integer" and "boolean".  Signals an error if it
-/// is another one.  Calls are `call-tool' events.
+/// Each is a vector [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS HOSTS]: READ-ONLY non-nil if it
+/// changes nothing; LISTED nil if it is for programs and not for the model; HOSTS non-nil if clients on
+/// hosts have it, too.  ARGUMENTS is a vector of [NAME TYPE DESCRIPTION REQUIRED], TYPE one of
+/// "string", "integer" and "boolean".  Signals an error if it is another one.  Calls are `call-tool'
+/// events.
 #[defun]
 fn set_tools(companion: &Companion, tools: Vector) -> Result<()> {
     let tools = tools.into_iter().map(tool_from_lisp).collect::<Result<_>>()?;
