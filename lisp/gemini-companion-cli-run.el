@@ -87,6 +87,10 @@ possible values."
   "Agent that runs in this buffer, if `gemini-companion-run' created it.")
 (put 'gemini-companion-cli-run-agent 'permanent-local t)
 
+(defvar-local gemini-companion-cli-run--name nil
+  "What hooks of a CLI on a host call the terminal in this buffer.")
+(put 'gemini-companion-cli-run--name 'permanent-local t)
+
 ;;;; Commands
 
 ;;;###autoload
@@ -201,6 +205,16 @@ Else a shell reads, and would run, what is sent to its terminal."
 
 (add-hook 'gemini-companion-cli-functions #'gemini-companion-cli-run-terminals)
 
+(defun gemini-companion-cli-run-terminal-named (name prefix)
+  "Return the terminal that hooks of its CLI call NAME, or nil.
+The CLI is one on the host with PREFIX."
+  (seq-find (lambda (buffer)
+              (let ((root (buffer-local-value 'gemini-companion-cli-run-root buffer)))
+                (and root
+                     (string-prefix-p prefix root)
+                     (equal name (buffer-local-value 'gemini-companion-cli-run--name buffer)))))
+            (buffer-list)))
+
 ;;;; Starting a CLI
 
 (defun gemini-companion-cli-run--start (agent root)
@@ -301,16 +315,17 @@ Kill those in which AGENT has ended."
                (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer) agent)
                (not (process-live-p (get-buffer-process buffer))))
       (kill-buffer buffer)))
-  (with-current-buffer (generate-new-buffer (gemini-companion-cli-run--name agent root))
+  (with-current-buffer (generate-new-buffer (gemini-companion-cli-run--title agent root))
     ;; The program that is started is one of this machine.
     (setq default-directory (if (gemini-companion-host-remote-p root)
                                 gemini-companion-agent-neutral-directory
                               root)
           gemini-companion-cli-run-root root
-          gemini-companion-cli-run-agent agent)
+          gemini-companion-cli-run-agent agent
+          gemini-companion-cli-run--name (format "%x" (random most-positive-fixnum)))
     (current-buffer)))
 
-(defun gemini-companion-cli-run--name (agent root)
+(defun gemini-companion-cli-run--title (agent root)
   "Return the name of a terminal of AGENT for the project in ROOT."
   (let ((host (and (gemini-companion-host-remote-p root) (file-remote-p root 'host))))
     (format "*%s: %s%s*" agent (if host (concat host ":") "")
@@ -385,6 +400,8 @@ TERMINAL is the emulator, ENVIRONMENT that of the program that leads there."
          ;; Of its own variables only the process is known there, and needed: the keeper.
          (process (gemini-companion-agent-variable agent 'process))
          (words `("env"
+                  ,(concat "GEMINI_COMPANION_TERMINAL="
+                           (buffer-local-value 'gemini-companion-cli-run--name buffer))
                   ,@(and process
                          (list (format "%s=%d" process
                                        (gemini-companion-host-connection-keeper connection))))

@@ -279,21 +279,32 @@ Stop when CALL has ended; an error of CHECK fails it."
 
 ;;;; What may be told
 
+(defun gemini-companion-tool-name (call path)
+  "Return the absolute name of the file that PATH means in CALL.
+PATH is absolute, or relative to the directory of the client."
+  (let ((directory (gemini-companion-tool-call-directory call))
+        (host (gemini-companion-tool-call-host call))
+        ;; A name from a client must not make Emacs open a connection.
+        (file-name-handler-alist nil))
+    (unless (if host (not (string-prefix-p "~" path)) ; the home is another one there
+              (or directory (file-name-absolute-p path)))
+      (user-error "Emacs does not know your working directory: give an absolute path"))
+    (if (not host) (expand-file-name path directory)
+      (concat (gemini-companion-host-prefix host)
+              (expand-file-name path (gemini-companion-host-local-name host directory))))))
+
+(defun gemini-companion-tool-process (call process)
+  "Return what Lisp calls PROCESS, an id where the client of CALL is, or nil.
+See `gemini-companion-bridge-sessions'; on a host it is always a string."
+  (if-let* ((host (gemini-companion-tool-call-host call)))
+      (format "%s%s" (gemini-companion-host-prefix host) (or process ""))
+    process))
+
 (defun gemini-companion-tool-file (call path)
   "Return the absolute name of the file that PATH means in CALL.
-PATH is absolute, or relative to the directory of the client.  Signal a
-`user-error' if the model may not know of that file."
-  (let* ((directory (gemini-companion-tool-call-directory call))
-         (host (gemini-companion-tool-call-host call))
-         ;; A name from a client must not make Emacs open a connection.
-         (file (let ((file-name-handler-alist nil))
-                 (unless (if host (not (string-prefix-p "~" path)) ; the home is another one there
-                           (or directory (file-name-absolute-p path)))
-                   (user-error "Emacs does not know your working directory: give an absolute path"))
-                 (if (not host) (expand-file-name path directory)
-                   (concat (gemini-companion-host-prefix host)
-                           (expand-file-name
-                            path (gemini-companion-host-local-name host directory)))))))
+PATH is as in `gemini-companion-tool-name'.  Signal a `user-error' if the
+model may not know of that file."
+  (let ((file (gemini-companion-tool-name call path)))
     (setf (gemini-companion-tool-call-subject call) file)
     (when (gemini-companion-tool--withheld-p call file)
       (user-error "This file is withheld: %s" path))

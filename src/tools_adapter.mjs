@@ -17,7 +17,7 @@
 // JSON-RPC is written, since a CLI shows what its servers say to stderr.
 
 import { constants, existsSync, readFileSync, readdirSync, realpathSync, watch } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
+import { open, readFile, readdir, stat } from 'node:fs/promises';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
@@ -575,13 +575,32 @@ async function hook(agent, { hook: event, cli }) {
   told.session = String(input.session_id);
   if (cli) told.process = Number(cli);
   const text = event === 'edited'
-    ? await noteEdit(agent, input.cwd, told)
+    ? await noteEdit(agent, input.cwd, { ...told, ...await writtenAt(told) })
     : await call(agent, input.cwd, 'noteEvent',
-      { event, directory: input.cwd, ...told }, EVENT_PATIENCE);
+      { event, directory: input.cwd, ...told, ...terminal() }, EVENT_PATIENCE);
   if (!text) return;
   await new Promise((resolve) => {
     process.stdout.write(JSON.stringify(output(event, input.hook_event_name, text)), resolve);
   });
+}
+
+// The terminal in which Emacs has started the CLI on another machine.
+function terminal() {
+  const { GEMINI_COMPANION_TERMINAL: name } = process.env;
+  return name ? { terminal: name } : {};
+}
+
+// When FILE was written, if it has the text AFTER and nothing else, for an Emacs that cannot look.
+async function writtenAt({ path: file, after: text }) {
+  try {
+    const stats = await stat(file);
+    if (text === undefined || !stats.isFile() || stats.size !== Buffer.byteLength(text)) return {};
+    const isSame = await readFile(file, 'utf8') === text;
+    const isQuiet = (await stat(file)).mtimeMs === stats.mtimeMs;
+    return isSame && isQuiet ? { modified: Math.floor(stats.mtimeMs / 1000) } : {};
+  } catch {
+    return {};
+  }
 }
 
 // What the CLI is told: TEXT, which is what Emacs has answered.

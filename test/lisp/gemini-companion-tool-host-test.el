@@ -6,7 +6,10 @@
 
 (require 'ert)
 (require 'flymake)
+(require 'gemini-companion-cli-events)
+(require 'gemini-companion-cli-run)
 (require 'gemini-companion-tool-diagnostics)
+(require 'gemini-companion-tool-edits)
 (require 'gemini-companion-test-host)
 (require 'gemini-companion-test-tools)
 
@@ -146,5 +149,120 @@ without its user")))
         (should (string-match-p "\\`No diagnostics.\n(a.c: .* out of date)\\'"
                                 (gemini-companion-tool-host-test--call "getDiagnostics" "a.c")))
         (should-not reports)))))
+
+;;;; What hooks tell
+
+(defmacro gemini-companion-tool-host-test--with-clis (sessions &rest body)
+  "Evaluate BODY with hosts served, and SESSIONS, which may change.
+Each is a list of KEY, PROCESS and DIRECTORY."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-tool-host-test--with
+     (let ((gemini-companion-cli--all nil)
+           (gemini-companion-history--entries nil))
+       (cl-letf (((symbol-function 'gemini-companion-bridge-sessions)
+                  (lambda ()
+                    (mapcar (pcase-lambda (`(,key ,process ,directory))
+                              (vector key "gemini" process 1 'open 0 0 directory nil 'gemini t))
+                            ,sessions))))
+         (gemini-companion-cli--note-sessions 1)
+         ,@body))))
+
+(defun gemini-companion-tool-host-test--tell (event process &rest more)
+  "Let a hook of the CLI PROCESS on the host a: tell EVENT; return the answer.
+MORE are the text, the file and the terminal."
+  (apply #'gemini-companion-tool-host-test--call "noteEvent" event "conversation" process nil more))
+
+(defun gemini-companion-tool-host-test--states ()
+  "Return the processes and states of the known CLIs."
+  (mapcar (lambda (cli) (list (gemini-companion-cli-process cli) (gemini-companion-cli-state cli)))
+          (gemini-companion-cli-all)))
+
+(ert-deftest gemini-companion-tool-host/hooks-tell-what-a-cli-there-does ()
+  (let* ((id (emacs-pid))
+         (there (format "/mock:a:%d" id))
+         (sessions `(("k1" ,id "/p") ("k2" ,there "/mock:a:/p")
+                     ("k3" ,(format "/mock:b:%d" id) "/mock:b:/p"))))
+    (gemini-companion-tool-host-test--with-clis sessions
+      (pcase-dolist (`(,event ,text ,state)
+                     '(("start" "startup" idle) ("prompt" "do it" working) ("asks" "rm" asking)
+                       ("ran" nil working) ("done" nil done)))
+        (should (equal (gemini-companion-tool-host-test--tell event id text) ""))
+        (should (equal (gemini-companion-tool-host-test--states)
+                       `((,id idle) (,there ,state) (,(format "/mock:b:%d" id) idle)))))
+      (let ((cli (gemini-companion-cli-of-process there))
+            (review (gemini-companion-review-make :id 1 :process there :path "/mock:a:/p/a")))
+        (should (equal (gemini-companion-cli-project cli) "/mock:a:/p"))
+        (should (equal (car (gemini-companion-cli--prompt-of review)) "do it"))
+        (setf (gemini-companion-review-process review) id)
+        (should-not (gemini-companion-cli--prompt-of review)))
+      ;; Others have no session, so that a host cannot make up any number.
+      (dolist (process (list 1 (1+ id) nil -1))
+        (should (equal (gemini-companion-tool-host-test--tell "prompt" process "do it") "")))
+      (should (= 3 (length (gemini-companion-cli-all))))
+      (gemini-companion-tool-host-test--tell "prompt" id (make-string 20000 ?x))
+      (should (= 10000 (length (car (gemini-companion-cli-prompt
+                                     (gemini-companion-cli-of-process there))))))
+      (setq sessions `(("k1" ,id "/p")))
+      (gemini-companion-cli--note-sessions 1)
+      (should (equal (gemini-companion-tool-host-test--states) `((,id idle)))))))
+
+(ert-deftest gemini-companion-tool-host/an-edit-of-unsaved-text-there-is-asked-about ()
+  (let ((gemini-companion-review-always '("*.sql")))
+    (gemini-companion-tool-host-test--with-clis '(("k1" "/mock:a:7" "/mock:a:/p"))
+      (with-current-buffer (gemini-companion-tool-host-test--open "/mock:a:/p/a.c")
+        (should (equal (gemini-companion-tool-host-test--tell "edit" 7 nil "/p/a.c") ""))
+        (insert "mine")
+        (should (string-search "unsaved edits"
+                               (gemini-companion-tool-host-test--tell "edit" 7 nil "/p/a.c"))))
+      (should (string-search "review-always"
+                             (gemini-companion-tool-host-test--tell "edit" 7 nil "/p/a.sql")))
+      ;; It learns nothing of files that it may not know of.
+      (with-current-buffer (gemini-companion-tool-host-test--open "/mock:a:/p/secret")
+        (insert "mine")
+        (should (equal (gemini-companion-tool-host-test--tell "edit" 7 nil "/p/secret") ""))))))
+
+(ert-deftest gemini-companion-tool-host/an-edit-there-enters-the-history-and-its-buffer ()
+  (gemini-companion-tool-host-test--with-clis '(("k1" "/mock:a:7" "/mock:a:/p"))
+    (gemini-companion-tool-host-test--tell "prompt" 7 "do it")
+    (with-current-buffer (gemini-companion-tool-host-test--open "/mock:a:/p/a.c")
+      (let ((note (lambda (path after modified)
+                    (gemini-companion-tool-host-test--call
+                     "noteEdit" path "replace" "one\ntwo\n" after "conversation" 7 modified))))
+        (should (equal (funcall note "/p/a.c" "one\nthree\n" 1700000000) ""))
+        (should (equal (buffer-string) "one\nthree\n"))
+        (should-not (buffer-modified-p))
+        (should (= (gemini-companion-file-visited-time (current-buffer)) 1700000000))
+        (pcase (gemini-companion-history-all)
+          (`(,entry)
+           (should (equal (gemini-companion-history-path entry) "/mock:a:/p/a.c"))
+           (should (equal (gemini-companion-history-host entry) "/mock:a:"))
+           (should (equal (car (gemini-companion-history-prompt entry)) "do it"))
+           (should (eq (gemini-companion-history-outcome entry) 'unreviewed)))
+          (entries (ert-fail entries)))
+        ;; It is told twice, or the host is not sure what the file contains.
+        (funcall note "/p/a.c" "one\nthree\n" 1700000000)
+        (should (length= (gemini-companion-history-all) 1))
+        (funcall note "/p/a.c" "other\n" nil)
+        (should (equal (buffer-string) "one\nthree\n"))
+        ;; The user has saved it since.
+        (set-visited-file-modtime '(30000 0))
+        (funcall note "/p/a.c" "older\n" 1700000000)
+        (should (equal (buffer-string) "one\nthree\n"))
+        (should (length= (gemini-companion-history-all) 3))
+        (should (equal (funcall note "/q/a.c" "new\n" 1) '("This file is withheld: /q/a.c")))
+        (should (length= (gemini-companion-history-all) 3))))))
+
+(ert-deftest gemini-companion-tool-host/a-terminal-of-that-host-is-that-of-its-cli ()
+  (gemini-companion-tool-host-test--with-clis '(("k1" "/mock:a:7" "/mock:a:/p"))
+    (let ((here (gemini-companion-cli-run--create-buffer 'gemini "/mock:a:/p/"))
+          (other (gemini-companion-cli-run--create-buffer 'gemini "/mock:b:/p/"))
+          (cli (gemini-companion-cli-of-process "/mock:a:7")))
+      (gemini-companion-cli-note-screen here t 'gemini "/mock:a:/p/")
+      (should (= 2 (length (gemini-companion-cli-all))))
+      (dolist (buffer (list other here))
+        (gemini-companion-tool-host-test--tell
+         "prompt" 7 "do it" nil (buffer-local-value 'gemini-companion-cli-run--name buffer)))
+      (should (equal (gemini-companion-cli-all) (list cli)))
+      (should (eq (gemini-companion-cli-terminal cli) here)))))
 
 ;;; gemini-companion-tool-host-test.el ends here

@@ -43,7 +43,8 @@
                    (vconcat (mapcar (lambda (name)
                                       (vector name "string" name (equal name "path")))
                                     '("path" "tool" "before" "after" "session"))
-                            '(["process" "integer" "process" nil]))
+                            '(["process" "integer" "process" nil]
+                              ["modified" "integer" "modified" nil]))
                    nil))))
 
 (defun gemini-companion-adapter-test--take-call (call agent tool arguments directory)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -240,6 +240,20 @@ test('the hook waits for checkers as long as Emacs shows that it lives', async (
   assert.equal(emacs.calls.length, 2);
 });
 
+test('the hook tells when the file was written if it has the text of the edit', async (t) => {
+  const scene = await stage(t);
+  const emacs = await scene.emacs(FIRST);
+  emacs.handler = () => says('');
+  const file = path.join(scene.directory, 'a.txt');
+  for (const text of ['2', '2\n', undefined]) {
+    if (text) await writeFile(file, text);
+    else await rm(file);
+    await runHook(t, scene);
+    const { modified } = emacs.calls.pop().arguments;
+    assert.equal(modified, text === '2' ? Math.floor((await stat(file)).mtimeMs / 1000) : undefined);
+  }
+});
+
 test('the hook does not wait for an Emacs that is blocked, or busy', async (t) => {
   const scene = await stage(t, { SIGN_AFTER: 50, SIGN_PATIENCE: 100, HOOK_PATIENCE: 3600000 });
   const emacs = await scene.emacs(FIRST);
@@ -354,12 +368,14 @@ test('a hook tells an Emacs on another machine where its CLI works', async (t) =
   await far.listen(socket);
   await announceFar(directory, socket);
   far.handler = () => says('');
-  const hook = spawn(command[0], [...command.slice(1), 'hook=prompt', 'cli=42'], options());
+  const hook = spawn(command[0], [...command.slice(1), 'hook=prompt', 'cli=42'],
+    options({ GEMINI_COMPANION_TERMINAL: 'a1' }));
   const ended = once(hook, 'close');
   const cwd = path.join(directory, 'below');
   hook.stdin.end(JSON.stringify({ session_id: 's', cwd, prompt: 'Go' }));
   await ended;
   const [{ name, arguments: told, directory: at }] = far.calls;
+  assert.equal(told.terminal, 'a1');
   assert.equal(decodeURIComponent(at), cwd);
   assert.deepEqual([name, told.event, told.process, told.text], ['noteEvent', 'prompt', 42, 'Go']);
 });

@@ -200,6 +200,27 @@ fn a_model_on_a_host_has_the_tools_for_hosts_and_works_there() {
 }
 
 #[test]
+fn the_process_of_a_client_is_one_of_its_host() {
+    let server = TestCompanion::start();
+    let bearer = bearer(&server, BUILD);
+    for (told, process) in [("1", Some(1)), ("-1", None), ("x", None)] {
+        let head = [("Authorization", &*bearer), ("Gemini-Companion-Process", told)];
+        let id = server.post(&head, &hello()).header("mcp-session-id").unwrap();
+        let client = Client { server: &server, bearer: bearer.clone(), id };
+        client.open_diff("/src/b.c", json!({ "text": "" })).unwrap();
+        let mut events = server.events().into_iter();
+        let opened = events.find_map(|event| match event {
+            Event::OpenReview { process, .. } => Some(process),
+            _ => None,
+        });
+        assert_eq!(opened, Some(process));
+        let sessions = server.companion.sessions().describe();
+        let session = sessions.last().unwrap();
+        assert_eq!((session.process, &session.host), (process, &Some(host(&server))));
+    }
+}
+
+#[test]
 fn a_session_is_that_of_its_host() {
     let server = TestCompanion::start();
     let client = Client::connect(&server, BUILD, "");

@@ -22,7 +22,7 @@ use super::error::HttpError;
 use super::guard::{Guard, Refusal};
 use super::headers::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, has_own_front,
-    named_revision, names_no_session, session_id, session_key,
+    named_revision, names_no_session, process, session_id, session_key,
 };
 use super::peer::{Peer, Way, place_of, process_of};
 use super::sse::{EventStream, PendingReply};
@@ -292,6 +292,7 @@ impl Endpoint {
             // At the other end of the connection there is the local ssh.
             Some(host) => Origin {
                 place: host.place(directory(headers).as_deref()),
+                process_there: process(headers),
                 has_own_front: has_own_front(headers),
                 ..Origin::default()
             },
