@@ -34,7 +34,15 @@
   "Answer CALL, which reports that TOOL has edited the file PATH.
 BEFORE and AFTER are its texts; BEFORE is nil if the file is new, AFTER if
 it is not known.  For SESSION and PROCESS see `gemini-companion-cli-note'.
-MODIFIED is when the file was written, if it contains just AFTER."
+MODIFIED is when the file was written, if it contains just AFTER.
+If TOOL is empty, the hook only wants to see that Emacs is not blocked."
+  (if (string-empty-p tool) ""
+    (gemini-companion-tool-edits--note-edit call path tool before after session process modified)))
+
+(defun gemini-companion-tool-edits--note-edit
+    (call path tool before after session process modified)
+  "Answer CALL as `gemini-companion-tool-edits--note' does.
+PATH, TOOL, BEFORE, AFTER, SESSION, PROCESS and MODIFIED are as there."
   (let ((file (gemini-companion-tool-name call path))
         (process (gemini-companion-tool-process call process)))
     (when session

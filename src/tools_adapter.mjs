@@ -621,11 +621,11 @@ async function call(agent, directory, name, args, patience) {
 async function noteEdit(agent, cwd, edit) {
   const noted = call(agent, cwd, 'noteEdit', edit, HOOK_PATIENCE);
   const isLate = await Promise.race([noted.then(() => false), after(SIGN_AFTER, true)]);
-  // Emacs may be waiting for its checkers, or be blocked.  Of a directory it has nothing to check, and
-  // answers at once, in Lisp.
+  // Emacs may be waiting for its checkers, or be blocked.  If no tool has edited anything, it answers at
+  // once, in Lisp.
   if (isLate) {
     const sign = ask(agent, cwd, 'tools/call',
-      { name: 'noteEdit', arguments: { path: cwd, tool: edit.tool } },
+      { name: 'noteEdit', arguments: { path: cwd, tool: '' } },
       { patience: SIGN_PATIENCE });
     const isAlive = await Promise.race([
       noted.then(() => true), sign.then(({ isError }) => !isError)]);

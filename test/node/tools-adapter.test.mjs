@@ -236,7 +236,7 @@ test('the hook waits for checkers as long as Emacs shows that it lives', async (
   assert.equal(await runHook(t, scene), '1:1: error');
   const [edit, sign] = emacs.calls;
   assert.equal(edit.arguments.after, '2');
-  assert.deepEqual(sign.arguments, { path: scene.directory, tool: 'write_file' });
+  assert.deepEqual(sign.arguments, { path: scene.directory, tool: '' });
   assert.equal(emacs.calls.length, 2);
 });
 
