@@ -37,6 +37,8 @@
 (declare-function gemini-companion-host-setup-apply "gemini-companion-host-setup")
 (declare-function gemini-companion-host-setup-ask "gemini-companion-host-setup")
 (declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-tool-extension-ask-host "gemini-companion-tool-extension")
+(declare-function gemini-companion-tool-extension-change-host "gemini-companion-tool-extension")
 
 ;;;; Options
 
@@ -348,8 +350,11 @@ Show the terminal at once, so that it is clear where it will be."
     (user-error "%s cannot connect from another machine"
                 (or (gemini-companion-agent-get agent :title) agent)))
   (let* ((connection (gemini-companion-host-connect-to root))
+         (tools nil)
          (agreed (gemini-companion-cli-run--prepare
-                  (lambda () (gemini-companion-host-setup-ask agent root))))
+                  (lambda ()
+                    (prog1 (gemini-companion-host-setup-ask agent root)
+                      (setq tools (gemini-companion-tool-extension-ask-host connection))))))
          (terminal (gemini-companion-cli-terminals-choose))
          (environment (gemini-companion-host-command-environment process-environment))
          (buffer (gemini-companion-cli-run--create-buffer agent root))
@@ -363,8 +368,12 @@ Show the terminal at once, so that it is clear where it will be."
      connection
      (lambda (fault)
        (if fault (funcall start fault)
-         (gemini-companion-host-setup-apply connection agent agreed
-                                            (lambda () (funcall start nil))))))))
+         (gemini-companion-host-setup-apply
+          connection agent agreed
+          (lambda ()
+            (if (not tools) (funcall start nil)
+              (gemini-companion-tool-extension-change-host connection 'enable
+                                                           (lambda (_) (funcall start nil)))))))))))
 
 (defun gemini-companion-cli-run--start-in (buffer connection terminal environment fault)
   "Run the CLI of BUFFER on the host of CONNECTION, or show FAULT if it cannot.

@@ -23,6 +23,7 @@
 
 (require 'cl-lib)
 (require 'subr-x)
+(require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)
@@ -154,6 +155,9 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
     (cond ((not tool) (gemini-companion-tool-fail call "There is no such tool"))
           ((eq (gemini-companion-tool-call-host call) 'elsewhere)
            (gemini-companion-tool-fail call "Emacs has disconnected from this machine"))
+          ((not (gemini-companion-tool--allowed-p call))
+           (gemini-companion-tool-fail call "Your user does not let the models of this machine \
+use Emacs: M-x gemini-companion-tools-enable in a buffer of it does"))
           ((gemini-companion-workspace-pending-p)
            ;; So far, nothing is in any scope.
            (gemini-companion-tool-poll
@@ -164,6 +168,19 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
                 t))))
           (t (gemini-companion-tool--run call tool arguments)))))
 ;;;###autoload (put 'call-tool 'gemini-companion-handler #'gemini-companion-tool-call)
+
+(defun gemini-companion-tool-question (host)
+  "Return the question whether models on HOST may use Emacs, as for answers.
+See `gemini-companion-answer-get'."
+  (cons 'tools (gemini-companion-host-prefix host)))
+
+(defun gemini-companion-tool--allowed-p (call)
+  "Return non-nil if the user lets the client of CALL use Emacs.
+On this machine it has an extension then.  On a host, who reads its files
+could do without."
+  (if-let* ((host (gemini-companion-tool-call-host call)))
+      (eq 'always (gemini-companion-answer-get (gemini-companion-tool-question host)))
+    t))
 
 (defmacro gemini-companion-tool-go-on (call &rest body)
   "Evaluate BODY for CALL, unless that has ended; return nil.

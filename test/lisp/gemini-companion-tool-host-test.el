@@ -21,7 +21,8 @@ asked for anything."
   `(gemini-companion-test-with-tools
      (let ((gemini-companion-host--all nil))
        (dolist (prefix '("/mock:a:" "/mock:b:"))
-         (gemini-companion-host-set-roots (gemini-companion-host-add prefix) '("/p")))
+         (gemini-companion-host-set-roots (gemini-companion-host-add prefix) '("/p"))
+         (gemini-companion-answer-set (cons 'tools prefix) 'always))
        (cl-letf (((symbol-function 'gemini-companion-bridge-host-ignored)
                   (lambda (_prefix _root name) (string-suffix-p "/secret" name))))
          (gemini-companion-test-host-unasked ,@body)))))
@@ -56,6 +57,9 @@ asked for anything."
     (let ((gemini-companion-context-paused t))
       (should (equal (gemini-companion-tool-host-test--call "getOpenFiles")
                      "No files.\n(4 more in withheld files)")))
+    (gemini-companion-answer-set '(tools . "/mock:a:") 'never)
+    (should (string-match-p "does not let the models of this machine"
+                            (car (gemini-companion-tool-host-test--call "getOpenFiles"))))
     (gemini-companion-host-remove (gemini-companion-host-named "/mock:a:"))
     (should (equal (gemini-companion-tool-host-test--call "getOpenFiles")
                    '("Emacs has disconnected from this machine")))))
