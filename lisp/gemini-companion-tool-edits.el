@@ -54,8 +54,8 @@ PATH, TOOL, BEFORE, AFTER, SESSION, PROCESS and MODIFIED are as there."
                (gemini-companion-tool-edits--made-p call file after)
                (not (gemini-companion-tool-edits--known-p file after)))
       (gemini-companion-tool-edits--record call file tool before after process))
-    (let ((buffer (gemini-companion-file-visiting (gemini-companion-tool-file call path))))
-      (when (and buffer modified (gemini-companion-tool-call-host call))
+    (let ((buffer (gemini-companion-tool-buffer call (gemini-companion-tool-file call path))))
+      (when (and buffer modified (gemini-companion-file-host file))
         (gemini-companion-tool-edits--follow buffer file after modified))
       ;; Can checkers be asked about the text of the file?
       (if (and buffer
@@ -69,7 +69,7 @@ PATH, TOOL, BEFORE, AFTER, SESSION, PROCESS and MODIFIED are as there."
 Whoever has the token can report an edit of any file, and the user would
 undo it by writing what was reported.  A host is not asked, so what it
 reports is compared with the file only when the user undoes it."
-  (if (gemini-companion-tool-call-host call)
+  (if (gemini-companion-file-host file)
       (not (gemini-companion-tool-secret-p call file))
     (and (let ((file-name-handler-alist nil))
            (cl-loop for name in (list file (file-truename file))

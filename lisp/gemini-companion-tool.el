@@ -307,8 +307,9 @@ PATH is absolute, or relative to the directory of the client."
               (or directory (file-name-absolute-p path)))
       (user-error "Emacs does not know your working directory: give an absolute path"))
     (if (not host) (expand-file-name path directory)
-      (concat (gemini-companion-host-prefix host)
-              (expand-file-name path (gemini-companion-host-local-name host directory))))))
+      (gemini-companion-host-name-here
+       (concat (gemini-companion-host-prefix host)
+               (expand-file-name path (gemini-companion-host-local-name host directory)))))))
 
 (defun gemini-companion-tool-process (call process)
   "Return what Lisp calls PROCESS, an id where the client of CALL is, or nil.
@@ -330,8 +331,8 @@ model may not know of that file."
 (defun gemini-companion-tool-visible-p (call file &optional count)
   "Return non-nil if the model may know of FILE in the answer to CALL.
 If not, this counts as COUNT results that are withheld, by default one,
-unless FILE is on another machine than the client."
-  (and (gemini-companion-tool--same-machine-p call file)
+unless the machine of the client does not have FILE."
+  (and (gemini-companion-tool--there-p call file)
        (or (not (gemini-companion-tool--withheld-p call file))
            (ignore (cl-incf (gemini-companion-tool-call-withheld call) (or count 1))))))
 
@@ -343,31 +344,43 @@ unless FILE is on another machine than the client."
   "Return non-nil if FILE is private, or not in the scope of CALL.
 What is not absolute is no file, but perhaps the address of something else."
   (or (not (file-name-absolute-p file))
-      (not (gemini-companion-tool--same-machine-p call file))
-      (let ((buffer (gemini-companion-file-visiting file)))
-        (or (not (gemini-companion-workspace-in-scope-p
-                  file (gemini-companion-tool--truename call file buffer)
+      (not (gemini-companion-tool--there-p call file))
+      (let* ((buffer (gemini-companion-tool-buffer call file))
+             (truename (gemini-companion-tool--truename file buffer)))
+        (or (not (gemini-companion-tool--there-p call truename))
+            (not (gemini-companion-workspace-in-scope-p
+                  file truename
                   (gemini-companion-workspace-scope-of
                    (gemini-companion-tool-call-directory call))))
             (gemini-companion-private-reason-of file buffer)))))
 
-(defun gemini-companion-tool--truename (call file buffer)
-  "Return the name without symbolic links of FILE in CALL, as far as known.
+(defun gemini-companion-tool--truename (file buffer)
+  "Return the name without symbolic links of FILE, as far as it is known.
 BUFFER visits FILE, unless it is nil."
-  (cond ((not (gemini-companion-tool-call-host call))
+  (cond ((not (gemini-companion-workspace-machine file))
          (let ((file-name-handler-alist nil)) (file-truename file)))
         (buffer (gemini-companion-file-truename buffer))
         (t file)))
 
-(defun gemini-companion-tool--same-machine-p (call file)
-  "Return non-nil if FILE is on the machine of the client of CALL."
-  (eq (gemini-companion-workspace-machine file) (gemini-companion-tool-call-host call)))
+(defun gemini-companion-tool--there-p (call file)
+  "Return non-nil if the machine of the client of CALL has FILE.
+A container may have files of this machine."
+  (if-let* ((host (gemini-companion-tool-call-host call)))
+      (gemini-companion-host-name-there host file)
+    (not (gemini-companion-workspace-machine file))))
+
+(defun gemini-companion-tool-buffer (call file)
+  "Return the buffer that visits FILE, or nil.
+In a container FILE may be a link to what the client of CALL does not have."
+  (when-let* ((buffer (gemini-companion-file-visiting file)))
+    (and (gemini-companion-tool--there-p call (gemini-companion-file-truename buffer))
+         buffer)))
 
 (defun gemini-companion-tool-open-buffer (call path)
   "Return the buffer that visits PATH in CALL; see `gemini-companion-tool-file'.
 Signal a `user-error' if there is none."
   (let ((file (gemini-companion-tool-file call path)))
-    (or (gemini-companion-file-visiting file)
+    (or (gemini-companion-tool-buffer call file)
         (user-error "%s is not open in Emacs%s" (gemini-companion-tool-file-name call file)
                     (if (gemini-companion-tool-call-host call) "" "; showFile opens it")))))
 
@@ -377,14 +390,16 @@ Signal a `user-error' if there is none."
   "Return the name of FILE, as the client has it, for the answer to CALL.
 It is relative to the directory of the client if FILE is below that."
   (let* ((file-name-handler-alist nil)
-         (directory (gemini-companion-tool-call-directory call))
          (host (gemini-companion-tool-call-host call))
-         (prefix (and directory (file-name-as-directory directory))))
+         (name (if host (gemini-companion-host-name-there host file) file))
+         (directory (gemini-companion-tool-call-directory call))
+         (prefix (and directory
+                      (file-name-as-directory
+                       (if host (gemini-companion-host-local-name host directory) directory)))))
     (gemini-companion-ui-one-line
-     (or (cl-loop for name in (and prefix (list file (if host file (file-truename file))))
-                  if (string-prefix-p prefix name)
-                  return (string-remove-prefix prefix name))
-         (if host (gemini-companion-host-local-name host file) file)))))
+     (or (cl-loop for each in (and prefix (list name (if host name (file-truename file))))
+                  if (string-prefix-p prefix each) return (string-remove-prefix prefix each))
+         name))))
 
 (defun gemini-companion-tool-line (format &rest arguments)
   "Return FORMAT with ARGUMENTS as one line, truncated if long."
@@ -489,7 +504,7 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
 
 (defun gemini-companion-tool--check-file (call file)
   "Signal a `user-error' if FILE of CALL cannot be shown without a question."
-  (unless (gemini-companion-file-visiting file)
+  (unless (gemini-companion-tool-buffer call file)
     (let* ((file-name-handler-alist nil)
            (name (gemini-companion-tool-file-name call file)))
       (when (gemini-companion-tool-call-host call)
@@ -508,7 +523,7 @@ without its user" name))
 Ask no question: neither Emacs nor a hook may interrupt the user.  Of local
 variables, obey only safe ones."
   (gemini-companion-tool--check-file call file)
-  (or (gemini-companion-file-visiting file)
+  (or (gemini-companion-tool-buffer call file)
       (let ((inhibit-interaction t)
             (enable-local-variables :safe)
             (enable-local-eval nil)

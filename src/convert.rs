@@ -45,7 +45,7 @@ pub fn process_to_lisp<'e>(
     host: Option<&Host>,
 ) -> Result<Value<'e>> {
     match (process, host) {
-        (Some(process), Some(host)) => host.name_of(&process.to_string()).into_lisp(env),
+        (Some(process), Some(host)) => format!("{}{process}", host.prefix()).into_lisp(env),
         _ => process.map(i64::from).into_lisp(env),
     }
 }

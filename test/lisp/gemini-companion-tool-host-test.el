@@ -8,6 +8,7 @@
 (require 'flymake)
 (require 'gemini-companion-cli-events)
 (require 'gemini-companion-cli-run)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-tool-diagnostics)
 (require 'gemini-companion-tool-edits)
 (require 'gemini-companion-test-host)
@@ -91,6 +92,26 @@ asked for anything."
       (should (equal (gemini-companion-tool-host-test--call "getOpenFiles")
                      "/link/a.c (fundamental, unsaved edits)"))
       (setq buffer-file-truename nil))))
+
+(ert-deftest gemini-companion-tool-host/a-container-has-what-is-mounted-from-here ()
+  (gemini-companion-tool-host-test--with
+    (let ((mounted (gemini-companion-test-file "mounted")))
+      (setf (gemini-companion-host-mounts (gemini-companion-host-named "/mock:a:"))
+            `(("/p/src" . ,mounted)))
+      (gemini-companion-test-open "here.txt" "secret\n")
+      (with-current-buffer (gemini-companion-test-open "mounted/a.txt" "one\n")
+        (insert "zero\n")
+        (should (equal (gemini-companion-tool-host-test--call "getOpenFiles")
+                       "src/a.txt (text, unsaved edits)"))
+        (should (equal (gemini-companion-tool-host-test--call "getUnsaved" "/p/src/a.txt")
+                       "Lines 1 to 3 of 3:\nzero\none"))
+        (set-buffer-modified-p nil))
+      ;; It can make links in there.
+      (make-symbolic-link (gemini-companion-test-file "here.txt") (concat mounted "/link"))
+      (should (equal (gemini-companion-tool-host-test--call "getUnsaved" "src/link")
+                     '("This file is withheld: src/link")))
+      (should (equal (gemini-companion-tool-host-test--call "getOpenFiles")
+                     "src/a.txt (text)")))))
 
 (ert-deftest gemini-companion-tool-host/no-file-is-visited ()
   (gemini-companion-tool-host-test--with
@@ -209,6 +230,18 @@ MORE are the text, the file and the terminal."
       (setq sessions `(("k1" ,id "/p")))
       (gemini-companion-cli--note-sessions 1)
       (should (equal (gemini-companion-tool-host-test--states) `((,id idle)))))))
+
+(ert-deftest gemini-companion-tool-host/comments-go-with-a-prompt-there ()
+  (gemini-companion-tool-host-test--with-clis '(("k1" "/mock:a:7" "/mock:a:/p"))
+    (with-current-buffer (gemini-companion-tool-host-test--open "/mock:a:/p/a.c")
+      (goto-char (point-min))
+      (gemini-companion-comment--check)
+      (gemini-companion-comment--add 1 1 "why?"))
+    (with-current-buffer (gemini-companion-tool-host-test--open "/mock:b:/p/b.c")
+      (gemini-companion-comment--add 1 1 "elsewhere"))
+    (should (equal (gemini-companion-tool-host-test--tell "prompt" 7 "do it")
+                   "1 comment from Emacs\nComments that the user has made in Emacs:\n\
+a.c:1 `one`: why?"))))
 
 (ert-deftest gemini-companion-tool-host/an-edit-of-unsaved-text-there-is-asked-about ()
   (let ((gemini-companion-review-always '("*.sql")))
