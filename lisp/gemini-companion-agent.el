@@ -323,11 +323,12 @@ It is the grandparent of the nearest shell, or else the topmost process."
            finally return process))
 
 (defun gemini-companion-agent-process (process)
-  "Return the attributes of PROCESS, an id on this machine or nil.
+  "Return the attributes of PROCESS, an id on this machine.
+If it is another one, as in `gemini-companion-bridge-sessions', return nil.
 For the value see `process-attributes', which asks the host if the current
 directory is remote."
   (let ((default-directory gemini-companion-agent-neutral-directory))
-    (and process (process-attributes process))))
+    (and (integerp process) (process-attributes process))))
 
 (defun gemini-companion-agent-parent-process (process)
   "Return the id of the parent of PROCESS, or 0 if it has none."

@@ -219,8 +219,9 @@ For the value see `gemini-companion-bridge-accept'."
   "Return the sessions as a list of vectors, the oldest first.
 Each is [KEY CLIENT PROCESS SECONDS STREAM REVIEWS OUTCOMES DIRECTORY
 OWN-FRONT AGENT KNOWS-TOOLS]: a string that identifies the session, the name
-of the client, its process id or nil, the age of the session, the state of
-its stream (`never', `open' or `lost'), the number of its open reviews, the
+of the client, its process id (on a host, a string that begins with the
+prefix of that) or nil, the age of the session, the state of its
+stream (`never', `open' or `lost'), the number of its open reviews, the
 number of outcomes that wait for the stream, the directory in which the
 client works, nil if that is not known, t if its user decides changes in a
 front of its own, such as an editor that speaks ACP with it, the agent, and
@@ -250,9 +251,9 @@ For MAY-OMIT see `gemini-companion-bridge-accept'."
 
 (defun gemini-companion-bridge-set-tools (tools)
   "Offer TOOLS, a list of vectors, to the models of clients, and no others.
-Each is [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS], ARGUMENTS a vector
-of [NAME TYPE DESCRIPTION REQUIRED]; TYPE is \"string\", \"integer\" or
-\"boolean\"."
+Each is [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS HOSTS], ARGUMENTS a
+vector of [NAME TYPE DESCRIPTION REQUIRED]; TYPE is \"string\", \"integer\"
+or \"boolean\".  Clients on hosts have those with HOSTS only."
   (gemini-companion-bridge--call #'gemini-companion--mod-set-tools (vconcat tools)))
 
 ;;;; Hosts

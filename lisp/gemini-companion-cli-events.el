@@ -18,10 +18,12 @@
 (require 'gemini-companion-agent)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-file)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-private)
 (require 'gemini-companion-tool)
 
+(declare-function gemini-companion-cli-run-terminal-named "gemini-companion-cli-run")
 (declare-function gemini-companion-comment-add-to-prompt "gemini-companion-comment")
 
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-cli-events)
@@ -38,39 +40,60 @@ without a slash its last component.  Case does not matter."
   :group 'gemini-companion-review
   :package-version '(gemini-companion . "0.1.0"))
 
-(defun gemini-companion-cli-events--note (call event session process directory text path)
+(defconst gemini-companion-cli-events--max-text 10000
+  "Maximum number of characters of a prompt or a question.")
+
+(defun gemini-companion-cli-events--note (call event session process directory text path terminal)
   "Answer CALL, which reports EVENT of a CLI.
 SESSION is the id of its conversation, PROCESS its process id or nil, and
 DIRECTORY where it works.  TEXT and PATH tell about EVENT, see
-`gemini-companion-cli-note'; PATH is the file, if it is about an edit."
+`gemini-companion-cli-note'; PATH is the file, if it is about an edit.
+TERMINAL names the terminal if it was started here, on a host."
   (let* ((agent (gemini-companion-tool-call-agent call))
          (what (cl-loop for (what . _) in (plist-get (gemini-companion-agent-get agent :extension)
                                                      :hooks)
                         if (equal event (symbol-name what)) return what))
          (directory (or (gemini-companion-tool-call-directory call) directory))
+         (process (gemini-companion-tool-process call process))
          (known (gemini-companion-cli-of-process process)))
     (unless what
       (user-error "There is no event %s" event))
     ;; Emacs asks about an edit by a review.
     (if (and (eq what 'asks) path known (gemini-companion-cli-reviews-here-p known)) ""
-      (let ((cli (gemini-companion-cli-note what agent process session directory text)))
-        (or (pcase what
+      (let ((cli (gemini-companion-cli-note
+                  what agent process (seq-take session 200) directory
+                  (and text (seq-take text gemini-companion-cli-events--max-text)))))
+        (when (and cli terminal)
+          (gemini-companion-cli-events--note-terminal call cli terminal))
+        (or (pcase (and cli what)
               ('prompt (gemini-companion-log-errors "adding to a prompt"
                          (gemini-companion-comment-add-to-prompt cli)))
-              ('edit (gemini-companion-cli-events--ask cli path)))
+              ('edit (gemini-companion-cli-events--ask call cli path)))
             "")))))
 
-(defun gemini-companion-cli-events--ask (cli path)
-  "Return why CLI is to ask about its edit of the file PATH, or nil.
+(defun gemini-companion-cli-events--note-terminal (call cli name)
+  "Record that CLI, the client of CALL, runs in the terminal with NAME.
+That must be a terminal of the same host."
+  (when-let* (((featurep 'gemini-companion-cli-run)) ; else there is none
+              (host (gemini-companion-tool-call-host call))
+              (terminal (gemini-companion-cli-run-terminal-named
+                         name (gemini-companion-host-prefix host))))
+    (gemini-companion-cli-set-terminal cli terminal)))
+
+(defun gemini-companion-cli-events--ask (call cli path)
+  "Return why CLI is to ask about its edit of the file PATH in CALL, or nil.
 One that cannot propose it in Emacs would ask nobody if it is not in a
 terminal, and wait for ever."
   (when-let* ((path)
               ((file-name-absolute-p path))
-              ((gemini-companion-cli-reviews-here-p cli)))
-    (let ((buffer (gemini-companion-file-visiting path)))
+              ((gemini-companion-cli-reviews-here-p cli))
+              (file (gemini-companion-tool-name call path))
+              ((not (and (gemini-companion-tool-call-host call)
+                         (gemini-companion-tool-secret-p call file)))))
+    (let ((buffer (gemini-companion-file-visiting file)))
       (cond ((and buffer (buffer-modified-p buffer))
              "This file has unsaved edits in Emacs, so Emacs shows you the change")
-            ((gemini-companion-private-match-p gemini-companion-review-always path)
+            ((gemini-companion-private-match-p gemini-companion-review-always file)
              "`gemini-companion-review-always' has Emacs show you the change")))))
 
 ;;;###autoload
@@ -78,13 +101,15 @@ terminal, and wait for ever."
   "Define the tool of this file, which is for hooks of clients."
   (gemini-companion-tool-define "noteEvent"
     :hidden t
+    :hosts t
     :description "Tell Emacs what a CLI does; return what the hook answers."
     :arguments '(("event" string "What has happened")
                  ("session" string "The id of the conversation")
                  ("process" integer "The process id of the CLI" optional)
                  ("directory" string "Where the CLI works" optional)
                  ("text" string "The prompt, the question or the reason" optional)
-                 ("path" string "The file" optional))
+                 ("path" string "The file" optional)
+                 ("terminal" string "The name of the terminal" optional))
     :function #'gemini-companion-cli-events--note))
 ;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-cli-events-define)
 

@@ -137,7 +137,7 @@
       (user-error "%s in %s runs in a terminal outside of Emacs%s"
                   (gemini-companion-cli-title cli) (gemini-companion-cli-project cli)
                   (if-let* ((process (gemini-companion-cli-process cli)))
-                      (format " (process %d)" process)
+                      (format " (process %s)" process)
                     "")))))
 
 (defun gemini-companion-cli-list-visit (cli)

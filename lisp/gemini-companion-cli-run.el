@@ -41,6 +41,8 @@
 (declare-function gemini-companion-host-setup-apply "gemini-companion-host-setup")
 (declare-function gemini-companion-host-setup-ask "gemini-companion-host-setup")
 (declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-tool-extension-ask-host "gemini-companion-tool-extension")
+(declare-function gemini-companion-tool-extension-change-host "gemini-companion-tool-extension")
 
 ;;;; Options
 
@@ -94,6 +96,10 @@ possible values."
 (defvar gemini-companion-cli-run-environment-functions nil
   "Functions called with an agent that is to run on this machine.
 They return what to add to its environment, as in `process-environment'.")
+
+(defvar-local gemini-companion-cli-run--name nil
+  "What hooks of a CLI on a host call the terminal in this buffer.")
+(put 'gemini-companion-cli-run--name 'permanent-local t)
 
 ;;;; Commands
 
@@ -218,6 +224,16 @@ Else a shell reads, and would run, what is sent to its terminal."
          (or (null .tpgid) (< .tpgid 0) (eql .tpgid .pgrp)))))
 
 (add-hook 'gemini-companion-cli-functions #'gemini-companion-cli-run-terminals)
+
+(defun gemini-companion-cli-run-terminal-named (name prefix)
+  "Return the terminal that hooks of its CLI call NAME, or nil.
+The CLI is one on the host with PREFIX."
+  (seq-find (lambda (buffer)
+              (let ((root (buffer-local-value 'gemini-companion-cli-run-root buffer)))
+                (and root
+                     (string-prefix-p prefix root)
+                     (equal name (buffer-local-value 'gemini-companion-cli-run--name buffer)))))
+            (buffer-list)))
 
 ;;;; Starting a CLI
 
@@ -353,16 +369,17 @@ Kill those in which AGENT has ended."
                (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer) agent)
                (not (process-live-p (get-buffer-process buffer))))
       (kill-buffer buffer)))
-  (with-current-buffer (generate-new-buffer (gemini-companion-cli-run--name agent root))
+  (with-current-buffer (generate-new-buffer (gemini-companion-cli-run--title agent root))
     ;; The program that is started is one of this machine.
     (setq default-directory (if (gemini-companion-host-remote-p root)
                                 gemini-companion-agent-neutral-directory
                               root)
           gemini-companion-cli-run-root root
-          gemini-companion-cli-run-agent agent)
+          gemini-companion-cli-run-agent agent
+          gemini-companion-cli-run--name (format "%x" (random most-positive-fixnum)))
     (current-buffer)))
 
-(defun gemini-companion-cli-run--name (agent root)
+(defun gemini-companion-cli-run--title (agent root)
   "Return the name of a terminal of AGENT for the project in ROOT."
   (let ((host (and (gemini-companion-host-remote-p root) (file-remote-p root 'host))))
     (format "*%s: %s%s*" agent (if host (concat host ":") "")
@@ -390,8 +407,11 @@ Kill those in which AGENT has ended."
 ROOT is a remote name.  Show the terminal at once, so that it is clear where
 it will be."
   (let* ((connection (gemini-companion-cli-run--connect agent root))
+         (tools nil)
          (agreed (gemini-companion-cli-run--prepare
-                  (lambda () (gemini-companion-host-setup-ask agent root))))
+                  (lambda ()
+                    (prog1 (gemini-companion-host-setup-ask agent root)
+                      (setq tools (gemini-companion-tool-extension-ask-host connection))))))
          (terminal (gemini-companion-cli-terminals-choose))
          (environment (gemini-companion-host-command-environment process-environment))
          (buffer (gemini-companion-cli-run--create-buffer agent root))
@@ -408,8 +428,12 @@ it will be."
      connection
      (lambda (fault)
        (if fault (funcall start fault)
-         (gemini-companion-host-setup-apply connection agent agreed
-                                            (lambda () (funcall start nil))))))))
+         (gemini-companion-host-setup-apply
+          connection agent agreed
+          (lambda ()
+            (if (not tools) (funcall start nil)
+              (gemini-companion-tool-extension-change-host connection 'enable
+                                                           (lambda (_) (funcall start nil)))))))))))
 
 (defun gemini-companion-cli-run--start-in (buffer fault exec)
   "Run a CLI in BUFFER by the function EXEC, or show FAULT, unless that is nil.
@@ -447,6 +471,8 @@ OPTIONS are for the CLI."
          ;; Of its own variables only the process is known there, and needed: the keeper.
          (process (gemini-companion-agent-variable agent 'process))
          (words `("env"
+                  ,(concat "GEMINI_COMPANION_TERMINAL="
+                           (buffer-local-value 'gemini-companion-cli-run--name buffer))
                   ,@(and process
                          (list (format "%s=%d" process
                                        (gemini-companion-host-connection-keeper connection))))

@@ -489,26 +489,32 @@ Call FINISH with `sent' or `put'."
 
 (defun gemini-companion-cli-send-terminal-of (review)
   "Return the terminal of Emacs in which the client of REVIEW runs, or nil.
-If its process is unknown, as on another machine, that is the terminal of
-its agent with the innermost directory around the file."
-  (if-let* ((process (gemini-companion-review-process review)))
-      (when-let* ((cli (gemini-companion-cli-of-process process))
-                  (terminal (gemini-companion-cli-terminal cli))
-                  ((buffer-live-p terminal)))
-        terminal)
-    (cl-loop with file-name-handler-alist = nil
-             with innermost = nil
-             with longest = 0
-             for (buffer . directory) in (gemini-companion-cli-run-terminals)
-             for root = (file-name-as-directory
-                         (file-truename (gemini-companion-host-name-here directory)))
-             if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
-                         (gemini-companion-review-agent review))
-                     (string-prefix-p root (gemini-companion-review-path review))
-                     (length> root longest))
-             do (setq innermost buffer
-                      longest (length root))
-             finally return innermost)))
+If nothing shows that, as perhaps on another machine, that is the terminal
+of its agent with the innermost directory around the file."
+  (let* ((process (gemini-companion-review-process review))
+         (cli (gemini-companion-cli-of-process process))
+         (terminal (and cli (gemini-companion-cli-terminal cli))))
+    (cond ((buffer-live-p terminal) terminal)
+          ((not (integerp process)) (gemini-companion-cli-send--terminal-around review)))))
+
+(defun gemini-companion-cli-send--terminal-around (review)
+  "Return the terminal with the innermost directory around the file of REVIEW.
+It must be one of REVIEW's agent, and not known to be that of another process."
+  (cl-loop with file-name-handler-alist = nil
+           with innermost = nil
+           with longest = 0
+           for (buffer . directory) in (gemini-companion-cli-run-terminals)
+           for root = (file-name-as-directory
+                       (file-truename (gemini-companion-host-name-here directory)))
+           for cli = (gemini-companion-cli-in-terminal buffer)
+           if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
+                       (gemini-companion-review-agent review))
+                   (not (and cli (stringp (gemini-companion-cli-process cli))))
+                   (string-prefix-p root (gemini-companion-review-path review))
+                   (length> root longest))
+           do (setq innermost buffer
+                    longest (length root))
+           finally return innermost))
 
 (provide 'gemini-companion-cli-send)
 ;;; gemini-companion-cli-send.el ends here

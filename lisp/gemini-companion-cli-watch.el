@@ -230,8 +230,9 @@ What it asks about a change shows as a review instead."
 
 (defun gemini-companion-cli-watch--certain-p (review)
   "Return non-nil if the client of REVIEW runs here, and not perhaps elsewhere.
-For one whose process is unknown, there must be no other client."
-  (or (gemini-companion-review-process review)
+If nothing shows in which terminal it runs, there must be no other client."
+  (or (when-let* ((cli (gemini-companion-cli-of-process (gemini-companion-review-process review))))
+        (eq (current-buffer) (gemini-companion-cli-terminal cli)))
       (= 1 (if-let* ((host (gemini-companion-review-host review)))
                (length (gemini-companion-bridge-host-sessions host))
              (gemini-companion-bridge-clients)))))

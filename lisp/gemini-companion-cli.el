@@ -30,7 +30,8 @@
                (:copier nil))
   "A CLI."
   (agent nil :documentation "Its program, as in `gemini-companion-agent-profiles'.")
-  (process nil :documentation "Its process id, nil if that is not known, as on a host.")
+  (process nil :documentation "Its process id, as in `gemini-companion-bridge-sessions': a
+number, a string on a host, nil if it is not known.")
   (key nil :documentation "The key of its session, see `gemini-companion-bridge-sessions'; or nil.")
   (session nil :documentation "The id of its conversation, nil until its hooks have told it.")
   (directory nil :documentation "Where it works, nil if that is not known.")
@@ -73,7 +74,7 @@ one of Emacs, or not known.")
   "Return the CLI with the id PROCESS, or nil."
   (and process
        (cl-loop for cli in gemini-companion-cli--all
-                if (eql process (gemini-companion-cli-process cli)) return cli)))
+                if (equal process (gemini-companion-cli-process cli)) return cli)))
 
 (defun gemini-companion-cli-prompt-of-process (process)
   "Return the last prompt of the CLI with the id PROCESS, or nil."
@@ -94,7 +95,7 @@ On another machine, that is the whole name of its directory."
   "Return the open reviews of CLI, the oldest first."
   (cl-loop with process = (gemini-companion-cli-process cli)
            for review in (gemini-companion-review-all-open)
-           if (and process (eql process (gemini-companion-review-process review)))
+           if (and process (equal process (gemini-companion-review-process review)))
            collect review))
 
 ;;;; Sessions
@@ -154,16 +155,18 @@ asked something there before it was connected, it is not new."
              return buffer)))
 
 (defun gemini-companion-cli-ancestry (process)
-  "Return a list of PROCESS, a process id or nil, its parent, and so on."
+  "Return a list of PROCESS, an id on this machine, its parent, and so on.
+Return nil if it is another one."
   (let ((ids nil))
-    (while (and process (> process 0) (not (memq process ids)))
+    (while (and (integerp process) (> process 0) (not (memq process ids)))
       (push process ids)
       (setq process (alist-get 'ppid (gemini-companion-agent-process process))))
     (nreverse ids)))
 
 (defun gemini-companion-cli--lives-p (cli)
   "Return non-nil if CLI, which has no session, may go on without one.
-Its hooks tell what it does then, or its terminal what it asks."
+Its hooks tell what it does then, or its terminal what it asks.  On a host
+nothing else would tell that it has ended."
   (if-let* ((process (gemini-companion-cli-process cli)))
       (when-let* (((gemini-companion-cli-session cli))
                   (attributes (gemini-companion-agent-process process)))
@@ -187,11 +190,14 @@ It then asks here even if nobody is at its terminal."
 (defun gemini-companion-cli-note (what agent process session directory &optional text)
   "Record that WHAT has happened to a CLI, as one of its hooks tells.
 For WHAT and AGENT see `gemini-companion-agent-profiles'.  PROCESS is its
-process id or nil, SESSION the id of its conversation, DIRECTORY where it
-works.  TEXT is the prompt, the question, or the reason.  Return the CLI."
-  (let ((cli (or (gemini-companion-cli-of-process process)
-                 (gemini-companion-cli--of-conversation session process)
-                 (gemini-companion-cli--add agent process))))
+process id as in `gemini-companion-cli', SESSION the id of its
+conversation, DIRECTORY where it works.  TEXT is the prompt, the question,
+or the reason.  Return the CLI.
+One on a host must have a session, whose number is limited; else return nil."
+  (when-let* ((cli (or (gemini-companion-cli-of-process process)
+                       (unless (stringp process)
+                         (or (gemini-companion-cli--of-conversation session process)
+                             (gemini-companion-cli--add agent process))))))
     (setf (gemini-companion-cli-session cli) session
           (gemini-companion-cli-directory cli) (or directory (gemini-companion-cli-directory cli)))
     (pcase what
@@ -240,6 +246,17 @@ Unless the user has only cleared it, so does the process."
   (gemini-companion-log-run-hook 'gemini-companion-cli-change-hook))
 
 ;;;; Screens
+
+(defun gemini-companion-cli-set-terminal (cli terminal)
+  "Record that CLI, which is on a host, runs in the buffer TERMINAL.
+If it has asked something there before, that is no other CLI."
+  (unless (eq terminal (gemini-companion-cli-terminal cli))
+    (setq gemini-companion-cli--all
+          (cl-loop for other in gemini-companion-cli--all
+                   unless (and (eq terminal (gemini-companion-cli-terminal other))
+                               (not (gemini-companion-cli-process other)))
+                   collect other))
+    (setf (gemini-companion-cli-terminal cli) terminal)))
 
 (defun gemini-companion-cli-in-terminal (terminal)
   "Return the CLI that runs in the buffer TERMINAL, as far as that is known."

@@ -21,6 +21,7 @@
 (require 'gemini-companion-cli)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-private)
 (require 'gemini-companion-review)
@@ -153,8 +154,8 @@ that `gemini-companion-tools-enable' installs.
   "Signal a `user-error' if the user cannot comment on the current buffer."
   (cond ((not buffer-file-name)
          (user-error "Only files have comments, but this buffer visits none"))
-        ((gemini-companion-workspace-machine buffer-file-name)
-         (user-error "Only local files have comments"))
+        ((eq 'elsewhere (gemini-companion-workspace-machine buffer-file-name))
+         (user-error "Only local files and those on connected hosts have comments"))
         ((gemini-companion-private-reason)
          (user-error "This file is private, %s: it has no comments"
                      (gemini-companion-private-reason)))))
@@ -279,10 +280,18 @@ There is none before the names: Gemini CLI does not know line numbers after
 them, and would search the project for such a file."
   (mapconcat (pcase-lambda (`(,file ,first ,last ,line ,text . ,_))
                (let ((quote-at (if typed (apply-partially #'string-replace "@" "\\@") #'identity))
-                     (name (string-remove-prefix (file-name-as-directory (or directory "")) file)))
+                     (name (gemini-companion-comment--name file directory)))
                  (gemini-companion-comment-format (funcall quote-at name) first last
                                                   (funcall quote-at line) text)))
              comments "\n"))
+
+(defun gemini-companion-comment--name (file directory)
+  "Return what a CLI in DIRECTORY calls FILE."
+  (let ((host (and directory (gemini-companion-host-of-name directory))))
+    (string-remove-prefix
+     (file-name-as-directory
+      (if host (gemini-companion-host-local-name host directory) (or directory "")))
+     (or (and host (gemini-companion-host-name-there host file)) file))))
 
 ;;;###autoload
 (defun gemini-companion-comment-add-to-prompt (cli)

@@ -24,6 +24,8 @@
 (require 'gemini-companion-ui)
 
 (declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-tool-extension-keep-host-current
+                  "gemini-companion-tool-extension")
 
 ;;;; Commands
 
@@ -165,6 +167,10 @@ Ask for the user's consent if it was not given.  Return the
       (setf (gemini-companion-host-connection-project connection) project)
       (gemini-companion-host-connection-add-root connection (file-local-name directory))
       (when (memq (gemini-companion-host-connection-state connection) '(new lost))
+        (gemini-companion-host-connection-when-ready
+         connection
+         (lambda (fault)
+           (unless fault (gemini-companion-tool-extension-keep-host-current connection))))
         (gemini-companion-host-connection-start connection))
       connection)))
 

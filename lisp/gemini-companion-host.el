@@ -167,6 +167,12 @@ If another host that is served has the same one, return a longer one."
   (and (string-match "\\([^][:@#/|]+\\|\\[[^]]*\\]\\)\\(?:#[0-9]+\\)?:\\'" prefix)
        (match-string 1 prefix)))
 
+(defun gemini-companion-host-mark (file)
+  "Return what stands for the host of FILE, \"@build\", or \"\" if it is on none."
+  (if-let* ((host (and file (gemini-companion-host-of-name file))))
+      (concat "@" (gemini-companion-host-title (gemini-companion-host-prefix host)))
+    ""))
+
 (defun gemini-companion-host-remote-p (file)
   "Return what the name FILE begins with if it is remote, or nil."
   ;; To look closer takes up to a millisecond.  With one of Tramp's syntaxes there is no colon.

@@ -80,8 +80,9 @@ is withheld."
     (error (format "cannot be checked: %s" (error-message-string err)))))
 
 (defun gemini-companion-private-reason-of (file buffer)
-  "Return why FILE, a local file, is private, or nil if it is not.
-BUFFER visits it; if nil, its name and directory-local variables decide."
+  "Return why FILE is private, or nil if it is not.
+It is local, or on a host that is served.  BUFFER visits it; if nil, its
+name and, on this machine, directory-local variables decide."
   (if buffer (with-current-buffer buffer (gemini-companion-private-reason))
     (with-temp-buffer
       ;; The name comes from a client: it must not make Emacs open a connection.
@@ -90,7 +91,8 @@ BUFFER visits it; if nil, its name and directory-local variables decide."
             default-directory (file-name-directory file))
       (unwind-protect
           (let ((enable-local-variables :safe)
-                (enable-local-eval nil))
+                (enable-local-eval nil)
+                (enable-remote-dir-locals nil))
             (when (condition-case nil
                       (progn
                         (hack-dir-local-variables)

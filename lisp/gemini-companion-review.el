@@ -84,7 +84,7 @@ While it runs, `gemini-companion-review-waiting' is the change; for example,
   (agent nil :documentation "The name of its program, as in `gemini-companion-agent-profiles'.")
   (client nil :documentation "The name of the client, for the user.")
   (info nil :documentation "A cons of the name and the version that the client reports.")
-  (process nil :documentation "The process id of the client, nil if that is not known.")
+  (process nil :documentation "The process id of the client, as in `gemini-companion-cli'.")
   (path nil :documentation "The absolute name of the file, exactly as the client wrote it.
 If the file is on a host, it begins with the prefix of that.")
   (host nil :documentation "The prefix of the host that the file is on, nil if it is local.")
@@ -604,7 +604,7 @@ The process of one of them may be unknown."
   (let ((process (gemini-companion-review-process one))
         (another (gemini-companion-review-process other)))
     (and (equal (gemini-companion-review-client one) (gemini-companion-review-client other))
-         (or (null process) (null another) (eql process another)))))
+         (or (null process) (null another) (equal process another)))))
 
 (defun gemini-companion-review-position (review)
   "Return a cons of the number of REVIEW among the changes that wait, and theirs.

@@ -169,7 +169,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
   (pcase-let ((`[,_ ,client ,process ,seconds ,stream ,reviews ,undelivered ,directory ,own-front]
                session))
     (concat (gemini-companion-ui-one-line client)
-            (and process (format ", process %d" process))
+            (and process (format ", process %s" process))
             (and (stringp directory)
                  (gemini-companion-ui-one-line
                   (concat " in "
@@ -332,7 +332,7 @@ directory alone, or nil in its place if it is on a host that is not served."
   (let ((directories nil))
     (dolist (session (gemini-companion-bridge-sessions))
       (pcase-let ((`[,_ ,client ,process ,_ ,_ ,_ ,_ ,directory] session))
-        (push (concat client (and process (format ", process %d" process)))
+        (push (concat client (and process (format ", process %s" process)))
               (alist-get directory directories nil nil #'equal))))
     (if directories
         (mapcar (pcase-lambda (`(,directory . ,clients)) (cons directory (reverse clients)))

@@ -17,6 +17,9 @@
 ;; A server that names no version of the text may publish in parts, first what it found in the text
 ;; before; so wait until it is quiet.  Or it publishes nothing as long as it has nothing to report,
 ;; like that of TypeScript; so do not wait long for that.
+;;
+;; Checkers of a remote file may ask its host, for which Emacs would wait.  None is started here,
+;; and nothing is sent to a language server there: what they report on their own counts.
 
 ;;; Code:
 
@@ -29,6 +32,7 @@
 
 (declare-function eglot--signal-textDocument/didChange "ext:eglot" ())
 (declare-function eglot-managed-p "ext:eglot" ())
+(declare-function eglot--project "ext:eglot" (server) t)
 (declare-function flycheck-buffer "ext:flycheck" ())
 (declare-function flycheck-error-buffer "ext:flycheck" (error) t)
 (declare-function flycheck-error-column "ext:flycheck" (error) t)
@@ -42,6 +46,7 @@
 (declare-function flymake-reporting-backends "flymake" ())
 (declare-function flymake-running-backends "flymake" ())
 (declare-function flymake-start "flymake" (&optional deferred force))
+(declare-function project-root "project" (project))
 (declare-function url-unhex-string "url-util" (str &optional allow-newlines))
 (declare-function track-changes-inconsistent-state-p "ext:track-changes" ())
 (defvar eglot--docver)
@@ -97,13 +102,14 @@ It does so when it has got the text again.")
         gemini-companion-tool-diagnostics--sent nil)
   (gemini-companion-tool-diagnostics--record-sent))
 
-(defun gemini-companion-tool-diagnostics--record-published (_server method &rest parameters)
-  "If METHOD says so, record that a server has checked a buffer.
+(defun gemini-companion-tool-diagnostics--record-published (server method &rest parameters)
+  "If METHOD says so, record that SERVER has checked a buffer.
 PARAMETERS are those of the notification."
   (when (eq method 'textDocument/publishDiagnostics)
     (gemini-companion-log-errors "diagnostics"
       (when-let* ((file (gemini-companion-tool-diagnostics-uri-file (plist-get parameters :uri)))
-                  (buffer (gemini-companion-tool-buffer file)))
+                  (machine (or (file-remote-p (project-root (eglot--project server))) ""))
+                  (buffer (gemini-companion-file-visiting (concat machine file))))
         (with-current-buffer buffer
           (gemini-companion-tool-diagnostics--take-publication
            (plist-get parameters :version)
@@ -127,7 +133,7 @@ EMPTY is non-nil if it has found nothing."
     (setq gemini-companion-tool-diagnostics--reopened nil)))
 
 (defun gemini-companion-tool-diagnostics-uri-file (uri)
-  "Return the name of the file with URI, from a language server.
+  "Return the name of the file with URI, from a language server on its machine.
 If URI names no file, the value is no absolute file name."
   (let ((file-name-handler-alist nil)
         ;; The second one is that of Emacs 29.
@@ -178,6 +184,7 @@ there are changes that were not sent."
   "Let Eglot send the changes of the current buffer now, not when Emacs is idle."
   (when (and (gemini-companion-tool-diagnostics--eglot-p)
              (fboundp 'eglot--signal-textDocument/didChange)
+             (not (gemini-companion-tool-diagnostics--remote-p))
              ;; Emacs may be inside of a change.
              (not (and (fboundp 'track-changes-inconsistent-state-p)
                        (track-changes-inconsistent-state-p))))
@@ -202,6 +209,15 @@ there are changes that were not sent."
 
 ;;;; Checkers
 
+(defun gemini-companion-tool-diagnostics--unchecked-p ()
+  "Return non-nil if nobody has checked the current buffer, which is remote."
+  (and (gemini-companion-tool-diagnostics--remote-p)
+       (not (gemini-companion-tool-diagnostics--up-to-date-p))))
+
+(defun gemini-companion-tool-diagnostics--remote-p ()
+  "Return non-nil if the file of the current buffer is remote."
+  (gemini-companion-host-remote-p (or buffer-file-name "")))
+
 (defun gemini-companion-tool-diagnostics--checkers ()
   "Return the checkers of the current buffer, `flycheck' or `flymake', or nil."
   (cond ((bound-and-true-p flycheck-mode) 'flycheck)
@@ -211,9 +227,11 @@ there are changes that were not sent."
   "Return non-nil if checkers of the current buffer have not reported yet."
   (pcase (gemini-companion-tool-diagnostics--checkers)
     ('flycheck (flycheck-running-p))
-    ('flymake (cl-set-difference (flymake-running-backends)
-                                 (append (flymake-reporting-backends)
-                                         (flymake-disabled-backends))))))
+    ('flymake (or (cl-set-difference (flymake-running-backends)
+                                     (append (flymake-reporting-backends)
+                                             (flymake-disabled-backends)))
+                  ;; It will start soon.
+                  (and (gemini-companion-tool-diagnostics--remote-p) flymake-timer)))))
 
 (defun gemini-companion-tool-diagnostics--up-to-date-p ()
   "Return non-nil if checkers have begun to check the present text.
@@ -336,7 +354,8 @@ LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
           ;; Is it known what a language server has checked?  That of Eglot may have died.
           ((and 'fresh (guard (not (or (bound-and-true-p lsp-managed-mode)
                                        (and (gemini-companion-tool-diagnostics--wait-managed wait)
-                                            (not (gemini-companion-tool-diagnostics--eglot-p)))))))
+                                            (not (gemini-companion-tool-diagnostics--eglot-p)))
+                                       (gemini-companion-tool-diagnostics--unchecked-p)))))
            'fresh)
           ('nil 'waiting)
           (_ 'stale))))))
@@ -368,7 +387,8 @@ DATED is non-nil if its language server has not checked it yet."
         (gemini-companion-tool-diagnostics--wait-dated wait) dated)
   (ignore
    (gemini-companion-log-errors "starting a check"
-     (pcase (gemini-companion-tool-diagnostics--checkers)
+     (pcase (and (not (gemini-companion-tool-diagnostics--remote-p))
+                 (gemini-companion-tool-diagnostics--checkers))
        ('flycheck (flycheck-buffer))
        ('flymake (flymake-start))))))
 
@@ -387,8 +407,10 @@ Wait WAIT seconds at most until they are fresh."
         (gemini-companion-tool-diagnostics--collect call (list buffer) patience)))))
 
 (defun gemini-companion-tool-diagnostics-take-file (buffer)
-  "Revert BUFFER if its file was changed and that loses no edits."
-  (unless (or (verify-visited-file-modtime buffer) (buffer-modified-p buffer))
+  "Revert BUFFER if its file is local, was changed, and that loses no edits."
+  (unless (or (with-current-buffer buffer (gemini-companion-tool-diagnostics--remote-p))
+              (verify-visited-file-modtime buffer)
+              (buffer-modified-p buffer))
     (gemini-companion-log-errors "reverting a buffer"
       (gemini-companion-write-revert-now (buffer-file-name buffer)))))
 
@@ -474,6 +496,7 @@ open file, or all open files.  Waits until the last change was checked."
     :arguments '(("path" string "File, by default all" optional)
                  ("wait" integer "Seconds to wait at most, by default 15" optional))
     :read-only t
+    :hosts t
     :function #'gemini-companion-tool-diagnostics--get))
 ;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-diagnostics-define)
 

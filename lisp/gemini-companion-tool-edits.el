@@ -23,6 +23,7 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-tool)
 (require 'gemini-companion-tool-diagnostics)
+(require 'gemini-companion-write)
 
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-tool-edits)
 (defcustom gemini-companion-follow nil
@@ -39,41 +40,62 @@ appears when you are not busy.  This needs the hooks that
 
 ;;;; The tool
 
-(defun gemini-companion-tool-edits--note (call path tool before after &optional session process)
+(defun gemini-companion-tool-edits--note
+    (call path tool before after &optional session process modified)
   "Answer CALL, which reports that TOOL has edited the file PATH.
 BEFORE and AFTER are its texts; BEFORE is nil if the file is new, AFTER if
-it is not known.  For SESSION and PROCESS see `gemini-companion-cli-note'."
-  (when session
-    (gemini-companion-cli-note 'edited (gemini-companion-tool-call-agent call) process session
-                               (gemini-companion-tool-call-directory call)))
-  (when (and after
-             (file-name-absolute-p path)
-             ;; Whoever has the token can report an edit of any file, and the user would undo it by
-             ;; writing what was reported.
-             (let ((file-name-handler-alist nil))
-               (cl-loop for file in (list path (file-truename path))
-                        never (gemini-companion-tool-secret-p call file)))
-             (gemini-companion-file-written-p path after)
-             (not (gemini-companion-tool-edits--known-p path after)))
-    (gemini-companion-history-add
-     :client (format "%s, %s"
-                     (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
-                     (truncate-string-to-width tool 40))
-     :path path
-     :prompt (gemini-companion-cli-prompt-of-process process)
-     :outcome 'unreviewed
-     :before (and before (gemini-companion-file-encode before (gemini-companion-file-read path)))
-     :after after)
-    (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
-  (let ((buffer (gemini-companion-tool-buffer (gemini-companion-tool-file call path))))
-    (when (and gemini-companion-follow after)
-      (gemini-companion-tool-edits--follow call path before after))
-    ;; Can checkers be asked about the text of the file?
-    (if (and buffer
-             (not (buffer-modified-p buffer))
-             (gemini-companion-tool-diagnostics-checked-p buffer))
-        (gemini-companion-tool-edits--compare call buffer)
-      "")))
+it is not known.  For SESSION and PROCESS see `gemini-companion-cli-note'.
+MODIFIED is when the file was written, if it contains just AFTER.
+If TOOL is empty, the hook only wants to see that Emacs is not blocked."
+  (if (string-empty-p tool) ""
+    (gemini-companion-tool-edits--note-edit call path tool before after session process modified)))
+
+(defun gemini-companion-tool-edits--note-edit
+    (call path tool before after session process modified)
+  "Answer CALL as `gemini-companion-tool-edits--note' does.
+PATH, TOOL, BEFORE, AFTER, SESSION, PROCESS and MODIFIED are as there."
+  (let ((file (gemini-companion-tool-name call path))
+        (process (gemini-companion-tool-process call process)))
+    (when session
+      (gemini-companion-cli-note 'edited (gemini-companion-tool-call-agent call) process
+                                 (seq-take session 200)
+                                 (gemini-companion-tool-call-directory call)))
+    (when (and after
+               (file-name-absolute-p path)
+               (gemini-companion-tool-edits--made-p call file after)
+               (not (gemini-companion-tool-edits--known-p file after)))
+      (gemini-companion-tool-edits--record call file tool before after process))
+    (let ((buffer (gemini-companion-tool-buffer call (gemini-companion-tool-file call path))))
+      (when (and buffer modified (gemini-companion-file-host file))
+        (gemini-companion-tool-edits--take buffer file after modified))
+      ;; Can checkers be asked about the text of the file?
+      (if (and buffer
+               (not (buffer-modified-p buffer))
+               (gemini-companion-tool-diagnostics-checked-p buffer))
+          (gemini-companion-tool-edits--compare call buffer)
+        ""))))
+
+(defun gemini-companion-tool-edits--made-p (call file after)
+  "Return non-nil if the client of CALL can have made AFTER the text of FILE.
+Whoever has the token can report an edit of any file, and the user would
+undo it by writing what was reported.  A host is not asked, so what it
+reports is compared with the file only when the user undoes it."
+  (if (gemini-companion-file-host file)
+      (not (gemini-companion-tool-secret-p call file))
+    (and (let ((file-name-handler-alist nil))
+           (cl-loop for name in (list file (file-truename file))
+                    never (gemini-companion-tool-secret-p call name)))
+         (gemini-companion-file-written-p file after))))
+
+(defun gemini-companion-tool-edits--take (buffer file after modified)
+  "Give BUFFER, which visits FILE on a host, its text AFTER.
+The file was written at MODIFIED."
+  (unless (gemini-companion-file-written-p file after)
+    (gemini-companion-file-note file (encode-coding-string after 'utf-8-unix)
+                                (number-to-string modified) modified))
+  (unless (gemini-companion-file-newer-in-p file buffer)
+    (gemini-companion-log-errors "reverting a buffer"
+      (gemini-companion-write-revert-now file))))
 
 ;;;; Showing what was edited
 
@@ -101,7 +123,7 @@ Its texts were BEFORE, which may be nil, and AFTER."
   (pcase-let ((`(,call ,file ,line) gemini-companion-tool-edits--followed))
     (setq gemini-companion-tool-edits--followed nil)
     (gemini-companion-log-errors "Following a CLI"
-      (let ((buffer (gemini-companion-tool-buffer file)))
+      (let ((buffer (gemini-companion-tool-buffer call file)))
         (when buffer
           (gemini-companion-tool-diagnostics-take-file buffer))
         (unless (and buffer (eq buffer (window-buffer)))
@@ -127,18 +149,39 @@ There may be none in a frame that has no room for two windows."
 
 ;;;; The history
 
+(defun gemini-companion-tool-edits--record (call file tool before after process)
+  "Record that the client of CALL, PROCESS, has edited FILE by TOOL.
+BEFORE and AFTER are as in `gemini-companion-tool-edits--note'."
+  (gemini-companion-history-add
+   :client (format "%s, %s"
+                   (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
+                   (truncate-string-to-width tool 40))
+   :path file
+   :host (gemini-companion-file-host file)
+   :prompt (gemini-companion-cli-prompt-of-process process)
+   :outcome 'unreviewed
+   :before (and before (gemini-companion-file-encode before (gemini-companion-file-read file)))
+   :after after)
+  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
+
 (defun gemini-companion-tool-edits--known-p (file after)
   "Return non-nil if the last change of FILE in the history has made it AFTER.
 It was decided in Emacs, or the client reports it twice."
-  (when-let* ((truename (let ((file-name-handler-alist nil)) (file-truename file)))
-              (entry (seq-find (lambda (entry)
-                                 (equal truename (gemini-companion-history-truename entry)))
+  (when-let* ((entry (seq-find (lambda (entry)
+                                 (gemini-companion-tool-edits--of-p entry file))
                                (gemini-companion-history-all))))
     (and (or (gemini-companion-history-made-p entry)
              (eq (gemini-companion-history-outcome entry) 'closed))
          (< (float-time (time-since (gemini-companion-history-time entry))) 60)
          (equal (gemini-companion-file-plain (gemini-companion-history-after entry))
                 (gemini-companion-file-plain after)))))
+
+(defun gemini-companion-tool-edits--of-p (entry file)
+  "Return non-nil if ENTRY is about FILE, as far as that is known."
+  (if (gemini-companion-file-host file)
+      (equal file (gemini-companion-history-path entry))
+    (equal (let ((file-name-handler-alist nil)) (file-truename file))
+           (gemini-companion-history-truename entry))))
 
 ;;;; Diagnostics
 
@@ -192,13 +235,16 @@ Their lines may have moved meanwhile, so only severities and texts count."
   (add-hook 'gemini-companion-write-before-hook #'gemini-companion-tool-edits--note-diagnostics)
   (gemini-companion-tool-define "noteEdit"
     :hidden t
+    :hosts t
     :description "Tell Emacs that a file was edited; return new diagnostics."
     :arguments '(("path" string "The file")
                  ("tool" string "The tool that has edited it")
                  ("before" string "Its text before, missing if it is new" optional)
                  ("after" string "Its text now, missing if that is not known" optional)
                  ("session" string "The id of the conversation" optional)
-                 ("process" integer "The process id of the CLI" optional))
+                 ("process" integer "The process id of the CLI" optional)
+                 ("modified" integer "When it was written, if it has just that text, in seconds \
+since 1970" optional))
     :function #'gemini-companion-tool-edits--note))
 ;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-edits-define)
 

@@ -16,6 +16,9 @@
 ;; what somebody else has written under the same names: the manifest says that it is ours.  When
 ;; Emacs is idle, the mode replaces files that another version of this package wrote, but writes
 ;; none that the user has deleted.
+;;
+;; On a host, the same commands and the same files go through the connection, of which Emacs waits
+;; for nothing; the files are kept current when Emacs connects.
 
 ;;; Code:
 
@@ -28,10 +31,21 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-file)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
 (require 'gemini-companion-setup)
+(require 'gemini-companion-tool)
 (require 'gemini-companion-ui)
+
+(declare-function gemini-companion-host-connection-host "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-of-directory
+                  "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-read-file "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-write-file "gemini-companion-host-connection")
 
 ;;;; The files
 
@@ -67,10 +81,18 @@ priority = 100
           (gemini-companion-tool-extension--get agent :manifest)))
 
 (defun gemini-companion-tool-extension--files (agent)
+  "Return the files for AGENT as `gemini-companion-tool-extension--texts' does.
+A policy that somebody else has written is not among them."
+  (let ((policy (gemini-companion-tool-extension--get agent :policy)))
+    (seq-remove (lambda (file)
+                  (and (equal (car file) policy)
+                       (gemini-companion-tool-extension--foreign-policy-p policy)))
+                (gemini-companion-tool-extension--texts agent))))
+
+(defun gemini-companion-tool-extension--texts (agent)
   "Return the files for AGENT, an alist of names in its directory and texts.
 The manifest is the first one.  The text of the program is nil if the
-native module, which has it, is not loaded.  A policy that somebody else
-has written is not among them."
+native module, which has it, is not loaded."
   (let ((directory gemini-companion-tool-extension--directory)
         (policy (gemini-companion-tool-extension--get agent :policy))
         (json-encoding-pretty-print t))
@@ -80,8 +102,7 @@ has written is not among them."
        . ,(and (gemini-companion-native-current-p) (gemini-companion-bridge-tools-adapter)))
       (,(concat directory "/hooks/hooks.json")
        . ,(concat (json-encode (gemini-companion-tool-extension--hooks agent)) "\n"))
-      ,@(unless (or (null policy) (gemini-companion-tool-extension--foreign-policy-p policy))
-          `((,policy . ,gemini-companion-tool-extension--policy))))))
+      ,@(and policy `((,policy . ,gemini-companion-tool-extension--policy))))))
 
 (defun gemini-companion-tool-extension--manifest (agent)
   "Return the manifest for AGENT."
@@ -187,8 +208,12 @@ else has written it."
   "Return non-nil if FILE exists, and is not a policy of this package."
   (and (file-attributes file)
        (or (file-symlink-p file)
-           (not (string-prefix-p "# Written by gemini-companion,"
-                                 (or (gemini-companion-tool-extension--read file) ""))))))
+           (not (gemini-companion-tool-extension--own-policy-p
+                 (or (gemini-companion-tool-extension--read file) ""))))))
+
+(defun gemini-companion-tool-extension--own-policy-p (text)
+  "Return non-nil if TEXT is a policy of this package."
+  (string-prefix-p "# Written by gemini-companion," text))
 
 (defun gemini-companion-tool-extension--marked-p (manifest)
   "Return non-nil if the file MANIFEST says that it is of this package."
@@ -248,12 +273,20 @@ text, and gets to know of new diagnostics after each of its edits.  You are
 asked once; the question says what is written.  A CLI that is running
 takes notice when it is started again.
 
+In a buffer of a connected host, this is about the CLIs there.
+
 `gemini-companion-mode' keeps these files up to date;
 `gemini-companion-tools-disable' removes them."
   (interactive)
   (unless (gemini-companion-native-load)
     (user-error "First turn the companion on with M-x gemini-companion-mode: its native module is \
 missing"))
+  (if (gemini-companion-host-of-name default-directory)
+      (gemini-companion-tool-extension--enable-there)
+    (gemini-companion-tool-extension--enable-here)))
+
+(defun gemini-companion-tool-extension--enable-here ()
+  "Let the models of CLIs on this machine use tools of Emacs."
   (let* ((agents (or (gemini-companion-tool-extension--agents)
                      (user-error "No program in `gemini-companion-agents' can use Emacs's tools")))
          (absent (gemini-companion-tool-extension--absent agents)))
@@ -265,12 +298,15 @@ missing"))
 ;;;###autoload
 (defun gemini-companion-tools-disable ()
   "Remove the files that `gemini-companion-tools-enable' wrote.
-Keep files that you added, and their directories."
+Keep files that you added, and their directories.  In a buffer of a
+connected host, remove those there."
   (interactive)
-  (gemini-companion-tool-extension--report
-   (or (delq nil (mapcar #'gemini-companion-tool-extension--disable
-                         (gemini-companion-agent-names)))
-       '(("There are no tools of Emacs to remove")))))
+  (if (gemini-companion-host-of-name default-directory)
+      (gemini-companion-tool-extension--disable-there)
+    (gemini-companion-tool-extension--report
+     (or (delq nil (mapcar #'gemini-companion-tool-extension--disable
+                           (gemini-companion-agent-names)))
+         '(("There are no tools of Emacs to remove"))))))
 
 (defun gemini-companion-tool-extension--agents ()
   "Return the programs that are served and used here and have extensions."
@@ -361,6 +397,198 @@ Return the outcome, as text for the user, or nil."
       (let ((environment (default-toplevel-value 'process-environment)))
         (when (eq (gemini-companion-tool-extension-state agent environment) 'stale)
           (gemini-companion-tool-extension--write agent environment 'only-existing))))))
+
+;;;; On hosts
+
+(defun gemini-companion-tool-extension--connection ()
+  "Return the connection to the host of the current buffer."
+  (or (gemini-companion-host-connection-of-directory default-directory)
+      (user-error "%s is not connected" (file-remote-p default-directory))))
+
+(defun gemini-companion-tool-extension--enable-there ()
+  "Let the models of CLIs on the host of the current buffer use tools of Emacs."
+  (let ((connection (gemini-companion-tool-extension--connection)))
+    (if (gemini-companion-tool-extension-ask-host connection 'again)
+        (gemini-companion-tool-extension-change-host
+         connection 'enable
+         (lambda (outcomes)
+           (gemini-companion-ui-message
+            'tools "%s" (or outcomes
+                            (format "No CLI was used on %s yet: start one there first"
+                                    (gemini-companion-host-connection-name connection))))))
+      (message "Nothing was written"))))
+
+(defun gemini-companion-tool-extension--disable-there ()
+  "Remove the files on the host of the current buffer."
+  (let ((connection (gemini-companion-tool-extension--connection)))
+    (gemini-companion-answer-set (gemini-companion-tool-extension--question connection) 'never)
+    (gemini-companion-tool-extension-change-host
+     connection 'disable
+     (lambda (outcomes)
+       (gemini-companion-ui-message
+        'tools "%s" (or outcomes "There are no tools of Emacs to remove"))))))
+
+(defun gemini-companion-tool-extension--question (connection)
+  "Return the question whether models on the host of CONNECTION may use Emacs."
+  (gemini-companion-tool-question (gemini-companion-host-connection-host connection)))
+
+;;;###autoload
+(defun gemini-companion-tool-extension-ask-host (connection &optional again)
+  "Ask whether models on the host of CONNECTION may use Emacs.
+Return non-nil if the user has just agreed.  Ask nothing in batch mode, nor
+what the user has answered before, for this machine or the host, unless
+AGAIN is non-nil."
+  (let ((question (gemini-companion-tool-extension--question connection)))
+    (unless (or noninteractive
+                (and (not again)
+                     (or (gemini-companion-answer-get question)
+                         (gemini-companion-tool-extension-declined-p))))
+      (let* ((text (format "Let models on %s use what Emacs knows of its files, and hooks tell \
+Emacs of your prompts, questions and edits there?  The CLI will not ask before tools that only \
+read, or before showing you a file that is open.  (Writes an extension and a policy) "
+                           (gemini-companion-host-connection-name connection)))
+             (agreed (y-or-n-p text)))
+        (gemini-companion-answer-set question (if agreed 'always 'never))
+        agreed))))
+
+;;;###autoload
+(defun gemini-companion-tool-extension-keep-host-current (connection)
+  "Replace files on the host of CONNECTION that this package would write anew."
+  (when (eq 'always (gemini-companion-answer-get
+                     (gemini-companion-tool-extension--question connection)))
+    (gemini-companion-tool-extension-change-host connection 'update #'ignore)))
+
+;;;###autoload
+(defun gemini-companion-tool-extension-change-host (connection what function)
+  "Do WHAT with the files on the host of CONNECTION, then call FUNCTION.
+WHAT is `enable', `update', for files that are there, or `disable'.  The
+argument of FUNCTION is the outcome, as text for the user, or nil."
+  (gemini-companion-tool-extension--change-agents
+   connection what
+   (seq-filter (lambda (agent)
+                 (and (gemini-companion-agent-get agent :extension)
+                      (gemini-companion-agent-get agent :stdio)))
+               (gemini-companion-agent-names))
+   function nil))
+
+(defun gemini-companion-tool-extension--change-agents (connection what agents function outcomes)
+  "Do WHAT with the files of AGENTS on the host of CONNECTION, in that order.
+Then call FUNCTION with OUTCOMES, a list, and theirs, as one text or nil."
+  (if (null agents)
+      (funcall function (and outcomes (string-join (reverse outcomes) "\n")))
+    (gemini-companion-tool-extension--read-there
+     connection (car agents)
+     (lambda (found)
+       (gemini-companion-tool-extension--change-there
+        connection (car agents) what found
+        (lambda (outcome)
+          (when outcome (gemini-companion-log-add "%s" outcome))
+          (gemini-companion-tool-extension--change-agents
+           connection what (cdr agents) function
+           (if outcome (cons outcome outcomes) outcomes))))))))
+
+(defun gemini-companion-tool-extension--file-there (agent name)
+  "Return NAME in the directory of AGENT as a file for a connection."
+  (pcase-let ((`(,variable ,default ,settings) (gemini-companion-agent-get agent :settings)))
+    (list variable default (concat (file-name-directory settings) name))))
+
+(defun gemini-companion-tool-extension--settings-name (agent)
+  "Return the name of the settings in the directory of AGENT."
+  (file-name-nondirectory (nth 2 (gemini-companion-agent-get agent :settings))))
+
+(defun gemini-companion-tool-extension--read-there (connection agent function)
+  "Read the files of AGENT, and its settings, on the host of CONNECTION.
+Then call FUNCTION with an alist of names and what the host answers."
+  (let* ((names (cons (gemini-companion-tool-extension--settings-name agent)
+                      (mapcar #'car (gemini-companion-tool-extension--texts agent))))
+         (found nil)
+         (next nil))
+    (setq next (lambda ()
+                 (if (null names) (funcall function found)
+                   (gemini-companion-host-connection-read-file
+                    connection (gemini-companion-tool-extension--file-there agent (car names))
+                    (lambda (answer)
+                      (push (cons (pop names) answer) found)
+                      (funcall next))))))
+    (funcall next)))
+
+(defun gemini-companion-tool-extension--change-there (connection agent what found function)
+  "Do WHAT with the files of AGENT, of which the host of CONNECTION says FOUND.
+Then call FUNCTION with the outcome, as text for the user, or nil."
+  (let ((name (gemini-companion-host-connection-name connection))
+        (title (gemini-companion-agent-get agent :title)))
+    (pcase (gemini-companion-tool-extension--judge-there agent what found)
+      ('nil (funcall function nil))
+      ((and (pred stringp) fault) (funcall function (format "%s on %s: %s" title name fault)))
+      (_
+       (gemini-companion-tool-extension--write-there
+        connection agent (gemini-companion-tool-extension--changes-there agent what found)
+        (lambda (fault)
+          (funcall function
+                   (cond (fault (format "%s on %s: %s" title name fault))
+                         ((eq what 'disable) (format "Removed the tools of Emacs from %s on %s"
+                                                     title name))
+                         ((eq what 'enable) (format "The model can use Emacs in %s on %s when \
+that next starts" title name))))))))))
+
+(defun gemini-companion-tool-extension--judge-there (agent what found)
+  "Return t if WHAT can be done with the files of AGENT on a host.
+That says FOUND of them.  Return nil if there is nothing to do, and
+otherwise a text for the user."
+  (let* ((get (lambda (key name) (alist-get key (alist-get name found nil nil #'equal))))
+         (names (mapcar #'car (gemini-companion-tool-extension--texts agent)))
+         (manifest (funcall get 'text (car names)))
+         (settings (gemini-companion-tool-extension--settings-name agent)))
+    (cond ((seq-some (apply-partially get 'error) names))
+          ((if manifest (not (gemini-companion-tool-extension--own-manifest-p manifest))
+             ;; Somebody else may have an extension there that has no manifest yet.
+             (seq-some (apply-partially get 'text)
+                       (seq-filter (apply-partially
+                                    #'string-prefix-p gemini-companion-tool-extension--directory)
+                                   names)))
+           (unless (eq what 'update)
+             (format "this package did not write %s there, and leaves it alone"
+                     gemini-companion-tool-extension--directory)))
+          (manifest t)
+          ;; A CLI that was used has settings.
+          (t (and (eq what 'enable)
+                  (or (funcall get 'text settings) (funcall get 'error settings))
+                  t)))))
+
+(defun gemini-companion-tool-extension--own-manifest-p (text)
+  "Return non-nil if TEXT is a manifest that says that it is of this package."
+  (let ((content (ignore-errors (json-read-from-string text))))
+    (and (listp content) (consp (alist-get 'gemini-companion content)))))
+
+(defun gemini-companion-tool-extension--changes-there (agent what found)
+  "Return how to do WHAT with the files of AGENT, of which a host says FOUND.
+The value is a list of (NAME OLD NEW), in which the manifest, without which
+nothing else is ours, is the first, or removed last."
+  (let* ((system-type 'gnu/linux)       ; whatever this machine is
+         (texts (gemini-companion-tool-extension--texts agent)))
+    (cl-loop for (name . text) in (if (eq what 'disable) (reverse texts) texts)
+             for new = (and (not (eq what 'disable)) text)
+             for old = (alist-get 'text (alist-get name found nil nil #'equal))
+             unless (or (equal old new)
+                        (not (or text (eq what 'disable))) ; the native module has it
+                        (and (eq what 'update) (null old))
+                        (and old
+                             (equal name (gemini-companion-tool-extension--get agent :policy))
+                             (not (gemini-companion-tool-extension--own-policy-p old))))
+             collect (list name old new))))
+
+(defun gemini-companion-tool-extension--write-there (connection agent changes function)
+  "Make CHANGES of files of AGENT on the host of CONNECTION, each (NAME OLD NEW).
+Then call FUNCTION with why that has failed, as text for the user, or nil."
+  (pcase changes
+    ('nil (funcall function nil))
+    (`((,name ,old ,new) . ,rest)
+     (gemini-companion-host-connection-write-file
+      connection (gemini-companion-tool-extension--file-there agent name) old new
+      (lambda (answer)
+        (if-let* ((fault (alist-get 'error answer)))
+            (funcall function (format "%s: %s" name fault))
+          (gemini-companion-tool-extension--write-there connection agent rest function)))))))
 
 (provide 'gemini-companion-tool-extension)
 ;;; gemini-companion-tool-extension.el ends here

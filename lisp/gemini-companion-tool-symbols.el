@@ -173,7 +173,7 @@ RESULT is one location, a vector or list of locations, or nil."
   "Call FUNCTION at the start of the text of FILE, and return its value.
 That is in the buffer that visits FILE, or in one with its first megabyte,
 if it can be read."
-  (let ((buffer (gemini-companion-tool-buffer file)))
+  (let ((buffer (gemini-companion-file-visiting file)))
     (with-temp-buffer
       (if buffer
           (set-buffer buffer)

@@ -14,13 +14,19 @@
 ;; Answers go to a remote model.  So the rules for the context hold for names of files, in arguments
 ;; and in results: of private files and files outside of the client's scope, the model learns only
 ;; how many there are.  Tools look only at open buffers, and visit a file only to show it.
+;;
+;; A client on a host has those of the tools that are for hosts.  It names files as they are called
+;; there, and learns of files there only, not even how many are withheld elsewhere.  Nothing is
+;; asked of a host, so no file there is visited or reverted.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'subr-x)
+(require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
+(require 'gemini-companion-file)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
@@ -65,6 +71,8 @@ PROPERTIES is a plist:
 :read-only    Non-nil if it changes nothing, so that clients may let the
               model call it without asking the user.
 :hidden       Non-nil if it works but is not listed.
+:hosts        Non-nil if clients on other machines have it, too.  Then it must
+              not tell of anything on this machine, nor wait for Tramp.
 :function     What it does, for Emacs.
 
 The function is called with an object for the call and the value of each
@@ -98,7 +106,8 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
                              (cl-loop for (argument type description optional)
                                       in (plist-get tool :arguments)
                                       collect (vector argument (symbol-name type) description
-                                                      (not optional))))))))
+                                                      (not optional))))
+                            (and (plist-get tool :hosts) t)))))
 ;;;###autoload (put 'tools-wanted 'gemini-companion-handler #'gemini-companion-tool-announce)
 
 (defun gemini-companion-tool-signatures ()
@@ -118,6 +127,8 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   (tool nil :documentation "The name of the tool.")
   (agent nil :documentation "The agent of the client, such as `gemini'.")
   (directory nil :documentation "Where the client works, or nil if that is not known.")
+  (host nil :documentation "The `gemini-companion-host' of the client, nil for this machine,
+`elsewhere' if it is served no longer.")
   (subject nil :documentation "The name of the file that it is about, for the user, or nil.")
   (started (float-time) :documentation "When it came, in seconds since 1970.")
   (ended nil :documentation "When it ended, or nil.")
@@ -135,12 +146,18 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   "Call the tool NAME of a client of AGENT, with ARGUMENTS, a vector.
 ID is the number of the call, DIRECTORY where the client works, or nil."
   (let ((tool (alist-get name gemini-companion-tool--table nil nil #'equal))
-        (call (make-gemini-companion-tool-call :id id :tool name :agent agent
-                                               :directory directory)))
+        (call (make-gemini-companion-tool-call
+               :id id :tool name :agent agent :directory directory
+               :host (and directory (gemini-companion-workspace-machine directory)))))
     (setq gemini-companion-tool-calls
           (cons call (seq-take gemini-companion-tool-calls 19)))
     (gemini-companion-log-run-hook 'gemini-companion-tool-change-hook)
     (cond ((not tool) (gemini-companion-tool-fail call "There is no such tool"))
+          ((eq (gemini-companion-tool-call-host call) 'elsewhere)
+           (gemini-companion-tool-fail call "Emacs has disconnected from this machine"))
+          ((not (gemini-companion-tool--allowed-p call))
+           (gemini-companion-tool-fail call "Your user does not let the models of this machine \
+use Emacs: M-x gemini-companion-tools-enable in a buffer of it does"))
           ((gemini-companion-workspace-pending-p)
            ;; So far, nothing is in any scope.
            (gemini-companion-tool-poll
@@ -151,6 +168,19 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
                 t))))
           (t (gemini-companion-tool--run call tool arguments)))))
 ;;;###autoload (put 'call-tool 'gemini-companion-handler #'gemini-companion-tool-call)
+
+(defun gemini-companion-tool-question (host)
+  "Return the question whether models on HOST may use Emacs, as for answers.
+See `gemini-companion-answer-get'."
+  (cons 'tools (gemini-companion-host-prefix host)))
+
+(defun gemini-companion-tool--allowed-p (call)
+  "Return non-nil if the user lets the client of CALL use Emacs.
+On this machine it has an extension then.  On a host, who reads its files
+could do without."
+  (if-let* ((host (gemini-companion-tool-call-host call)))
+      (eq 'always (gemini-companion-answer-get (gemini-companion-tool-question host)))
+    t))
 
 (defmacro gemini-companion-tool-go-on (call &rest body)
   "Evaluate BODY for CALL, unless that has ended; return nil.
@@ -176,8 +206,16 @@ current buffer, point there and the match data stay as they are."
                   (throw-on-input nil))
               (funcall function))))
       (quit (gemini-companion-tool-fail call "The user has interrupted this"))
-      (error (gemini-companion-tool-fail call (gemini-companion-ui-error-text problem)))))
+      (user-error (gemini-companion-tool-fail call (gemini-companion-ui-error-text problem)))
+      (error (gemini-companion-tool--fail-by-fault call (gemini-companion-ui-error-text problem)))))
   nil)
+
+(defun gemini-companion-tool--fail-by-fault (call text)
+  "Answer CALL with an error, for a fault whose message is TEXT.
+That may name files of this machine."
+  (if (not (gemini-companion-tool-call-host call)) (gemini-companion-tool-fail call text)
+    (gemini-companion-log-add "tool %s: %s" (gemini-companion-tool-call-tool call) text)
+    (gemini-companion-tool-fail call "Something went wrong in Emacs; its log says what")))
 
 ;;;###autoload
 (defun gemini-companion-tool-cancel (id)
@@ -238,7 +276,8 @@ Return nil if nobody waits for it any more."
     (gemini-companion-ui-one-line
      (concat (gemini-companion-tool-call-tool call)
              (and subject (concat " " subject))
-             (format " for %s: %s" (gemini-companion-tool-call-agent call)
+             (format " for %s%s: %s" (gemini-companion-tool-call-agent call)
+                     (gemini-companion-host-mark (gemini-companion-tool-call-directory call))
                      (or (gemini-companion-tool-call-outcome call) "not answered yet"))
              (and ended (format ", %.0f ms"
                                 (* 1000 (- ended (gemini-companion-tool-call-started call)))))))))
@@ -257,16 +296,33 @@ Stop when CALL has ended; an error of CHECK fails it."
 
 ;;;; What may be told
 
+(defun gemini-companion-tool-name (call path)
+  "Return the absolute name of the file that PATH means in CALL.
+PATH is absolute, or relative to the directory of the client."
+  (let ((directory (gemini-companion-tool-call-directory call))
+        (host (gemini-companion-tool-call-host call))
+        ;; A name from a client must not make Emacs open a connection.
+        (file-name-handler-alist nil))
+    (unless (if host (not (string-prefix-p "~" path)) ; the home is another one there
+              (or directory (file-name-absolute-p path)))
+      (user-error "Emacs does not know your working directory: give an absolute path"))
+    (if (not host) (expand-file-name path directory)
+      (gemini-companion-host-name-here
+       (concat (gemini-companion-host-prefix host)
+               (expand-file-name path (gemini-companion-host-local-name host directory)))))))
+
+(defun gemini-companion-tool-process (call process)
+  "Return what Lisp calls PROCESS, an id where the client of CALL is, or nil.
+See `gemini-companion-bridge-sessions'; on a host it is always a string."
+  (if-let* ((host (gemini-companion-tool-call-host call)))
+      (format "%s%s" (gemini-companion-host-prefix host) (or process ""))
+    process))
+
 (defun gemini-companion-tool-file (call path)
   "Return the absolute name of the file that PATH means in CALL.
-PATH is absolute, or relative to the directory of the client.  Signal a
-`user-error' if the model may not know of that file."
-  (let* ((directory (gemini-companion-tool-call-directory call))
-         ;; A name from a client must not make Emacs open a connection.
-         (file (let ((file-name-handler-alist nil))
-                 (unless (or directory (file-name-absolute-p path))
-                   (user-error "Emacs does not know your working directory: give an absolute path"))
-                 (expand-file-name path directory))))
+PATH is as in `gemini-companion-tool-name'.  Signal a `user-error' if the
+model may not know of that file."
+  (let ((file (gemini-companion-tool-name call path)))
     (setf (gemini-companion-tool-call-subject call) file)
     (when (gemini-companion-tool--withheld-p call file)
       (user-error "This file is withheld: %s" path))
@@ -274,51 +330,76 @@ PATH is absolute, or relative to the directory of the client.  Signal a
 
 (defun gemini-companion-tool-visible-p (call file &optional count)
   "Return non-nil if the model may know of FILE in the answer to CALL.
-If not, this counts as COUNT results that are withheld, by default one."
-  (or (not (gemini-companion-tool--withheld-p call file))
-      (ignore (cl-incf (gemini-companion-tool-call-withheld call) (or count 1)))))
+If not, this counts as COUNT results that are withheld, by default one,
+unless the machine of the client does not have FILE."
+  (and (gemini-companion-tool--there-p call file)
+       (or (not (gemini-companion-tool--withheld-p call file))
+           (ignore (cl-incf (gemini-companion-tool-call-withheld call) (or count 1))))))
 
 (defun gemini-companion-tool--withheld-p (call file)
   "Return non-nil if the model may not know of FILE in CALL."
   (or gemini-companion-context-paused (gemini-companion-tool-secret-p call file)))
 
 (defun gemini-companion-tool-secret-p (call file)
-  "Return non-nil if FILE is remote, private, or not in the scope of CALL.
+  "Return non-nil if FILE is private, or not in the scope of CALL.
 What is not absolute is no file, but perhaps the address of something else."
   (or (not (file-name-absolute-p file))
-      (gemini-companion-host-remote-p file)
-      (let ((file-name-handler-alist nil))
-        (not (gemini-companion-workspace-in-scope-p
-              file (file-truename file)
-              (gemini-companion-workspace-scope-of (gemini-companion-tool-call-directory call)))))
-      (gemini-companion-private-reason-of file (gemini-companion-tool-buffer file))))
+      (not (gemini-companion-tool--there-p call file))
+      (let* ((buffer (gemini-companion-tool-buffer call file))
+             (truename (gemini-companion-tool--truename file buffer)))
+        (or (not (gemini-companion-tool--there-p call truename))
+            (not (gemini-companion-workspace-in-scope-p
+                  file truename
+                  (gemini-companion-workspace-scope-of
+                   (gemini-companion-tool-call-directory call))))
+            (gemini-companion-private-reason-of file buffer)))))
 
-(defun gemini-companion-tool-buffer (file)
-  "Return the buffer that visits FILE, or nil."
-  (let ((file-name-handler-alist nil))
-    (find-buffer-visiting file)))
+(defun gemini-companion-tool--truename (file buffer)
+  "Return the name without symbolic links of FILE, as far as it is known.
+BUFFER visits FILE, unless it is nil."
+  (cond ((not (gemini-companion-workspace-machine file))
+         (let ((file-name-handler-alist nil)) (file-truename file)))
+        (buffer (gemini-companion-file-truename buffer))
+        (t file)))
+
+(defun gemini-companion-tool--there-p (call file)
+  "Return non-nil if the machine of the client of CALL has FILE.
+A container may have files of this machine."
+  (if-let* ((host (gemini-companion-tool-call-host call)))
+      (gemini-companion-host-name-there host file)
+    (not (gemini-companion-workspace-machine file))))
+
+(defun gemini-companion-tool-buffer (call file)
+  "Return the buffer that visits FILE, or nil.
+In a container FILE may be a link to what the client of CALL does not have."
+  (when-let* ((buffer (gemini-companion-file-visiting file)))
+    (and (gemini-companion-tool--there-p call (gemini-companion-file-truename buffer))
+         buffer)))
 
 (defun gemini-companion-tool-open-buffer (call path)
   "Return the buffer that visits PATH in CALL; see `gemini-companion-tool-file'.
 Signal a `user-error' if there is none."
   (let ((file (gemini-companion-tool-file call path)))
-    (or (gemini-companion-tool-buffer file)
-        (user-error "%s is not open in Emacs; showFile opens it"
-                    (gemini-companion-tool-file-name call file)))))
+    (or (gemini-companion-tool-buffer call file)
+        (user-error "%s is not open in Emacs%s" (gemini-companion-tool-file-name call file)
+                    (if (gemini-companion-tool-call-host call) "" "; showFile opens it")))))
 
 ;;;; Answers
 
 (defun gemini-companion-tool-file-name (call file)
-  "Return the name of FILE for the answer to CALL.
+  "Return the name of FILE, as the client has it, for the answer to CALL.
 It is relative to the directory of the client if FILE is below that."
   (let* ((file-name-handler-alist nil)
+         (host (gemini-companion-tool-call-host call))
+         (name (if host (gemini-companion-host-name-there host file) file))
          (directory (gemini-companion-tool-call-directory call))
-         (prefix (and directory (file-name-as-directory directory))))
+         (prefix (and directory
+                      (file-name-as-directory
+                       (if host (gemini-companion-host-local-name host directory) directory)))))
     (gemini-companion-ui-one-line
-     (or (cl-loop for name in (and prefix (list file (file-truename file)))
-                  if (string-prefix-p prefix name)
-                  return (string-remove-prefix prefix name))
-         file))))
+     (or (cl-loop for each in (and prefix (list name (if host name (file-truename file))))
+                  if (string-prefix-p prefix each) return (string-remove-prefix prefix each))
+         name))))
 
 (defun gemini-companion-tool-line (format &rest arguments)
   "Return FORMAT with ARGUMENTS as one line, truncated if long."
@@ -431,9 +512,12 @@ question, signal a `user-error'."
 
 (defun gemini-companion-tool--check-file (call file)
   "Signal a `user-error' if FILE of CALL cannot be shown without a question."
-  (unless (gemini-companion-tool-buffer file)
+  (unless (gemini-companion-tool-buffer call file)
     (let* ((file-name-handler-alist nil)
            (name (gemini-companion-tool-file-name call file)))
+      (when (gemini-companion-tool-call-host call)
+        (user-error "%s is not open in Emacs, which does not visit files on other machines \
+without its user" name))
       (unless (file-exists-p file) (user-error "No such file: %s" name))
       (unless (file-regular-p file) (user-error "%s is not a regular file" name))
       (unless (file-readable-p file) (user-error "Cannot read %s" name))
@@ -446,7 +530,8 @@ question, signal a `user-error'."
   "Return the buffer that visits FILE for CALL, if needed a new one.
 Ask no question: neither Emacs nor a hook may interrupt the user.  Of local
 variables, obey only safe ones."
-  (or (gemini-companion-tool-buffer file)
+  (gemini-companion-tool--check-file call file)
+  (or (gemini-companion-tool-buffer call file)
       (let ((inhibit-interaction t)
             (enable-local-variables :safe)
             (enable-local-eval nil)
@@ -459,7 +544,7 @@ variables, obey only safe ones."
                 (user-error "This file is withheld"))
               buffer)
           (error
-           (when-let* ((buffer (gemini-companion-tool-buffer file)))
+           (when-let* ((buffer (gemini-companion-file-visiting file)))
              (gemini-companion-ui-kill-buffer buffer))
            (signal (car problem) (cdr problem)))))))
 
@@ -472,6 +557,7 @@ variables, obey only safe ones."
     :description "Files that are open in Emacs, the one used last first, and which of them \
 have unsaved edits."
     :read-only t
+    :hosts t
     :function #'gemini-companion-tool--get-open-files)
   (gemini-companion-tool-define "getUnsaved"
     :description "Text of a file that is open in Emacs with the user's unsaved edits, which \
@@ -479,12 +565,14 @@ reading the file does not show."
     :arguments '(("path" string "File")
                  ("line" integer "First line, by default 1" optional))
     :read-only t
+    :hosts t
     :function #'gemini-companion-tool--get-unsaved)
   (gemini-companion-tool-define "showFile"
     :description "Show a file to the user in Emacs, without moving the cursor there."
     :arguments '(("path" string "File")
                  ("line" integer "Line to show" optional))
     :read-only t
+    :hosts t
     :function #'gemini-companion-tool--show-file))
 ;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-add-own)
 

@@ -9,7 +9,9 @@ use emacs::{Env, FromLisp, IntoLisp, Result, Value, Vector};
 
 use gemini_companion::diff::Region;
 use gemini_companion::ide::{Cursor, File, IdeContext};
-use gemini_companion::{Agent, Argument, ArgumentKind, ArgumentValue, Contents, ModelTool, Token};
+use gemini_companion::{
+    Agent, Argument, ArgumentKind, ArgumentValue, Contents, Host, ModelTool, Token,
+};
 
 pub fn tool_from_lisp(value: Value) -> Result<ModelTool> {
     let slots = Vector::from_lisp(value)?;
@@ -20,6 +22,7 @@ pub fn tool_from_lisp(value: Value) -> Result<ModelTool> {
         is_read_only: slots.get::<Value>(2)?.is_not_nil(),
         is_listed: slots.get::<Value>(3)?.is_not_nil(),
         arguments: arguments.collect::<Result<_>>()?,
+        is_for_hosts: slots.get::<Value>(5)?.is_not_nil(),
     })
 }
 
@@ -33,6 +36,18 @@ fn argument_from_lisp(value: Value) -> Result<Argument> {
         description: slots.get(2)?,
         is_required: slots.get::<Value>(3)?.is_not_nil(),
     })
+}
+
+/// A process id, which on `host` is a string, since it says nothing about processes here.
+pub fn process_to_lisp<'e>(
+    env: &'e Env,
+    process: Option<u32>,
+    host: Option<&Host>,
+) -> Result<Value<'e>> {
+    match (process, host) {
+        (Some(process), Some(host)) => format!("{}{process}", host.prefix()).into_lisp(env),
+        _ => process.map(i64::from).into_lisp(env),
+    }
 }
 
 pub fn argument_to_lisp(env: &Env, value: Option<ArgumentValue>) -> Result<Value<'_>> {

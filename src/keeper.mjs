@@ -134,6 +134,7 @@ function serveFile({ do: order, id, file: [variable, usual, name], old, text }) 
     if (order === 'read') return { ...answer, text: known };
     if (known !== old) throw new Error('it was changed at this very moment; try again');
     replace(answer.name, text);
+    if (text === null) removeEmpty(path.dirname(answer.name), homeName(variable, usual));
     return { ...answer, text };
   } catch ({ message }) {
     return { ...answer, error: message };
@@ -163,6 +164,15 @@ function replace(file, text) {
   if (!ours(target)) throw new Error('it belongs to another user');
   fs.accessSync(target, fs.constants.W_OK);
   write(target, text, stats.mode & 0o7777);
+}
+
+// Removes DIRECTORY, and those above it below HOME, as far as they are empty.
+function removeEmpty(directory, home) {
+  try {
+    for (let it = directory; path.dirname(it).startsWith(home); it = path.dirname(it)) fs.rmdirSync(it);
+  } catch {
+    // There is something in it.
+  }
 }
 
 // ---- Frames

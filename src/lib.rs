@@ -19,7 +19,7 @@ use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
 use convert::{
     Text, agent_from_lisp, argument_to_lisp, contents_to_lisp, context, environment_from_lisp,
-    file_name, region_to_lisp, strings, tool_from_lisp, vector,
+    file_name, process_to_lisp, region_to_lisp, strings, tool_from_lisp, vector,
 };
 use gemini_companion::diff::{self, Comparison, Overlap, ThreeWay};
 use gemini_companion::ide::{Outcome, ReviewId};
@@ -270,7 +270,8 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 /// [open-review REVIEW AGENT CLIENT PATH CONTENT NAME VERSION PROCESS]: a client proposes CONTENT
 /// for the file PATH, which begins with the prefix of its host, if it is on one; AGENT is the symbol
 /// of its program, CLIENT describes it for the user, NAME and VERSION are what it reports itself, and
-/// PROCESS is its process id, or nil if that is not known or shared by several clients.
+/// PROCESS is its process id, on a host a string that begins with the prefix of that, or nil if that
+/// is not known or shared by several clients.
 /// [host-file PATH BYTES STAMP MODIFIED]: a client on a host tells what the file PATH, with the
 /// prefix of the host, contains: BYTES is a unibyte string, nil if there is no file, or `unreadable';
 /// STAMP, a string or nil, changes when the file is written, the last time MODIFIED, in seconds since
@@ -314,14 +315,14 @@ fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e
             review.0,
             env.intern(&agent)?,
             client,
-            match host {
+            match &host {
                 Some(host) => host.name_of(&path),
                 None => path,
             },
             content,
             name,
             version,
-            process.map(i64::from),
+            process_to_lisp(env, process, host.as_deref())?,
         ))?,
         Event::HostFile(file) => {
             let modified = file.modified;
@@ -486,10 +487,11 @@ fn decode<'e>(env: &'e Env, bytes: Vec<u8>, unix: Value) -> Result<Option<Value<
 
 /// Offer TOOLS, a vector, to the models of the clients of COMPANION, and no others.
 ///
-/// Each is a vector [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS]: READ-ONLY non-nil if it changes
-/// nothing; LISTED nil if it is for programs and not for the model.  ARGUMENTS is a vector of [NAME
-/// TYPE DESCRIPTION REQUIRED], TYPE one of "string", "integer" and "boolean".  Signals an error if it
-/// is another one.  Calls are `call-tool' events.
+/// Each is a vector [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS HOSTS]: READ-ONLY non-nil if it
+/// changes nothing; LISTED nil if it is for programs and not for the model; HOSTS non-nil if clients on
+/// hosts have it, too.  ARGUMENTS is a vector of [NAME TYPE DESCRIPTION REQUIRED], TYPE one of
+/// "string", "integer" and "boolean".  Signals an error if it is another one.  Calls are `call-tool'
+/// events.
 #[defun]
 fn set_tools(companion: &Companion, tools: Vector) -> Result<()> {
     let tools = tools.into_iter().map(tool_from_lisp).collect::<Result<_>>()?;
@@ -527,7 +529,7 @@ fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
         env.vector((
             session.key,
             session.client,
-            session.process.map(i64::from),
+            process_to_lisp(env, session.process, session.host.as_deref())?,
             session.age.as_secs_f64(),
             env.intern(stream)?,
             session.reviews.len() as i64,

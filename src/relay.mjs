@@ -238,16 +238,16 @@ function described(bytes, stamp) {
 const ACP = ['--acp', '--experimental-acp'];
 const SHELL = /^-?(ba|da|a|k|mk|z|fi)?sh$/;
 
-// Whether the CLI that has started this program speaks ACP.
-async function hasOwnFront() {
-  return Boolean(await within(PARENT_PATIENCE, startedWith(ACP).catch(() => false)));
+// The id of the CLI that has started this program, and its arguments, as far as they are known.
+async function findCli() {
+  const found = await within(PARENT_PATIENCE, findCliNow().catch(() => undefined));
+  return found ?? { id: process.ppid, args: [] };
 }
 
-async function startedWith(options) {
-  const starter = await processWith(process.ppid);
-  const isShell = SHELL.test(path.basename(starter.args[0] ?? ''));
-  const { args } = isShell ? await processWith(starter.parent) : starter;
-  return args.some((it) => options.includes(it));
+async function findCliNow() {
+  const { args, parent } = await processWith(process.ppid);
+  const isShell = SHELL.test(path.basename(args[0] ?? ''));
+  return isShell ? { ...await processWith(parent), id: parent } : { args, id: process.ppid };
 }
 
 // The arguments of the process ID, and the id of its parent.
@@ -299,7 +299,7 @@ class Link {
     this.rest = new Rest();
     this.isEnded = false;
     this.isChecking = false;
-    this.front = hasOwnFront();
+    this.cli = findCli();
     this.isHeard = new Promise((resolve) => { this.setHeard = resolve; });
   }
 
@@ -372,9 +372,11 @@ class Link {
   }
 
   async begin() {
+    const { id: cli, args } = await this.cli;
     const response = await this.exchange('POST', this.hello, {
       'Gemini-Companion-Directory': encodeURIComponent(here),
-      ...(await this.front && { 'Gemini-Companion-Front': 'own' }),
+      'Gemini-Companion-Process': cli,
+      ...(args.some((it) => ACP.includes(it)) && { 'Gemini-Companion-Front': 'own' }),
     });
     const text = await textOf(response);
     if (response.statusCode !== 200) throw new Refused(response, text);

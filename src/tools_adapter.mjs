@@ -12,11 +12,12 @@
 //
 // Emacs may start, end or restart while the CLI runs, so it is looked for before
 // each request, by the files with which it announces itself to the CLI.  These
-// also have the token; nothing else is secret here.  Nothing but JSON-RPC is
-// written, since a CLI shows what its servers say to stderr.
+// also have the token; nothing else is secret here.  If Emacs is on another machine,
+// they name a configuration for the relay in its stead, and that a socket.  Nothing but
+// JSON-RPC is written, since a CLI shows what its servers say to stderr.
 
 import { constants, existsSync, readFileSync, readdirSync, realpathSync, watch } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
+import { open, readFile, readdir, stat } from 'node:fs/promises';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
@@ -97,21 +98,39 @@ async function findEmacs(agent, directory) {
 
 // What FILE says about an Emacs, or undefined if it is not to be trusted.
 async function announced(agent, file, match) {
+  const { content, time } = await read(file);
+  const { workspacePath: roots, ideInfo, stdio } = content ?? {};
+  if (ideInfo?.name !== 'emacs' || typeof roots !== 'string') return;
+  const way = stdio ? await wayBySocket(stdio) : wayByPort(content);
+  return way && { ...way, roots, time, pid: agent.process(content, match) };
+}
+
+function wayByPort({ port, authToken: token }) {
+  const isValid = Number.isInteger(port) && port > 0 && port < 65536
+    && typeof token === 'string' && /^[!-~]+$/.test(token);
+  return isValid ? { port, token } : undefined;
+}
+
+// On another machine than Emacs: where the relay that a CLI starts would connect.
+async function wayBySocket({ args }) {
+  const configuration = args?.at?.(-1);
+  if (typeof configuration !== 'string') return;
+  const { socket } = (await read(configuration)).content ?? {};
+  return typeof socket === 'string' && path.isAbsolute(socket) ? { socket } : undefined;
+}
+
+// The content of FILE, JSON, and when it was written; nothing if it is not a file of the same user.
+async function read(file) {
   let handle;
   try {
     // It may be a pipe, which would wait for its other end.
     handle = await open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-    const { uid, size, mtimeMs: time } = await handle.stat()
-      .then((it) => (it.isFile() ? it : Promise.reject()));
-    if (size > MAX_FILE || (process.getuid && uid !== process.getuid())) return;
-    const content = JSON.parse(await handle.readFile('utf8'));
-    const { port, authToken: token, workspacePath: roots, ideInfo } = content;
-    if (ideInfo?.name !== 'emacs' || typeof roots !== 'string'
-        || !(Number.isInteger(port) && port > 0 && port < 65536)
-        || !(typeof token === 'string' && /^[!-~]+$/.test(token))) return;
-    return { port, token, roots, time, pid: agent.process(content, match) };
+    const found = await handle.stat();
+    if (!found.isFile() || found.size > MAX_FILE) return {};
+    if (process.getuid && found.uid !== process.getuid()) return {};
+    return { content: JSON.parse(await handle.readFile('utf8')), time: found.mtimeMs };
   } catch {
-    return;
+    return {};
   } finally {
     await handle?.close().catch(() => {});
   }
@@ -133,7 +152,8 @@ function real(name) {
   }
 }
 
-const isSame = (one, other) => one?.port === other?.port && one?.token === other?.token;
+const isSame = (one, other) =>
+  ['port', 'token', 'socket'].every((it) => one?.[it] === other?.[it]);
 
 // ---- Asking it
 
@@ -153,7 +173,7 @@ async function ask(agent, directory, method, params, { patience, signal } = {}) 
     const emacs = found.find((it) => failed && !isSame(it, failed)) ?? found[0];
     if (!emacs) throw new NoEmacs();
     try {
-      return await post(emacs, message, deadline - Date.now(), signal);
+      return await post(emacs, directory, message, deadline - Date.now(), signal);
     } catch (error) {
       if (failed || signal?.aborted || !(error instanceof Unreachable)) throw error;
       failed = emacs;
@@ -161,8 +181,11 @@ async function ask(agent, directory, method, params, { patience, signal } = {}) 
   }
 }
 
-async function post({ port, token }, message, patience, signal) {
-  const { status, text } = await reach(port, token, JSON.stringify(message), patience, signal);
+async function post(emacs, directory, message, patience, signal) {
+  const body = JSON.stringify(message);
+  const { status, text } = await (emacs.socket
+    ? exchange({ socketPath: emacs.socket }, byDirectory(directory), body, patience, signal)
+    : reach(emacs.port, byToken(emacs.token), body, patience, signal));
   if (status === 401) throw new Unreachable('it does not know the token in its file');
   if (status === 404) throw new Unreachable('its gemini-companion is too old for this');
   let answer;
@@ -175,6 +198,12 @@ async function post({ port, token }, message, patience, signal) {
   if (status !== 200 || !answer?.result) throw new Error(`it answered with HTTP status ${status}`);
   return answer.result;
 }
+
+const byToken = (token) => ({ Authorization: `Bearer ${token}` });
+
+// On another machine Emacs cannot see where its clients work.
+const byDirectory = (directory) => (
+  { 'Gemini-Companion-Directory': encodeURIComponent(directory) });
 
 // Where Emacs was found before.
 let lastHost;
@@ -190,13 +219,14 @@ function hosts() {
 }
 
 // The response from the first of the hosts where something listens.
-async function reach(port, token, body, patience, signal) {
+async function reach(port, headers, body, patience, signal) {
   const deadline = Date.now() + patience;
   // To look up a name that does not exist may take long.
   const all = hosts().sort((one, other) => (other === lastHost) - (one === lastHost));
   for (const host of all) {
     try {
-      const response = await exchange(host, port, token, body, deadline - Date.now(), signal);
+      const response = await exchange(
+        { host, port }, headers, body, deadline - Date.now(), signal);
       lastHost = host;
       return response;
     } catch (error) {
@@ -205,18 +235,18 @@ async function reach(port, token, body, patience, signal) {
   }
 }
 
-function exchange(host, port, token, body, patience, signal) {
+// WHERE is a host and a port, or a socket.
+function exchange(where, more, body, patience, signal) {
   return new Promise((resolve, reject) => {
     const request = http.request({
-      host,
-      port,
+      ...where,
       path: '/mcp/tools',
       method: 'POST',
       // An agent of its own: the common one may use a proxy.
       agent: false,
       signal,
       headers: {
-        'Authorization': `Bearer ${token}`,
+        ...more,
         'Accept': 'application/json, text/event-stream',
         'Content-Type': 'application/json',
         'Content-Length': Buffer.byteLength(body),
@@ -228,7 +258,8 @@ function exchange(host, port, token, body, patience, signal) {
       Math.max(0, patience));
     // A host that is switched off says nothing.
     const connecting = setTimeout(
-      () => end(new Unreachable(`nobody answers at ${host}`)), CONNECT_PATIENCE);
+      () => end(new Unreachable(`nobody answers at ${where.host ?? where.socketPath}`)),
+      CONNECT_PATIENCE);
     const end = (error) => {
       clearTimeout(timer);
       clearTimeout(connecting);
@@ -378,7 +409,8 @@ class Server {
   explain(error) {
     return error instanceof NoEmacs
       ? `No Emacs has ${this.directory} open.  Go on without this tool, and tell the user: `
-        + 'visit a file of it in Emacs, with M-x gemini-companion-mode switched on.'
+        + 'visit a file of it in Emacs, with M-x gemini-companion-mode switched on; if Emacs is on '
+        + 'another machine, connect this one by M-x gemini-companion-connect there.'
       : `Emacs could not be asked: ${error.message}.  Go on without this tool; if that `
         + 'happens again, tell the user to type M-x gemini-companion-doctor in Emacs.';
   }
@@ -466,7 +498,7 @@ class Server {
     if (params?.name !== HELP.name) throw new RpcError(-32602, 'There is no such prompt');
     const text = `Tell me this, and do nothing else: no Emacs has ${this.directory} open.  To use `
       + 'its tools here, visit a file of this directory in Emacs, with M-x gemini-companion-mode '
-      + 'switched on.';
+      + 'switched on; if Emacs is on another machine, M-x gemini-companion-connect there.';
     return { messages: [{ role: 'user', content: { type: 'text', text } }] };
   }
 }
@@ -543,13 +575,32 @@ async function hook(agent, { hook: event, cli }) {
   told.session = String(input.session_id);
   if (cli) told.process = Number(cli);
   const text = event === 'edited'
-    ? await noteEdit(agent, input.cwd, told)
+    ? await noteEdit(agent, input.cwd, { ...told, ...await writtenAt(told) })
     : await call(agent, input.cwd, 'noteEvent',
-      { event, directory: input.cwd, ...told }, EVENT_PATIENCE);
+      { event, directory: input.cwd, ...told, ...terminal() }, EVENT_PATIENCE);
   if (!text) return;
   await new Promise((resolve) => {
     process.stdout.write(JSON.stringify(output(event, input.hook_event_name, text)), resolve);
   });
+}
+
+// The terminal in which Emacs has started the CLI on another machine.
+function terminal() {
+  const { GEMINI_COMPANION_TERMINAL: name } = process.env;
+  return name ? { terminal: name } : {};
+}
+
+// When FILE was written, if it has the text AFTER and nothing else, for an Emacs that cannot look.
+async function writtenAt({ path: file, after: text }) {
+  try {
+    const stats = await stat(file);
+    if (text === undefined || !stats.isFile() || stats.size !== Buffer.byteLength(text)) return {};
+    const isSame = await readFile(file, 'utf8') === text;
+    const isQuiet = (await stat(file)).mtimeMs === stats.mtimeMs;
+    return isSame && isQuiet ? { modified: Math.floor(stats.mtimeMs / 1000) } : {};
+  } catch {
+    return {};
+  }
 }
 
 // What the CLI is told: TEXT, which is what Emacs has answered.
@@ -570,11 +621,11 @@ async function call(agent, directory, name, args, patience) {
 async function noteEdit(agent, cwd, edit) {
   const noted = call(agent, cwd, 'noteEdit', edit, HOOK_PATIENCE);
   const isLate = await Promise.race([noted.then(() => false), after(SIGN_AFTER, true)]);
-  // Emacs may be waiting for its checkers, or be blocked.  Of a directory it has nothing to check, and
-  // answers at once, in Lisp.
+  // Emacs may be waiting for its checkers, or be blocked.  If no tool has edited anything, it answers at
+  // once, in Lisp.
   if (isLate) {
     const sign = ask(agent, cwd, 'tools/call',
-      { name: 'noteEdit', arguments: { path: cwd, tool: edit.tool } },
+      { name: 'noteEdit', arguments: { path: cwd, tool: '' } },
       { patience: SIGN_PATIENCE });
     const isAlive = await Promise.race([
       noted.then(() => true), sign.then(({ isError }) => !isError)]);

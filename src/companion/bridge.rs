@@ -98,8 +98,8 @@ impl ArgumentValue {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     /// A client of `agent` proposes `content` for the file `path`. `client` describes it for the
-    /// user; `info` is its name and version as it reports them; `process` is its process id, if
-    /// that is known and not shared with other clients.
+    /// user; `info` is its name and version as it reports them; `process` is its process id where
+    /// it is, if that is known and not shared with other clients.
     OpenReview {
         review: ReviewId,
         agent: String,

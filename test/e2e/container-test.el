@@ -29,10 +29,10 @@ SPEC is two variables, (EMACS FAR)."
            ,@body)))))
 
 (ert-deftest gemini-companion-container/the-cli-runs-there ()
-  "An edited change is accepted; the CLI learns of files there only."
+  "An edited change is accepted; the CLI learns of files there only, and tells what it does."
   :tags '(e2e real any-emacs)
   (gemini-companion-container-test--with (emacs far)
-    (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-run far emacs))
+    (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-run far emacs 'tools))
       (let ((context (gemini-companion-test-remote-context cli)))
         (should (equal (alist-get 'path (alist-get 'activeFile context))
                        "/home/dev/project/a.txt")))
@@ -43,6 +43,12 @@ SPEC is two variables, (EMACS FAR)."
       (gemini-companion-test-accept emacs)
       (gemini-companion-test-remote-wait-file far "a.txt" "two\nedited")
       (gemini-companion-test-remote-wait-buffer emacs far "a.txt" "two\nedited")
+      (gemini-companion-test-wait-eval
+       emacs '(equal (mapcar (lambda (cli)
+                               (list (gemini-companion-cli-state cli)
+                                     (car (gemini-companion-cli-prompt cli))))
+                             (gemini-companion-cli-all))
+                     '((done "please write"))))
       (should (equal "box" (gemini-companion-test-eval
                             emacs `(gemini-companion-host-title
                                     ,(gemini-companion-test-far-prefix far))))))))

@@ -39,9 +39,10 @@ What it is told is in the variable `edits'."
                     :hidden t :description "For the hook"
                     :arguments '(("path" string "") ("tool" string "")
                                  ("before" string "" t) ("after" string "" t)
-                                 ("session" string "" t) ("process" integer "" t))
+                                 ("session" string "" t) ("process" integer "" t)
+                                 ("modified" integer "" t))
                     :function (lambda (_call &rest arguments)
-                                (push (butlast arguments 2) edits)
+                                (push (seq-take arguments 4) edits)
                                 "a.txt:1: error: no number")))
                 t)
       nil)))

@@ -249,4 +249,10 @@ which deletes the file? ")))))))
       (gemini-companion-test-call-tool "noteEdit" file "replace" "before\n" nil)
       (should-not (gemini-companion-history-all)))))
 
+(ert-deftest gemini-companion-tool-edits/a-hook-that-waits-sees-that-emacs-lives ()
+  (gemini-companion-test-with-tools
+    (should (equal (gemini-companion-test-call-tool
+                    "noteEdit" (directory-file-name gemini-companion-test-project) "")
+                   ""))))
+
 ;;; gemini-companion-tool-edits-test.el ends here

@@ -11,6 +11,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-host-connection)
 (require 'gemini-companion-tool-extension)
 (require 'gemini-companion-test-companion)
 
@@ -358,5 +359,142 @@ hook=edited cli=$PPID 2>/dev/null; break; done; exit 0"
         (should (string-prefix-p "Let the model use Emacs in Gemini CLI, and hooks" last)))
       (should (string-match-p "connects by itself.*\n.*The model can use Emacs in Gemini CLI"
                               (car gemini-companion-test-messages))))))
+
+;;;; On hosts
+
+(defvar gemini-companion-tool-extension-test--there nil
+  "The files on the host, an alist of names in its homes and texts.")
+
+(defun gemini-companion-tool-extension-test--name (file)
+  "Return the name of FILE, as a connection has it, in a home."
+  (pcase-let ((`(,variable ,default ,name) file))
+    (format "%s/%s" (if (equal variable "QWEN_HOME") default "~") name)))
+
+(defun gemini-companion-tool-extension-test--answer (name text)
+  "Return what a host answers about the file NAME with TEXT."
+  (if (eq text 'unreadable) `((name . ,name) (error . "it is too large") (text . nil))
+    `((name . ,name) (error . nil) (text . ,text))))
+
+(defmacro gemini-companion-tool-extension-test--with-host (answer files &rest body)
+  "Evaluate BODY in a buffer of a host that has FILES, with the user's ANSWER."
+  (declare (indent 2) (debug t))
+  `(gemini-companion-tool-extension-test--with ,answer
+     (let* ((gemini-companion-tool-extension-test--there ,files)
+            (gemini-companion-host--all nil)
+            (host (gemini-companion-host-add "/ssh:build:"))
+            (connection (gemini-companion-host-connection--make :host host :name "build"))
+            (gemini-companion-host-connection--all (list connection))
+            (noninteractive nil)
+            (default-directory "/ssh:build:/src/"))
+       (cl-letf (((symbol-function 'gemini-companion-host-connection-read-file)
+                  (lambda (_ file function)
+                    (let ((name (gemini-companion-tool-extension-test--name file)))
+                      (funcall function (gemini-companion-tool-extension-test--answer
+                                         name (gemini-companion-tool-extension-test--text name))))))
+                 ((symbol-function 'gemini-companion-host-connection-write-file)
+                  (lambda (_ file old text function)
+                    (let ((name (gemini-companion-tool-extension-test--name file)))
+                      (should (equal old (gemini-companion-tool-extension-test--text name)))
+                      (setf (alist-get name gemini-companion-tool-extension-test--there
+                                       nil 'remove #'equal)
+                            text)
+                      (funcall function
+                               (gemini-companion-tool-extension-test--answer name text))))))
+         ,@body))))
+
+(defun gemini-companion-tool-extension-test--text (name)
+  "Return what the file NAME on the host contains, or nil."
+  (alist-get name gemini-companion-tool-extension-test--there nil nil #'equal))
+
+(defun gemini-companion-tool-extension-test--names ()
+  "Return the names of the files on the host."
+  (sort (mapcar #'car gemini-companion-tool-extension-test--there) #'string<))
+
+(defconst gemini-companion-tool-extension-test--there-written
+  '("~/.gemini/extensions/emacs/emacs-tools.mjs"
+    "~/.gemini/extensions/emacs/gemini-extension.json"
+    "~/.gemini/extensions/emacs/hooks/hooks.json"
+    "~/.gemini/policies/emacs.toml" "~/.gemini/settings.json")
+  "The files on a host on which Gemini CLI was used, with tools.")
+
+(ert-deftest gemini-companion-tool-extension/on-a-host-it-is-asked-written-and-removed-as-here ()
+  (gemini-companion-tool-extension-test--with-host 'yes '(("~/.gemini/settings.json" . "{}"))
+    (gemini-companion-tools-enable)
+    (should (string-match-p "models on build .*and a policy" (car gemini-companion-test-questions)))
+    (should (equal (gemini-companion-tool-extension-test--names)
+                   gemini-companion-tool-extension-test--there-written))
+    (should (gemini-companion-tool-extension-test--said-p
+             "The model can use Emacs in Gemini CLI on build when that next starts"))
+    (should (equal (gemini-companion-answer-all) '(((tools . "/ssh:build:") . always))))
+    (should-not (gemini-companion-tool-extension-test--files-written-here-p))
+    ;; A run asks no more.
+    (should-not (gemini-companion-tool-extension-ask-host connection))
+    (gemini-companion-tools-disable)
+    (should (equal (gemini-companion-tool-extension-test--names) '("~/.gemini/settings.json")))
+    (should (equal (gemini-companion-answer-all) '(((tools . "/ssh:build:") . never))))
+    (gemini-companion-tools-disable)
+    (should (gemini-companion-tool-extension-test--said-p "no tools of Emacs to remove"))))
+
+(defun gemini-companion-tool-extension-test--files-written-here-p ()
+  "Return non-nil if something was written in the home on this machine."
+  (remove ".qwen" (gemini-companion-tool-extension-test--files)))
+
+(ert-deftest gemini-companion-tool-extension/a-host-where-the-user-says-no-stays-as-it-is ()
+  (gemini-companion-tool-extension-test--with-host 'no '(("~/.gemini/settings.json" . "{}"))
+    (should-not (gemini-companion-tool-extension-ask-host connection))
+    (should-not (gemini-companion-tool-extension-ask-host connection))
+    (should (length= gemini-companion-test-questions 1))
+    (gemini-companion-tools-enable)
+    (should (length= gemini-companion-test-questions 2))
+    (should (equal (gemini-companion-tool-extension-test--names) '("~/.gemini/settings.json")))))
+
+(ert-deftest gemini-companion-tool-extension/what-others-have-on-a-host-stays ()
+  (pcase-dolist (`(,file ,text ,said)
+                 '(("~/.gemini/extensions/emacs/gemini-extension.json" "{\"name\": \"emacs\"}"
+                    "did not write extensions/emacs there")
+                   ("~/.gemini/extensions/emacs/hooks/hooks.json" "{}"
+                    "did not write extensions/emacs there")
+                   ("~/.gemini/policies/emacs.toml" unreadable "Gemini CLI on build: it is too large")))
+    (gemini-companion-tool-extension-test--with-host 'yes
+        `(("~/.gemini/settings.json" . "{}") (,file . ,text))
+      (gemini-companion-tools-enable)
+      (should (gemini-companion-tool-extension-test--said-p said))
+      (should (length= gemini-companion-tool-extension-test--there 2))))
+  (gemini-companion-tool-extension-test--with-host 'yes
+      '(("~/.gemini/settings.json" . "{}") ("~/.gemini/policies/emacs.toml" . "# mine"))
+    (gemini-companion-tools-enable)
+    (gemini-companion-tools-disable)
+    (should (equal (gemini-companion-tool-extension-test--names)
+                   '("~/.gemini/policies/emacs.toml" "~/.gemini/settings.json")))))
+
+(ert-deftest gemini-companion-tool-extension/a-program-that-was-not-used-on-a-host-gets-nothing ()
+  (gemini-companion-tool-extension-test--with-host 'yes nil
+    (gemini-companion-tools-enable)
+    (should (gemini-companion-tool-extension-test--said-p "No CLI was used on build yet"))
+    (should-not gemini-companion-tool-extension-test--there)))
+
+(ert-deftest gemini-companion-tool-extension/on-a-host-it-is-kept-current ()
+  (gemini-companion-tool-extension-test--with-host 'yes '(("~/.gemini/settings.json" . "{}"))
+    (gemini-companion-tools-enable)
+    (let ((program "~/.gemini/extensions/emacs/emacs-tools.mjs")
+          (hooks "~/.gemini/extensions/emacs/hooks/hooks.json"))
+      (setf (alist-get program gemini-companion-tool-extension-test--there nil nil #'equal) "old")
+      (setf (alist-get hooks gemini-companion-tool-extension-test--there nil t #'equal) nil)
+      (gemini-companion-tool-extension-keep-host-current connection)
+      (should (equal (gemini-companion-tool-extension-test--text program)
+                     (gemini-companion-bridge-tools-adapter)))
+      ;; The user has deleted it.
+      (should-not (gemini-companion-tool-extension-test--text hooks))
+      (setf (alist-get program gemini-companion-tool-extension-test--there nil nil #'equal) "old")
+      (gemini-companion-answer-set '(tools . "/ssh:build:") 'never)
+      (gemini-companion-tool-extension-keep-host-current connection)
+      (should (equal (gemini-companion-tool-extension-test--text program) "old")))))
+
+(ert-deftest gemini-companion-tool-extension/the-hooks-of-a-host-are-for-its-shell ()
+  (let* ((system-type 'windows-nt)
+         (changes (gemini-companion-tool-extension--changes-there 'gemini 'enable nil))
+         (hooks (nth 2 (assoc "extensions/emacs/hooks/hooks.json" changes))))
+    (should (string-search "[ -e" hooks))
+    (should-not (string-search "$null" hooks))))
 
 ;;; gemini-companion-tool-extension-test.el ends here

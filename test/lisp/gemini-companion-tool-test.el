@@ -24,9 +24,10 @@
   (gemini-companion-tool-test--with-tool #'ignore
     (should (equal (car (last gemini-companion-test-tools-set))
                    ["mine" "Mine." nil t [["text" "string" "A text" t]
-                                          ["more" "boolean" "More" nil]]]))
+                                          ["more" "boolean" "More" nil]]
+                    nil]))
     (gemini-companion-tool-define "mine" :description "Other." :hidden t :function #'ignore)
-    (should (equal (car (last gemini-companion-test-tools-set)) ["mine" "Other." nil nil []]))
+    (should (equal (car (last gemini-companion-test-tools-set)) ["mine" "Other." nil nil [] nil]))
     (should (= 1 (seq-count (lambda (tool) (equal (aref tool 0) "mine"))
                             gemini-companion-test-tools-set)))
     (setq gemini-companion-test-tools-set nil)

@@ -37,12 +37,15 @@
   (gemini-companion--mod-set-tools
    gemini-companion-bridge--companion
    (vector (vector "echo" "Returns it" t t
-                   (vector (vector "text" "string" "What" t)))
+                   (vector (vector "text" "string" "What" t))
+                   nil)
            (vector "noteEdit" "For the hook" nil nil
                    (vconcat (mapcar (lambda (name)
                                       (vector name "string" name (equal name "path")))
                                     '("path" "tool" "before" "after" "session"))
-                            '(["process" "integer" "process" nil]))))))
+                            '(["process" "integer" "process" nil]
+                              ["modified" "integer" "modified" nil]))
+                   nil))))
 
 (defun gemini-companion-adapter-test--take-call (call agent tool arguments directory)
   "Record CALL of TOOL by AGENT with ARGUMENTS in DIRECTORY, and perhaps answer it."

@@ -588,6 +588,19 @@ test('a file of a CLI is read and written, and keeps its mode and its link', asy
   assert.equal((await request(keeper, 'read')).text, null);
 });
 
+test('with the last file in it, a directory goes', async (t) => {
+  const { home } = await stage(t);
+  const keeper = await (await Keeper.start(t, home)).announce();
+  const files = ['extensions/emacs/hooks/hooks.json', 'extensions/emacs/a.json'];
+  const order = (file, more) => request(keeper, 'write', more, ['NONE', '~', `.gemini/${file}`]);
+  for (const file of files) await order(file, { old: null, text: file });
+  await writeFile(path.join(home, '.gemini', 'mine'), '');
+  assert.equal((await order(files[0], { old: files[0], text: null })).error, undefined);
+  assert.deepEqual(await readdir(path.join(home, '.gemini/extensions/emacs')), ['a.json']);
+  await order(files[1], { old: files[1], text: null });
+  assert.deepEqual(await readdir(path.join(home, '.gemini')), ['mine']);
+});
+
 test('a home is where the variable says', async (t) => {
   const { home } = await stage(t);
   const other = path.join(home, 'other');

@@ -117,7 +117,7 @@ const SHELL = ['sh', '-c', '"$0" "$@"; exit $?'];
 const elsewhere = preload("Object.defineProperty(process, 'platform', { value: 'darwin' });");
 
 for (const [system, options] of [['Linux', []], ['another system', elsewhere]]) {
-  test(`a CLI that speaks ACP is known on ${system}`, async (t) => {
+  test(`which process the CLI is, and whether it speaks ACP, is known on ${system}`, async (t) => {
     const { directory, emacs, start } = await stage(t);
     const launcher = path.join(directory, 'cli.mjs');
     await writeFile(launcher, LAUNCHER);
@@ -138,6 +138,9 @@ for (const [system, options] of [['Linux', []], ['another system', elsewhere]]) 
       await one.begin();
       const [{ headers }] = emacs.of('initialize');
       assert.equal(headers['gemini-companion-front'], front, before.slice(2).join(' '));
+      const isNested = before.indexOf(launcher) !== before.lastIndexOf(launcher);
+      const isFirst = headers['gemini-companion-process'] === String(one.process.pid);
+      assert.equal(isFirst, !isNested, before.slice(2).join(' '));
     }
   });
 }

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -27,15 +28,18 @@ class FakeEmacs extends Changes {
     });
   }
 
-  async listen() {
-    await new Promise((resolve) => { this.server.listen(0, '127.0.0.1', resolve); });
+  async listen(...where) {
+    await new Promise((resolve) => {
+      this.server.listen(...(where.length ? where : [0, '127.0.0.1']), resolve);
+    });
     this.port = this.server.address().port;
   }
 
   async #serve(request, response) {
     const message = JSON.parse(await textOf(request));
     if (message.method === 'tools/call') {
-      this.calls.push({ ...message.params, host: request.headers.host });
+      const { host, authorization, 'gemini-companion-directory': directory } = request.headers;
+      this.calls.push({ ...message.params, host, authorization, directory });
     }
     const result = this.handler(message, request, response);
     if (result) this.answer(response, result);
@@ -232,8 +236,22 @@ test('the hook waits for checkers as long as Emacs shows that it lives', async (
   assert.equal(await runHook(t, scene), '1:1: error');
   const [edit, sign] = emacs.calls;
   assert.equal(edit.arguments.after, '2');
-  assert.deepEqual(sign.arguments, { path: scene.directory, tool: 'write_file' });
+  assert.deepEqual(sign.arguments, { path: scene.directory, tool: '' });
   assert.equal(emacs.calls.length, 2);
+});
+
+test('the hook tells when the file was written if it has the text of the edit', async (t) => {
+  const scene = await stage(t);
+  const emacs = await scene.emacs(FIRST);
+  emacs.handler = () => says('');
+  const file = path.join(scene.directory, 'a.txt');
+  for (const text of ['2', '2\n', undefined]) {
+    if (text) await writeFile(file, text);
+    else await rm(file);
+    await runHook(t, scene);
+    const { modified } = emacs.calls.pop().arguments;
+    assert.equal(modified, text === '2' ? Math.floor((await stat(file)).mtimeMs / 1000) : undefined);
+  }
 });
 
 test('the hook does not wait for an Emacs that is blocked, or busy', async (t) => {
@@ -303,4 +321,61 @@ test('a hook tells of a turn and of questions, but no texts', async (t) => {
   assert.deepEqual(await told('edit', { tool_input: { file_path: 'a.txt' } }, 'It is unsaved'),
     [{}, '']);
   assert.deepEqual(await told('done', { prompt_response: 'secret' }), [{}, '']);
+});
+
+// Announces an Emacs on another machine as a keeper does, with SOCKET in the configuration.
+async function announceFar(directory, socket) {
+  const configuration = path.join(directory, 'relay.json');
+  await writeFile(configuration, JSON.stringify({ socket, keeper: FIRST, roots: [directory] }));
+  await writeFile(
+    path.join(directory, `gemini/ide/gemini-ide-server-${FIRST}-${FIRST + 100000}.json`),
+    JSON.stringify({
+      workspacePath: directory,
+      ppid: FIRST,
+      ideInfo: { name: 'emacs' },
+      stdio: { command: 'node', args: ['/relay.mjs', configuration] },
+    }));
+}
+
+test('Emacs on another machine is asked by the socket there, without a token', async (t) => {
+  const { directory, start } = await stage(t);
+  const far = new FakeEmacs(t, FIRST);
+  far.handler = () => says('far');
+  const program = start();
+  // After a cut the keeper has another socket.
+  for (const name of ['one', 'two']) {
+    const socket = path.join(directory, name);
+    await far.listen(socket);
+    await announceFar(directory, socket);
+    program.call(name, 'echo', {});
+    assert.equal((await program.answer(name)).result.content[0].text, 'far');
+    const { authorization, directory: told } = far.calls.at(-1);
+    assert.equal(authorization, undefined);
+    assert.equal(decodeURIComponent(told), directory);
+    await new Promise((resolve) => { far.server.close(resolve); });
+  }
+  program.call('gone', 'echo', {});
+  assert.match(await failed(program, 'gone'), /ENOENT|ECONNREFUSED/);
+  await announceFar(directory, 'relative');
+  program.call('damaged', 'echo', {});
+  assert.match(await failed(program, 'damaged'), /No Emacs has/);
+});
+
+test('a hook tells an Emacs on another machine where its CLI works', async (t) => {
+  const { directory, command, options } = await stage(t);
+  const far = new FakeEmacs(t, FIRST);
+  const socket = path.join(directory, 'socket');
+  await far.listen(socket);
+  await announceFar(directory, socket);
+  far.handler = () => says('');
+  const hook = spawn(command[0], [...command.slice(1), 'hook=prompt', 'cli=42'],
+    options({ GEMINI_COMPANION_TERMINAL: 'a1' }));
+  const ended = once(hook, 'close');
+  const cwd = path.join(directory, 'below');
+  hook.stdin.end(JSON.stringify({ session_id: 's', cwd, prompt: 'Go' }));
+  await ended;
+  const [{ name, arguments: told, directory: at }] = far.calls;
+  assert.equal(told.terminal, 'a1');
+  assert.equal(decodeURIComponent(at), cwd);
+  assert.deepEqual([name, told.event, told.process, told.text], ['noteEvent', 'prompt', 42, 'Go']);
 });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gemini_companion::ide::{File, IdeContext, Outcome, ReviewId};
-use gemini_companion::{Contents, Event, Host, HostFile, Limits, Place};
+use gemini_companion::{Contents, Event, Host, HostFile, Limits, ModelTool, Place};
 use serde_json::{Value, json};
 
 use crate::support::{Response, Stream, TestCompanion, notification, request};
@@ -162,8 +162,62 @@ fn hosts_have_only_the_tools_of_the_newest_document() {
     let as_client = [("Authorization", client.bearer.as_str())];
     assert_eq!(server.request("GET", "/events", &as_client, "").status, 403);
     let tools = request(1, "tools/list", json!({}));
-    assert_eq!(server.request("POST", "/mcp/tools", &as_client, &tools).status, 403);
     assert_eq!(server.post(&as_client, &tools).status, 400); // names no session
+}
+
+#[test]
+fn a_model_on_a_host_has_the_tools_for_hosts_and_works_there() {
+    let server = TestCompanion::start();
+    let tool = |name: &str, is_for_hosts| ModelTool {
+        name: name.to_owned(),
+        description: String::new(),
+        is_read_only: true,
+        is_listed: true,
+        is_for_hosts,
+        arguments: Vec::new(),
+    };
+    server.companion.model_tools().register(vec![tool("here", false), tool("there", true)]);
+    let bearer = bearer(&server, BUILD);
+    let ask = |directory: &str, body: &str| {
+        let head = [("Authorization", &*bearer), ("Gemini-Companion-Directory", directory)];
+        server.request("POST", "/mcp/tools", &head, body).json()
+    };
+    let list = ask("", &request(1, "tools/list", json!({})));
+    let names = list["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]);
+    assert!(names.eq(["there"]));
+    let refused = ask("", &request(2, "tools/call", json!({ "name": "here" })));
+    assert_eq!(refused["error"]["message"], "Invalid params: unknown tool here");
+    for (told, place) in [("%2Fhome%2Fme", "/ssh:build:/home/me"), ("%2F..%2Fa", "/ssh:build:/")] {
+        std::thread::scope(|scope| {
+            let answer =
+                scope.spawn(|| ask(told, &request(3, "tools/call", json!({ "name": "there" }))));
+            let Event::CallTool { call, directory, .. } = server.next_event() else { panic!() };
+            assert_eq!(directory.as_deref(), Some(place));
+            server.companion.bridge().answer(call, Ok("yes".to_owned()));
+            assert_eq!(answer.join().unwrap()["result"]["content"][0]["text"], "yes");
+        });
+    }
+}
+
+#[test]
+fn the_process_of_a_client_is_one_of_its_host() {
+    let server = TestCompanion::start();
+    let bearer = bearer(&server, BUILD);
+    for (told, process) in [("1", Some(1)), ("-1", None), ("x", None)] {
+        let head = [("Authorization", &*bearer), ("Gemini-Companion-Process", told)];
+        let id = server.post(&head, &hello()).header("mcp-session-id").unwrap();
+        let client = Client { server: &server, bearer: bearer.clone(), id };
+        client.open_diff("/src/b.c", json!({ "text": "" })).unwrap();
+        let mut events = server.events().into_iter();
+        let opened = events.find_map(|event| match event {
+            Event::OpenReview { process, .. } => Some(process),
+            _ => None,
+        });
+        assert_eq!(opened, Some(process));
+        let sessions = server.companion.sessions().describe();
+        let session = sessions.last().unwrap();
+        assert_eq!((session.process, &session.host), (process, &Some(host(&server))));
+    }
 }
 
 #[test]

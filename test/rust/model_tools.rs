@@ -23,6 +23,7 @@ fn tool(name: &str, arguments: Vec<Argument>) -> ModelTool {
         description: format!("does {name}"),
         is_read_only: true,
         is_listed: true,
+        is_for_hosts: true,
         arguments,
     }
 }

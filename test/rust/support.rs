@@ -59,6 +59,7 @@ impl TestCompanion {
             description: String::new(),
             is_read_only: true,
             is_listed: true,
+            is_for_hosts: true,
             arguments: Vec::new(),
         }]);
     }

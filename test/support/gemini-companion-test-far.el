@@ -535,8 +535,10 @@ It is not started.  SETTINGS are those of the user there, if they are not
       'utf-8))
     (gemini-companion-test-far--write-program
      (gemini-companion-test-far-local far (concat home "/bin/gemini"))
-     (format "echo $$ >%s.pid\nexec env -i ${GEMINI_CLI_IDE_PID:+GEMINI_CLI_IDE_PID=$GEMINI_CLI_IDE_PID} %s \"$@\"\n"
+     (format "echo $$ >%s.pid\nexec env -i %s %s \"$@\"\n"
              log
+             (mapconcat (apply-partially #'format "${%1$s:+%1$s=$%1$s}")
+                        '("GEMINI_CLI_IDE_PID" "GEMINI_COMPANION_TERMINAL") " ")
              (mapconcat
               #'shell-quote-argument
               `(,(concat "HOME=" home) ,(concat "TMPDIR=" (gemini-companion-test-far-tmp far))
@@ -576,20 +578,25 @@ Wait until it is connected."
        (string-to-number
         (gemini-companion-test-cli--tmux cli "list-panes" "-a" "-F" "#{pane_pid}"))))))
 
-(defun gemini-companion-test-far-cli-run (far emacs)
+(defun gemini-companion-test-far-cli-run (far emacs &optional tools)
   "Start a CLI on FAR by `gemini-companion-run' in EMACS; return it.
 EMACS visits a file of the project there, and has not been connected with
-FAR.  IDE mode is not on in its settings there.  Wait until the CLI is
-connected."
+FAR.  IDE mode is not on in its settings there.  If TOOLS is non-nil, let
+models there use Emacs.  Wait until the CLI is connected."
   (gemini-companion-test-cli--start
    (gemini-companion-test-far-cli-make
     far (assq-delete-all 'ide (gemini-companion-test-cli--settings)))
    (lambda (cli)
      (setf (gemini-companion-test-cli-emacs cli) emacs)
      (gemini-companion-test-eval emacs '(progn (setq gemini-companion-terminal 'term) nil))
+     (when tools
+       (gemini-companion-test-eval emacs '(progn (setq gemini-companion-answer--unsaved nil) nil)))
      (gemini-companion-test-m-x emacs "gemini-companion-run")
      (dolist (question '("Connect\\? (y or n)" "connects by itself\\? (y or n)"))
        (gemini-companion-test-wait-screen emacs question)
+       (gemini-companion-test-keys emacs "y"))
+     (when tools
+       (gemini-companion-test-wait-screen emacs "Writes an extension")
        (gemini-companion-test-keys emacs "y"))
      (gemini-companion-test-wait-eval
       emacs '(let ((process (get-buffer-process (window-buffer))))

@@ -24,6 +24,8 @@ pub struct Client {
 pub struct Origin {
     /// The process at the other end of its connection.
     pub process: Option<Process>,
+    /// The id of the process of a client on a host: nothing is known here of that process.
+    pub process_there: Option<u32>,
     /// That is a program that forwards connections: several clients may share it, and that it lives
     /// says nothing about any of them.
     pub is_forwarded: bool,
@@ -43,6 +45,7 @@ impl Origin {
             has_own_front: process.as_ref().is_some_and(Process::has_own_front),
             place,
             process,
+            process_there: None,
         }
     }
 }

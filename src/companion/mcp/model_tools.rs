@@ -31,6 +31,8 @@ pub struct ModelTool {
     pub is_read_only: bool,
     /// Whether it is listed. Those that are not are for programs, not for the model.
     pub is_listed: bool,
+    /// Whether clients on hosts have it, too: it tells them nothing of this machine.
+    pub is_for_hosts: bool,
     /// What it is called with.
     pub arguments: Vec<Argument>,
 }
@@ -93,6 +95,10 @@ impl ArgumentKind {
 }
 
 impl ModelTool {
+    fn is_for(&self, agent: &Agent) -> bool {
+        self.is_for_hosts || agent.host.is_none()
+    }
+
     fn describe(&self) -> Value {
         let properties: Map<_, _> = self
             .arguments
@@ -178,24 +184,24 @@ impl ModelTools {
         let outcome = match &*method {
             "initialize" => initialize(params),
             "ping" => Ok(json!({})),
-            "tools/list" => Ok(self.list().await),
+            "tools/list" => Ok(self.list(agent).await),
             "tools/call" => self.call(params, agent, place).await,
             _ => Err(RpcError::method_not_found(&method)),
         };
         Reply::new(id, outcome.map(Into::into))
     }
 
-    async fn list(&self) -> Value {
+    async fn list(&self, agent: &Agent) -> Value {
         let tools = self.registered().await;
-        let listed: Vec<_> =
-            tools.iter().filter(|tool| tool.is_listed).map(ModelTool::describe).collect();
+        let listed = tools.iter().filter(|tool| tool.is_listed && tool.is_for(agent));
+        let listed: Vec<_> = listed.map(ModelTool::describe).collect();
         json!({ "tools": listed })
     }
 
     async fn call(&self, params: Params, agent: &Agent, place: Place) -> Result<Value, RpcError> {
         let ToolCall { name, arguments } = params.read_call()?;
         let tools = self.registered().await;
-        let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+        let Some(tool) = tools.iter().find(|tool| tool.name == name && tool.is_for(agent)) else {
             return Err(RpcError::invalid_params(format!("unknown tool {}", truncate(&name))));
         };
         // The model reads what was wrong, and can mend it.

@@ -204,6 +204,11 @@ impl Session {
         self.process().filter(|_| !self.origin.is_forwarded)
     }
 
+    /// The id of that process for Lisp: one on its host, if it is on one.
+    pub fn own_process_id(&self) -> Option<u32> {
+        self.own_process().map(Process::id).or(self.origin.process_there)
+    }
+
     pub fn is_open(&self) -> bool {
         matches!(self.stream, Stream::Open { .. })
     }

@@ -22,7 +22,7 @@ use super::error::HttpError;
 use super::guard::{Guard, Refusal};
 use super::headers::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, has_own_front,
-    named_revision, names_no_session, session_id, session_key,
+    named_revision, names_no_session, process, session_id, session_key,
 };
 use super::peer::{Peer, Way, place_of, process_of};
 use super::sse::{EventStream, PendingReply};
@@ -161,9 +161,9 @@ impl Endpoint {
             self.tracer.received(&head, b"");
         }
         match (head.uri.path(), &head.method) {
-            ("/mcp/tools" | "/events", _) if agent.host.is_some() => Err(HttpError::new(
+            ("/events", _) if agent.host.is_some() => Err(HttpError::new(
                 StatusCode::FORBIDDEN,
-                "only /mcp is for clients on other machines",
+                "/events is not for clients on other machines",
             )),
             ("/mcp/tools", &Method::POST) => self.tools(head, body, &agent, from).await,
             ("/mcp/tools", _) => Ok(method_not_allowed("POST")),
@@ -209,7 +209,10 @@ impl Endpoint {
     ) -> Result<HttpAnswer, HttpError> {
         let (message, mut reservation) = self.read_post(&head, body, agent).await?;
         let Message::Request(request) = message else { return Ok(accepted()) };
-        let place = place_of(from.connection()).await;
+        let place = match &agent.host {
+            Some(host) => host.place(directory(&head.headers).as_deref()),
+            None => place_of(from.connection()).await,
+        };
         let reply = self.protocol.model_tools().serve(request, agent, place).await;
         let text = into_json(reply, &mut reservation);
         Ok(large_json(text, reservation))
@@ -289,6 +292,7 @@ impl Endpoint {
             // At the other end of the connection there is the local ssh.
             Some(host) => Origin {
                 place: host.place(directory(headers).as_deref()),
+                process_there: process(headers),
                 has_own_front: has_own_front(headers),
                 ..Origin::default()
             },

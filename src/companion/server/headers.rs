@@ -24,6 +24,13 @@ pub fn directory(headers: &HeaderMap) -> Option<String> {
     Some(percent_decode(value).decode_utf8().ok()?.into_owned())
 }
 
+/// The process id of a client on a host.
+const PROCESS: HeaderName = HeaderName::from_static("gemini-companion-process");
+
+pub fn process(headers: &HeaderMap) -> Option<u32> {
+    headers.get(PROCESS)?.to_str().ok()?.parse().ok()
+}
+
 /// Whether the client on a host has a front of its own: "own".
 const FRONT: HeaderName = HeaderName::from_static("gemini-companion-front");
 

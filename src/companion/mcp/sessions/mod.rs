@@ -61,6 +61,8 @@ pub struct Description {
     pub client: String,
     /// The process of the client, if it is known.
     pub process: Option<u32>,
+    /// Where its client is, unless on this machine.
+    pub host: Option<Arc<Host>>,
     /// Where its client works.
     pub place: Place,
     /// The time since it began.
@@ -159,7 +161,8 @@ impl Sessions {
         let describe = |(id, session): (&SessionId, &Session)| Description {
             key: id.key().to_owned(),
             client: session.client.describe(),
-            process: session.process().map(Process::id),
+            process: session.process().map(Process::id).or(session.origin.process_there),
+            host: session.client.agent.host.clone(),
             place: session.origin.place.clone(),
             age: session.begun.elapsed(),
             listens: match session.stream {
@@ -178,6 +181,7 @@ impl Sessions {
                 key: listener_key(number),
                 client: format!("{} (event stream)", agent.title),
                 process: None,
+                host: None,
                 place: place.clone(),
                 age: begun.elapsed(),
                 listens: Some(true),

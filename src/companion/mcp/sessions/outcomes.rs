@@ -12,7 +12,6 @@ use crate::mcp::message::truncate;
 use crate::mcp::outbox::{Decided, Form};
 use crate::mcp::reviews::{Ended, Load};
 use crate::place::Place;
-use crate::process::Process;
 use tokio::time::Instant;
 
 // Why a review cannot be opened or decided, in words for the client.
@@ -80,7 +79,7 @@ impl Sessions {
             agent: entry.client.agent.name.clone(),
             client: entry.client.describe(),
             info: entry.client.info(),
-            process: entry.own_process().map(Process::id),
+            process: entry.own_process_id(),
             path: path.clone(),
             content,
             host: on_host.as_ref().map(|(file, _)| file.host.clone()),
