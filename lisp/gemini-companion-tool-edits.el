@@ -68,6 +68,10 @@ PATH, TOOL, BEFORE, AFTER, SESSION, PROCESS and MODIFIED are as there."
     (let ((buffer (gemini-companion-tool-buffer call (gemini-companion-tool-file call path))))
       (when (and buffer modified (gemini-companion-file-host file))
         (gemini-companion-tool-edits--take buffer file after modified))
+      (when (and gemini-companion-follow after
+                 ;; Emacs does not visit files on hosts without its user.
+                 (or buffer (not (gemini-companion-tool-call-host call))))
+        (gemini-companion-tool-edits--follow call path before after))
       ;; Can checkers be asked about the text of the file?
       (if (and buffer
                (not (buffer-modified-p buffer))

@@ -175,6 +175,9 @@ after output; `free-for' pretends that it takes prompts for some seconds."
     (look)
     (should-not (gemini-companion-cli-in-state 'asking))
     (gemini-companion-review-reject review)
+    ;; Perhaps the CLI has not noticed yet.
+    (look)
+    (should-not (gemini-companion-cli-in-state 'asking))
     (look)
     (should (equal (mapcar #'gemini-companion-cli-terminal (gemini-companion-cli-in-state 'asking))
                    (list buffer)))
@@ -186,6 +189,8 @@ after output; `free-for' pretends that it takes prompts for some seconds."
     (should-not (string-search "?" (gemini-companion--lighter)))
     (show gemini-companion-cli-screen-test--question)
     (look)
+    (look)
+    (should (gemini-companion-cli-in-state 'asking))
     (kill-buffer buffer)
     (should-not (gemini-companion-cli-in-state 'asking))))
 
@@ -195,6 +200,7 @@ after output; `free-for' pretends that it takes prompts for some seconds."
     (setf (gemini-companion-review-process review) 1)
     (setq gemini-companion-cli--all nil)
     (show gemini-companion-cli-screen-test--question)
+    (look)
     (look)
     (should (length= (gemini-companion-cli-in-state 'asking) 1))
     (gemini-companion-cli--add 'gemini (process-id process))

@@ -36,6 +36,7 @@
   (gemini-companion-manual-test--public)
   (with-temp-buffer
     (insert-file-contents (gemini-companion-test-path "docs" "gemini-companion.texi"))
+    (setq case-fold-search nil)
     (while (re-search-forward "gemini-companion-[a-z-]+" nil t)
       (let ((name (match-string 0)))
         (unless (member name '("gemini-companion-doctor-batch" "gemini-companion-module"))
