@@ -102,7 +102,7 @@ SENT is bound to a function that returns the text sent to it."
                           (setq gemini-companion-cli-run-root gemini-companion-test-project))
                         (make-process :name name :buffer buffer :noquery t :connection-type 'pty
                                       :sentinel #'ignore
-                                      :command '("sh" "-c" "stty raw -echo; exec sleep 1000"))))
+                                      :command '("sh" "-c" "stty raw -echo; echo ready; exec sleep 1000"))))
                     '("one" "two"))))
       (unwind-protect
           (cl-letf (((symbol-function 'gemini-companion-cli-send--try)
@@ -110,6 +110,13 @@ SENT is bound to a function that returns the text sent to it."
                        (let ((outcome (funcall write process text)))
                          (when (eq outcome 'waits) (push process attempts))
                          outcome))))
+            ;; Before that, the system drops what is too long for a line.
+            (gemini-companion-test-wait
+             "the terminals"
+             (lambda ()
+               (cl-loop for process in processes
+                        always (with-current-buffer (process-buffer process)
+                                 (string-search "ready" (buffer-string))))))
             (with-timeout (gemini-companion-test-timeout (ert-fail "Emacs waits"))
               (dolist (process processes)
                 (gemini-companion-cli-send-text (make-string 30000 ?x) t (process-buffer process)))
