@@ -79,7 +79,7 @@ echo ready\nread line && echo \"line: $line\"\n"
     (gemini-companion-test-visit emacs "a.txt")
     (let* ((name (gemini-companion-test-eval
                   emacs '(progn (require 'gemini-companion-cli-run)
-                                (gemini-companion-cli-run--name 'gemini default-directory))))
+                                (gemini-companion-cli-run--title 'gemini default-directory))))
            (run (lambda (&rest keys)
                   (apply #'gemini-companion-test-keys emacs keys)
                   (gemini-companion-test-m-x emacs "gemini-companion-run")))
