@@ -35,8 +35,8 @@
     map)
   "Keymap of `gemini-companion-compose-mode'.")
 
-(defvar-local gemini-companion-cli-compose--terminal nil
-  "Terminal to which the prompt in this buffer will be sent.")
+(defvar-local gemini-companion-cli-compose-terminal nil
+  "Terminal of the CLI for which the text in this buffer is, or nil.")
 
 (defvar-local gemini-companion-cli-compose--names nil
   "Names of the project's files, computed when first needed.")
@@ -101,7 +101,7 @@ prompt that you have begun there: press the key of its external editor."
   (unless (derived-mode-p 'gemini-companion-compose-mode)
     (gemini-companion-compose-mode))
   (setq default-directory (gemini-companion-cli-send-directory terminal)
-        gemini-companion-cli-compose--terminal terminal
+        gemini-companion-cli-compose-terminal terminal
         gemini-companion-cli-compose--names nil))
 
 (defun gemini-companion-compose-send ()
@@ -123,10 +123,10 @@ If the CLI has given you the text to edit, give it back."
   (let ((prompt (gemini-companion-cli-compose--prompt)))
     (when (string-empty-p prompt)
       (user-error "There is nothing to send"))
-    (unless (process-live-p (get-buffer-process gemini-companion-cli-compose--terminal))
+    (unless (process-live-p (get-buffer-process gemini-companion-cli-compose-terminal))
       (user-error "The CLI has ended, but your prompt is still here: run the CLI again, then \
 M-x gemini-companion-compose"))
-    (gemini-companion-cli-send-text prompt t gemini-companion-cli-compose--terminal)))
+    (gemini-companion-cli-send-text prompt t gemini-companion-cli-compose-terminal)))
 
 (defun gemini-companion-cli-compose--prompt ()
   "Return the prompt in the current buffer."

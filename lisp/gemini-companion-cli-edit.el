@@ -110,9 +110,6 @@ It needs only Node, as CLIs do themselves.")
 (defvar-local gemini-companion-cli-edit--client nil
   "The process that waits until the text in this buffer is edited.")
 
-(defvar-local gemini-companion-cli-edit--terminal nil
-  "The terminal of Emacs in which that process runs, or nil.")
-
 (defun gemini-companion-cli-edit--open (client tty file)
   "Let the user edit FILE, for which CLIENT waits in the terminal TTY."
   (gemini-companion-log-errors "A file to edit"
@@ -123,7 +120,7 @@ It needs only Node, as CLIs do themselves.")
             ((and terminal (eq terminal (window-buffer)))
              (with-current-buffer buffer
                (setq default-directory (gemini-companion-cli-send-directory terminal)
-                     gemini-companion-cli-edit--terminal terminal))
+                     gemini-companion-cli-compose-terminal terminal))
              (gemini-companion-cli-compose-show buffer))
             (t
              (gemini-companion-ui-message client "A CLI wants you to edit %s"
@@ -161,7 +158,7 @@ The CLI reads the file then, whether or not it was written."
     (delete-process gemini-companion-cli-edit--client)
     (dolist (seconds '(0.5 2))
       (run-at-time seconds nil #'gemini-companion-cli-edit--wake
-                   gemini-companion-cli-edit--terminal))))
+                   gemini-companion-cli-compose-terminal))))
 
 (defun gemini-companion-cli-edit--wake (terminal)
   "Have the CLI in TERMINAL draw its screen if that is empty.

@@ -77,7 +77,7 @@ interactively the prefix argument, send the prompt as well."
          (terminal (gemini-companion-cli-send-terminal))
          (directory (gemini-companion-cli-send-directory terminal)))
     (gemini-companion-cli-send-text
-     (mapconcat (lambda (file) (concat (gemini-companion-cli-send--mention file directory) " "))
+     (mapconcat (lambda (file) (concat (gemini-companion-cli-send-mention file directory) " "))
                 files "")
      submit terminal)))
 
@@ -145,7 +145,7 @@ Return nil if it does not have it."
   (or (alist-get terminal (gemini-companion-cli-run-terminals))
       (buffer-local-value 'default-directory terminal)))
 
-(defun gemini-companion-cli-send--mention (file directory)
+(defun gemini-companion-cli-send-mention (file directory)
   "Return the text that makes a CLI in DIRECTORY read FILE."
   (unless (or (equal (gemini-companion-host-remote-p file)
                      (gemini-companion-host-remote-p directory))

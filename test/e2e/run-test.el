@@ -34,6 +34,10 @@ echo ready\nread line && echo \"line: $line\"\n"
                                              gemini-companion-terminal 'term))
     notes))
 
+(defconst gemini-companion-cli-run-test--image
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+  "An image, encoded as in requests to the model.")
+
 (defun gemini-companion-cli-run-test--wait-notes (notes)
   "Wait for the file NOTES and return its lines."
   (gemini-companion-test-wait "the program to run" (lambda () (file-exists-p notes)))
@@ -334,5 +338,36 @@ So it is when the CLI is run again from its terminal after it has ended."
     (gemini-companion-test-keys emacs "Enter")
     (should (member "Say it twice." (gemini-companion-test-request-texts
                                      (gemini-companion-test-cli-wait-requests cli 1))))))
+
+(ert-deftest gemini-companion-cli-run/the-cli-reads-a-yanked-image ()
+  "The real CLI asks nothing before that, and the image is gone after it."
+  :tags '(e2e real)
+  (gemini-companion-test-with-emacs-and-cli
+      (emacs cli '(("a.txt" . "one\n"))
+             (lambda (it) (gemini-companion-test-cli-start-by-command it 'term)))
+    (let ((gemini (gemini-companion-test-cli-file cli "home")))
+      (gemini-companion-test-run
+       emacs `(let ((process-environment (cons ,(concat "GEMINI_CLI_HOME=" gemini)
+                                               process-environment)))
+                (gemini-companion-compose)
+                (insert "What is ")
+                (gemini-companion-cli-image--yank
+                 'image/png ,(base64-decode-string gemini-companion-cli-run-test--image))
+                (gemini-companion-compose-send)
+                nil))
+      (let ((request (gemini-companion-test-cli-wait-requests cli 1)))
+        (should (seq-some (lambda (content)
+                            (seq-some (lambda (part)
+                                        (equal (alist-get 'data (alist-get 'inlineData part))
+                                               gemini-companion-cli-run-test--image))
+                                      (alist-get 'parts content)))
+                          (alist-get 'contents request))))
+      (should (directory-files-recursively gemini "\\`image-.*png\\'"))
+      (gemini-companion-test-run
+       emacs '(progn (mapc (lambda (it) (delete-process (get-buffer-process (car it))))
+                           (gemini-companion-cli-run-terminals))
+                     nil))
+      (gemini-companion-test-wait
+       "no image" (lambda () (not (directory-files-recursively gemini "\\`image-.*png\\'")))))))
 
 ;;; run-test.el ends here

@@ -165,7 +165,7 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-send-file t)
     (gemini-companion-cli-send-test--wait
      sent "\e[200~@sub/a\\ \\(b\\)\\ \\$c\\\\d\\ \\[e\\].txt \e[201~\r")
-    (should (equal (gemini-companion-cli-send--mention "/etc/hosts" gemini-companion-test-project)
+    (should (equal (gemini-companion-cli-send-mention "/etc/hosts" gemini-companion-test-project)
                    "@/etc/hosts"))))
 
 (ert-deftest gemini-companion-cli-send/in-dired-marked-files-are-mentioned ()
@@ -229,7 +229,7 @@ SENT is bound to a function that returns the text sent to it."
   (gemini-companion-cli-send-test--with _sent
     (gemini-companion-compose)
     (insert "precious")
-    (delete-process (get-buffer-process gemini-companion-cli-compose--terminal))
+    (delete-process (get-buffer-process gemini-companion-cli-compose-terminal))
     (should (string-search "M-x gemini-companion-compose"
                            (gemini-companion-cli-send-test--refused #'gemini-companion-compose-send)))
     (should (equal (buffer-string) "precious"))))

@@ -1,0 +1,120 @@
+;;; gemini-companion-cli-image.el --- Images and files in a prompt -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; An image that is yanked into the buffer for a prompt becomes a file that only the user can read,
+;; and the prompt mentions it.  It is where the CLI keeps such files itself, since it reads them
+;; there without a question, and is deleted with its terminal, or when Emacs exits.  A file that is
+;; dropped is mentioned as it is.
+
+;;; Code:
+
+(require 'dnd)
+(require 'seq)
+(require 'subr-x)
+(require 'gemini-companion-agent)
+(require 'gemini-companion-cli-compose)
+(require 'gemini-companion-cli-run)
+(require 'gemini-companion-cli-send)
+(require 'gemini-companion-file)
+(require 'gemini-companion-host)
+(require 'gemini-companion-log)
+
+(declare-function yank-media-handler "ext:yank-media")
+
+(defvar gemini-companion-cli-image--directories nil
+  "Alist of the processes of terminals and the directories of their images.")
+
+;;;###autoload
+(defun gemini-companion-cli-image-set-up ()
+  "Let the user yank images, and drop files, into the current buffer."
+  ;; Emacs 28 does not have it.
+  (when (fboundp 'yank-media-handler)
+    (yank-media-handler "image/.*" #'gemini-companion-cli-image--yank))
+  (setq-local dnd-protocol-alist
+              (cons '("^file:" . gemini-companion-cli-image--drop) dnd-protocol-alist)))
+;;;###autoload (add-hook 'gemini-companion-compose-mode-hook #'gemini-companion-cli-image-set-up)
+
+(defun gemini-companion-cli-image--drop (uri _action)
+  "Mention the file that URI names, which the user has dropped."
+  (gemini-companion-cli-image--mention (or (dnd-get-local-file-name uri t)
+                                           (user-error "There is no such file")))
+  'private)
+
+(defun gemini-companion-cli-image--mention (file)
+  "Mention FILE at point."
+  (insert (gemini-companion-cli-send-mention file default-directory) " "))
+
+(defun gemini-companion-cli-image--yank (type data)
+  "Mention a new file with DATA, an image of TYPE such as image/png."
+  (when (gemini-companion-host-remote-p default-directory)
+    (user-error "The CLI runs on another machine, and cannot read an image from here"))
+  (let* ((terminal gemini-companion-cli-compose-terminal)
+         (process (get-buffer-process terminal)))
+    (unless (process-live-p process)
+      (user-error "The CLI has ended"))
+    (let* ((directory (gemini-companion-cli-image--directory terminal process))
+           (type (replace-regexp-in-string "\\`image/\\([a-z]+\\).*\\'" "\\1" (symbol-name type)))
+           (file (expand-file-name
+                  (format "image-%d.%s" (length (directory-files directory)) type) directory)))
+      (gemini-companion-file-replace file data #o600)
+      (gemini-companion-cli-image--mention file))))
+
+;;;; Their directories
+
+(defun gemini-companion-cli-image--directory (terminal process)
+  "Return the directory for images of the CLI in TERMINAL, which runs as PROCESS."
+  (or (alist-get process gemini-companion-cli-image--directories)
+      (let ((directory (make-temp-file
+                        (expand-file-name "emacs-"
+                                          (or (gemini-companion-cli-image--parent terminal)
+                                              temporary-file-directory))
+                        t)))
+        (push (cons process directory) gemini-companion-cli-image--directories)
+        (add-hook 'kill-emacs-hook #'gemini-companion-cli-image--delete-all)
+        (add-function :after (process-sentinel process) #'gemini-companion-cli-image--note-end)
+        directory)))
+
+(defun gemini-companion-cli-image--parent (terminal)
+  "Return where the CLI in TERMINAL keeps temporary files of its project, or nil.
+Elsewhere, Gemini CLI would ask before it reads an image, and Qwen Code would
+not read it."
+  (when-let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent terminal))
+              (settings (gemini-companion-agent-settings-file agent process-environment))
+              (home (file-name-directory settings))
+              (root (directory-file-name
+                     (file-truename (gemini-companion-cli-send-directory terminal)))))
+    (seq-find #'file-directory-p
+              (mapcar (lambda (name) (expand-file-name (concat "tmp/" name) home))
+                      (delq nil (list (gemini-companion-cli-image--registered root home)
+                                      (secure-hash 'sha256 root)))))))
+
+(defun gemini-companion-cli-image--registered (root home)
+  "Return the name that Gemini CLI, with its files in HOME, gives to ROOT, or nil."
+  (when-let* ((bytes (gemini-companion-file-read (expand-file-name "projects.json" home)))
+              (text (decode-coding-string bytes 'utf-8))
+              ((string-match (concat (regexp-quote (format "\"%s\"" root))
+                                     ": *\"\\([a-zA-Z0-9_-]+\\)\"")
+                             text)))
+    (match-string 1 text)))
+
+(defun gemini-companion-cli-image--note-end (process &rest _)
+  "Delete the images of PROCESS, that of a terminal, if it has ended."
+  (unless (process-live-p process)
+    (gemini-companion-log-errors "Deleting images"
+      (when-let* ((directory (alist-get process gemini-companion-cli-image--directories)))
+        (setf (alist-get process gemini-companion-cli-image--directories nil t) nil)
+        (delete-directory directory t)))))
+
+(defun gemini-companion-cli-image--delete-all ()
+  "Delete all images that were yanked."
+  (pcase-dolist (`(,_ . ,directory) gemini-companion-cli-image--directories)
+    (ignore-errors (delete-directory directory t)))
+  (setq gemini-companion-cli-image--directories nil))
+
+(provide 'gemini-companion-cli-image)
+;;; gemini-companion-cli-image.el ends here

@@ -1,0 +1,93 @@
+;;; gemini-companion-cli-image-test.el --- Tests of images in prompts  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-cli-image)
+(require 'gemini-companion-test-companion)
+
+(defmacro gemini-companion-cli-image-test--with (&rest body)
+  "Evaluate BODY in a buffer for a prompt to a CLI, which is the program cat.
+Gemini CLI has its files in the directory home."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-project
+     (let ((gemini-companion-program "cat")
+           (gemini-companion-terminal 'term)
+           (process-environment (cons (concat "GEMINI_CLI_HOME=" default-directory "home")
+                                      process-environment)))
+       (gemini-companion-mode 1)
+       (save-window-excursion
+         (gemini-companion-run)
+         (gemini-companion-compose)
+         (unwind-protect (progn ,@body)
+           (pcase-dolist (`(,buffer . ,_) (gemini-companion-cli-run-terminals))
+             (delete-process (get-buffer-process buffer))))))))
+
+(defun gemini-companion-cli-image-test--yank (type data)
+  "Yank DATA of TYPE as the user does it, if this Emacs can do that.
+Return the file that the prompt then mentions."
+  (erase-buffer)
+  (if (not (fboundp 'yank-media))
+      (gemini-companion-cli-image--yank type data)
+    (cl-letf (((symbol-function 'image-type-available-p) #'always)
+              ((symbol-function 'gui-get-selection)
+               (lambda (_ what) (if (eq what 'TARGETS) (vector 'TIMESTAMP type) data))))
+      (call-interactively 'yank-media)))
+  (should (string-match "\\`@\\(.*\\) \\'" (buffer-string)))
+  (match-string 1 (buffer-string)))
+
+(ert-deftest gemini-companion-cli-image/a-yanked-image-is-a-private-file ()
+  "It is gone when the CLI has ended."
+  (gemini-companion-cli-image-test--with
+    (let* ((data (unibyte-string 137 80 13 10 0 200))
+           (one (gemini-companion-cli-image-test--yank 'image/png data))
+           (other (gemini-companion-cli-image-test--yank 'image/jpeg "jpeg")))
+      (should (equal (file-name-extension one) "png"))
+      (should (equal (file-name-extension other) "jpeg"))
+      (should (equal (gemini-companion-file-read one) data))
+      (should (= (file-modes one) #o600))
+      (should (= (file-modes (file-name-directory one)) #o700))
+      (delete-process (get-buffer-process gemini-companion-cli-compose-terminal))
+      (gemini-companion-test-wait "no directory"
+                                  (lambda () (not (file-exists-p (file-name-directory one)))))
+      (should-not gemini-companion-cli-image--directories)
+      (should-error (gemini-companion-cli-image--yank 'image/png data) :type 'user-error))))
+
+(ert-deftest gemini-companion-cli-image/it-is-where-the-cli-looks-for-images ()
+  "Gemini CLI keeps a table of names for projects; others use a checksum."
+  (dolist (kind '(table checksum))
+    (gemini-companion-cli-image-test--with
+      (let* ((root (directory-file-name (file-truename default-directory)))
+             (name (if (eq kind 'table) "my-project" (secure-hash 'sha256 root)))
+             (directory (expand-file-name (concat "home/.gemini/tmp/" name "/")
+                                          gemini-companion-test-project)))
+        (make-directory directory t)
+        (when (eq kind 'table)
+          (gemini-companion-test-file
+           "home/.gemini/projects.json"
+           (format "{\n  \"projects\": {\n    \"/other\": \"no\",\n    \"%s\": \"%s\"\n  }\n}\n"
+                   root name)))
+        (let ((file (gemini-companion-cli-image-test--yank 'image/png "x")))
+          ;; The prompt names it from the project's directory.
+          (should (string-prefix-p directory (expand-file-name file)))
+          (gemini-companion-cli-image--delete-all)
+          (should-not (directory-files directory nil "\\`emacs-")))))))
+
+(ert-deftest gemini-companion-cli-image/a-dropped-file-is-mentioned ()
+  (gemini-companion-cli-image-test--with
+    (gemini-companion-test-file "a b.txt" "x\n")
+    (insert "See ")
+    (dnd-handle-one-url (selected-window) 'copy
+                        (concat "file://" gemini-companion-test-project "a%20b.txt"))
+    (should (equal (buffer-string) "See @a\\ b.txt "))
+    (should-not (get-file-buffer "a b.txt"))))
+
+(ert-deftest gemini-companion-cli-image/a-cli-on-a-host-gets-none ()
+  (gemini-companion-cli-image-test--with
+    (let ((default-directory "/ssh:nowhere.invalid:/"))
+      (should-error (gemini-companion-cli-image--yank 'image/png "x") :type 'user-error))))
+
+(provide 'gemini-companion-cli-image-test)
+;;; gemini-companion-cli-image-test.el ends here
