@@ -42,6 +42,12 @@ found if PATH, by an empty element, names the current directory.")
      :resume ("--resume" "--list-sessions")
      ;; It would be suspended if the first word contained "vi" or "emacs".
      :editor ("env PROGRAM" "\C-g")
+     :commands (".gemini/commands" "toml"
+                "about" "agents" "auth" "bug" "chat" "clear" "commands" "compress" "copy"
+                "directory" "docs" "editor" "extensions" "footer" "help" "hooks" "ide" "init" "mcp"
+                "memory" "model" "permissions" "plan" "policies" "privacy" "quit" "restore"
+                "resume" "rewind" "settings" "setup-github" "shortcuts" "skills" "stats" "tasks"
+                "terminal-setup" "theme" "tools" "vim")
      :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
      :other-settings (".gemini/settings.json" "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
                       "/etc/gemini-cli/settings.json"
@@ -73,6 +79,12 @@ found if PATH, by an empty element, names the current directory.")
      :tells-process t
      :resume ("--resume")
      :editor ("PROGRAM" "\C-x")
+     :commands (".qwen/commands" "md"
+                "about" "agents" "approval-mode" "auth" "bug" "clear" "compress" "context" "copy"
+                "diff" "directory" "docs" "doctor" "editor" "export" "extensions" "forget" "help"
+                "hooks" "ide" "init" "language" "mcp" "memory" "model" "permissions" "plan" "quit"
+                "remember" "restore" "resume" "rewind" "settings" "setup-github" "skills" "stats"
+                "summary" "tasks" "terminal-setup" "theme" "tools" "vim")
      :settings ("QWEN_HOME" "~/.qwen" "settings.json")
      :extension (:manifest "qwen-extension.json"
                            :here "${CLAUDE_PLUGIN_ROOT}"
@@ -142,6 +154,7 @@ For the properties see Info node `(gemini-companion)Several Clients'."
             (:stdio (choice boolean string))
             (:by-process boolean) (:tells-process boolean)
             (:resume (repeat string)) (:editor (list string string))
+            (:commands (cons string (cons string (repeat string))))
             (:settings (list string string string))
             (:other-settings (list string string string string))
             (:sandbox (cons string (repeat symbol)))

@@ -41,6 +41,9 @@
 (defvar-local gemini-companion-cli-compose--names nil
   "Names of the project's files, computed when first needed.")
 
+(defvar-local gemini-companion-cli-compose--commands nil
+  "Names of the CLI's commands, computed when first needed.")
+
 (defvar-local gemini-companion-cli-compose--index -1
   "Index in the history of the prompt in this buffer, or -1 for a new one.")
 
@@ -50,8 +53,9 @@
 (define-derived-mode gemini-companion-compose-mode text-mode "Gemini-Compose"
   "Major mode for composing a prompt.
 \\<gemini-companion-compose-mode-map>\\[gemini-companion-compose-send] sends it, \
-\\[gemini-companion-compose-quit] discards it.  After an @, \\[completion-at-point]
-completes names of the project's files.
+\\[gemini-companion-compose-quit] discards it.  \\[completion-at-point]
+completes names of the project's files after an @, and those of the CLI's
+commands after a slash at the beginning.
 
 \\{gemini-companion-compose-mode-map}"
   :interactive nil
@@ -66,7 +70,8 @@ completes names of the project's files.
 \\[gemini-companion-compose-quit] quits, ")
                          "\\[gemini-companion-compose-previous] recalls an earlier one"))))
   ;; Not those of Text mode, which may call ispell.
-  (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete)))
+  (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete
+                                              gemini-companion-cli-compose--complete-command)))
 
 ;;;###autoload
 (defun gemini-companion-compose (&optional edit)
@@ -102,7 +107,8 @@ prompt that you have begun there: press the key of its external editor."
     (gemini-companion-compose-mode))
   (setq default-directory (gemini-companion-cli-send-directory terminal)
         gemini-companion-cli-compose-terminal terminal
-        gemini-companion-cli-compose--names nil))
+        gemini-companion-cli-compose--names nil
+        gemini-companion-cli-compose--commands nil))
 
 (defun gemini-companion-compose-send ()
   "Send the prompt in the current buffer to the CLI.
@@ -160,6 +166,8 @@ M-x gemini-companion-compose"))
   (delete-region (point-min) (point-max))
   (insert (nth index gemini-companion-cli-send-history)))
 
+;;;; Completion
+
 (defun gemini-companion-cli-compose--complete ()
   "Complete the name of a project file after an @.
 For `completion-at-point-functions'."
@@ -194,6 +202,45 @@ long to ask for others, and some users complete as they type."
                                (mapcar #'buffer-file-name (buffer-list))))
            (project (mapcar #'expand-file-name (project-files project)))
            (t (seq-filter #'file-regular-p (directory-files directory t)))))))
+
+(defun gemini-companion-cli-compose--complete-command ()
+  "Complete the name of a command after a slash at the beginning of the prompt.
+For `completion-at-point-functions'."
+  (let ((end (point)))
+    (save-excursion
+      (goto-char (point-min))
+      (when (and (looking-at "/\\([^ \t\n]*\\)")
+                 (<= (match-beginning 1) end (match-end 1)))
+        (list (match-beginning 1) end
+              (or gemini-companion-cli-compose--commands
+                  (setq gemini-companion-cli-compose--commands
+                        (gemini-companion-cli-compose--find-commands))))))))
+
+(defun gemini-companion-cli-compose--find-commands ()
+  "Return the names of the commands of the CLI: its own, the user's, the project's.
+On another machine these are its own."
+  (let ((agent (and (buffer-live-p gemini-companion-cli-compose-terminal)
+                    (or (buffer-local-value 'gemini-companion-cli-run-agent
+                                            gemini-companion-cli-compose-terminal)
+                        gemini-companion-agent))))
+    (pcase (gemini-companion-agent-get agent :commands)
+      (`(,folder ,extension . ,names)
+       (append names
+               (unless (gemini-companion-host-remote-p default-directory)
+                 (mapcan (lambda (file)
+                           (gemini-companion-cli-compose--commands-in
+                            (expand-file-name "commands" (file-name-directory file)) extension))
+                         (delq nil (list (expand-file-name folder)
+                                         (gemini-companion-agent-settings-file
+                                          agent process-environment))))))))))
+
+(defun gemini-companion-cli-compose--commands-in (directory extension)
+  "Return the names of the commands that files with EXTENSION in DIRECTORY define."
+  (mapcar (lambda (file)
+            (string-replace "/" ":" (file-name-sans-extension
+                                     (file-relative-name file directory))))
+          (ignore-errors
+            (directory-files-recursively directory (format "\\.%s\\'" extension)))))
 
 ;;;; Reasons for a rejection
 

@@ -370,4 +370,17 @@ So it is when the CLI is run again from its terminal after it has ended."
       (gemini-companion-test-wait
        "no image" (lambda () (not (directory-files-recursively gemini "\\`image-.*png\\'")))))))
 
+(ert-deftest gemini-companion-cli-run/a-prompt-can-be-a-command-of-the-cli ()
+  "The real CLI runs it."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-with-emacs-and-cli
+      (emacs cli '(("a.txt" . "one\n"))
+             (lambda (it) (gemini-companion-test-cli-start-by-command it 'term)))
+    (gemini-companion-test-run emacs '(progn (gemini-companion-compose) nil))
+    (gemini-companion-test-type emacs "/abo")
+    (gemini-companion-test-keys emacs "Tab")
+    (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "/about"))
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-cli-wait-terminal cli "About Gemini CLI")))
+
 ;;; run-test.el ends here

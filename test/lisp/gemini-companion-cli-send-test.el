@@ -282,11 +282,29 @@ SENT is bound to a function that returns the text sent to it."
   "And nothing but files, whatever Text mode completes."
   (gemini-companion-cli-send-test--with _sent
     (gemini-companion-compose)
-    (should (equal completion-at-point-functions '(gemini-companion-cli-compose--complete)))
+    (should-not (memq t completion-at-point-functions))
     (setq gemini-companion-cli-compose--names '("lib/one/x.py" "src/two.py" "src/one.py" "phone.txt"))
     (insert "look at @ne.p")
     (call-interactively (key-binding (kbd "TAB")))
     (should (equal (buffer-string) "look at @src/one.py"))))
+
+(ert-deftest gemini-companion-cli-send/commands-are-completed-after-a-slash ()
+  "The CLI's own, the user's and the project's, but only at the beginning."
+  (gemini-companion-cli-send-test--with _sent
+    (let ((process-environment (cons (concat "GEMINI_CLI_HOME=" default-directory "home")
+                                     process-environment)))
+      (gemini-companion-test-file ".gemini/commands/git/commit.toml" "")
+      (gemini-companion-test-file ".gemini/commands/README.md" "")
+      (gemini-companion-test-file "home/.gemini/commands/mine.toml" "")
+      (gemini-companion-compose)
+      (pcase-dolist (`(,text . ,completed) '(("/sta" . "/stats") ("/git" . "/git:commit")
+                                             ("/mi" . "/mine")
+                                             ("see /sta" . "see /sta") ("\n/sta" . "\n/sta")))
+        (erase-buffer)
+        (insert text)
+        (call-interactively (key-binding (kbd "TAB")))
+        (should (equal (buffer-string) completed)))
+      (should-not (member "README" gemini-companion-cli-compose--commands)))))
 
 (defvar flycheck-checkers)
 (defvar flycheck-current-errors)
