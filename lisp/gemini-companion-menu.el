@@ -51,6 +51,8 @@ apply at the moment are grayed out."
     ("u" "resume a session" gemini-companion-resume)
     ("i" "list" gemini-companion-cli-list)
     ("g" "what a CLI wants" gemini-companion-next)
+    ("o" "visit mentioned" gemini-companion-visit-mentioned
+     :inapt-if-not gemini-companion-any-cli-p)
     ("S" "set up" gemini-companion-setup)
     ("y" "answer yes" gemini-companion-answer-yes :inapt-if-not gemini-companion-any-cli-p)
     ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-any-cli-p)

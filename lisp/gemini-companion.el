@@ -161,6 +161,7 @@ must exceed the size of your largest file.  Takes effect when
     (define-key map "r" '("run, show, hide" . gemini-companion-run))
     (define-key map "R" '("run another" . gemini-companion-run-other))
     (define-key map "u" '("resume a session" . gemini-companion-resume))
+    (define-key map "o" '("visit mentioned" . gemini-companion-visit-mentioned))
     (define-key map "y" '("answer yes" . gemini-companion-answer-yes))
     (define-key map "n" '("answer no" . gemini-companion-answer-no))
     (define-key map "p" '("prompt" . gemini-companion-send-prompt))
@@ -274,6 +275,8 @@ EVENT is the click."
      ["Connect a Host..." gemini-companion-connect]
      ["Disconnect a Host" gemini-companion-disconnect :active (gemini-companion-host-all)]
      ["Let the Model Use Emacs" gemini-companion-tools-enable]
+     ["Visit a Mentioned File..." gemini-companion-visit-mentioned
+      :active (gemini-companion-any-cli-p)]
      ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-any-cli-p)]
      ["Answer No" gemini-companion-answer-no :active (gemini-companion-any-cli-p)])
     ("Send"

@@ -383,4 +383,26 @@ So it is when the CLI is run again from its terminal after it has ended."
     (gemini-companion-test-keys emacs "C-c" "C-c")
     (gemini-companion-test-cli-wait-terminal cli "About Gemini CLI")))
 
+(gemini-companion-test-with-terminals gemini-companion-cli-run/a-click-visits-what-the-cli-mentions
+    terminal
+  "Of the real CLI, in whose terminal other keys stay its own."
+  (gemini-companion-test-with-emacs-and-cli
+      (emacs cli '(("a.txt" . "one\n") ("src/b.txt" . "one\ntwo\n"))
+             (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
+    (gemini-companion-test-cli-script cli "It is in src/b.txt:2 and elsewhere.")
+    (gemini-companion-test-run emacs '(progn (gemini-companion-send-prompt "Where is it?") nil))
+    (let ((link '(seq-find (lambda (overlay)
+                             (and (overlay-get overlay 'gemini-companion-cli-link)
+                                  (string-search "b.txt:2" (buffer-substring
+                                                            (overlay-start overlay)
+                                                            (overlay-end overlay)))))
+                           (overlays-in (point-min) (point-max)))))
+      (gemini-companion-test-wait-eval emacs `(and ,link t))
+      (gemini-companion-test-run
+       emacs `(progn (execute-kbd-macro
+                      (vector (list 'mouse-2 (posn-at-point (overlay-start ,link)))))
+                     nil)))
+    (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "b.txt"))
+    (should (= 2 (gemini-companion-test-eval emacs '(line-number-at-pos))))))
+
 ;;; run-test.el ends here

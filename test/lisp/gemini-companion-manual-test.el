@@ -110,6 +110,6 @@ Only the core was loaded, and Customize loads the rest."
                      "review-list" "review-merge" "review-next"
                      "review-other-view" "review-quit" "review-three-way" "run" "run-other" "send-diagnostic"
                      "send-file" "send-prompt" "send-region" "setup" "show-context" "status"
-                     "toggle-context" "toggle-protocol-log" "tools-disable" "tools-enable")))))
+                     "toggle-context" "toggle-protocol-log" "tools-disable" "tools-enable" "visit-mentioned")))))
 
 ;;; gemini-companion-manual-test.el ends here

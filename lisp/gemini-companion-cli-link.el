@@ -1,0 +1,178 @@
+;;; gemini-companion-cli-link.el --- Files that a CLI mentions -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; In the terminals of this package, a click on a file that the CLI mentions, such as src/a.c:12,
+;; visits it; so does a command.  Others wrote what is there, so only files of the project are
+;; looked for while it is displayed: to look elsewhere could make Emacs wait.
+
+;;; Code:
+
+(eval-when-compile (require 'cl-lib))
+(require 'jit-lock)
+(require 'subr-x)
+(require 'gemini-companion-cli-run)
+(require 'gemini-companion-cli-send)
+(require 'gemini-companion-host)
+(require 'gemini-companion-log)
+(require 'gemini-companion-ui)
+
+;;;; What is mentioned
+
+(defun gemini-companion-cli-link--next (end)
+  "Return the next mention of a file in the current terminal before END, or nil.
+It is (START END FILE LINE COLUMN); the numbers may be nil.  Go behind it."
+  (cl-loop
+   do (skip-chars-forward "^/." end)
+   while (< (point) end)
+   do (pcase-let* ((`(,start . ,stop) (gemini-companion-cli-link--word end))
+                   (name (buffer-substring-no-properties start stop))
+                   (`(,line ,column ,behind) (gemini-companion-cli-link--numbers stop))
+                   (file (and (< 1 (length name) 500)
+                              (gemini-companion-cli-link--resolve name line))))
+        (when file
+          (goto-char (max (point) (or behind stop)))
+          (cl-return (list start (or behind stop) file line column))))))
+
+(defun gemini-companion-cli-link--word (end)
+  "Return where the word at point, perhaps a file name, begins and ends.
+Go behind it, and any punctuation, but not beyond END."
+  ;; A regexp would take long for a long word.
+  (let* ((characters "[:alnum:]_.~/@+-")
+         (start (save-excursion
+                  (skip-chars-backward characters)
+                  (skip-chars-forward "@")
+                  (point))))
+    (skip-chars-forward characters end)
+    (cons start (save-excursion
+                  (skip-chars-backward "^[:alnum:]_" start)
+                  (point)))))
+
+(defun gemini-companion-cli-link--numbers (position)
+  "Return the line and the column that follow a file name which ends at POSITION.
+The value is (LINE COLUMN END), where all may be nil."
+  (save-excursion
+    (goto-char position)
+    (when (looking-at (rx (or ":" "(" (seq (? "\"") ", line ")) (group (+ digit))
+                          (? (any ":,") (group (+ digit)))))
+      (list (string-to-number (match-string 1))
+            (and (match-beginning 2) (string-to-number (match-string 2)))
+            (match-end 0)))))
+
+(defun gemini-companion-cli-link--resolve (name line)
+  "Return the file that NAME means in the current terminal, or nil.
+One that is not in the project is taken for a file only if LINE is non-nil."
+  (let* ((root gemini-companion-cli-run-root)
+         (prefix (or (gemini-companion-host-remote-p root) ""))
+         (file-name-handler-alist nil)
+         (local (substring root (length prefix)))
+         (file (expand-file-name name local)))
+    (and (if (and (string-empty-p prefix) (string-prefix-p local file))
+             (file-regular-p file)
+           (and line (not (string-prefix-p "//" name)))) ; what follows https:
+         (concat prefix file))))
+
+;;;; Clicks
+
+(defvar gemini-companion-cli-link--map
+  (let ((map (make-sparse-keymap)))
+    (define-key map [mouse-2] (lambda (event)
+                                (interactive "e")
+                                (gemini-companion-cli-link--click event)))
+    map)
+  "Keymap of mentions; other keys are for the CLI.")
+
+;;;###autoload
+(defun gemini-companion-cli-link-watch (terminal)
+  "Let clicks on files that TERMINAL mentions visit these."
+  (with-current-buffer terminal
+    (jit-lock-register #'gemini-companion-cli-link--mark)))
+;;;###autoload (add-hook 'gemini-companion-cli-run-functions #'gemini-companion-cli-link-watch)
+
+(defun gemini-companion-cli-link--mark (start end)
+  "Mark the files that the current terminal mentions on the lines of START to END."
+  (gemini-companion-log-errors "Files that a CLI mentions"
+    (save-excursion
+      (goto-char end)
+      (let ((end (line-end-position)))
+        (goto-char start)
+        (forward-line 0)
+        (remove-overlays (point) end 'gemini-companion-cli-link t)
+        (cl-loop for (from to) = (gemini-companion-cli-link--next end)
+                 while from
+                 do (let ((overlay (make-overlay from to)))
+                      (overlay-put overlay 'gemini-companion-cli-link t)
+                      (overlay-put overlay 'evaporate t)
+                      (overlay-put overlay 'face 'underline)
+                      (overlay-put overlay 'mouse-face 'highlight)
+                      (overlay-put overlay 'help-echo "mouse-1: visit this file")
+                      (overlay-put overlay 'follow-link t)
+                      (overlay-put overlay 'keymap gemini-companion-cli-link--map)))))))
+
+(defun gemini-companion-cli-link--click (event)
+  "Visit the file that the terminal mentions where EVENT was."
+  (let* ((position (event-start event))
+         (mention (with-current-buffer (window-buffer (posn-window position))
+                    (gemini-companion-cli-link--at (posn-point position)))))
+    (gemini-companion-cli-link--visit
+     (or mention (user-error "The CLI has changed its screen meanwhile")))))
+
+(defun gemini-companion-cli-link--at (position)
+  "Return the mention of a file at POSITION in the current terminal, or nil."
+  (save-excursion
+    (goto-char position)
+    (let ((end (line-end-position)))
+      (forward-line 0)
+      (cl-loop for mention = (gemini-companion-cli-link--next end)
+               while mention
+               if (<= (nth 0 mention) position (nth 1 mention)) return mention))))
+
+;;;; The command
+
+;;;###autoload
+(defun gemini-companion-visit-mentioned ()
+  "Visit a file that the CLI mentions in its terminal, the last one by default."
+  (interactive)
+  (let* ((mentions (with-current-buffer (gemini-companion-cli-send-terminal)
+                     (gemini-companion-cli-link--all)))
+         (names (or (mapcar #'car mentions) (user-error "The CLI mentions no file")))
+         (table (lambda (string predicate action)
+                  (if (eq action 'metadata) '(metadata (display-sort-function . identity))
+                    (complete-with-action action names string predicate)))))
+    (gemini-companion-cli-link--visit
+     (cdr (assoc (completing-read (format-prompt "Visit" (car names)) table nil t nil nil
+                                  (car names))
+                 mentions)))))
+
+(defun gemini-companion-cli-link--all ()
+  "Return what is mentioned on the last lines of this terminal, the last first.
+Each is (TEXT . MENTION)."
+  (unless gemini-companion-cli-run-root
+    (user-error "This terminal was not started by `gemini-companion-run'"))
+  (save-excursion
+    (goto-char (point-max))
+    (forward-line -500)
+    (let ((mentions nil))
+      (cl-loop for mention = (gemini-companion-cli-link--next (point-max))
+               while mention
+               do (let ((text (buffer-substring-no-properties (car mention) (cadr mention))))
+                    (setq mentions (cons (cons text mention) (assoc-delete-all text mentions)))))
+      mentions)))
+
+(defun gemini-companion-cli-link--visit (mention)
+  "Visit the file of MENTION in another window than the selected one."
+  (pcase-let ((`(,_ ,_ ,file ,line ,column) mention))
+    (unless (file-exists-p file)
+      (user-error "There is no file %s" file))
+    (gemini-companion-ui-pop-to (find-file-noselect file))
+    (when line
+      (goto-char (gemini-companion-ui-line-start line))
+      (when column
+        (move-to-column (max 0 (1- column)))))))
+
+(provide 'gemini-companion-cli-link)
+;;; gemini-companion-cli-link.el ends here
