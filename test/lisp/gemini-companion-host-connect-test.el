@@ -658,9 +658,9 @@ ControlPath=none -- build exec sh "
       (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
             `((,root . "/here/p")))
       (should (eq (gemini-companion-cli-run-buffer "/here/p/") terminal))
-      (should (equal (gemini-companion-cli-send--mention "/here/p/a b" default-directory)
+      (should (equal (gemini-companion-cli-send-mention "/here/p/a b" default-directory)
                      "@a\\ b"))
-      (should-error (gemini-companion-cli-send--mention "/here/q" default-directory)
+      (should-error (gemini-companion-cli-send-mention "/here/q" default-directory)
                     :type 'user-error))))
 
 (ert-deftest gemini-companion-host-connect/cli-resumes-a-session-of-the-host ()
