@@ -74,7 +74,7 @@ One that is not in the project is taken for a file only if LINE is non-nil."
     (and (if (and (string-empty-p prefix) (string-prefix-p local file))
              (file-regular-p file)
            (and line (not (string-prefix-p "//" name)))) ; what follows https:
-         (concat prefix file))))
+         (gemini-companion-host-name-here (concat prefix file)))))
 
 ;;;; Clicks
 
