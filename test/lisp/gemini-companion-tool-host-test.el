@@ -113,6 +113,16 @@ asked for anything."
       (should (equal (gemini-companion-tool-host-test--call "getOpenFiles")
                      "src/a.txt (text)")))))
 
+(ert-deftest gemini-companion-tool-host/in-a-sandbox-the-consent-for-this-machine-counts ()
+  (gemini-companion-tool-host-test--with
+    (let ((host (gemini-companion-host-named "/mock:a:"))
+          (mounted (gemini-companion-test-file "mounted")))
+      (gemini-companion-answer-set '(tools . "/mock:a:") nil)
+      (setf (gemini-companion-host-sandbox host) t
+            (gemini-companion-host-mounts host) `(("/p" . ,mounted)))
+      (gemini-companion-test-open "mounted/a.txt" "one\n")
+      (should (equal (gemini-companion-tool-host-test--call "getOpenFiles") "a.txt (text)")))))
+
 (ert-deftest gemini-companion-tool-host/no-file-is-visited ()
   (gemini-companion-tool-host-test--with
     (let ((buffers (buffer-list)))
@@ -286,8 +296,12 @@ a.c:1 `one`: why?"))))
         (funcall note "/p/a.c" "older\n" 1700000000)
         (should (equal (buffer-string) "one\nthree\n"))
         (should (length= (gemini-companion-history-all) 3))
+        (let ((gemini-companion-follow t)
+              (buffers (buffer-list)))
+          (should (equal (funcall note "/p/b.c" "new\n" 1) ""))
+          (should (equal (buffer-list) buffers)))
         (should (equal (funcall note "/q/a.c" "new\n" 1) '("This file is withheld: /q/a.c")))
-        (should (length= (gemini-companion-history-all) 3))))))
+        (should (length= (gemini-companion-history-all) 4))))))
 
 (ert-deftest gemini-companion-tool-host/a-terminal-of-that-host-is-that-of-its-cli ()
   (gemini-companion-tool-host-test--with-clis '(("k1" "/mock:a:7" "/mock:a:/p"))
