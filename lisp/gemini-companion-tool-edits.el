@@ -69,8 +69,8 @@ PATH, TOOL, BEFORE, AFTER, SESSION, PROCESS and MODIFIED are as there."
       (when (and buffer modified (gemini-companion-file-host file))
         (gemini-companion-tool-edits--take buffer file after modified))
       (when (and gemini-companion-follow after
-                 ;; Emacs does not visit files on hosts without its user.
-                 (or buffer (not (gemini-companion-tool-call-host call))))
+                 ;; No file on a host is visited without the user.
+                 (or buffer (not (gemini-companion-file-host file))))
         (gemini-companion-tool-edits--follow call path before after))
       ;; Can checkers be asked about the text of the file?
       (if (and buffer

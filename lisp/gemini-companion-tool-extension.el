@@ -315,6 +315,14 @@ connected host, remove those there."
                      (gemini-companion-agent-directories agent)))
               (gemini-companion-agent-served)))
 
+(defun gemini-companion-tool-extension--used-p ()
+  "Return non-nil if models on this machine use Emacs."
+  (seq-some (lambda (agent)
+              (memq (gemini-companion-tool-extension-state
+                     agent (default-toplevel-value 'process-environment))
+                    '(current stale)))
+            (gemini-companion-agent-names)))
+
 (defun gemini-companion-tool-extension--absent (agents)
   "Return those of AGENTS whose extension is not there."
   (seq-remove (lambda (agent) (gemini-companion-tool-extension-state agent process-environment))
@@ -435,14 +443,14 @@ Return the outcome, as text for the user, or nil."
 ;;;###autoload
 (defun gemini-companion-tool-extension-ask-host (connection &optional again)
   "Ask whether models on the host of CONNECTION may use Emacs.
-Return non-nil if the user has just agreed.  Ask nothing in batch mode, nor
-what the user has answered before, for this machine or the host, unless
-AGAIN is non-nil."
+Return non-nil if the user has just agreed.  Ask nothing in batch mode.
+Unless AGAIN is non-nil, do not ask what the user has answered before, nor
+if no model on this machine uses Emacs."
   (let ((question (gemini-companion-tool-extension--question connection)))
     (unless (or noninteractive
                 (and (not again)
                      (or (gemini-companion-answer-get question)
-                         (gemini-companion-tool-extension-declined-p))))
+                         (not (gemini-companion-tool-extension--used-p)))))
       (let* ((text (format "Let models on %s use what Emacs knows of its files, and hooks tell \
 Emacs of your prompts, questions and edits there?  The CLI will not ask before tools that only \
 read, or before showing you a file that is open.  (Writes an extension and a policy) "

@@ -383,7 +383,7 @@ Signal a `user-error' if there is none."
   (let ((file (gemini-companion-tool-file call path)))
     (or (gemini-companion-tool-buffer call file)
         (user-error "%s is not open in Emacs%s" (gemini-companion-tool-file-name call file)
-                    (if (gemini-companion-tool-call-host call) "" "; showFile opens it")))))
+                    (if (gemini-companion-workspace-machine file) "" "; showFile opens it")))))
 
 ;;;; Answers
 
@@ -516,7 +516,7 @@ question, signal a `user-error'."
   (unless (gemini-companion-tool-buffer call file)
     (let* ((file-name-handler-alist nil)
            (name (gemini-companion-tool-file-name call file)))
-      (when (gemini-companion-tool-call-host call)
+      (when (gemini-companion-workspace-machine file)
         (user-error "%s is not open in Emacs, which does not visit files on other machines \
 without its user" name))
       (unless (file-exists-p file) (user-error "No such file: %s" name))
@@ -531,7 +531,6 @@ without its user" name))
   "Return the buffer that visits FILE for CALL, if needed a new one.
 Ask no question: neither Emacs nor a hook may interrupt the user.  Of local
 variables, obey only safe ones."
-  (gemini-companion-tool--check-file call file)
   (or (gemini-companion-tool-buffer call file)
       (let ((inhibit-interaction t)
             (enable-local-variables :safe)

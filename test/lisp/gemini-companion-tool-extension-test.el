@@ -441,8 +441,12 @@ hook=edited cli=$PPID 2>/dev/null; break; done; exit 0"
 
 (ert-deftest gemini-companion-tool-extension/a-host-where-the-user-says-no-stays-as-it-is ()
   (gemini-companion-tool-extension-test--with-host 'no '(("~/.gemini/settings.json" . "{}"))
+    ;; A run asks those who use the tools here.
     (should-not (gemini-companion-tool-extension-ask-host connection))
-    (should-not (gemini-companion-tool-extension-ask-host connection))
+    (should-not gemini-companion-test-questions)
+    (cl-letf (((symbol-function 'gemini-companion-tool-extension--used-p) #'always))
+      (should-not (gemini-companion-tool-extension-ask-host connection))
+      (should-not (gemini-companion-tool-extension-ask-host connection)))
     (should (length= gemini-companion-test-questions 1))
     (gemini-companion-tools-enable)
     (should (length= gemini-companion-test-questions 2))

@@ -590,7 +590,9 @@ models there use Emacs.  Wait until the CLI is connected."
      (setf (gemini-companion-test-cli-emacs cli) emacs)
      (gemini-companion-test-eval emacs '(progn (setq gemini-companion-terminal 'term) nil))
      (when tools
-       (gemini-companion-test-eval emacs '(progn (setq gemini-companion-answer--unsaved nil) nil)))
+       (gemini-companion-test-eval emacs '(progn (setq gemini-companion-answer--unsaved nil) nil))
+       ;; Otherwise a run would not ask for those there.
+       (gemini-companion-test-enable-tools emacs))
      (gemini-companion-test-m-x emacs "gemini-companion-run")
      (dolist (question '("Connect\\? (y or n)" "connects by itself\\? (y or n)"))
        (gemini-companion-test-wait-screen emacs question)
