@@ -87,9 +87,11 @@ Clients there no longer find this Emacs, and their open changes end."
 
 (defun gemini-companion-host-connect--root (directory)
   "Return the root of the project in DIRECTORY, a remote name.
-If it names only a host, return it as it is."
+If it names only a host, or Tramp would have to connect that, and Emacs to
+wait, return DIRECTORY."
   ;; Newer versions of Tramp leave out the hosts on the way in what `file-remote-p' returns.
-  (if (string-empty-p (file-local-name directory))
+  (if (or (string-empty-p (file-local-name directory))
+          (not (file-remote-p directory nil 'connected)))
       directory
     (let ((project (project-current nil directory)))
       (expand-file-name (if project (project-root project) directory)))))

@@ -22,11 +22,24 @@ SPEC is two variables, (EMACS FAR)."
        (gemini-companion-test-with-far (,far (gemini-companion-test-far-start-container "box"))
          (gemini-companion-test-far-write ,far "a.txt" "one\n")
          (gemini-companion-test-with-far-emacs (,emacs)
-           (unless (gemini-companion-test-eval ,emacs '(>= emacs-major-version 29))
-             (gemini-companion-test-skip "Tramp of this Emacs does not know containers"))
+           (gemini-companion-container-test--teach ,emacs)
            (gemini-companion-test-remote-visit ,emacs ,far "a.txt")
            (gemini-companion-test-remote-count ,emacs)
            ,@body)))))
+
+(defun gemini-companion-container-test--teach (emacs)
+  "Let Tramp in EMACS know podman, if that is too old, as a package does."
+  (gemini-companion-test-eval
+   emacs '(progn
+            (require 'tramp-sh)
+            (unless (assoc "podman" tramp-methods)
+              (push '("podman"
+                      (tramp-login-program "podman")
+                      (tramp-login-args (("exec") ("-it") ("%h") ("/bin/sh")))
+                      (tramp-remote-shell "/bin/sh")
+                      (tramp-remote-shell-args ("-i" "-c")))
+                    tramp-methods))
+            nil)))
 
 (ert-deftest gemini-companion-container/the-cli-runs-there ()
   "An edited change is accepted; the CLI learns of files there only, and tells what it does."
@@ -59,8 +72,7 @@ SPEC is two variables, (EMACS FAR)."
   (gemini-companion-test-require-far 'machine)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start-container "box"))
     (gemini-companion-test-with-far-emacs (emacs :files '(("a.txt" . "one\ntwo\n")))
-      (unless (gemini-companion-test-eval emacs '(>= emacs-major-version 29))
-        (gemini-companion-test-skip "Tramp of this Emacs does not know containers"))
+      (gemini-companion-container-test--teach emacs)
       (gemini-companion-test-far-mount far (gemini-companion-test-project emacs))
       (gemini-companion-test-visit emacs "a.txt")
       (gemini-companion-test-keys emacs "C-n")
