@@ -22,6 +22,7 @@
 (require 'gemini-companion-ui)
 
 (declare-function tramp-ssh-controlmaster-options "tramp-sh")
+(declare-function tramp-ssh-or-plink-options "tramp-sh" (vec) t) ; its name in Emacs 30.2
 
 ;;;###autoload (custom-add-load 'gemini-companion-clients 'gemini-companion-host-command)
 (defcustom gemini-companion-ssh-program "ssh"
@@ -233,7 +234,10 @@ That knows where programs are that the user has installed."
 (defun gemini-companion-host-command-tramp-path (hops)
   "Return the control path of the connection by HOPS that Tramp shares, or nil.
 The first time Tramp may run ssh, to see what that can do."
-  (let ((options (ignore-errors (tramp-ssh-controlmaster-options (car (last hops))))))
+  (let ((options (ignore-errors
+                   (funcall (if (fboundp 'tramp-ssh-or-plink-options) #'tramp-ssh-or-plink-options
+                              #'tramp-ssh-controlmaster-options)
+                            (car (last hops))))))
     (and (stringp options)
          (string-match "ControlPath=\\([^ ]+\\)" options)
          (not (equal (match-string 1 options) "none"))
