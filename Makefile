@@ -3,8 +3,8 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile doc dist test windows macos coverage mutants miri conformance soak endurance bench \
-	screenshot record demo lint arrows fmt release-check clean distclean
+.PHONY: help build compile doc dist test newest host windows macos coverage mutants miri conformance soak \
+	endurance bench screenshot record demo lint arrows fmt release-check clean distclean
 
 help: ## List these targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -31,6 +31,17 @@ test: ## Run all tests, or those of SUITE=quick|rust|node|lisp|e2e or MATCH=REGE
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/test
+
+newest: ## Run the Lisp tests in the newest Emacs that Debian has; needs Debian 12
+	@scripts/bootstrap test
+	scripts/build
+	@scripts/emacs-30 --newest
+	@SUITE=lisp EMACS=$(CURDIR)/.cache/emacs-newest/emacs scripts/test
+
+host: ## Load the module in a small program that is no Emacs, in Valgrind
+	@scripts/bootstrap host
+	scripts/build
+	@scripts/host
 
 windows: ## Compile the module and the Rust tests for Windows, and run them in Wine; needs Debian 12
 	@scripts/bootstrap windows
