@@ -113,7 +113,9 @@ The file was written at MODIFIED."
   "Show the file PATH of CALL when the user is not busy.
 Its texts were BEFORE, which may be nil, and AFTER."
   (let ((waits gemini-companion-tool-edits--followed)
-        (same (abs (compare-strings (or before "") nil nil after nil nil))))
+        (same (pcase (compare-strings (or before "") nil nil after nil nil)
+                ('t 1)                  ; nothing has changed
+                (differs (abs differs)))))
     (setq gemini-companion-tool-edits--followed
           (list call (gemini-companion-tool-file call path)
                 (cl-loop for character across (substring after 0 (min (1- same) (length after)))

@@ -85,6 +85,12 @@ That is a window, where point is in its buffer, and the number of windows."
           (select-window window)
           (should (equal (gemini-companion-tool-edits-test--follow "a.txt" "a\nx\n" "b\nx\n")
                          (list window 3 2)))
+          ;; The same text once more is no error.
+          (should (equal (gemini-companion-test-call-tool
+                          "noteEdit" (gemini-companion-test-file "a.txt") "replace" "a\n" "a\n")
+                         ""))
+          (gemini-companion-test-wait "nothing to be shown any more"
+                                      (lambda () (not gemini-companion-tool-edits--followed)))
           ;; Not what the model must not know.
           (gemini-companion-test-file ".env" "one\n")
           (ignore-errors
