@@ -108,7 +108,7 @@ Its user enters what Tramp calls it, and need not have been there."
        emacs (format "(find-file %S)" (gemini-companion-test-far-tramp far "a.txt")))
       (gemini-companion-test-keys emacs "Enter")
       ;; Tramp would say "Pin" if the name of the key happened to contain that.
-      (gemini-companion-test-wait-screen emacs "^\\(?:Enter passphrase\\|Pin\\) for ")
+      (gemini-companion-test-wait-screen emacs "\\(?:Enter passphrase\\|Pin\\) for ")
       (gemini-companion-test-type emacs "open sesame")
       (gemini-companion-test-keys emacs "Enter")
       (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "a.txt"))
