@@ -4,7 +4,7 @@ EMACS ?= emacs
 export EMACS SUITE MATCH
 
 .PHONY: help build compile doc dist test newest host windows macos coverage mutants miri conformance soak \
-	endurance bench screenshot record demo lint arrows fmt release-check clean distclean
+	endurance bench screenshot record demo lint arrows fmt release-check rehearse clean distclean
 
 help: ## List these targets
 	@echo 'make TARGET, where TARGET is one of'
@@ -104,6 +104,10 @@ lint: ## Check formatting, style and packaging
 release-check: ## Build the published module twice and compare; downloads 0.5 GB of tools
 	@scripts/bootstrap build
 	@scripts/release-check
+
+rehearse: ## Do what a release does, from a tag to a used package; Debian 12, takes 20 minutes
+	@scripts/bootstrap rehearse
+	@scripts/rehearse
 
 arrows: ## Draw in ARCHITECTURE.md which files use which
 	@$(EMACS) -Q --batch -l scripts/arrows.el -f gemini-companion-arrows-draw

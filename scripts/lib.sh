@@ -99,6 +99,13 @@ cargo_tool() {
         "astral-dev-toolchain-cargo-$1==$2"
 }
 
+# Print the name of cargo-zigbuild; each set of versions has its own folder.
+zigbuild_program() {
+    python_tool "zigbuild-$(sha256 <scripts/zigbuild.txt | cut -c 1-8)" cargo-zigbuild \
+        --requirement scripts/zigbuild.txt ||
+        { loud "cargo-zigbuild could not be installed; it needs Python with venv, python3-venv."; return 3; }
+}
+
 # os_release VARIABLE: print VARIABLE of the file that describes the distribution and release.
 os_release() {
     # shellcheck disable=SC1091 # is not ours
