@@ -280,7 +280,18 @@ Keys for a prompt would answer its question, or be a command for a shell."
          (format "%s asks a question; answer it first" (gemini-companion-cli-send-title)))
         ((gemini-companion-cli-screen-shell-p)
          (format "%s is in shell mode, and would run the text; leave shell mode first"
+                 (gemini-companion-cli-send-title)))
+        ((gemini-companion-cli-send--starting-p)
+         (format "%s is still starting, and would lose the text; try again in a moment"
                  (gemini-companion-cli-send-title)))))
+
+(defun gemini-companion-cli-send--starting-p ()
+  "Return non-nil if the CLI in the current buffer has just been started.
+When it is ready, it drops what was typed before.  The prompt of an unknown
+one is perhaps not recognized, but it is ready after some seconds."
+  (and gemini-companion-cli-run-started
+       (< 0 (- (float-time) gemini-companion-cli-run-started) 15)
+       (null (gemini-companion-cli-screen-prompt))))
 
 (defun gemini-companion-cli-send-check (terminal)
   "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."

@@ -189,7 +189,7 @@ Ignore what the CLI itself adds."
       (gemini-companion-cli-send-test--wait-asked cli '("hello"))
       (should (equal (gemini-companion-test-eval
                       emacs '(progn (require 'gemini-companion-cli-send)
-                                    (gemini-companion-cli-send--mention
+                                    (gemini-companion-cli-send-mention
                                      buffer-file-name
                                      (gemini-companion-cli-send-directory
                                       (gemini-companion-cli-send-terminal)))))

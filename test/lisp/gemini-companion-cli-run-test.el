@@ -130,6 +130,10 @@ sh -c 'echo front $$; exec sleep 1000'")))
       (let ((terminal (window-buffer)))
         (gemini-companion-test-wait
          "the CLI" (lambda () (string-search "ready" (with-current-buffer terminal (buffer-string)))))
+        ;; It shows no prompt, so it may be starting.
+        (should-error (gemini-companion-send-prompt "hello") :type 'user-error)
+        (with-current-buffer terminal
+          (cl-decf gemini-companion-cli-run-started 20))
         (gemini-companion-send-prompt "hello")
         (gemini-companion-test-wait
          "the prompt" (lambda () (equal (funcall read "prompt") "\e[200~hello\e[201~\r")))
