@@ -3,7 +3,7 @@
 EMACS ?= emacs
 export EMACS SUITE MATCH
 
-.PHONY: help build compile doc dist test newest host windows macos coverage mutants miri conformance soak \
+.PHONY: help build compile doc dist test newest embed windows macos coverage mutants miri conformance soak \
 	endurance bench screenshot record demo lint arrows fmt release-check rehearse clean distclean
 
 help: ## List these targets
@@ -38,10 +38,10 @@ newest: ## Run the Lisp tests in the newest Emacs that Debian has; needs Debian 
 	@scripts/emacs-30 --newest
 	@SUITE=lisp EMACS=$(CURDIR)/.cache/emacs-newest/emacs scripts/test
 
-host: ## Load the module in a small program that is no Emacs, in Valgrind
-	@scripts/bootstrap host
+embed: ## Load the module in a small program that is no Emacs, in Valgrind
+	@scripts/bootstrap embed
 	scripts/build
-	@scripts/host
+	@scripts/embed
 
 windows: ## Compile the module and the Rust tests for Windows, and run them in Wine; needs Debian 12
 	@scripts/bootstrap windows

@@ -1,6 +1,6 @@
 /* An Emacs without an Emacs: loads the module as Emacs does, and calls its functions.
 
-   host MODULE reads lines such as
+   embed MODULE reads lines such as
 
      version
      set-roots @ ["/one" "/two"]
@@ -221,7 +221,7 @@ call_lisp (const char *name, ptrdiff_t count, emacs_value *arguments)
   if (!strcmp (name, "get") || !strcmp (name, "put") || !strcmp (name, "define-error")
       || !strcmp (name, "provide"))
     return nil;
-  fprintf (stderr, "host: the module calls %s\n", name);
+  fprintf (stderr, "embed: the module calls %s\n", name);
   abort ();
 }
 
@@ -435,7 +435,7 @@ symbol_of (void *module, const char *name)
 #endif
   if (!symbol)
     {
-      fprintf (stderr, "host: the module lacks %s\n", name);
+      fprintf (stderr, "embed: the module lacks %s\n", name);
       exit (1);
     }
   return symbol;
@@ -451,7 +451,7 @@ load (const char *file)
 #endif
   if (!module)
     {
-      fprintf (stderr, "host: %s cannot be loaded\n", file);
+      fprintf (stderr, "embed: %s cannot be loaded\n", file);
       exit (1);
     }
   symbol_of (module, "plugin_is_GPL_compatible");
@@ -459,7 +459,7 @@ load (const char *file)
   struct emacs_runtime runtime = { sizeof runtime, NULL, get_environment };
   if (init (&runtime) || pending != emacs_funcall_exit_return)
     {
-      fprintf (stderr, "host: the module cannot be initialized\n");
+      fprintf (stderr, "embed: the module cannot be initialized\n");
       exit (1);
     }
 }
