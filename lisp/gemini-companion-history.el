@@ -15,10 +15,10 @@
 (eval-when-compile (require 'cl-lib))
 
 (defconst gemini-companion-history--max-entries 100
-  "Maximum number of changes that are kept.")
+  "Maximum number of changes that are kept, for each machine.")
 
 (defconst gemini-companion-history--max-size (* 64 1024 1024)
-  "Maximum length of all texts of the changes that are kept.")
+  "Maximum length of all texts of the changes that are kept, for each machine.")
 
 (defvar gemini-companion-history--entries nil
   "The decided changes, the newest first.")
@@ -52,7 +52,7 @@ SLOTS are keywords and values as in `gemini-companion-history-entry'."
   (let ((entry (apply #'gemini-companion-history--make :time (current-time) slots)))
     (setf (gemini-companion-history-truename entry) (gemini-companion-history--truename entry))
     (push entry gemini-companion-history--entries)
-    (gemini-companion-history--trim)
+    (gemini-companion-history--trim (gemini-companion-history-host entry))
     entry))
 
 (defun gemini-companion-history--truename (entry)
@@ -75,16 +75,21 @@ Return nil if it is on a host."
   "Return the decided changes, the newest first."
   (copy-sequence gemini-companion-history--entries))
 
-(defun gemini-companion-history--trim ()
-  "Remove the oldest entries beyond the limits, but never the newest."
-  (let ((size 0) (count 0))
+(defun gemini-companion-history--trim (machine)
+  "Remove the oldest entries of MACHINE beyond its limits, but never the newest.
+MACHINE is the prefix of a host, or nil.  No host can have changes elsewhere
+forgotten, which could not be undone any more."
+  (let ((size 0)
+        (count 0))
     (setq gemini-companion-history--entries
           (cl-loop for entry in gemini-companion-history--entries
-                   do (setq count (1+ count)
-                            size (+ size (gemini-companion-history--size entry)))
-                   while (or (= count 1)
-                             (and (<= count gemini-companion-history--max-entries)
-                                  (<= size gemini-companion-history--max-size)))
+                   for own = (equal machine (gemini-companion-history-host entry))
+                   if own do (setq count (1+ count)
+                                   size (+ size (gemini-companion-history--size entry)))
+                   if (or (not own)
+                          (= count 1)
+                          (and (<= count gemini-companion-history--max-entries)
+                               (<= size gemini-companion-history--max-size)))
                    collect entry))))
 
 (defun gemini-companion-history-note (entry outcome)
@@ -108,7 +113,7 @@ REPLACED is what the file contained until then, nil if there was none."
   (setf (gemini-companion-history-undone entry)
         (cons (gemini-companion-history-outcome entry) replaced)
         (gemini-companion-history-outcome entry) 'undone)
-  (gemini-companion-history--trim))
+  (gemini-companion-history--trim (gemini-companion-history-host entry)))
 
 (defun gemini-companion-history-note-redone (entry)
   "Record that the change of ENTRY, which was undone, was made again."

@@ -33,6 +33,14 @@
                                             "0123456789")
       (should (= (length gemini-companion-history--entries) 2)))))
 
+(ert-deftest gemini-companion-history-list/a-host-pushes-out-only-its-own-changes ()
+  (let ((gemini-companion-history--entries nil)
+        (gemini-companion-history--max-entries 2))
+    (dolist (host '(nil "/mock:a:" nil "/mock:a:" "/mock:b:" "/mock:a:" "/mock:a:"))
+      (gemini-companion-history-add :host host :path "/a" :after "1"))
+    (should (equal (mapcar #'gemini-companion-history-host gemini-companion-history--entries)
+                   '("/mock:a:" "/mock:a:" "/mock:b:" nil nil)))))
+
 (ert-deftest gemini-companion-history-list/a-change-is-shown-as-a-plain-diff ()
   (gemini-companion-test-with-lists client
     (let ((enable-local-variables :all)
