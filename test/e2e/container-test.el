@@ -187,7 +187,7 @@ exec %s %s \"$@\"\n"
           (should-not (gemini-companion-test-eval
                        emacs '(or (gemini-companion-host-all)
                                   (directory-files temporary-file-directory nil
-                                                   "\\`gemini-.\\{6\\}\\'")))))))
+                                                   "\\`gemini-[[:alnum:]]\\{6\\}\\'")))))))
     (delete-directory programs t)))
 
 (defun gemini-companion-container-test--run (emacs cli)

@@ -79,8 +79,11 @@ Return the file that the prompt then mentions."
   (gemini-companion-cli-image-test--with
     (gemini-companion-test-file "a b.txt" "x\n")
     (insert "See ")
-    (dnd-handle-one-url (selected-window) 'copy
-                        (concat "file://" gemini-companion-test-project "a%20b.txt"))
+    ;; The function that handles a drop has another name in each Emacs.
+    (let ((url (concat "file://" gemini-companion-test-project "a%20b.txt")))
+      (funcall (alist-get url dnd-protocol-alist nil nil
+                          (lambda (regexp url) (string-match-p regexp url)))
+               url 'copy))
     (should (equal (buffer-string) "See @a\\ b.txt "))
     (should-not (get-file-buffer "a b.txt"))))
 

@@ -42,7 +42,7 @@ while [ "$1" != --end-of-options ]; do
             mount --bind "$from" "$root$to"
             [ "$mode" != ro ] || mount -o remount,bind,ro "$root$to"
             shift 2 ;;
-        --env) export "$2"; variables="$variables ${2%%=*}"; shift 2 ;;
+        --env) export "${2?}"; variables="$variables ${2%%=*}"; shift 2 ;;
         --*) shift 2 ;;
         *) break ;;
     esac
