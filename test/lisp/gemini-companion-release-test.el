@@ -150,8 +150,8 @@ CHANGE is a form evaluated at the start of a buffer with its bytes."
 (ert-deftest gemini-companion-release/a-file-that-is-too-large-fails ()
   (skip-unless (gemini-companion-release-test--can-read-p))
   (gemini-companion-release-test--with-module file
-      (gemini-companion-release-test--append (make-string 3000000 ?x))
-    (gemini-companion-release-test--fails "bytes, more than 3000000" "gate" "--host" file)))
+      (gemini-companion-release-test--append (make-string 4000000 ?x))
+    (gemini-companion-release-test--fails "bytes, more than 4000000" "gate" "--host" file)))
 
 ;;;; Checksums
 
