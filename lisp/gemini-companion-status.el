@@ -85,6 +85,7 @@
     (gemini-companion-status--insert-sessions)
     ;; It is loaded when a host is connected.
     (when (featurep 'gemini-companion-host-connection)
+      (require 'gemini-companion-host-connect)
       (gemini-companion-status--insert-hosts))
     (gemini-companion-status--insert-reviews)
     (gemini-companion-status--insert-context))

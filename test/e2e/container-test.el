@@ -178,6 +178,12 @@ exec %s %s \"$@\"\n"
           (gemini-companion-test-wait-eval
            emacs `(with-current-buffer (get-file-buffer ,file)
                     (equal (buffer-string) "one\nzwei\ndrei")))
+          (should (string-search
+                   "sandbox:project: connected"
+                   (gemini-companion-test-eval
+                    emacs '(progn (save-window-excursion (gemini-companion-status))
+                                  (with-current-buffer "*gemini status*"
+                                    (buffer-substring-no-properties (point-min) (point-max)))))))
           ;; Nothing is left of it.
           (gemini-companion-test-run
            emacs '(let ((kill-buffer-query-functions nil))

@@ -207,7 +207,7 @@ and check that the others are as before."
       (should (string-match-p "^The CLI +Send +Changes +Companion$" screen))
       (should (string-match-p "^ r run, show, hide +p prompt +v view next +c show context$"
                               screen))
-      (should (string-match-p "^ y answer yes .* M switch off$" screen)))
+      (should (string-match-p "^ o visit mentioned .* M switch off$" screen)))
     ;; There is nothing to accept: a message says that, and the menu stays.
     (gemini-companion-test-keys emacs "a")
     (gemini-companion-test-wait-screen emacs "inapt\\|unavailable")
