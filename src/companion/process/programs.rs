@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn the_client_is_the_first_process_at_its_end_of_the_connection() {
         let [client, server] = ["127.0.0.1:52711", "127.0.0.1:49230"].map(|it| it.parse().unwrap());
-        // As lsof 4.91 of macOS prints it.
+        // In the format of lsof 4.91, but not recorded on a Mac.
         let sockets = "p501\nf12\nn127.0.0.1:49230->127.0.0.1:52711\n\
                        p4242\nf9\nn127.0.0.1:52710->127.0.0.1:49230\n\
                        f23\nn127.0.0.1:52711->127.0.0.1:49230\n\
