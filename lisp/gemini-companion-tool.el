@@ -176,12 +176,12 @@ See `gemini-companion-answer-get'."
 
 (defun gemini-companion-tool--allowed-p (call)
   "Return non-nil if the user lets the client of CALL use Emacs.
-On this machine, and in a sandbox here, it has an extension then.  On a
-host, who reads its files could do without."
-  (let ((host (gemini-companion-tool-call-host call)))
-    (or (null host)
-        (gemini-companion-host-sandbox host)
-        (eq 'always (gemini-companion-answer-get (gemini-companion-tool-question host))))))
+On this machine it has an extension then.  On a host, who reads its files
+could do without; and in a CLI's own sandbox there is no extension, so what
+calls there is some other program."
+  (if-let* ((host (gemini-companion-tool-call-host call)))
+      (eq 'always (gemini-companion-answer-get (gemini-companion-tool-question host)))
+    t))
 
 (defmacro gemini-companion-tool-go-on (call &rest body)
   "Evaluate BODY for CALL, unless that has ended; return nil.
