@@ -247,23 +247,23 @@ mod tests {
     fn files_that_are_mounted_have_the_names_of_this_machine() {
         let host = Host::new("/docker:box:", &Limits::default());
         let mount = |there: &str, here: &str| (there.to_owned(), here.to_owned());
-        let mounts = [mount("/work", "/home/me/project"), mount("/work/lib", "/srv/lib")];
+        let mounts = [mount("/app", "/home/me/project"), mount("/app/lib", "/srv/lib")];
         host.set_mounts(mounts.to_vec(), false);
         for (there, here) in [
-            ("/work/a", "/home/me/project/a"),
-            ("/work/lib/a", "/srv/lib/a"),
-            ("/work/library/a", "/home/me/project/library/a"),
-            ("/workshop/a", "/docker:box:/workshop/a"),
+            ("/app/a", "/home/me/project/a"),
+            ("/app/lib/a", "/srv/lib/a"),
+            ("/app/library/a", "/home/me/project/library/a"),
+            ("/apps/a", "/docker:box:/apps/a"),
         ] {
             assert_eq!(host.name_of(there), here);
         }
         // A client works there, whatever its directory is called here.
-        assert_eq!(host.place(Some("/work")).directory(), Some("/docker:box:/work"));
+        assert_eq!(host.place(Some("/app")).directory(), Some("/docker:box:/app"));
         assert_eq!(host.fault("/etc/a"), None);
         // Emacs cannot name other files of a sandbox.
         host.set_mounts(mounts.to_vec(), true);
         assert!(host.fault("/etc/a").is_some());
-        assert_eq!(host.fault("/work/a"), None);
+        assert_eq!(host.fault("/app/a"), None);
     }
 
     #[test]

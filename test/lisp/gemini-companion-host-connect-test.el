@@ -825,7 +825,7 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
           (should (equal (gemini-companion-host-command-mounts
                           (format "[%s]\n"
                                   (string-join
-                                   (list (funcall mount "bind" directory "/work/")
+                                   (list (funcall mount "bind" directory "/app/")
                                          (funcall mount "volume" directory "/volume")
                                          (funcall mount "bind" "/etc/passwd" "/etc/passwd")
                                          (funcall mount "bind" (concat directory "/none") "/none")
@@ -833,7 +833,7 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
                                          (funcall mount "bind" "/" "/host")
                                          (funcall mount "bind" directory nil))
                                    ",")))
-                         `(("/work" . ,directory))))
+                         `(("/app" . ,directory))))
           (dolist (output '("" "null" "Error: no such container" "{}" "[1, null]" "[[" "7"))
             (should-not (gemini-companion-host-command-mounts output))))
       (delete-directory directory))))
