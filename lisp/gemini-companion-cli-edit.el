@@ -74,8 +74,7 @@ It needs only Node, as CLIs do themselves.")
   (unless (process-live-p gemini-companion-cli-edit--server)
     (let* ((directory (make-temp-file "gemini-companion-edit-" t))
            (program (expand-file-name "edit.cjs" directory)))
-      (write-region gemini-companion-cli-edit--program nil program nil 'silent)
-      (set-file-modes program #o700)
+      (gemini-companion-file-replace program gemini-companion-cli-edit--program #o700)
       (setq gemini-companion-cli-edit--server
             (make-network-process :name "gemini edit" :family 'local :server t :noquery t
                                   :service (expand-file-name "socket" directory)

@@ -299,12 +299,9 @@ the CLI runs without Emacs."
         buffer nil
         (lambda ()
           (when fault (gemini-companion-ui-message buffer "%s" fault))
-          (with-selected-window (or (get-buffer-window buffer t) (selected-window))
-            (with-current-buffer buffer
-              (erase-buffer)
-              (funcall exec (if fault environment
-                              (gemini-companion-host-sandbox-environment
-                               buffer agent environment)))))))))))
+          (funcall exec (if fault environment
+                          (gemini-companion-host-sandbox-environment
+                           buffer agent environment)))))))))
 
 (defun gemini-companion-cli-run--exec (buffer terminal program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in BUFFER."
@@ -441,19 +438,23 @@ it will be."
                                                            (lambda (_) (funcall start nil)))))))))))
 
 (defun gemini-companion-cli-run--start-in (buffer fault exec)
-  "Run a CLI in BUFFER by the function EXEC, or show FAULT, unless that is nil.
+  "Call EXEC in BUFFER, in which it runs a CLI, or show FAULT if that is non-nil.
 What is wrong is shown, and ends BUFFER."
   ;; The user may have killed it meanwhile.
   (when (buffer-live-p buffer)
     (condition-case error
-        (if fault (error "%s" fault) (funcall exec))
+        (if fault (error "%s" fault)
+          ;; The size of the terminal is that of its window.
+          (with-selected-window (or (get-buffer-window buffer t) (selected-window))
+            (with-current-buffer buffer
+              (erase-buffer)
+              (funcall exec))))
       (error
        (gemini-companion-cli-run--discard buffer)
        (gemini-companion-ui-message buffer "%s" (gemini-companion-ui-error-text error))))))
 
-
 (defun gemini-companion-cli-run--exec-on-host (connection buffer terminal environment options)
-  "Run the CLI of BUFFER on the host of CONNECTION, by the emulator TERMINAL.
+  "Run the CLI of BUFFER, the current one, on the host of CONNECTION by TERMINAL.
 ENVIRONMENT is that of the program that leads there, OPTIONS are for the CLI."
   (pcase-let ((`(,program . ,arguments)
                (gemini-companion-host-connection-command
@@ -461,11 +462,8 @@ ENVIRONMENT is that of the program that leads there, OPTIONS are for the CLI."
                 (gemini-companion-cli-run--command-on-host connection buffer terminal environment
                                                            options)
                 t)))
-    (with-selected-window (or (get-buffer-window buffer t) (selected-window))
-      (with-current-buffer buffer
-        (erase-buffer)
-        (gemini-companion-cli-run--exec buffer terminal program arguments environment)
-        (setq default-directory gemini-companion-cli-run-root)))))
+    (gemini-companion-cli-run--exec buffer terminal program arguments environment)
+    (setq default-directory gemini-companion-cli-run-root)))
 
 (defun gemini-companion-cli-run--command-on-host (connection buffer terminal environment options)
   "Return the shell command for the CLI of BUFFER on the host of CONNECTION.
