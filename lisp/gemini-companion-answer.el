@@ -51,6 +51,16 @@ If it cannot be written, it holds until Emacs exits."
                                      (gemini-companion-answer--print)))
       (setq gemini-companion-answer--unsaved nil))))
 
+(defun gemini-companion-answer-ask (question text &optional again)
+  "Ask the user TEXT, and store the answer as that to QUESTION.
+Return non-nil if the user has just agreed.  Ask nothing in batch mode, nor
+what was answered before unless AGAIN is non-nil."
+  (unless (or noninteractive
+              (and (not again) (gemini-companion-answer-get question)))
+    (let ((agreed (y-or-n-p text)))
+      (gemini-companion-answer-set question (if agreed 'always 'never))
+      agreed)))
+
 ;;;; The file
 
 (defun gemini-companion-answer--read ()

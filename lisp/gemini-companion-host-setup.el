@@ -32,16 +32,13 @@
 
 (defun gemini-companion-host-setup-ask (agent directory &optional again)
   "Ask whether AGENT on the host of DIRECTORY may connect automatically.
-Return non-nil if the user has just agreed.  Ask nothing in batch mode, nor
-what the user has answered before unless AGAIN is non-nil."
-  (let* ((machine (file-remote-p directory))
-         (question (gemini-companion-host-setup--question agent machine)))
-    (unless (or noninteractive
-                (and (not again) (gemini-companion-answer-get question)))
-      (let ((agreed (y-or-n-p (format "Turn on ide.enabled in the settings on %s, so that \
-%s there connects by itself? " machine (gemini-companion-agent-get agent :title)))))
-        (gemini-companion-answer-set question (if agreed 'always 'never))
-        agreed))))
+AGAIN and the value are as in `gemini-companion-answer-ask'."
+  (let ((machine (file-remote-p directory)))
+    (gemini-companion-answer-ask
+     (gemini-companion-host-setup--question agent machine)
+     (format "Turn on ide.enabled in the settings on %s, so that %s there connects by itself? "
+             machine (gemini-companion-agent-get agent :title))
+     again)))
 
 (defun gemini-companion-host-setup--question (agent machine)
   "Return the question about AGENT on MACHINE, a prefix of remote names."

@@ -443,21 +443,16 @@ Return the outcome, as text for the user, or nil."
 ;;;###autoload
 (defun gemini-companion-tool-extension-ask-host (connection &optional again)
   "Ask whether models on the host of CONNECTION may use Emacs.
-Return non-nil if the user has just agreed.  Ask nothing in batch mode.
-Unless AGAIN is non-nil, do not ask what the user has answered before, nor
-if no model on this machine uses Emacs."
-  (let ((question (gemini-companion-tool-extension--question connection)))
-    (unless (or noninteractive
-                (and (not again)
-                     (or (gemini-companion-answer-get question)
-                         (not (gemini-companion-tool-extension--used-p)))))
-      (let* ((text (format "Let models on %s use what Emacs knows of its files, and hooks tell \
+Unless AGAIN is non-nil, do not ask if no model on this machine does.  AGAIN
+and the value are as in `gemini-companion-answer-ask'."
+  (when (or again (gemini-companion-tool-extension--used-p))
+    (gemini-companion-answer-ask
+     (gemini-companion-tool-extension--question connection)
+     (format "Let models on %s use what Emacs knows of its files, and hooks tell \
 Emacs of your prompts, questions and edits there?  The CLI will not ask before tools that only \
 read, or before showing you a file that is open.  (Writes an extension and a policy) "
-                           (gemini-companion-host-connection-name connection)))
-             (agreed (y-or-n-p text)))
-        (gemini-companion-answer-set question (if agreed 'always 'never))
-        agreed))))
+             (gemini-companion-host-connection-name connection))
+     again)))
 
 ;;;###autoload
 (defun gemini-companion-tool-extension-keep-host-current (connection)
