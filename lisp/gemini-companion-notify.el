@@ -16,6 +16,7 @@
 
 (require 'seq)
 (require 'subr-x)
+(require 'gemini-companion-agent)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
@@ -268,7 +269,7 @@ Before version 0.8, for which OLD is non-nil, it could not do that."
 
 (defun gemini-companion-notify--start (&rest command)
   "Start COMMAND, a program and its arguments, and return its process."
-  (let ((default-directory temporary-file-directory))
+  (let ((default-directory gemini-companion-agent-neutral-directory))
     (make-process :name "gemini-companion-notify" :command command :noquery t
                   :connection-type 'pipe :coding 'utf-8-unix :sentinel #'ignore)))
 
