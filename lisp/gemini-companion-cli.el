@@ -147,12 +147,16 @@ asked something there before it was connected, it is not new."
     cli))
 
 (defun gemini-companion-cli--find-terminal (process)
-  "Return the terminal of Emacs in which PROCESS, an id or nil, runs; or nil."
-  (let ((ids (gemini-companion-cli-ancestry process)))
-    (cl-loop for buffer in (buffer-list)
-             if (when-let* ((own (get-buffer-process buffer)))
-                  (memq (process-id own) ids))
-             return buffer)))
+  "Return the terminal of Emacs in which PROCESS, an id or nil, runs; or nil.
+On a host, that is known at first only if it is the sandbox of a CLI."
+  (if (stringp process)
+      (when-let* ((host (gemini-companion-host-of-name process)))
+        (gemini-companion-host-sandbox host))
+    (let ((ids (gemini-companion-cli-ancestry process)))
+      (cl-loop for buffer in (buffer-list)
+               if (when-let* ((own (get-buffer-process buffer)))
+                    (memq (process-id own) ids))
+               return buffer))))
 
 (defun gemini-companion-cli-ancestry (process)
   "Return a list of PROCESS, an id on this machine, its parent, and so on.

@@ -16,6 +16,7 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-context)
@@ -52,6 +53,7 @@
   (environment nil :documentation "Its environment.")
   (process nil :documentation "The id of a process in or below which it runs, or nil.")
   (running nil :documentation "Non-nil if it runs already, as that process.")
+  (terminal nil :documentation "The buffer of the terminal in which it runs, or nil.")
   (where nil :documentation "Where that is, as text for the user.")
   (remote nil :documentation "Non-nil if the directory is on another machine.")
   (guessed nil :documentation "Non-nil if the environment is that of Emacs, for want of its own.")
@@ -164,16 +166,24 @@ the CLI, or restart it." button))
 
 (defun gemini-companion-doctor-check--connection (case)
   "Check whether the CLI in CASE, if it runs, is connected."
-  (when-let* ((process (gemini-companion-doctor-check-case-running case)))
-    (if (seq-some (pcase-lambda (`[,_ ,_ ,client ,_ ,stream ,_ ,_])
-                    (and client (eq stream 'open)
-                         (memq process (gemini-companion-cli-ancestry client))))
-                  (gemini-companion-bridge-sessions))
-        (list 'fine (format "The CLI, process %d, is connected." process))
-      (list 'problem
-            (format "The CLI, process %d, is not connected: it looks for an editor only when it \
-starts." process)
-            "Type /ide enable in it; if it says that the editor is not supported, restart it."))))
+  (let ((process (gemini-companion-doctor-check-case-running case)))
+    (cond ((gemini-companion-doctor-check--connected-p case)
+           (list 'fine "The CLI in this terminal is connected."))
+          (process
+           (list 'problem
+                 (format "The CLI, process %d, is not connected: it looks for an editor only when \
+it starts." process)
+                 "Type /ide enable in it; if it says that the editor is not supported, restart \
+it.")))))
+
+(defun gemini-companion-doctor-check--connected-p (case)
+  "Return non-nil if the CLI in CASE, perhaps in its sandbox, is connected."
+  (when-let* ((terminal (gemini-companion-doctor-check-case-terminal case))
+              (cli (gemini-companion-cli-in-terminal terminal)))
+    (seq-some (lambda (session)
+                (and (equal (aref session 0) (gemini-companion-cli-key cli))
+                     (eq (aref session 4) 'open)))
+              (and (gemini-companion-bridge-running-p) (gemini-companion-bridge-sessions)))))
 
 (defun gemini-companion-doctor-check--container ()
   "Check whether CLIs that others start in Emacs's container look for it there."
@@ -227,12 +237,14 @@ M-x gemini-companion-run, which takes care of that.")))))
   (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment settings) case)
                (variable (gemini-companion-agent-getenv "GEMINI_SANDBOX" environment))
                (setting (gemini-companion-cli-search-setting settings '(tools sandbox))))
-    (when (if variable (not (equal variable "false"))
-            (and setting (not (member (car setting) '(nil :json-false "")))))
+    (when (and (if variable (not (equal variable "false"))
+                 (and setting (not (member (car setting) '(nil :json-false "")))))
+               (not (gemini-companion-doctor-check--connected-p case)))
       (list 'note
-            (format "The CLI runs itself in a sandbox (%s), and perhaps cannot reach this Emacs."
+            (format "The CLI runs itself in a sandbox (%s), from which it cannot reach this Emacs."
                     (if variable "GEMINI_SANDBOX" (format "tools.sandbox in %s" (cdr setting))))
-            (format "If it does not connect, start it without: %s --sandbox=false"
+            (format "If that is Docker or Podman, start it by M-x gemini-companion-run, which \
+takes care of that; or start it without: %s --sandbox=false"
                     (gemini-companion-cli-run-program agent))))))
 
 ;;;; Checks of the CLI's settings

@@ -225,7 +225,7 @@ Return the number of problems."
             :agent agent
             :directory (or (file-symlink-p (format "/proc/%d/cwd" process)) directory)
             :environment (or environment own) :guessed (not environment)
-            :process process :running cli
+            :process process :running cli :terminal buffer
             :where (format "the terminal %s, process %d" (buffer-name buffer) process)))
           (t (make-gemini-companion-doctor-check-case
               :agent agent :directory directory :environment own

@@ -42,7 +42,7 @@ It ends with BUFFER."
          (connection (gemini-companion-host-connection-add
                       host (concat "sandbox:" name)
                       (list (gemini-companion-host-command-sandbox-hop name directory)))))
-    (setf (gemini-companion-host-sandbox host) t
+    (setf (gemini-companion-host-sandbox host) buffer
           (gemini-companion-host-mounts host)
           (delete-dups (list (cons there (directory-file-name root)) (cons there there))))
     (with-current-buffer buffer

@@ -24,8 +24,8 @@
   (roots nil :documentation "Workspace roots, as the host names them, without trailing slashes.")
   (mounts nil :documentation "Alist of directories there and what they are called here, if a
 container has them from this machine.  No name has a trailing slash.")
-  (sandbox nil :documentation "Non-nil if it is the sandbox of a CLI: Emacs has no names for other
-files there.")
+  (sandbox nil :documentation "The terminal, a buffer, of the CLI whose sandbox it is, or nil.
+Emacs has no names for other files there.")
   (lost nil :documentation "Non-nil while the connection to it is lost."))
 
 (defvar gemini-companion-host--all nil

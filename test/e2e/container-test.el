@@ -184,6 +184,14 @@ exec %s %s \"$@\"\n"
                     emacs '(progn (save-window-excursion (gemini-companion-status))
                                   (with-current-buffer "*gemini status*"
                                     (buffer-substring-no-properties (point-min) (point-max)))))))
+          (should (gemini-companion-test-eval
+                   emacs '(equal (mapcar #'gemini-companion-cli-terminal
+                                         (gemini-companion-cli-all))
+                                 (list (window-buffer)))))
+          (gemini-companion-test-run emacs '(progn (gemini-companion-doctor) nil))
+          (gemini-companion-test-wait-screen emacs "\\* The CLI in this terminal is connected")
+          (should-not (string-search "in a sandbox" (gemini-companion-test-screen emacs)))
+          (gemini-companion-test-run emacs '(progn (quit-window) nil))
           ;; Nothing is left of it.
           (gemini-companion-test-run
            emacs '(let ((kill-buffer-query-functions nil))

@@ -462,7 +462,7 @@ It has no other variables with which a CLI finds this Emacs."
          ("CI=true" "CI=true: the CLI runs without its user interface"
           "-> Start it with that variable unset: env -u CI gemini")
          ("GEMINI_SANDBOX=docker" "runs itself in a sandbox (GEMINI_SANDBOX)"
-          "-> If it does not connect, start it without")
+          "-> If that is Docker or Podman, start it by M-x gemini-companion-run")
          ("PATH=/nowhere" "Cannot find the program `gemini' on PATH" "-> Install it (npm")))
     (gemini-companion-doctor-test--with
       (gemini-companion-doctor-test--in-terminal (list variable)
