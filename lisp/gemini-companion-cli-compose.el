@@ -194,13 +194,15 @@ On another machine these are the files that Emacs visits, since it may take
 long to ask for others, and some users complete as they type."
   (let* ((remote (gemini-companion-host-remote-p default-directory))
          (directory (if remote default-directory (expand-file-name default-directory)))
-         (project (and (not remote) (project-current nil directory))))
+         (project (and (not remote) (project-current nil directory)))
+         ;; Git may refuse to list a repository, such as one of another user's.
+         (files (and project (ignore-errors (project-files project)))))
     (mapcar
      ;; Not `file-in-directory-p', which is slow for many files.
      (lambda (file) (gemini-companion-cli-send-escape (string-remove-prefix directory file)))
      (cond (remote (seq-filter (lambda (file) (and file (string-prefix-p directory file)))
                                (mapcar #'buffer-file-name (buffer-list))))
-           (project (mapcar #'expand-file-name (project-files project)))
+           (files (mapcar #'expand-file-name files))
            (t (seq-filter #'file-regular-p (directory-files directory t)))))))
 
 (defun gemini-companion-cli-compose--complete-command ()

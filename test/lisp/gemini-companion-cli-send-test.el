@@ -278,6 +278,15 @@ SENT is bound to a function that returns the text sent to it."
     (insert " mail@two")
     (should-not (gemini-companion-cli-compose--complete))))
 
+(ert-deftest gemini-companion-cli-send/files-that-git-does-not-list-are-completed ()
+  (gemini-companion-cli-send-test--with _sent
+    (gemini-companion-test-file ".git/HEAD" "damaged")
+    (gemini-companion-test-file "two.txt" "")
+    (gemini-companion-compose)
+    (insert "look at @tw")
+    (call-interactively (key-binding (kbd "TAB")))
+    (should (equal (buffer-string) "look at @two.txt"))))
+
 (ert-deftest gemini-companion-cli-send/any-part-of-a-file-name-is-completed ()
   "And nothing but files, whatever Text mode completes."
   (gemini-companion-cli-send-test--with _sent
