@@ -298,7 +298,7 @@ This works even if no client is connected."
             (if gemini-companion-context-paused "resumes" "pauses it")))
    ;; They are loaded when a client wants them.
    (and (featurep 'gemini-companion-tool)
-        (concat "\nLast calls of tools by the model\n"
+        (concat "\nLast calls of tools, by models and hooks\n"
                 (gemini-companion-status--lines
                  (mapcar (lambda (call)
                            (concat (format-time-string

@@ -189,7 +189,7 @@
     (with-current-buffer "*gemini context*"
       (should (eq (window-buffer) (current-buffer)))
       (should (string-search "showFile(path, line?)\n" (buffer-string)))
-      (should (string-match-p "Last calls of tools by the model\n  none\n\\(?:.*\n\\)+The message\n"
+      (should (string-match-p "Last calls of tools, by models and hooks\n  none\n\\(?:.*\n\\)+The message\n"
                               (buffer-string)))
       (gemini-companion-test-call-tool "getUnsaved" "a.txt")
       (should (string-match-p
