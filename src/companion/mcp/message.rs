@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use memchr::memchr;
 use serde::de::value::MapDeserializer;
-use serde::de::{DeserializeOwned, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, forward_to_deserialize_any};
+use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -53,8 +53,15 @@ pub struct Params {
 impl Params {
     /// Parses them. Drops their text, which may be large, while the call may wait for Emacs.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, RpcError> {
-        let members = self.members.iter().map(|(name, value)| (name.as_str(), Part(value)));
-        T::deserialize(MapDeserializer::new(members)).map_err(RpcError::invalid_params)
+        self.parse().map_err(RpcError::invalid_params)
+    }
+
+    fn parse<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
+        let mut members: Vec<(&str, &RawValue)> = Vec::with_capacity(self.members.len());
+        for (name, text) in &self.members {
+            members.push((name, serde_json::from_slice(text)?));
+        }
+        T::deserialize(MapDeserializer::new(members.into_iter()))
     }
 
     /// Parses those of `tools/call`.
@@ -139,55 +146,6 @@ impl<'de: 'a, 'a> Visitor<'de> for RawParams<'a> {
             }
         }
         Ok(self)
-    }
-}
-
-/// Deserializes the JSON text of a value.
-struct Part<'a>(&'a [u8]);
-
-impl<'de> IntoDeserializer<'de, serde_json::Error> for Part<'de> {
-    type Deserializer = Part<'de>;
-
-    fn into_deserializer(self) -> Part<'de> {
-        self
-    }
-}
-
-impl<'de> Deserializer<'de> for Part<'de> {
-    type Error = serde_json::Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> serde_json::Result<V::Value> {
-        serde_json::Deserializer::from_slice(self.0).deserialize_any(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> serde_json::Result<V::Value> {
-        if self.0 == b"null" { visitor.visit_none() } else { visitor.visit_some(self) }
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> serde_json::Result<V::Value> {
-        serde_json::Deserializer::from_slice(self.0).deserialize_newtype_struct(name, visitor)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> serde_json::Result<V::Value> {
-        serde_json::Deserializer::from_slice(self.0).deserialize_enum(name, variants, visitor)
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> serde_json::Result<V::Value> {
-        visitor.visit_unit()
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map struct identifier
     }
 }
 
