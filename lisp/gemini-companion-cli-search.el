@@ -303,8 +303,8 @@ Signal an error for what `json-read' accepts, but CLIs do not."
 ;; This is not done with url.el, which may ask the user for a password, use a proxy, or store
 ;; cookies, and has no limits of time and size.
 
-(defconst gemini-companion-cli-search--patience 5
-  "Seconds to wait for a sign of life.")
+(defconst gemini-companion-cli-search-patience 10
+  "Seconds to wait for a sign of life of a server or a program.")
 
 (defun gemini-companion-cli-search-probe (port token callback)
   "Ask the companion on PORT for a sign of life, as a client with TOKEN would.
@@ -330,7 +330,7 @@ Call CALLBACK once, later, with nil, or with what it does instead, as text."
                              (ignore-errors
                                (process-send-string
                                 process (gemini-companion-cli-search--request port token))))))))
-        (run-at-time gemini-companion-cli-search--patience nil #'delete-process process))
+        (run-at-time gemini-companion-cli-search-patience nil #'delete-process process))
     (error (funcall callback (concat "does not answer: " (error-message-string problem))))))
 
 (defun gemini-companion-cli-search--fault (answer event)

@@ -34,9 +34,6 @@
 (declare-function gemini-companion-host-command-environment "gemini-companion-host-command")
 (declare-function gemini-companion-restart "gemini-companion")
 
-(defconst gemini-companion-doctor--probe-patience 10
-  "Seconds after which to kill a program that has not printed its version.")
-
 (defvar-local gemini-companion-doctor--subject nil
   "The buffer and the directory to examine, (BUFFER . DIRECTORY).")
 
@@ -376,7 +373,7 @@ Kill it if it takes too long."
            :sentinel (lambda (process _event)
                        (unless (process-live-p process)
                          (funcall callback output))))))
-    (run-at-time gemini-companion-doctor--probe-patience nil #'delete-process process)
+    (run-at-time gemini-companion-cli-search-patience nil #'delete-process process)
     ;; It may wait for input, or have ended already.
     (ignore-errors (process-send-eof process))))
 

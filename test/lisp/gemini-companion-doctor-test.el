@@ -187,7 +187,7 @@ It has no other variables with which a CLI finds this Emacs."
 (ert-deftest gemini-companion-doctor/a-program-that-hangs-is-killed ()
   (gemini-companion-doctor-test--with
     (gemini-companion-test-file "bin/gemini" "#!/bin/sh\necho asking\nexec sleep 1000\n")
-    (let ((gemini-companion-doctor--probe-patience 1))
+    (let ((gemini-companion-cli-search-patience 1))
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
        (format "%s does not print its version, but: asking"
@@ -308,7 +308,7 @@ It has no other variables with which a CLI finds this Emacs."
            (noninteractive nil))
       (cl-letf (((symbol-function 'gemini-companion-bridge-port) (lambda () port)))
         ;; The real server, below, may take longer than that on a busy machine.
-        (let ((gemini-companion-cli-search--patience 0.2))
+        (let ((gemini-companion-cli-search-patience 0.2))
           (gemini-companion-doctor-test--says
            (gemini-companion-doctor-test--report)
            "The server of this Emacs does not answer: the request timed out"
@@ -328,7 +328,7 @@ It has no other variables with which a CLI finds this Emacs."
                    ("HTTP/1.1 20" . "does not answer as a companion")
                    ("SSH-2.0-x\r\n\r\n" . "does not answer as a companion")
                    (nil . "does not answer: connection broken by remote peer")))
-    (let* ((gemini-companion-cli-search--patience 0.3)
+    (let* ((gemini-companion-cli-search-patience 0.3)
            (outcome nil)
            (listener (make-network-process
                       :name "other" :server t :host 'local :service t :family 'ipv4 :noquery t
