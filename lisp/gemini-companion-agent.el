@@ -36,6 +36,7 @@ found if PATH, by an empty element, names the current directory.")
      :takes-edits t
      :needs-no-text (("streamable-http-client" "0.45.2" "0.61.0")
                      ("stdio-client" "0.61.0" "0.61.0"))
+     :ignore-file ".geminiignore"
      :directory (temporary "gemini/ide")
      :file "gemini-ide-server-PID-PORT.json"
      :stdio "0.7.0"
@@ -73,6 +74,7 @@ found if PATH, by an empty element, names the current directory.")
      :title "Qwen Code"
      :program "qwen"
      :install "npm install -g @qwen-code/qwen-code"
+     :ignore-file ".qwenignore"
      :directory (home "QWEN_HOME" "~/.qwen" "ide")
      :file "PORT.lock"
      :stdio t
@@ -102,6 +104,7 @@ found if PATH, by an empty element, names the current directory.")
      :program "llxprt"
      :install "npm install -g @vybestack/llxprt-code"
      :takes-edits t
+     :ignore-file ".llxprtignore"
      :homes ("$LLXPRT_CONFIG_HOME" "$XDG_CONFIG_HOME/llxprt-code" "~/.config/llxprt-code"
              "~/Library/Preferences/llxprt-code" "$APPDATA/llxprt-code" "~/.llxprt")
      :directory (temporary "llxprt/ide")
@@ -145,7 +148,7 @@ For the properties see Info node `(gemini-companion)Several Clients'."
           (plist
            :options
            ((:title string) (:program string) (:install string) (:tested string)
-            (:takes-edits boolean)
+            (:takes-edits boolean) (:ignore-file string)
             (:needs-no-text (repeat (list string string string)))
             (:directory (choice (list :tag "In temporary directories" (const temporary) string)
                                 (list :tag "In a home" (const home) string string string)))
@@ -212,6 +215,12 @@ other than the one where you started it.  Takes effect when
   (let ((names (gemini-companion-agent-names)))
     (cl-loop for agent in gemini-companion-agents
              if (memq agent names) collect agent)))
+
+(defun gemini-companion-agent-ignore-files ()
+  "Return the names of the ignore files of all programs that can be served."
+  (cl-loop for agent in (gemini-companion-agent-names)
+           for name = (gemini-companion-agent-get agent :ignore-file)
+           if name collect name))
 
 (defun gemini-companion-agent-needs-no-text-p (agent name version)
   "Return non-nil if a client of AGENT needs no text that it has proposed itself.

@@ -87,6 +87,14 @@ That is the host of DIRECTORY, and those that are lost."
                          (t ""))))
                gemini-companion-host--all "")))
 
+(defun gemini-companion-host-state ()
+  "Return which hosts are lost, as text for the user that goes on after others."
+  (mapconcat (lambda (host)
+               (if (not (gemini-companion-host-lost host)) ""
+                 (format ", the connection to %s is lost"
+                         (gemini-companion-host-title (gemini-companion-host-prefix host)))))
+             gemini-companion-host--all ""))
+
 ;;;; Names
 
 (defun gemini-companion-host-of-name (file)

@@ -14,6 +14,7 @@
 
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x)
+(require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
 (require 'gemini-companion-host)
@@ -44,10 +45,6 @@ buffer or changing its major mode does not reset it.")
 (put 'gemini-companion-private 'safe-local-variable #'identity)
 ;; Another major mode must not publish a file that was marked by hand or by a hook.
 (put 'gemini-companion-private 'permanent-local t)
-
-(defconst gemini-companion-private--ignore-files '(".geminiignore" ".qwenignore" ".llxprtignore")
-  "Names of the ignore files of Gemini CLI and its forks.
-Each counts for all clients, but on hosts only the first does.")
 
 (defvar gemini-companion-private--patterns '(none)
   "A list of globs, and the value of `gemini-companion-private--regexps' for it.")
@@ -158,11 +155,12 @@ On HOST, if non-nil, they are those in its workspace roots, which it has
 reported; they need not exist."
   (if host
       (mapcar (lambda (root)
-                (concat (file-name-as-directory root)
-                        (car gemini-companion-private--ignore-files)))
+                ;; The only one that hosts report.
+                (concat (file-name-as-directory root) ".geminiignore"))
               (gemini-companion-host-roots-of host file))
-    (cl-loop for directory in (gemini-companion-workspace-directories-of file)
-             nconc (cl-loop for name in gemini-companion-private--ignore-files
+    (cl-loop with names = (gemini-companion-agent-ignore-files)
+             for directory in (gemini-companion-workspace-directories-of file)
+             nconc (cl-loop for name in names
                             for ignore = (concat directory name)
                             ;; A link to a file that cannot be reached counts.
                             if (file-attributes ignore) collect ignore))))

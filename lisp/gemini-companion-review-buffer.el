@@ -381,14 +381,15 @@ accept it, reject it and lead to it.  The first two are always shown."
                                       '((gemini-companion-accept "accepts")
                                         (gemini-companion-reject "rejects")
                                         (gemini-companion-review-next "goes there")))
-             for rank in '(0 0 3 4 6 7 8 9)
+             for ranks = '(0 0 3 4 6 7 8 9) then (or (cdr ranks) ranks)
              for key = (gemini-companion-ui-key-of command selected)
              if (cond ((eq command 'gemini-companion-accept-all)
                        (and key (gemini-companion-review-position review)))
                       ;; What can only be typed as M-x is too long for more than one.
                       (t (or key (eq command 'gemini-companion-accept))))
-             collect (cons rank (gemini-companion-ui-header-key
-                                 command label (or key (format "M-x %s" command)))))))
+             collect (cons (car ranks)
+                           (gemini-companion-ui-header-key
+                            command label (or key (format "M-x %s" command)))))))
 
 (defun gemini-companion-review-buffer--remarks (review)
   "Return pieces that warn about REVIEW, of which the first is always shown."

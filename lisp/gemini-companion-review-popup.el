@@ -97,6 +97,13 @@ It is `told' once the user was told, and nil if no review is held back.")
 
 (add-hook 'gemini-companion-review-change-hook #'gemini-companion-review-popup--adjust-timers -50)
 
+(dolist (option '(gemini-companion-diff-policy gemini-companion-diff-focus))
+  (add-variable-watcher option #'gemini-companion-review-popup--note-option))
+
+(defun gemini-companion-review-popup--note-option (&rest _)
+  "Show what waits if an option, which is just being changed, now allows it."
+  (run-at-time 0 nil #'gemini-companion-review-popup--adjust-timers))
+
 (defun gemini-companion-review-popup--adjust-timers ()
   "Start or cancel the timers as needed."
   (let ((due (gemini-companion-review-popup--next)))

@@ -216,7 +216,8 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
               (and (gemini-companion-review-popup-held-p) " to pause")
               (and (gemini-companion-cli-in-state 'asking) ", a CLI asks a question")
               (and (gemini-companion-cli-in-state 'working) ", a CLI works")
-              (and gemini-companion-context-paused ", context paused")))))
+              (and gemini-companion-context-paused ", context paused")
+              (gemini-companion-host-state)))))
 
 (defun gemini-companion--help-echo (&rest _)
   "Return the tooltip of the mode line."
@@ -319,7 +320,9 @@ exclamation mark the number of changes that wait for your decision; a
 question mark if a CLI asks something in a terminal that you do not see;
 \"works\" if a CLI works, as far as its hooks tell; \"waits\" if a change will
 appear when you pause, and \"paused\" if `gemini-companion-toggle-context'
-has paused the context.
+has paused the context; \"@\" and the name of the connected host of the
+current buffer, and \"lost@\" and the name of each host to which the
+connection is lost.
 
 If the native module of this package is missing, and you enable the mode
 with a command, Emacs asks how to get it.  The mode turns on, and its hooks

@@ -354,8 +354,18 @@ some state that is not visible."
           (gemini-companion-test-m-x emacs "gemini-companion-review-next")
           (gemini-companion-test-wait-review emacs "two\n")
           (gemini-companion-test-reject emacs)
+          ;; The next one appears as soon as the option allows it.
+          (gemini-companion-test-fake-propose emacs client "three\n")
+          (gemini-companion-test-wait-screen emacs "Gem:1!1")
+          (gemini-companion-test-fake-wait-not-shown emacs)
+          (gemini-companion-test-run
+           emacs '(progn (setq gemini-companion-diff-focus 'keep
+                               gemini-companion-diff-policy 'pop-up)
+                         nil))
+          (gemini-companion-test-wait-review emacs "three\n")
+          (gemini-companion-test-reject emacs)
           (gemini-companion-test-fake-wait-outcomes
-           client (append outcomes '((rejected "a.txt"))))
+           client (append outcomes '((rejected "a.txt") (rejected "a.txt"))))
           (gemini-companion-test-fake-wait-restored emacs)
           (gemini-companion-test-wait-screen emacs "Gem:1)"))))))
 

@@ -449,6 +449,7 @@ Return the connection."
         (gemini-companion-host-connect-test--await connection '(lost))
         (dolist (directory (list there "/src/"))
           (should (equal (gemini-companion-host-mode-line directory) " lost@build")))
+        (should (string-suffix-p ", the connection to build is lost" (gemini-companion-state)))
         ;; The user who comes back need not wait for the next attempt.
         (setf (gemini-companion-host-connection-pause connection) 1000)
         (gemini-companion-test-wait

@@ -136,11 +136,12 @@
 
 (ert-deftest gemini-companion-private/ignore-files-of-the-forks-count ()
   (gemini-companion-private-test--with-root
-    (dolist (fork '("qwen" "llxprt"))
-      (let ((ignore (gemini-companion-test-file (format ".%signore" fork) (concat fork ".*\n"))))
+    (dolist (fork '("qwen" "llxprt" "other"))
+      (let ((gemini-companion-agent-profiles '((other :ignore-file ".otherignore")))
+            (ignore (gemini-companion-test-file (format ".%signore" fork) (concat fork ".*\n"))))
         (should (equal (gemini-companion-private-test--reason (concat "sub/" fork ".txt"))
                        (concat "named by " ignore)))))
-    (should-not (gemini-companion-private-test--reason "sub/other.txt"))))
+    (should-not (gemini-companion-private-test--reason "sub/another.txt"))))
 
 (ert-deftest gemini-companion-private/a-file-below-too-many-ignore-files-is-withheld ()
   (gemini-companion-private-test--with-root
