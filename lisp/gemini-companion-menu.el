@@ -17,7 +17,6 @@
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-context)
-(require 'gemini-companion-doctor)
 (require 'gemini-companion-history-list)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)

@@ -130,7 +130,7 @@ For WITH-REASON, interactively the prefix argument, see
 (defun gemini-companion-review-list--state (review)
   "Return where REVIEW is and what accepting it would lose, as text for the user."
   (concat (propertize (gemini-companion-review-popup-state review)
-                      'face (and (gemini-companion-review-reason review) 'error))
+                      'face (and (eq (gemini-companion-review-state review) 'failed) 'error))
           (pcase (gemini-companion-review-effect-conflict review)
             ('unsaved (propertize ", unsaved edits" 'face 'warning))
             ('changed (propertize ", changed on disk" 'face 'warning)))))

@@ -188,5 +188,24 @@
                                   nil t))
                 (mapcar #'car (gemini-companion-arrows-lisp)))))
 
+(defun gemini-companion-arrows-up ()
+  "Return what the core, as ARCHITECTURE.md lists it, requires from above it."
+  (let ((core nil)
+        (regexp (rx "`" (opt "-" (group (+ (any "a-z" "-")))) ".el`")))
+    (with-temp-buffer
+      (insert-file-contents "ARCHITECTURE.md")
+      (search-forward "\n| core, ")
+      (narrow-to-region (line-end-position) (progn (search-forward "\n\n") (point)))
+      (goto-char (point-min))
+      (while (re-search-forward regexp nil t)
+        (push (concat "gemini-companion" (and (match-string 1) (concat "-" (match-string 1)))) core)))
+    (mapcan (lambda (file)
+              (seq-difference (gemini-companion-arrows--matches
+                               (format "lisp/%s.el" file)
+                               (rx bol "(require '" (group "gemini-companion" (* (any "a-z" "-"))))
+                               #'identity)
+                              core))
+            core)))
+
 (provide 'arrows)
 ;;; arrows.el ends here

@@ -26,6 +26,7 @@
 (declare-function gemini-companion-arrows-lisp "../scripts/arrows" ())
 (declare-function gemini-companion-arrows-missing "../scripts/arrows" ())
 (declare-function gemini-companion-arrows-rust "../scripts/arrows" ())
+(declare-function gemini-companion-arrows-up "../scripts/arrows" ())
 (declare-function package-lint-buffer "ext:package-lint" (&optional buffer) t)
 (declare-function relint-buffer "ext:relint" (buffer) t)
 (defvar package-lint-main-file)
@@ -265,7 +266,9 @@ PARENS are the positions of the parentheses around it."
     (unless (gemini-companion-arrows-draw 'only-check)
       (funcall note "the arrows are out of date: run make arrows"))
     (dolist (name (gemini-companion-arrows-missing))
-      (funcall note (format "the map lacks %s" name)))))
+      (funcall note (format "the map lacks %s" name)))
+    (dolist (name (gemini-companion-arrows-up))
+      (funcall note (format "the core requires %s, which is above it" name)))))
 
 ;; A name leads to its file: `gemini-companion-review-show' is in gemini-companion-review.el.
 ;; Commands, options, faces, modes and keymaps have the names that users would look for.

@@ -68,6 +68,14 @@ Emacs itself loses the first key after a terminal has hung up."
             (gemini-companion-test-fake-wait-outcomes client outcomes)
             (gemini-companion-test-fake-wait-restored emacs)))))))
 
+(defun gemini-companion-frames-test--manual-form ()
+  "Return the form of the manual that shows changes in a frame of their own."
+  (with-temp-buffer
+    (insert-file-contents (gemini-companion-test-path "docs" "gemini-companion.texi"))
+    (search-forward "(add-to-list 'display-buffer-alist")
+    (goto-char (match-beginning 0))
+    (read (current-buffer))))
+
 (ert-deftest gemini-companion-frames/users-choose-a-frame-of-its-own ()
   "It goes with the review, and the others are as before."
   :tags '(e2e)
@@ -76,9 +84,8 @@ Emacs itself loses the first key after a terminal has hung up."
       (dolist (view '(gemini-companion-review-ediff-show gemini-companion-review-inline-show))
         (ert-info ((symbol-name view))
           (gemini-companion-test-eval
-           emacs `(progn (setq gemini-companion-diff-function ',view
-                               display-buffer-alist '(("\\`\\*gemini "
-                                                       display-buffer-pop-up-frame)))
+           emacs `(progn (setq gemini-companion-diff-function ',view)
+                         ,(gemini-companion-frames-test--manual-form)
                          nil))
           (gemini-companion-test-fake-propose emacs client "two\n")
           (gemini-companion-test-m-x emacs "gemini-companion-review-next")
