@@ -61,6 +61,7 @@ mutants: ## Break each of FILES of src/companion in many ways, and print what no
 	@scripts/mutants $(FILES)
 
 miri: ## Run unit tests of the Rust library in Miri, which notices undefined behavior
+	@scripts/bootstrap miri
 	@scripts/miri
 
 conformance: ## Run MCP's own conformance suite against a batch Emacs
@@ -83,6 +84,7 @@ bench: ## Measure what the companion costs in EMACS=PROGRAM, and print one table
 	@scripts/bench
 
 screenshot: ## Take pictures of a change in a graphical Emacs, GUI_EMACS, for docs/
+	@scripts/bootstrap screenshot
 	scripts/build
 	@scripts/screenshot
 
@@ -110,6 +112,7 @@ rehearse: ## Do what a release does, from a tag to a used package; Debian 12, ta
 	@scripts/rehearse
 
 arrows: ## Draw in ARCHITECTURE.md which files use which
+	@scripts/bootstrap arrows
 	@$(EMACS) -Q --batch -l scripts/arrows.el -f gemini-companion-arrows-draw
 
 fmt: ## Format the Rust sources
