@@ -24,7 +24,7 @@ doc: ## Make the Info manual, docs/gemini-companion.info
 	makeinfo --no-split --output docs/gemini-companion.info docs/gemini-companion.texi
 
 dist: ## Make the package in dist/, with the module if it is built, and try to install it
-	@scripts/bootstrap doc
+	@scripts/bootstrap dist
 	@scripts/dist
 
 test: ## Run all tests, or those of SUITE=quick|rust|node|lisp|e2e or MATCH=REGEXP, with EMACS=PROGRAM
