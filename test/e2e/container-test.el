@@ -97,6 +97,80 @@ SPEC is two variables, (EMACS FAR)."
                     (equal (buffer-string) "one\nzwei\ndrei")))
           (should-not (gemini-companion-test-remote-sent emacs)))))))
 
+(ert-deftest gemini-companion-container/beside-two-hosts-and-a-cli-here ()
+  "Each CLI is told of the file of its place, and gets its own outcome.
+The file has the same name at each.  Nothing else waits for a host that is lost."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-require-far 'machine)
+  (gemini-companion-test-with-far (far (gemini-companion-test-far-start-machine "far"))
+    (gemini-companion-test-with-far
+        (other (gemini-companion-test-far-start-machine "other" "DisableForwarding yes"))
+      (gemini-companion-container-test--with (emacs box)
+        (gemini-companion-test-remote-connect emacs)
+        (dolist (host (list far other))
+          (gemini-companion-test-remote-prepare emacs host '(("a.txt" . "one\ntwo\n"))))
+        (gemini-companion-test-write (gemini-companion-test-project emacs "a.txt") "one\ntwo\n")
+        (gemini-companion-test-visit emacs "a.txt")
+        (gemini-companion-test-with-cli (on-far (gemini-companion-test-far-cli-start far))
+          (gemini-companion-test-with-cli (on-other (gemini-companion-test-far-cli-start other))
+            (gemini-companion-test-with-cli (in-box (gemini-companion-test-far-cli-start box))
+              (gemini-companion-test-with-cli (here (gemini-companion-test-cli-start emacs))
+                (gemini-companion-container-test--decide
+                 emacs `((,on-far . ,far) (,on-other . ,other) (,in-box . ,box) (,here)))))))))))
+
+(defun gemini-companion-container-test--decide (emacs clis)
+  "Accept a change by each of CLIS in EMACS, while the host of the first is lost.
+CLIS is an alist of CLIs and their hosts, nil for this machine.  Emacs
+visits a.txt at each place."
+  (let ((file (lambda (host)
+                (if host (gemini-companion-test-far-file host "a.txt")
+                  (gemini-companion-test-project emacs "a.txt"))))
+        (lost (cdar clis)))
+    (seq-do-indexed
+     (pcase-lambda (`(,_ . ,host) index)
+       (gemini-companion-test-run
+        emacs `(progn (find-file ,(if host (gemini-companion-test-far-tramp host "a.txt")
+                                    (funcall file nil)))
+                      (goto-char ,(1+ index))
+                      nil)))
+     clis)
+    (seq-do-indexed
+     (pcase-lambda (`(,cli . ,host) index)
+       (should (equal (gemini-companion-test-remote-context cli)
+                      `((activeFile (path . ,(funcall file host))
+                                    (cursor (line . 1) (character . ,(1+ index)))))))
+       (gemini-companion-test-cli-propose cli (funcall file host) (format "%d\n" index))
+       (gemini-companion-test-wait-eval emacs `(= ,(1+ index) (gemini-companion-review-count))))
+     clis)
+    (gemini-companion-test-remote-count emacs)
+    (gemini-companion-test-far-wire-do lost "cut")
+    (gemini-companion-test-far-wire-do lost "break")
+    (seq-do-indexed
+     (pcase-lambda (`(,cli . ,host) index)
+       (gemini-companion-test-wait-review emacs (format "%d\n" index))
+       (gemini-companion-test-append-to-proposal emacs "edited")
+       (gemini-companion-test-accept emacs)
+       (unless (eq host lost)
+         (gemini-companion-container-test--wait-accepted emacs cli host index)))
+     clis)
+    (should-not (eq 'ready (gemini-companion-test-remote-state emacs lost)))
+    (should (equal (gemini-companion-test-far-bytes lost "a.txt") "one\ntwo\n"))
+    (gemini-companion-test-far-wire-do lost "mend")
+    (gemini-companion-container-test--wait-accepted emacs (caar clis) lost 0)
+    (should-not (gemini-companion-test-remote-sent emacs))))
+
+(defun gemini-companion-container-test--wait-accepted (emacs cli host index)
+  "Wait until a.txt on HOST, or here, is what EMACS accepted of CLI: change INDEX."
+  (let ((text (format "%d\nedited" index)))
+    (if (not host)
+        (gemini-companion-test-wait
+         "the file here"
+         (lambda () (equal text (gemini-companion-test-read
+                                 (gemini-companion-test-project emacs "a.txt")))))
+      (gemini-companion-test-remote-wait-file host "a.txt" text)
+      (gemini-companion-test-remote-wait-buffer emacs host "a.txt" text))
+    (gemini-companion-test-remote-wait-done cli)))
+
 (ert-deftest gemini-companion-container/one-that-is-started-again-comes-back ()
   :tags '(e2e any-emacs)
   (gemini-companion-container-test--with (emacs far)

@@ -246,34 +246,4 @@ If the file has changed there meanwhile, that is kept, and the user is told."
               (dolist (cli (list one two here))
                 (gemini-companion-test-remote-wait-done cli)))))))))
 
-(ert-deftest gemini-companion-remote/two-hosts-with-files-of-one-name ()
-  "Reviews of one file name on two hosts are two, and each CLI gets its own."
-  :tags '(e2e real any-emacs)
-  (gemini-companion-test-require-far)
-  (let ((start (gemini-companion-test-far-any)))
-    (gemini-companion-test-with-far (one (funcall start "far"))
-      (gemini-companion-test-with-far (two (funcall start "other"))
-        (gemini-companion-test-with-far-emacs (emacs)
-          (gemini-companion-test-remote-prepare emacs one '(("a.txt" . "of one\n")))
-          (gemini-companion-test-remote-prepare emacs two '(("a.txt" . "of two\n")))
-          (gemini-companion-test-with-cli (cli-one (gemini-companion-test-far-cli-start one))
-            (gemini-companion-test-with-cli (cli-two (gemini-companion-test-far-cli-start two))
-              (gemini-companion-test-remote-review
-               emacs cli-one (gemini-companion-test-far-file one "a.txt") "1\n")
-              (gemini-companion-test-cli-propose
-               cli-two (gemini-companion-test-far-file two "a.txt") "2\n")
-              (gemini-companion-test-wait-eval emacs '(= 2 (gemini-companion-review-count)))
-              (gemini-companion-test-append-to-proposal emacs "for one")
-              (gemini-companion-test-accept emacs)
-              (gemini-companion-test-remote-wait-file one "a.txt" "1\nfor one")
-              (gemini-companion-test-wait-review emacs "2\n")
-              (gemini-companion-test-append-to-proposal emacs "for two")
-              (gemini-companion-test-accept emacs)
-              (gemini-companion-test-remote-wait-file two "a.txt" "2\nfor two")
-              (gemini-companion-test-remote-wait-buffer emacs one "a.txt" "1\nfor one")
-              (gemini-companion-test-remote-wait-buffer emacs two "a.txt" "2\nfor two")
-              (gemini-companion-test-remote-wait-done cli-one)
-              (gemini-companion-test-remote-wait-done cli-two)
-              (should-not (gemini-companion-test-remote-sent emacs)))))))))
-
 ;;; remote-test.el ends here

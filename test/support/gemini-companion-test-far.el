@@ -81,12 +81,6 @@ It gives that to the group tty, which it may if that has it already."
                                    "mount" "-t" "tmpfs" "far" "/mnt")))
          "the system allows no namespaces")))
 
-(defun gemini-companion-test-far-any ()
-  "Return the function that starts a host: a machine if there can be one."
-  (if (gemini-companion-test-far--why-no-machine)
-      #'gemini-companion-test-far-start
-    #'gemini-companion-test-far-start-machine))
-
 ;;;; The user's ssh
 
 (defvar gemini-companion-test-far--ssh nil
