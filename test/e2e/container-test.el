@@ -4,28 +4,44 @@
 
 ;;; Commentary:
 
-;; Emacs visits a file in a container by Tramp, and runs the CLI there.  What
-;; stands in for podman enters a machine of its own.
+;; Emacs visits a file in a container by Tramp, and runs the CLI there.  The
+;; container is one of podman, where that is installed; and a machine that is
+;; entered by what stands in for podman.
 
 ;;; Code:
 
 (require 'ert)
 (require 'gemini-companion-test-remote)
 
+(defmacro gemini-companion-container-test--define (name podman docstring &rest body)
+  "Define tests NAME/podman and NAME/stand-in that run BODY.
+In BODY the variable PODMAN is non-nil if there is a real podman."
+  (declare (indent 2) (doc-string 3) (debug (symbolp symbolp stringp body)))
+  `(progn
+     ,@(mapcar (lambda (variant)
+                 `(ert-deftest ,(intern (format "%s/%s" name variant)) ()
+                    ,docstring
+                    :tags '(e2e real any-emacs)
+                    (gemini-companion-test-require-far 'machine)
+                    (let ((,podman ,(eq variant 'podman)))
+                      (when ,podman (gemini-companion-test-far-require-podman))
+                      ,@body)))
+               '(podman stand-in))))
+
 (defmacro gemini-companion-container-test--with (spec &rest body)
   "Run BODY with an Emacs that visits a.txt in a container.
-SPEC is two variables, (EMACS FAR)."
-  (declare (indent 1) (debug ((symbolp symbolp) body)))
-  (pcase-let ((`(,emacs ,far) spec))
-    `(progn
-       (gemini-companion-test-require-far 'machine)
-       (gemini-companion-test-with-far (,far (gemini-companion-test-far-start-container "box"))
-         (gemini-companion-test-far-write ,far "a.txt" "one\n")
-         (gemini-companion-test-with-far-emacs (,emacs)
-           (gemini-companion-container-test--teach ,emacs)
-           (gemini-companion-test-remote-visit ,emacs ,far "a.txt")
-           (gemini-companion-test-remote-count ,emacs)
-           ,@body)))))
+SPEC is (EMACS FAR PODMAN): two variables, and what is non-nil for a real
+podman."
+  (declare (indent 1) (debug ((symbolp symbolp form) body)))
+  (pcase-let ((`(,emacs ,far ,podman) spec))
+    `(gemini-companion-test-with-far
+         (,far (gemini-companion-test-far-start-container "box" ,podman))
+       (gemini-companion-test-far-write ,far "a.txt" "one\n")
+       (gemini-companion-test-with-far-emacs (,emacs)
+         (gemini-companion-container-test--teach ,emacs)
+         (gemini-companion-test-remote-visit ,emacs ,far "a.txt")
+         (gemini-companion-test-remote-count ,emacs)
+         ,@body))))
 
 (defun gemini-companion-container-test--teach (emacs)
   "Let Tramp in EMACS know podman, if that is too old, as a package does."
@@ -41,10 +57,9 @@ SPEC is two variables, (EMACS FAR)."
                     tramp-methods))
             nil)))
 
-(ert-deftest gemini-companion-container/the-cli-runs-there ()
+(gemini-companion-container-test--define gemini-companion-container/the-cli-runs-there podman
   "An edited change is accepted; the CLI learns of files there only, and tells what it does."
-  :tags '(e2e real any-emacs)
-  (gemini-companion-container-test--with (emacs far)
+  (gemini-companion-container-test--with (emacs far podman)
     (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-run far emacs 'tools))
       (let ((context (gemini-companion-test-remote-context cli)))
         (should (equal (alist-get 'path (alist-get 'activeFile context))
@@ -66,14 +81,13 @@ SPEC is two variables, (EMACS FAR)."
                             emacs `(gemini-companion-host-title
                                     ,(gemini-companion-test-far-prefix far))))))))
 
-(ert-deftest gemini-companion-container/what-is-mounted-is-visited-here ()
+(gemini-companion-container-test--define gemini-companion-container/what-is-mounted-is-visited-here
+    podman
   "The CLI has other names for the files of this machine, and Emacs its own."
-  :tags '(e2e real)
-  (gemini-companion-test-require-far 'machine)
-  (gemini-companion-test-with-far (far (gemini-companion-test-far-start-container "box"))
-    (gemini-companion-test-with-far-emacs (emacs :files '(("a.txt" . "one\ntwo\n")))
+  (gemini-companion-test-with-far-emacs (emacs :files '(("a.txt" . "one\ntwo\n")))
+    (gemini-companion-test-with-far
+        (far (gemini-companion-test-far-start-container "box" podman emacs))
       (gemini-companion-container-test--teach emacs)
-      (gemini-companion-test-far-mount far (gemini-companion-test-project emacs))
       (gemini-companion-test-visit emacs "a.txt")
       (gemini-companion-test-keys emacs "C-n")
       (gemini-companion-test-m-x emacs "gemini-companion-connect")
@@ -105,7 +119,7 @@ The file has the same name at each.  Nothing else waits for a host that is lost.
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start-machine "far"))
     (gemini-companion-test-with-far
         (other (gemini-companion-test-far-start-machine "other" "DisableForwarding yes"))
-      (gemini-companion-container-test--with (emacs box)
+      (gemini-companion-container-test--with (emacs box nil)
         (gemini-companion-test-remote-connect emacs)
         (dolist (host (list far other))
           (gemini-companion-test-remote-prepare emacs host '(("a.txt" . "one\ntwo\n"))))
@@ -171,22 +185,19 @@ visits a.txt at each place."
       (gemini-companion-test-remote-wait-buffer emacs host "a.txt" text))
     (gemini-companion-test-remote-wait-done cli)))
 
-(ert-deftest gemini-companion-container/one-that-is-started-again-comes-back ()
-  :tags '(e2e any-emacs)
-  (gemini-companion-container-test--with (emacs far)
+(gemini-companion-container-test--define gemini-companion-container/one-that-is-started-again podman
+  "A container that is killed is lost; when it is started again it is connected."
+  (gemini-companion-container-test--with (emacs far podman)
     (gemini-companion-test-remote-connect emacs)
-    (let ((program (gemini-companion-test-far-ssh-file "bin/podman")))
-      ;; The keeper there ends.
-      (rename-file program (concat program ".away"))
-      (gemini-companion-test-far-run far "pkill -f input-type=module")
-      (gemini-companion-test-wait-eval
-       emacs '(string-match-p "lost for" (cdar (gemini-companion-host-connect-describe))))
-      (rename-file (concat program ".away") program)
-      (gemini-companion-test-remote-wait-connected emacs))))
+    (gemini-companion-test-far-podman far "kill")
+    (gemini-companion-test-wait-eval
+     emacs '(string-match-p "lost for" (cdar (gemini-companion-host-connect-describe))))
+    (gemini-companion-test-far-podman far "start")
+    (gemini-companion-test-remote-wait-connected emacs)))
 
-(ert-deftest gemini-companion-container/one-that-does-not-run-is-told-of ()
-  :tags '(e2e any-emacs)
-  (gemini-companion-container-test--with (emacs far)
+(gemini-companion-container-test--define gemini-companion-container/one-that-does-not-run podman
+  "The user is told of it in the words of podman."
+  (gemini-companion-container-test--with (emacs far podman)
     (gemini-companion-test-run
      emacs '(progn (require 'gemini-companion-host-connect)
                    (gemini-companion-answer-set '(connect . "podman:other") 'always)

@@ -8,30 +8,40 @@
 # users dev and mallory log in.  CLIENT is put at /opt/client.  NET is the number of its network, from 0 to 16383.
 # When it is up this prints {"event": "up", "pid": N, "address": A}, where N is the process whose
 # root directory and network are those of the machine.  It is up until standard input ends.
+#
+# If FAR_PODMAN is set, it is a container of this name, which dev uses, and in which the volume FAR_VOLUME is
+# mounted, if that is set.  DIRECTORY/podman is podman as it is where that runs.  Podman gives it no network; ours
+# is for what the tests do there themselves, by sshd.
 set -eu
 
 if [ "${1:-}" != inside ]; then
-    directory=$1 net=$4
+    directory=$1 key=$2 client=$3 net=$4
+    shift 4
     base=10.99.$((net / 64)).$((net % 64 * 4))
     near=${base%.*}.$((${base##*.} + 1)) far=${base%.*}.$((${base##*.} + 2))
-    mkfifo "$directory/go"
-    # With the first process in there all others end, and what is mounted and connected is gone.
-    unshare --mount --uts --ipc --net --pid --fork --kill-child "$0" inside "$directory" "$2" "$3" "$far" \
-        "$near" "$directory/go" </dev/null >"$directory/log" 2>&1 &
+    for option; do echo "$option"; done >"$directory/options"
+    # With the first process in there all others end, and what is mounted and connected is gone.  Podman has to
+    # know the processes as we do.
+    pid=--pid
+    [ -z "${FAR_PODMAN:-}" ] || pid=
+    # shellcheck disable=SC2086 # no word, if it is empty
+    unshare --mount --uts --ipc --net $pid --fork --kill-child \
+        "$0" inside "$directory" "$key" "$client" "$far" "$near" </dev/null >"$directory/log" 2>&1 &
     outer=$!
-    trap 'kill -9 $outer 2>/dev/null; exit 0' EXIT HUP INT TERM
+    trap '[ ! -e "$directory/podman" ] || "$directory/podman" rm -f -t 0 "$FAR_PODMAN" >/dev/null 2>&1
+        kill -9 $outer 2>/dev/null; exit 0' EXIT HUP INT TERM
+    first=$directory/pid
+    [ -n "${FAR_PODMAN:-}" ] || first=/proc/$outer/task/$outer/children
     pid=
     while [ -z "$pid" ]; do
-        kill -0 $outer || { cat "$directory/log" >&2; exit 1; }
-        pid=$(tr -d ' ' <"/proc/$outer/task/$outer/children" 2>/dev/null) || true
+        kill -0 $outer 2>/dev/null || { cat "$directory/log" >&2; exit 1; }
+        pid=$(tr -d ' ' 2>/dev/null <"$first") || true
     done
     link=gcfar$net
     ip link add "$link" type veth peer name far0 netns "$pid"
     ip addr add "$near/30" dev "$link"
     ip link set "$link" up
     nsenter -t "$pid" -n sh -c "ip addr add $far/30 dev far0; ip link set far0 up; ip link set lo up"
-    shift 4
-    for option; do echo "$option"; done >"$directory/go"
     until nsenter -t "$pid" -n sh -c 'grep -q ":0016 00000000:0000 0A" /proc/net/tcp' 2>/dev/null; do
         kill -0 $outer 2>/dev/null || { cat "$directory/log" >&2; exit 1; }
         sleep 0.05
@@ -42,7 +52,7 @@ if [ "${1:-}" != inside ]; then
 fi
 
 # The first process of the machine: makes its file system, and becomes its sshd.
-directory=$2 key=$3 client=$4 far=$5 near=$6 go=$7
+directory=$2 key=$3 client=$4 far=$5 near=$6
 fs=$directory/fs root=$directory/fs/root
 mkdir "$fs"
 mount -t tmpfs -o mode=755 far "$fs"
@@ -65,10 +75,31 @@ ssh-keygen -q -t ed25519 -N '' -f "$root/etc/ssh/ssh_host_ed25519_key"
 mkdir -p "$root/opt/client"
 mount --bind "$client" "$root/opt/client"
 {
-    cat "$go"
+    cat "$directory/options"
     printf '%s\n' 'HostKey /etc/ssh/ssh_host_ed25519_key' 'PasswordAuthentication no' 'UsePAM no' \
         'Subsystem sftp internal-sftp' 'SetEnv LANG=C.UTF-8' 'MaxStartups 100'
 } >"$root/etc/ssh/sshd_config"
+if [ "${FAR_PODMAN:-}" ]; then
+    podman=$(command -v podman)
+    # What it notes of containers is ours, and is gone with this process.
+    for each in /var/lib/containers /run /dev/shm; do
+        mkdir -p "$each"
+        mount -t tmpfs podman "$each"
+    done
+    printf '%s\n' '[engine]' 'runtime = "runc"' 'cgroup_manager = "cgroupfs"' '[containers]' \
+        'default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]' >"$directory/containers.conf"
+    printf '#!/bin/sh\nexec nsenter -t %s -m env CONTAINERS_CONF=%s %s "$@"\n' \
+        $$ "$directory/containers.conf" "$podman" >"$directory/podman"
+    chmod 755 "$directory/podman"
+    "$directory/podman" run -d --name "$FAR_PODMAN" --network none --user 4242:4242 --workdir /home/dev \
+        --env HOME=/home/dev --env "PATH=$PATH" --env LANG=C.UTF-8 --tmpfs /tmp:mode=1777,notmpcopyup \
+        --tmpfs /run:notmpcopyup ${FAR_VOLUME:+--volume="$FAR_VOLUME"} --rootfs "$root" sleep infinity
+    "$directory/podman" inspect --format '{{.State.Pid}}' "$FAR_PODMAN" >"$directory/pid"
+    nsenter -t "$(cat "$directory/pid")" -m -u -i -n -p -r -w \
+        sh -c 'mkdir /run/sshd; exec /usr/sbin/sshd -D -E /run/sshd.log' || true
+    # The container may be started again.
+    exec sleep infinity
+fi
 cat >"$root/far-init" <<'INIT'
 set -eu
 umask 022

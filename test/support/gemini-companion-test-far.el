@@ -58,6 +58,11 @@ With MACHINE non-nil it needs one that is a machine of its own."
       (when reason
         (gemini-companion-test-skip "%s" reason)))))
 
+(defun gemini-companion-test-far-require-podman ()
+  "Skip the current test, with a message, where podman can run no containers."
+  (unless (and (executable-find "podman") (executable-find "runc"))
+    (gemini-companion-test-skip "podman or runc is missing")))
+
 (defun gemini-companion-test-far--terminals-p ()
   "Return non-nil if an sshd of this user can make a terminal.
 It gives that to the group tty, which it may if that has it already."
@@ -326,6 +331,11 @@ OPTIONS are lines for the configuration of its sshd."
 (defun gemini-companion-test-far-start-machine (name &rest options)
   "Start the host NAME, a machine of its own; return it.
 OPTIONS are as in `gemini-companion-test-far-start'."
+  (gemini-companion-test-far--start-machine name options))
+
+(defun gemini-companion-test-far--start-machine (name options &optional environment)
+  "Start the host NAME with OPTIONS for its sshd; return it.
+ENVIRONMENT is more of that for far-machine.sh."
   (let* ((directory (gemini-companion-test-far--directory))
          (far (gemini-companion-test-far--make
                :name name :directory directory :user "dev"
@@ -340,15 +350,18 @@ OPTIONS are as in `gemini-companion-test-far-start'."
                      "PermitRootLogin no"
                      ,@options)
                    temporary-file-directory
-                   (list (concat "PATH=" (getenv "PATH") ":/usr/sbin:/sbin")))))
+                   `(,(concat "PATH=" (getenv "PATH") ":/usr/sbin:/sbin") ,@environment))))
     (setf (gemini-companion-test-far-program far) program)
     (gemini-companion-test-on-exit far #'gemini-companion-test-far-stop)
     (let ((up (gemini-companion-test-wait
+               "the machine"
                (lambda ()
-                 (concat "the machine: "
-                         (gemini-companion-test-read
-                          (gemini-companion-test-program-stderr program))))
-               (lambda () (car (gemini-companion-test-program-lines program))))))
+                 (or (car (gemini-companion-test-program-lines program))
+                     (not (process-live-p (gemini-companion-test-program-process program))))))))
+      (when (eq up t)
+        (let ((fault (gemini-companion-test-read (gemini-companion-test-program-stderr program))))
+          (if environment (gemini-companion-test-skip "podman runs no container: %s" fault)
+            (error "No machine: %s" fault))))
       (setf (gemini-companion-test-far-process far) (alist-get 'pid up)
             (gemini-companion-test-far-address far) (alist-get 'address up)
             (gemini-companion-test-far-root far) (format "/proc/%d/root" (alist-get 'pid up))))
@@ -357,18 +370,40 @@ OPTIONS are as in `gemini-companion-test-far-start'."
                     t)
     (gemini-companion-test-far--started far)))
 
-(defun gemini-companion-test-far-start-container (name)
+(defun gemini-companion-test-far-start-container (name &optional podman emacs)
   "Start the host NAME, a container, which Emacs reaches by podman; return it.
-It is a machine of its own, which a program that stands in for podman
-enters: such a container needs no image and no network."
-  (let ((far (gemini-companion-test-far-start-machine name)))
+If PODMAN is nil, it is a machine of its own, which a program that stands
+in for podman enters.  Neither needs an image or a network.  The project of
+EMACS, if non-nil, is mounted as the project there."
+  (let ((directory (and emacs (directory-file-name (gemini-companion-test-project emacs)))))
+    (if (not podman) (gemini-companion-test-far--stand-in name directory)
+      (let ((far (gemini-companion-test-far--start-machine
+                  name nil
+                  `(,(concat "FAR_PODMAN=" name)
+                    ,@(and directory (list (concat "FAR_VOLUME=" directory ":/home/dev/project")))))))
+        (gemini-companion-test-far--write-program
+         (gemini-companion-test-far-ssh-file "bin/podman")
+         (format "exec %spodman \"$@\"\n" (gemini-companion-test-far-directory far)))
+        (setf (gemini-companion-test-far-method far) "podman")
+        far))))
+
+(defun gemini-companion-test-far--stand-in (name directory)
+  "Start the host NAME, to which a program leads that stands in for podman.
+For DIRECTORY see `gemini-companion-test-far-start-container'."
+  (let* ((far (gemini-companion-test-far-start-machine name))
+         (process (gemini-companion-test-far-process far))
+         (stopped (expand-file-name "stopped" (gemini-companion-test-far-directory far))))
     (setf (gemini-companion-test-far-method far) "podman")
     (gemini-companion-test-far--write-program
      (gemini-companion-test-far-ssh-file "bin/podman")
      (format "terminal=
-[ \"$1\" = inspect ] && exec cat %s
-[ \"$1\" = exec ] || exit 125
-shift
+case $1 in
+  inspect) exec cat %s ;;
+  kill) touch %s; exec nsenter -t %d -m -p -r pkill -KILL -u 4242 ;;
+  start) exec rm %s ;;
+  exec) shift ;;
+  *) exit 125 ;;
+esac
 while :; do
   case $1 in
     -t | -it) terminal=yes; shift ;;
@@ -376,26 +411,23 @@ while :; do
     *) break ;;
   esac
 done
-[ \"$1\" = %s ] && [ -e /proc/%d ] || { echo \"Error: no container with name $1\" >&2; exit 125; }
+[ \"$1\" = %s ] && [ ! -e %s ] || { echo \"Error: no container with name $1\" >&2; exit 125; }
 shift
 # A shell needs a terminal whose session is there.
 exec nsenter -t %d -m -u -i -n -p -r -w ${terminal:+setsid -c -w} setpriv --reuid 4242 --regid 4242 --clear-groups \\
   env -i HOME=/home/dev PATH=\"$PATH\" LANG=C.UTF-8 TERM=\"$TERM\" \"$@\"\n"
-             (gemini-companion-test-far--mounts far)
-             name (gemini-companion-test-far-process far)
-             (gemini-companion-test-far-process far)))
+             (gemini-companion-test-far--mounts far) stopped process stopped name stopped process))
+    (when directory (gemini-companion-test-far--mount far directory))
     far))
 
 (defun gemini-companion-test-far--mounts (far)
   "Return the file of what podman tells of the mounts of FAR, a container."
   (expand-file-name "mounts" (gemini-companion-test-far-directory far)))
 
-(defun gemini-companion-test-far-mount (far directory)
-  "Mount DIRECTORY of this machine as the project of FAR, a container."
+(defun gemini-companion-test-far--mount (far directory)
+  "Mount DIRECTORY of this machine as the project of FAR, no container of podman."
   (let ((there (directory-file-name (gemini-companion-test-far-file far "")))
         (process (number-to-string (gemini-companion-test-far-process far))))
-    (make-directory (gemini-companion-test-far-local far there) t)
-    (call-process "chmod" nil nil nil "-R" "a+rwX" directory)
     ;; Without the root directory of its processes.
     (unless (eql 0 (call-process "nsenter" nil nil nil "-t" process "-m" "mount" "--bind"
                                  directory
@@ -406,10 +438,16 @@ exec nsenter -t %d -m -u -i -n -p -r -w ${terminal:+setsid -c -w} setpriv --reui
      (gemini-companion-test-far--mounts far)
      (decode-coding-string
       (gemini-companion-test-json-encode
-       `[((Type . "bind") (Source . ,(directory-file-name directory)) (Destination . ,there)
+       `[((Type . "bind") (Source . ,directory) (Destination . ,there)
           (RW . t))
          ((Type . "volume") (Source . "/var") (Destination . "/var"))])
       'utf-8))))
+
+(defun gemini-companion-test-far-podman (far &rest arguments)
+  "Let podman do what ARGUMENTS say to FAR, a container."
+  (unless (eql 0 (apply #'call-process (gemini-companion-test-far-ssh-file "bin/podman") nil nil nil
+                        `(,@arguments ,(gemini-companion-test-far-name far))))
+    (error "Podman has failed: %S" arguments)))
 
 (defun gemini-companion-test-far-stop (far)
   "End the host FAR with all its processes, and remove its files."
