@@ -401,30 +401,33 @@ that M-x gemini-companion-copy-environment copies."
 
 (defun gemini-companion-doctor-check--tools (case)
   "Check whether the model of the CLI in CASE can use the tools of Emacs."
-  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent environment) case)
-              (button (cons "enable" #'gemini-companion-tools-enable)))
-    (pcase (and (gemini-companion-agent-get agent :extension)
-                (gemini-companion-tool-extension-state agent environment))
-      ('nil (cond ((not (gemini-companion-agent-get agent :extension)) nil)
-                  ((gemini-companion-tool-extension-declined-p)
-                   (list 'fine "The model has no tools of Emacs: you declined them."))
-                  (t (list 'note "The model cannot use the tools of Emacs."
-                           "To let it, type M-x gemini-companion-tools-enable, and restart the CLI."
-                           button))))
-      ((and (pred stringp) reason)
-       (list 'note (format "The model cannot use the tools of Emacs: %s." reason)))
-      (state
-       (list
-        (if (eq state 'stale)
-            (list 'note
-                  "The files of the tools are not as this version of the package writes them."
-                  "Write them again: M-x gemini-companion-tools-enable." button)
-          (list 'fine "The model can use the tools of Emacs."))
-        (unless (gemini-companion-doctor-check-find-program case "node")
-          (list 'problem
-                "Cannot find the program `node' on PATH: the CLI cannot call the tools of Emacs."
-                "Put Node's directory on PATH, or remove the tools, \
+  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent environment) case))
+    (when (gemini-companion-agent-get agent :extension)
+      (let ((state (gemini-companion-tool-extension-state agent environment)))
+        (list
+         (gemini-companion-doctor-check-tools state (gemini-companion-tool-extension-declined-p))
+         (unless (or (null state) (stringp state)
+                     (gemini-companion-doctor-check-find-program case "node"))
+           (list 'problem
+                 "Cannot find the program `node' on PATH: the CLI cannot call the tools of Emacs."
+                 "Put Node's directory on PATH, or remove the tools, \
 M-x gemini-companion-tools-disable.")))))))
+
+(defun gemini-companion-doctor-check-tools (state declined)
+  "Return the finding about the tools of Emacs of which there is STATE.
+That is as in `gemini-companion-tool-extension-state'.  DECLINED is non-nil
+if the user does not want them."
+  (let ((button (cons "enable" #'gemini-companion-tools-enable)))
+    (pcase state
+      ((and 'nil (guard declined))
+       (list 'fine "The model has no tools of Emacs: you declined them."))
+      ('nil (list 'note "The model cannot use the tools of Emacs."
+                  "To let it, type M-x gemini-companion-tools-enable, and restart the CLI." button))
+      ((pred stringp) (list 'note (format "The model cannot use the tools of Emacs: %s." state)))
+      ('stale (list 'note
+                    "The files of the tools are not as this version of the package writes them."
+                    "Write them again: M-x gemini-companion-tools-enable." button))
+      (_ (list 'fine "The model can use the tools of Emacs.")))))
 
 ;;;; Checks of another machine
 

@@ -23,6 +23,7 @@
 (require 'gemini-companion-doctor-check)
 (require 'gemini-companion-host)
 (require 'gemini-companion-native)
+(require 'gemini-companion-tool-extension)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
@@ -268,7 +269,8 @@ Return the number of problems."
 Its arguments are the findings so far, and how many results are still to
 come."
   (let* ((probes (if (gemini-companion-doctor-check-case-remote case)
-                     '(gemini-companion-doctor--probe-remote-program)
+                     '(gemini-companion-doctor--probe-remote-program
+                       gemini-companion-doctor--probe-remote-tools)
                    '(gemini-companion-doctor--probe-server
                      gemini-companion-doctor--probe-program)))
          (pending (length probes))
@@ -357,6 +359,18 @@ the CLI takes if that is an Emacs."
                             agent (format "`%s' on %s" program
                                           (gemini-companion-host-connection-name connection))
                             output 'remote)))))))
+
+(defun gemini-companion-doctor--probe-remote-tools (case callback)
+  "Find out what tools of Emacs the machine of CASE has, and call CALLBACK."
+  (let ((connection (gemini-companion-doctor-check-connection case))
+        (agent (gemini-companion-doctor-check-case-agent case)))
+    (if (not (and connection (eq (gemini-companion-host-connection-state connection) 'ready)
+                  (gemini-companion-agent-get agent :extension)))
+        (funcall callback nil)
+      (gemini-companion-tool-extension-state-there
+       connection agent
+       (lambda (state declined)
+         (funcall callback (gemini-companion-doctor-check-tools state declined)))))))
 
 (defun gemini-companion-doctor--run (command environment callback)
   "Run COMMAND, a list, with ENVIRONMENT, and call CALLBACK with its output.

@@ -490,6 +490,21 @@ Then call FUNCTION with OUTCOMES, a list, and theirs, as one text or nil."
            connection what (cdr agents) function
            (if outcome (cons outcome outcomes) outcomes))))))))
 
+(defun gemini-companion-tool-extension-state-there (connection agent function)
+  "Find what there is of the extension of AGENT on the host of CONNECTION.
+Call FUNCTION with that, as `gemini-companion-tool-extension-state' returns
+it, and whether the user does not want the tools there."
+  (gemini-companion-tool-extension--read-there
+   connection agent
+   (lambda (found)
+     (let ((state (gemini-companion-tool-extension--judge-there agent 'disable found)))
+       (funcall function
+                (cond ((not (eq state t)) state)
+                      ((gemini-companion-tool-extension--changes-there agent 'update found) 'stale)
+                      (t 'current))
+                (eq 'never (gemini-companion-answer-get
+                            (gemini-companion-tool-extension--question connection))))))))
+
 (defun gemini-companion-tool-extension--file-there (agent name)
   "Return NAME in the directory of AGENT as a file for a connection."
   (pcase-let ((`(,variable ,default ,settings) (gemini-companion-agent-get agent :settings)))

@@ -102,4 +102,25 @@ Afterwards nothing is left there."
       (should-not (funcall there "extensions"))
       (should-not (funcall there "policies")))))
 
+(ert-deftest gemini-companion-remote-tools/the-doctor-tells-of-them ()
+  "It says whether they are there, and as this package writes them."
+  :tags '(e2e any-emacs)
+  (gemini-companion-test-with-remote (emacs far '(("a.txt" . "one\n")))
+    (gemini-companion-test-far-run far "mkdir ~/.gemini && echo '{}' >~/.gemini/settings.json")
+    (gemini-companion-test-m-x emacs "gemini-companion-doctor")
+    (gemini-companion-test-wait-screen emacs "The model cannot use the tools of Emacs\\.")
+    ;; In this buffer, it is about the same host.
+    (gemini-companion-test-m-x emacs "gemini-companion-tools-enable")
+    (gemini-companion-test-wait-screen emacs "a policy)")
+    (gemini-companion-test-keys emacs "y")
+    (gemini-companion-test-wait-screen emacs "The model can use Emacs in Gemini CLI on far")
+    (pcase-dolist (`(,text ,finding)
+                   '(("" "The model can use the tools of Emacs\\.")
+                     ("x" "The files of the tools are not as this version")))
+      (gemini-companion-test-far-run
+       far (format "printf '%s' >>~/.gemini/extensions/emacs/hooks/hooks.json" text))
+      (gemini-companion-test-keys emacs "g")
+      (gemini-companion-test-wait-screen emacs finding))
+    (should-not (gemini-companion-test-remote-sent emacs))))
+
 ;;; remote-tools-test.el ends here
