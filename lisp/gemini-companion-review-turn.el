@@ -26,6 +26,9 @@
 A list (REVIEW NAMES TIME): the review that was accepted with them, the
 names of their files, and when the last one was accepted.")
 
+(defvar gemini-companion-review-turn--memory 60
+  "Seconds for which an accept is remembered.")
+
 (defvar gemini-companion-review-turn--accepted nil
   "What was accepted in the last minute, the newest first.
 Each element is (REVIEW TEXT TIME AGAIN); AGAIN is non-nil if REVIEW was
@@ -95,10 +98,12 @@ something, show it instead."
   "If the OUTCOME of REVIEW is that it was accepted, remember that.
 If Emacs has written the file, that is not needed."
   (when (and (eq outcome 'accepted) (not (gemini-companion-review-request review)))
-    (setq gemini-companion-review-turn--accepted
-          (cons (list review (gemini-companion-review-current-text review) (float-time) nil)
-                (seq-filter (pcase-lambda (`(,_ ,_ ,time . ,_)) (< (- (float-time) time) 60))
-                            gemini-companion-review-turn--accepted)))))
+    (let ((accepted (list review (gemini-companion-review-current-text review) (float-time) nil)))
+      (push accepted gemini-companion-review-turn--accepted)
+      (run-at-time gemini-companion-review-turn--memory nil
+                   (lambda ()
+                     (setq gemini-companion-review-turn--accepted
+                           (delq accepted gemini-companion-review-turn--accepted)))))))
 ;;;###autoload (add-hook 'gemini-companion-review-end-functions #'gemini-companion-review-turn-remember)
 
 (defun gemini-companion-review-turn--accept-again (review)

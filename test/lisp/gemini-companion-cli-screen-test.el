@@ -243,7 +243,7 @@ after output; `free-for' pretends that it takes prompts for some seconds."
 ;;;; Outcomes
 
 (ert-deftest gemini-companion-review-turn/the-same-again-is-accepted-once ()
-  "If it was not written, and only within a minute, and only the same."
+  "If it was not written, and only the same."
   (gemini-companion-test-with-client client
     (let* ((first (gemini-companion-test-propose client "a.txt" "2\n"))
            (again (lambda (text)
@@ -264,6 +264,20 @@ after output; `free-for' pretends that it takes prompts for some seconds."
       (should (eq (gemini-companion-history-outcome (gemini-companion-review-entry first))
                   'cancelled))
       (should (funcall again "2\n"))
+      (gemini-companion-review-end-all))))
+
+(ert-deftest gemini-companion-review-turn/an-accept-is-forgotten-after-a-while ()
+  "The user is asked about the same change then."
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-review-turn--accepted nil)
+          (gemini-companion-review-turn--memory 0)
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-review-show review 'keep)
+      (gemini-companion-review-commands-accept review)
+      (should gemini-companion-review-turn--accepted)
+      (gemini-companion-test-wait
+       "Emacs to forget" (lambda () (null gemini-companion-review-turn--accepted)))
+      (should (gemini-companion-test-propose client "a.txt" "2\n"))
       (gemini-companion-review-end-all))))
 
 (ert-deftest gemini-companion-review-turn/what-is-accepted-in-advance-is-asked-about-if-it-loses-something ()
