@@ -6,14 +6,16 @@
 
 ;;; Commentary:
 
-;; An image that is yanked into the buffer for a prompt becomes a file that only the user can read,
-;; and the prompt mentions it.  It is where the CLI keeps such files itself, since it reads them
-;; there without a question, and is deleted with its terminal, or when Emacs exits.  A file that is
-;; dropped is mentioned as it is.
+;; An image that is yanked into a prompt, or that a buffer shows, becomes a file that only the user
+;; can read, and the prompt mentions it.  It is where the CLI keeps such files itself, since it
+;; reads them there without a question, and is deleted with its terminal, or when Emacs exits.  A
+;; file that is dropped is mentioned as it is.
 
 ;;; Code:
 
 (require 'dnd)
+(require 'image)
+(require 'map)
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
@@ -30,14 +32,19 @@
   "Alist of the processes of terminals and the directories of their images.")
 
 ;;;###autoload
-(defun gemini-companion-cli-image-set-up ()
-  "Let the user yank images, and drop files, into the current buffer."
+(defun gemini-companion-cli-image-set-up (&optional terminal)
+  "Let the user yank images, and drop files, into the current buffer.
+It is for a prompt to the CLI in TERMINAL, or is told later for which."
+  (when terminal
+    (setq gemini-companion-cli-compose-terminal terminal
+          default-directory (gemini-companion-cli-send-directory terminal)))
   ;; Emacs 28 does not have it.
   (when (fboundp 'yank-media-handler)
     (yank-media-handler "image/.*" #'gemini-companion-cli-image--yank))
   (setq-local dnd-protocol-alist
               (cons '("^file:" . gemini-companion-cli-image--drop) dnd-protocol-alist)))
 ;;;###autoload (add-hook 'gemini-companion-compose-mode-hook #'gemini-companion-cli-image-set-up)
+;;;###autoload (add-hook 'gemini-companion-cli-send-read-functions #'gemini-companion-cli-image-set-up)
 
 (defun gemini-companion-cli-image--drop (uri _action)
   "Mention the file that URI names, which the user has dropped."
@@ -51,18 +58,35 @@
 
 (defun gemini-companion-cli-image--yank (type data)
   "Mention a new file with DATA, an image of TYPE such as image/png."
-  (when (gemini-companion-host-remote-p default-directory)
+  (gemini-companion-cli-image--mention
+   (gemini-companion-cli-image--write
+    gemini-companion-cli-compose-terminal
+    (replace-regexp-in-string "\\`image/\\([a-z]+\\).*\\'" "\\1" (symbol-name type))
+    data)))
+
+;;;###autoload
+(defun gemini-companion-cli-image-at-point (terminal)
+  "Return a list of a file with the image at point for the CLI in TERMINAL, or nil."
+  (pcase (get-char-property (point) 'display)
+    (`(image . ,(map :data :file :type))
+     (list (or file (gemini-companion-cli-image--write
+                     terminal (or (image-type-from-data data) type)
+                     ;; Some images are text.
+                     (encode-coding-string data 'utf-8 t)))))))
+;;;###autoload (add-hook 'gemini-companion-cli-send-file-functions #'gemini-companion-cli-image-at-point)
+
+(defun gemini-companion-cli-image--write (terminal type data)
+  "Return a new file for the CLI in TERMINAL with DATA, an image of TYPE."
+  (when (gemini-companion-host-remote-p (gemini-companion-cli-send-directory terminal))
     (user-error "The CLI runs on another machine, and cannot read an image from here"))
-  (let* ((terminal gemini-companion-cli-compose-terminal)
-         (process (get-buffer-process terminal)))
+  (let ((process (get-buffer-process terminal)))
     (unless (process-live-p process)
       (user-error "The CLI has ended"))
     (let* ((directory (gemini-companion-cli-image--directory terminal process))
-           (type (replace-regexp-in-string "\\`image/\\([a-z]+\\).*\\'" "\\1" (symbol-name type)))
            (file (expand-file-name
-                  (format "image-%d.%s" (length (directory-files directory)) type) directory)))
+                  (format "image-%d.%s" (1- (length (directory-files directory))) type) directory)))
       (gemini-companion-file-replace file data #o600)
-      (gemini-companion-cli-image--mention file))))
+      file)))
 
 ;;;; Their directories
 

@@ -33,6 +33,13 @@
 (defvar gemini-companion-cli-send-history nil
   "History of prompts that were sent.")
 
+(defvar gemini-companion-cli-send-read-functions nil
+  "Functions called in a minibuffer for a prompt, with the terminal of the CLI.")
+
+(defvar gemini-companion-cli-send-file-functions nil
+  "Functions called with the terminal of a CLI in a buffer that visits no file.
+They return a list of files to be mentioned instead, or nil.")
+
 (defvar-local gemini-companion-cli-send--busy nil
   "Non-nil while a text is on its way to the CLI in this buffer.")
 
@@ -44,13 +51,19 @@
 ;;;###autoload
 (defun gemini-companion-send-prompt (prompt)
   "Read PROMPT in the minibuffer, and send it to the CLI."
-  (interactive (progn
-                 ;; Signals an error before the user types anything.
-                 (gemini-companion-cli-send-check (gemini-companion-cli-send-terminal))
-                 (list (read-string "Prompt: " nil 'gemini-companion-cli-send-history))))
+  (interactive (list (gemini-companion-cli-send--read-prompt)))
   (when (string-blank-p prompt)
     (user-error "There is nothing to send"))
   (gemini-companion-cli-send-text prompt t))
+
+(defun gemini-companion-cli-send--read-prompt ()
+  "Read a prompt in the minibuffer."
+  (let ((terminal (gemini-companion-cli-send-terminal)))
+    ;; Signals an error before the user types anything.
+    (gemini-companion-cli-send-check terminal)
+    (minibuffer-with-setup-hook
+        (lambda () (run-hook-with-args 'gemini-companion-cli-send-read-functions terminal))
+      (read-string "Prompt: " nil 'gemini-companion-cli-send-history))))
 
 ;;;###autoload
 (defun gemini-companion-send-region (start end &optional submit)
@@ -68,13 +81,16 @@ interactively the prefix argument, send the prompt as well."
 ;;;###autoload
 (defun gemini-companion-send-file (&optional submit)
   "Mention the current file in the prompt of the CLI, which then reads it.
-In Dired, mention the marked files and directories.  With SUBMIT,
-interactively the prefix argument, send the prompt as well."
+In Dired, mention the marked files and directories; in another buffer that
+visits no file, the image at point.  With SUBMIT, interactively the prefix
+argument, send the prompt as well."
   (interactive "P")
-  (let* ((files (cond ((derived-mode-p 'dired-mode) (dired-get-marked-files))
+  (let* ((terminal (gemini-companion-cli-send-terminal))
+         (files (cond ((derived-mode-p 'dired-mode) (dired-get-marked-files))
                       (buffer-file-name (list buffer-file-name))
+                      ((run-hook-with-args-until-success
+                        'gemini-companion-cli-send-file-functions terminal))
                       (t (user-error "This buffer visits no file"))))
-         (terminal (gemini-companion-cli-send-terminal))
          (directory (gemini-companion-cli-send-directory terminal)))
     (gemini-companion-cli-send-text
      (mapconcat (lambda (file) (concat (gemini-companion-cli-send-mention file directory) " "))

@@ -87,10 +87,43 @@ Return the file that the prompt then mentions."
     (should (equal (buffer-string) "See @a\\ b.txt "))
     (should-not (get-file-buffer "a b.txt"))))
 
+(ert-deftest gemini-companion-cli-image/the-minibuffer-takes-images-too ()
+  (gemini-companion-cli-image-test--with
+    (with-current-buffer gemini-companion-cli-compose-terminal
+      (setq gemini-companion-cli-run-started nil))
+    (cl-letf (((symbol-function 'read-string)
+               (lambda (&rest _)
+                 (with-temp-buffer
+                   (run-hooks 'minibuffer-setup-hook)
+                   (gemini-companion-cli-image-test--yank 'image/png "x")))))
+      (should (equal (gemini-companion-file-read (gemini-companion-cli-send--read-prompt)) "x")))))
+
+(ert-deftest gemini-companion-cli-image/an-image-at-point-is-a-private-file ()
+  "In a buffer that visits no file; without one, nothing is sent."
+  (gemini-companion-cli-image-test--with
+    (let ((data (unibyte-string 137 80 78 71 13 10 26 10 0 200))
+          (directory default-directory)
+          (sent nil))
+      (cl-letf (((symbol-function 'gemini-companion-cli-send-text)
+                 (lambda (text &rest _) (setq sent text))))
+        (with-temp-buffer
+          (setq default-directory directory)
+          (insert "x")
+          (goto-char (point-min))
+          (should-error (gemini-companion-send-file) :type 'user-error)
+          (put-text-property 1 2 'display `(image :type imagemagick :data ,data))
+          (gemini-companion-send-file)
+          (should (string-match "\\`@\\(.*\\.png\\) \\'" sent))
+          (should (equal (gemini-companion-file-read (match-string 1 sent)) data))
+          (put-text-property 1 2 'display '(image :type svg :data "<svg>é</svg>"))
+          (gemini-companion-send-file)
+          (should (string-match "\\`@\\(.*\\.svg\\) \\'" sent)))))))
+
 (ert-deftest gemini-companion-cli-image/a-cli-on-a-host-gets-none ()
   (gemini-companion-cli-image-test--with
-    (let ((default-directory "/ssh:nowhere.invalid:/"))
-      (should-error (gemini-companion-cli-image--yank 'image/png "x") :type 'user-error))))
+    (with-current-buffer gemini-companion-cli-compose-terminal
+      (setq gemini-companion-cli-run-root "/ssh:nowhere.invalid:/"))
+    (should-error (gemini-companion-cli-image--yank 'image/png "x") :type 'user-error)))
 
 (provide 'gemini-companion-cli-image-test)
 ;;; gemini-companion-cli-image-test.el ends here
