@@ -119,6 +119,10 @@ LINE is the first of them, or, if REMOVED is non-nil, their text."
 
 ;;;; Commenting on lines of files
 
+(defvar-local gemini-companion-comment-place-function nil
+  "Function that returns the line to comment on instead of that at point.
+The value is (BUFFER . LINE), where BUFFER visits a file.")
+
 ;;;###autoload
 (defun gemini-companion-comment ()
   "Comment on the line at point, or on the lines of the region.
@@ -127,28 +131,37 @@ Comments go to the model with your next prompt, if the CLI has the hooks
 that `gemini-companion-tools-enable' installs.
 \\[gemini-companion-comments-send] sends them at once."
   (interactive)
-  (if gemini-companion-review-of-buffer
-      (call-interactively 'gemini-companion-review-comment)
-    (gemini-companion-comment--check)
-    (pcase-let* ((`(,start . ,end) (gemini-companion-comment-bounds))
-                 (line (line-number-at-pos start t))
-                 (`(,_ ,_ ,_ ,before ,old)
-                  (seq-find (pcase-lambda (`(,first ,last . ,_)) (<= first line last))
-                            (gemini-companion-comment-list (current-buffer))))
-                 ;; The text may change meanwhile.
-                 (first (copy-marker (if old (overlay-start old) start)))
-                 (last (copy-marker (if old (overlay-end old) end)))
-                 (text (gemini-companion-comment-read line before)))
-      (unless (marker-buffer first)
-        (user-error "The buffer was killed meanwhile"))
-      (with-current-buffer (marker-buffer first)
-        (when old (delete-overlay old))
-        (deactivate-mark)
-        (if (string-empty-p text)
-            (message (if old "Comment removed" "No comment"))
-          (gemini-companion-comment--add (line-number-at-pos first t) (line-number-at-pos last t)
-                                         text)
-          (gemini-companion-comment--report))))))
+  (cond (gemini-companion-review-of-buffer
+         (call-interactively 'gemini-companion-review-comment))
+        (gemini-companion-comment-place-function
+         (pcase-let ((`(,buffer . ,line) (funcall gemini-companion-comment-place-function)))
+           (with-current-buffer buffer
+             (let ((start (gemini-companion-ui-line-start line)))
+               (gemini-companion-comment--edit start start)))))
+        (t (pcase-let ((`(,start . ,end) (gemini-companion-comment-bounds)))
+             (gemini-companion-comment--edit start end)))))
+
+(defun gemini-companion-comment--edit (start end)
+  "Let the user comment on the lines of START and END, or edit the comment there."
+  (gemini-companion-comment--check)
+  (pcase-let* ((line (line-number-at-pos start t))
+               (`(,_ ,_ ,_ ,before ,old)
+                (seq-find (pcase-lambda (`(,first ,last . ,_)) (<= first line last))
+                          (gemini-companion-comment-list (current-buffer))))
+               ;; The text may change meanwhile.
+               (first (copy-marker (if old (overlay-start old) start)))
+               (last (copy-marker (if old (overlay-end old) end)))
+               (text (gemini-companion-comment-read line before)))
+    (unless (marker-buffer first)
+      (user-error "The buffer was killed meanwhile"))
+    (with-current-buffer (marker-buffer first)
+      (when old (delete-overlay old))
+      (deactivate-mark)
+      (if (string-empty-p text)
+          (message (if old "Comment removed" "No comment"))
+        (gemini-companion-comment--add (line-number-at-pos first t) (line-number-at-pos last t)
+                                       text)
+        (gemini-companion-comment--report)))))
 
 (defun gemini-companion-comment--check ()
   "Signal a `user-error' if the user cannot comment on the current buffer."

@@ -210,6 +210,8 @@ The changes of a prompt are together only if the list is sorted by time."
 (defconst gemini-companion-history-list--diff-buffer "*gemini change*"
   "Name of the buffer that shows a change of the history.")
 
+(defvar gemini-companion-comment-place-function)
+
 (defvar gemini-companion-history-diff-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "n") #'diff-hunk-next)
@@ -217,6 +219,7 @@ The changes of a prompt are together only if the list is sorted by time."
     (define-key map (kbd "u") #'gemini-companion-history-list-undo)
     (define-key map (kbd "U") #'gemini-companion-history-list-undo-prompt)
     (define-key map (kbd "w") #'gemini-companion-history-list-write)
+    (define-key map (kbd "c") 'gemini-companion-comment)
     map)
   "Keymap of `gemini-companion-history-diff-mode'.")
 
@@ -233,7 +236,8 @@ files, and reads no files for their syntax.
               diff-font-lock-prettify nil
               diff-refine nil
               face-remapping-alist gemini-companion-review-buffer-diff-faces
-              bidi-inhibit-bpa t))
+              bidi-inhibit-bpa t
+              gemini-companion-comment-place-function #'gemini-companion-history-list--place))
 
 (defun gemini-companion-history-list-show (what)
   "Show WHAT, by default on the current line, as a diff.
@@ -277,7 +281,31 @@ It is empty if no line differs."
                  after)))
     (if (string-empty-p hunks) ""
       (format "--- %s\t%s\n+++ %s\tafter\n%s" name
-              (if before "before" "no file before") name hunks))))
+              (if before "before" "no file before") name
+              (propertize hunks 'gemini-companion-history-list--entry last)))))
+
+(defun gemini-companion-history-list--place ()
+  "Return the line of a file that the diff shows at point, (BUFFER . LINE)."
+  (save-excursion
+    (forward-line 0)
+    (let* ((entry (get-text-property (point) 'gemini-companion-history-list--entry))
+           (path (if (and entry (looking-at "[ +]")) (gemini-companion-history-path entry)
+                   (user-error "The file has no such line")))
+           (text (string-remove-suffix
+                  "\r" (buffer-substring-no-properties (1+ (point)) (line-end-position))))
+           (end (point))
+           (line (progn (re-search-backward "^@@ .*\\+\\([0-9]+\\)")
+                        (+ (string-to-number (match-string 1)) (how-many "^[ +]" (point) end)))))
+      (unless (equal (file-remote-p path) (gemini-companion-history-host entry))
+        (user-error "This name would lead to another machine"))
+      (with-current-buffer (or (gemini-companion-file-visiting path) (find-file-noselect path))
+        (save-excursion
+          (save-restriction
+            (widen)
+            (goto-char (gemini-companion-ui-line-start line))
+            (unless (equal text (buffer-substring-no-properties (point) (line-end-position)))
+              (user-error "%s has changed since: comment on the line there" (buffer-name)))))
+        (cons (current-buffer) line)))))
 
 (defun gemini-companion-history-list--show-header ()
   "Show keys, and what the current buffer shows, in its header line."
@@ -289,6 +317,7 @@ It is empty if no line differs."
                  (gemini-companion-history-list--prompt-keys what))
              (diff-hunk-next . "next")
              (diff-hunk-prev . "previous")
+             (gemini-companion-comment . "comment")
              (quit-window . "quit")
              ,(if entry (gemini-companion-history-list--describe entry)
                 (gemini-companion-history-list--prompt-line what)))))))

@@ -179,7 +179,7 @@ and check that the others are as before."
       (should (string-match-p "^[0-9:]+ accepted +project/a\\.txt fake-cli 1 \\+2 -1$" screen)))
     (gemini-companion-lists-test--click emacs "project/a\\.txt")
     (gemini-companion-test-wait-screen
-     emacs "^ u undo  n next  p previous  q quit  a\\.txt, accepted, ")
+     emacs "^ u undo  n next  p previous  c comment  q quit  a\\.txt, accepted, ")
     (gemini-companion-test-wait-screen emacs "^\\+three")
     (gemini-companion-test-keys emacs "u")
     (gemini-companion-test-wait-screen emacs "Undo the change to a\\.txt\\? (y or n)")

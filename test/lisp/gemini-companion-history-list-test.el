@@ -99,7 +99,7 @@
     (gemini-companion-history-list)
     (gemini-companion-test-list-goto "*gemini history*" 1)
     (gemini-companion-test-list-press "RET")
-    (should (string-prefix-p " u undo  w write  n next  p previous  q quit  a.txt, accepted, "
+    (should (string-prefix-p " u undo  w write  n next  p previous  c comment  q quit  a.txt, accepted, "
                              header-line-format))
     (let ((asked nil))
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (question) (push question asked))))
@@ -249,6 +249,32 @@ changed since then; you would lose later changes, too" project)
           (call-interactively (key-binding "U"))))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
       (should-not (file-exists-p (gemini-companion-test-file "n.txt"))))))
+
+(ert-deftest gemini-companion-history-list/a-line-of-a-diff-can-be-commented-on ()
+  "The comment is on that line of the file, as long as the file still has it."
+  (gemini-companion-test-with-lists client
+    (with-current-buffer "a.txt" (goto-char (point-max)))
+    (gemini-companion-test-accept-and-write client "a.txt" "one\nnew\n2\n")
+    (gemini-companion-history-list)
+    (gemini-companion-test-list-goto "*gemini history*" 1)
+    (gemini-companion-test-list-press "RET")
+    (cl-letf* (((symbol-function 'read-string) (lambda (prompt &rest _) (concat prompt "why?")))
+               (comment (lambda (line)
+                          (goto-char (point-min))
+                          (search-forward line)
+                          (call-interactively (key-binding "c")))))
+      (funcall comment "\n+2")
+      (should-error (funcall comment "\n-two") :type 'user-error)
+      (should-error (funcall comment "+++ ") :type 'user-error)
+      (with-current-buffer "a.txt"
+        (should (eobp))
+        (should (equal (mapcar #'butlast (gemini-companion-comment-list (current-buffer)))
+                       '((3 3 nil "Comment on line 3: why?"))))
+        (goto-char (point-min))
+        (insert "first\n")
+        (set-buffer-modified-p nil))
+      (should (string-match-p "changed since"
+                              (cadr (should-error (funcall comment "\n+2") :type 'user-error)))))))
 
 (ert-deftest gemini-companion-history-list/changes-that-cannot-be-undone-are-named ()
   (gemini-companion-test-with-lists client
