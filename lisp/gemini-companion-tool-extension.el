@@ -142,7 +142,9 @@ Emacs, do not even start Node, which takes 40 ms."
                          what)))
     (if (eq system-type 'windows-nt)
         (concat "& " command " 2>$null; exit 0") ; by PowerShell
-      (format "for f in %s; do [ -e \"$f\" ] && %s cli=$PPID 2>/dev/null; break; done; exit 0"
+      ;; The shell itself would say that Node was killed.
+      (format "exec 2>/dev/null; for f in %s; do [ -e \"$f\" ] && %s cli=$PPID; break; done; \
+exit 0"
               (gemini-companion-tool-extension--discovery-files agent) command))))
 
 (defun gemini-companion-tool-extension--discovery-files (agent)

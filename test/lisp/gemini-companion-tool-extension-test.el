@@ -133,8 +133,8 @@ showing you a file, which runs your hooks as C-x C-f does.  \
                                 (timeout . 30000)))))
         (should (equal (alist-get 'matcher hook) edits))
         (should (equal (alist-get 'command (car (alist-get 'hooks hook)))
-                       (format "for f in %s; do [ -e \"$f\" ] && \"node\" \"%s/emacs-tools.mjs\" %s \
-hook=edited cli=$PPID 2>/dev/null; break; done; exit 0"
+                       (format "exec 2>/dev/null; for f in %s; do [ -e \"$f\" ] && \"node\" \
+\"%s/emacs-tools.mjs\" %s hook=edited cli=$PPID; break; done; exit 0"
                                guard here (mapconcat #'prin1-to-string words " "))))))
     (should (string-match-p "^toolAnnotations = { readOnlyHint = true }$"
                             (gemini-companion-tool-extension-test--read ".gemini/policies/emacs.toml")))
