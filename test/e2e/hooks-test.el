@@ -61,20 +61,24 @@ SPEC is (EMACS CLI), two variables."
       (gemini-companion-test-wait-screen emacs "please write @a\\.txt"))))
 
 (ert-deftest gemini-companion-hooks/a-question-is-seen ()
+  "So is the end of a turn, if that has taken a while."
   :tags '(e2e real any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
+    (gemini-companion-test-eval emacs '(setq gemini-companion-notify-turn 0))
     (gemini-companion-test-cli-script cli '("run_shell_command" :command "touch made") "All done")
     (gemini-companion-test-cli-submit cli "please touch")
     (gemini-companion-test-cli-wait-screen cli "Allow")
     (gemini-companion-hooks-test--wait-state emacs 'asking)
     (gemini-companion-test-wait-screen emacs " Gem:1\\?")
+    (gemini-companion-test-wait-screen emacs "Gemini CLI asks a question in project")
     (should (string-match-p "touch made"
                             (gemini-companion-test-eval
                              emacs '(gemini-companion-cli-question
                                      (car (gemini-companion-cli-all))))))
     (gemini-companion-test-cli-keys cli "Enter")
     (gemini-companion-test-cli-wait-screen cli "All done")
-    (gemini-companion-hooks-test--wait-state emacs 'done)))
+    (gemini-companion-hooks-test--wait-state emacs 'done)
+    (gemini-companion-test-wait-screen emacs "Gemini CLI is done in project")))
 
 (ert-deftest gemini-companion-hooks/a-new-prompt-ends-a-change-that-was-given-up ()
   :tags '(e2e real any-emacs)
@@ -200,19 +204,6 @@ Return the process."
       (gemini-companion-test-run
        emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil))))))
 
-(ert-deftest gemini-companion-hooks/without-node-nothing-changes ()
-  "The CLI neither refuses the prompt nor says a word."
-  :tags '(e2e real)
-  (gemini-companion-hooks-test--with (emacs cli)
-    (let ((command (gemini-companion-test-eval
-                    emacs '(progn (require 'gemini-companion-tool-extension)
-                                  (gemini-companion-tool-extension--hook-command
-                                   'gemini 'prompt)))))
-      (with-temp-buffer
-        (let ((process-environment `("PATH=/nowhere" ,@process-environment)))
-          (should (eql 0 (call-process "/bin/bash" nil t nil "-c" command))))
-        (should (equal (buffer-string) ""))))))
-
 (ert-deftest gemini-companion-hooks/an-edit-without-a-question-is-below-its-prompt ()
   "In accept-edits mode; a file with unsaved edits is asked about there, too."
   :tags '(e2e real any-emacs)
@@ -288,6 +279,196 @@ Return the process."
                              (gemini-companion-cli-all))
                      '("and again")))
       (gemini-companion-hooks-test--wait-state emacs 'done))))
+
+(defun gemini-companion-hooks-test--write-quietly (emacs cli text)
+  "Let CLI write TEXT to a.txt, which EMACS visits, in YOLO mode.
+Neither its user nor its model is told that something is wrong."
+  (let ((file (gemini-companion-test-project emacs "a.txt")))
+    (gemini-companion-test-cli-script
+     cli `("write_file" :file_path ,file :content ,text) (concat "I wrote " text))
+    (gemini-companion-test-cli-submit cli (concat "please write " text))
+    (gemini-companion-test-cli-wait-screen cli (concat "I wrote " text))
+    (should (equal (gemini-companion-test-read file) text))
+    (should-not (string-match-p "[Ww]arning\\|[Ff]ailed\\|[Bb]locked\\|not found"
+                                (gemini-companion-test-cli-screen cli)))
+    (should (seq-every-p (lambda (response) (null (alist-get 'error response)))
+                         (gemini-companion-test-request-responses
+                          (car (last (gemini-companion-test-cli-requests cli))))))))
+
+(ert-deftest gemini-companion-hooks/a-path-without-node-changes-nothing ()
+  "The CLI neither refuses the prompt nor tells the model of an error."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-enable-tools emacs)
+    (let* ((cli (gemini-companion-test-cli-make-at-home emacs))
+           (launch (gemini-companion-test-cli-file cli "launch"))
+           (programs (gemini-companion-test-cli-file cli "programs/")))
+      (make-directory programs)
+      (dolist (name '("bash" "sh" "env" "ps"))
+        (make-symbolic-link (executable-find name) programs))
+      (gemini-companion-test-write
+       launch (replace-regexp-in-string "PATH\\\\=[^ ]+" (concat "PATH=" programs)
+                                        (gemini-companion-test-read launch) t t))
+      (set-file-modes launch #o755)
+      (gemini-companion-test-with-cli
+          (cli (gemini-companion-test-cli--start
+                cli #'gemini-companion-test-cli--start-in-tmux))
+        (gemini-companion-test-cli-keys cli "C-y")
+        (gemini-companion-test-cli-wait-screen cli "YOLO")
+        (gemini-companion-hooks-test--write-quietly emacs cli "two")
+        (should-not (gemini-companion-test-eval
+                     emacs '(seq-some #'gemini-companion-cli-prompt
+                                      (gemini-companion-cli-all))))))))
+
+(ert-deftest gemini-companion-hooks/without-emacs-the-cli-goes-on ()
+  "Without its file, and with that of an Emacs that was killed."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (gemini-companion-test-cli-keys cli "C-y")
+    (gemini-companion-test-cli-wait-screen cli "YOLO")
+    (gemini-companion-test-eval emacs '(gemini-companion-mode -1))
+    (gemini-companion-hooks-test--write-quietly emacs cli "two")
+    (gemini-companion-test-eval emacs '(gemini-companion-mode 1))
+    (gemini-companion-test-wait-announced emacs (gemini-companion-test-project emacs))
+    (gemini-companion-test-kill emacs)
+    (should (gemini-companion-test-discovery-files emacs))
+    (gemini-companion-hooks-test--write-quietly emacs cli "three")))
+
+(ert-deftest gemini-companion-hooks/a-project-that-is-not-open-tells-nothing ()
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-enable-tools emacs)
+    (let* ((cli (gemini-companion-test-cli-make-at-home emacs))
+           (other (gemini-companion-test-cli-file cli "other/")))
+      (make-directory other)
+      (gemini-companion-test-cli--write-launcher cli emacs other nil)
+      (gemini-companion-test-eval
+       emacs '(progn (defvar gemini-companion-hooks-test-told nil)
+                     (advice-add 'gemini-companion-cli-note :before
+                                 (lambda (&rest told)
+                                   (push told gemini-companion-hooks-test-told)))
+                     nil))
+      (setf (gemini-companion-test-cli-pid cli) (gemini-companion-test-cli--start-in-tmux cli))
+      (gemini-companion-test-with-cli (cli cli)
+        (gemini-companion-test-cli-wait-screen cli "Type your message")
+        (gemini-companion-test-cli-submit cli "something secret")
+        (gemini-companion-test-cli-wait-screen cli "Done\\.")
+        (gemini-companion-test-cli-wait-log cli "hook")
+        (should-not (gemini-companion-test-eval emacs 'gemini-companion-hooks-test-told))))))
+
+(ert-deftest gemini-companion-hooks/the-end-of-a-conversation-and-of-the-cli ()
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (gemini-companion-test-cli-submit cli "just say it")
+    (gemini-companion-test-cli-wait-screen cli "Done\\.")
+    (gemini-companion-hooks-test--wait-state emacs 'done)
+    (gemini-companion-test-cli-submit cli "/clear")
+    (gemini-companion-hooks-test--wait-state emacs 'idle)
+    (should-not (gemini-companion-hooks-test--prompt emacs))
+    (gemini-companion-test-cli-wait-log
+     cli "SessionEnd\\(?:.\\|\n\\)*Hook execution for SessionStart")
+    (gemini-companion-test-cli-submit cli "/quit")
+    (gemini-companion-test-wait-eval emacs '(null (gemini-companion-cli-all)))))
+
+(ert-deftest gemini-companion-hooks/a-hook-that-is-killed-holds-up-nothing ()
+  "While Emacs does nothing, a hook waits."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (let ((process (gemini-companion-test-eval emacs '(emacs-pid)))
+          (word (format "hook=prompt cli=%d" (gemini-companion-test-cli-pid cli))))
+      (signal-process process 'SIGSTOP)
+      (unwind-protect
+          (progn
+            (gemini-companion-test-cli-submit cli "just say it")
+            (signal-process
+             (gemini-companion-test-wait
+              "the hook"
+              (lambda ()
+                (seq-find (lambda (pid)
+                            (string-suffix-p word (alist-get 'args (process-attributes pid) "")))
+                          (list-system-processes))))
+             'SIGKILL)
+            (gemini-companion-test-cli-wait-screen cli "Done\\.")
+            (should-not (string-match-p "[Ee]rror\\|[Ww]arning\\|[Ff]ailed\\|[Kk]illed"
+                                        (gemini-companion-test-cli-screen cli))))
+        (signal-process process 'SIGCONT))
+      (gemini-companion-hooks-test--wait-state emacs 'done))))
+
+(ert-deftest gemini-companion-hooks/clis-at-the-same-time-do-not-mix ()
+  "Each has its prompt, and the changes that this has led to."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs one)
+    (gemini-companion-test-with-cli (other (gemini-companion-test-cli-start-at-home emacs))
+      (let ((clis `((,one "please write one" "a.txt" "b.txt")
+                    (,other "please write the other" "c.txt" "d.txt"))))
+        (pcase-dolist (`(,cli ,prompt . ,names) clis)
+          (gemini-companion-test-cli-keys cli "C-y")
+          (gemini-companion-test-cli-wait-screen cli "YOLO")
+          ;; The hooks of calls of one answer overlap.
+          (gemini-companion-test-cli-script
+           cli (vconcat (mapcar (lambda (name)
+                                  `("write_file"
+                                    :file_path ,(gemini-companion-test-project emacs name)
+                                    :content ,prompt))
+                                names))
+           "All done")
+          (gemini-companion-test-cli-submit cli prompt))
+        (pcase-dolist (`(,cli . ,_) clis)
+          (gemini-companion-test-cli-wait-screen cli "All done"))
+        (gemini-companion-test-wait-eval
+         emacs '(equal (mapcar #'gemini-companion-cli-state (gemini-companion-cli-all))
+                       '(done done)))
+        (should (equal (sort (gemini-companion-test-eval
+                              emacs '(mapcar (lambda (it)
+                                               (list (file-name-nondirectory
+                                                      (gemini-companion-history-path it))
+                                                     (car (gemini-companion-history-prompt it))
+                                                     (gemini-companion-history-after it)))
+                                             (gemini-companion-history-all)))
+                             (lambda (a b) (string< (car a) (car b))))
+                       (mapcan (pcase-lambda (`(,_ ,prompt . ,names))
+                                 (mapcar (lambda (name) (list name prompt prompt)) names))
+                               clis)))))))
+
+(ert-deftest gemini-companion-hooks/the-user-chooses-files-to-be-asked-about ()
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (gemini-companion-test-eval emacs '(setq gemini-companion-review-always '("*.txt")))
+    (gemini-companion-test-cli-keys cli "C-y")
+    (gemini-companion-test-cli-wait-screen cli "YOLO")
+    (gemini-companion-test-cli-propose cli (gemini-companion-test-project emacs "a.txt") "two\n")
+    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-accept emacs)
+    (gemini-companion-test-cli-wait-screen cli "All done")
+    (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
+                   "two\n"))))
+
+(ert-deftest gemini-companion-hooks/what-the-user-denies-stays-denied ()
+  "A question about unsaved edits would overrule it."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-enable-tools emacs)
+    (gemini-companion-test-write
+     (expand-file-name ".gemini/policies/mine.toml" (gemini-companion-test-home emacs))
+     "[[rule]]\ntoolName = \"write_file\"\nargsPattern = \"a\\\\.txt\"
+decision = \"deny\"\npriority = 900\n")
+    (gemini-companion-test-run emacs '(progn (goto-char (point-max)) (insert "mine\n")))
+    (gemini-companion-test-with-cli (cli (gemini-companion-test-cli-start-at-home emacs))
+      (gemini-companion-test-cli-keys cli "C-y")
+      (gemini-companion-test-cli-wait-screen cli "YOLO")
+      (gemini-companion-test-cli-propose cli (gemini-companion-test-project emacs "a.txt")
+                                         "two\n")
+      (gemini-companion-test-cli-wait-screen cli "All done")
+      (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
+                     "one\n"))
+      (should-not (gemini-companion-test-eval emacs '(gemini-companion-history-all)))
+      (gemini-companion-test-run emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil))))))
 
 (ert-deftest gemini-companion-hooks/those-of-qwen-code-tell-of-a-turn ()
   :tags '(e2e real any-emacs)
