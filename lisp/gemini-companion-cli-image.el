@@ -9,7 +9,7 @@
 ;; An image that is yanked into a prompt, or that a buffer shows, becomes a file that only the user
 ;; can read, and the prompt mentions it.  It is where the CLI keeps such files itself, since it
 ;; reads them there without a question, and is deleted with its terminal, or when Emacs exits.  A
-;; file that is dropped is mentioned as it is.
+;; file that is dropped is mentioned as it is.  The prompt may be that in the terminal, too.
 
 ;;; Code:
 
@@ -34,8 +34,9 @@
 ;;;###autoload
 (defun gemini-companion-cli-image-set-up (&optional terminal)
   "Let the user yank images, and drop files, into the current buffer.
-It is for a prompt to the CLI in TERMINAL, or is told later for which."
-  (when terminal
+It is for a prompt to the CLI in TERMINAL, or is told later for which, or it
+is TERMINAL."
+  (unless (memq terminal (list nil (current-buffer)))
     (setq gemini-companion-cli-compose-terminal terminal
           default-directory (gemini-companion-cli-send-directory terminal)))
   ;; Emacs 28 does not have it.
@@ -45,6 +46,7 @@ It is for a prompt to the CLI in TERMINAL, or is told later for which."
               (cons '("^file:" . gemini-companion-cli-image--drop) dnd-protocol-alist)))
 ;;;###autoload (add-hook 'gemini-companion-compose-mode-hook #'gemini-companion-cli-image-set-up)
 ;;;###autoload (add-hook 'gemini-companion-cli-send-read-functions #'gemini-companion-cli-image-set-up)
+;;;###autoload (add-hook 'gemini-companion-cli-run-functions #'gemini-companion-cli-image-set-up)
 
 (defun gemini-companion-cli-image--drop (uri _action)
   "Mention the file that URI names, which the user has dropped."
@@ -53,14 +55,17 @@ It is for a prompt to the CLI in TERMINAL, or is told later for which."
   'private)
 
 (defun gemini-companion-cli-image--mention (file)
-  "Mention FILE at point."
-  (insert (gemini-companion-cli-send-mention file default-directory) " "))
+  "Mention FILE at point, or in the prompt of the CLI in the current terminal."
+  (let ((text (concat (gemini-companion-cli-send-mention file default-directory) " ")))
+    (if gemini-companion-cli-run-root
+        (gemini-companion-cli-send-text text nil (current-buffer))
+      (insert text))))
 
 (defun gemini-companion-cli-image--yank (type data)
   "Mention a new file with DATA, an image of TYPE such as image/png."
   (gemini-companion-cli-image--mention
    (gemini-companion-cli-image--write
-    gemini-companion-cli-compose-terminal
+    (or gemini-companion-cli-compose-terminal (current-buffer))
     (replace-regexp-in-string "\\`image/\\([a-z]+\\).*\\'" "\\1" (symbol-name type))
     data)))
 

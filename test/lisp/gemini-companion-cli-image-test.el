@@ -76,15 +76,23 @@ Return the file that the prompt then mentions."
           (should-not (directory-files directory nil "\\`emacs-")))))))
 
 (ert-deftest gemini-companion-cli-image/a-dropped-file-is-mentioned ()
+  "On the terminal, too."
   (gemini-companion-cli-image-test--with
     (gemini-companion-test-file "a b.txt" "x\n")
     (insert "See ")
-    ;; The function that handles a drop has another name in each Emacs.
-    (let ((url (concat "file://" gemini-companion-test-project "a%20b.txt")))
-      (funcall (alist-get url dnd-protocol-alist nil nil
-                          (lambda (regexp url) (string-match-p regexp url)))
-               url 'copy))
-    (should (equal (buffer-string) "See @a\\ b.txt "))
+    (let* ((url (concat "file://" gemini-companion-test-project "a%20b.txt"))
+           ;; The function that handles a drop has another name in each Emacs.
+           (drop (lambda () (funcall (alist-get url dnd-protocol-alist nil nil
+                                                (lambda (regexp url) (string-match-p regexp url)))
+                                     url 'copy)))
+           (sent nil))
+      (funcall drop)
+      (should (equal (buffer-string) "See @a\\ b.txt "))
+      (cl-letf (((symbol-function 'gemini-companion-cli-send-text)
+                 (lambda (&rest text) (setq sent text))))
+        (with-current-buffer gemini-companion-cli-compose-terminal
+          (funcall drop)
+          (should (equal sent (list "@a\\ b.txt " nil (current-buffer)))))))
     (should-not (get-file-buffer "a b.txt"))))
 
 (ert-deftest gemini-companion-cli-image/the-minibuffer-takes-images-too ()
