@@ -151,6 +151,8 @@ Then let it do so again, while there are unsaved edits, about which it asks."
     (should (equal (gemini-companion-test-read file) "two\n"))
     (gemini-companion-test-reject emacs)
     (gemini-companion-test-wait-no-review emacs)
+    ;; No hook tells that.
+    (gemini-companion-hooks-test--wait-state emacs 'done)
     (should (equal (gemini-companion-test-read file) "two\n"))
     (should (gemini-companion-test-eval emacs '(buffer-modified-p (get-buffer "a.txt"))))
     (gemini-companion-test-run emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil)))))
@@ -200,7 +202,12 @@ Return the process."
           (gemini-companion-test-keys emacs "a"))
         (should (gemini-companion-hooks-test--ends-well-p process))
         (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
-                       "two\n")))
+                       "two\n"))
+        (should (equal (gemini-companion-test-eval
+                        emacs '(mapcar (lambda (it) (car (gemini-companion-history-prompt it)))
+                                       (gemini-companion-history-all)))
+                       '("please write")))
+        (gemini-companion-test-wait-eval emacs '(null (gemini-companion-cli-all))))
       (gemini-companion-test-run
        emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil))))))
 
