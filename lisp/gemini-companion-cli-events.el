@@ -47,7 +47,8 @@ without a slash its last component.  Case does not matter."
   "Answer CALL, which reports EVENT of a CLI.
 SESSION is the id of its conversation, PROCESS its process id or nil, and
 DIRECTORY where it works.  TEXT and PATH tell about EVENT, see
-`gemini-companion-cli-note'; PATH is the file, if it is about an edit.
+`gemini-companion-cli-note'; PATH is the file, if it is about an edit, and
+empty if that is not known.
 TERMINAL names the terminal if it was started here, on a host."
   (let* ((agent (gemini-companion-tool-call-agent call))
          (what (cl-loop for (what . _) in (plist-get (gemini-companion-agent-get agent :extension)

@@ -676,7 +676,9 @@ function promptOf({ prompt, submitted_prompt: submitted = prompt }) {
 function questionOf({ notification_type: type, message, details }) {
   if (type === 'idle_prompt') return;
   const text = brief(details?.command ?? details?.title ?? message);
-  return details?.type === 'edit' ? { text, path: details.filePath } : { text };
+  if (details?.type === 'edit') return { text, path: details.filePath };
+  // Qwen Code names only the tool.
+  return / use (edit|write_file)$/.test(message) ? { text, path: '' } : { text };
 }
 
 const brief = (text) => String(text).slice(0, MAX_TEXT);

@@ -477,7 +477,7 @@ decision = \"deny\"\npriority = 900\n")
       (should-not (gemini-companion-test-eval emacs '(gemini-companion-history-all)))
       (gemini-companion-test-run emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil))))))
 
-(ert-deftest gemini-companion-hooks/those-of-qwen-code-tell-of-a-turn ()
+(ert-deftest gemini-companion-hooks/those-of-qwen-code-tell-as-much ()
   :tags '(e2e real any-emacs)
   (gemini-companion-test-require-real-client)
   (unless (file-exists-p gemini-companion-test-qwen-program)
@@ -499,6 +499,25 @@ decision = \"deny\"\npriority = 900\n")
         (should (equal (gemini-companion-hooks-test--prompt emacs) "please write"))
         (gemini-companion-test-accept emacs)
         (gemini-companion-test-cli-wait-screen qwen "All done")
-        (gemini-companion-hooks-test--wait-state emacs 'done)))))
+        (gemini-companion-hooks-test--wait-state emacs 'done))
+      ;; A comment goes along, and a question is seen.
+      (gemini-companion-test-eval
+       emacs '(with-current-buffer "a.txt"
+                (gemini-companion-comment--add 1 1 "why two?")))
+      (gemini-companion-test-cli-script
+       qwen '("run_shell_command" :command "touch made" :is_background :false) "It is made")
+      (gemini-companion-test-cli-submit qwen "please touch")
+      (gemini-companion-hooks-test--wait-state emacs 'asking)
+      (gemini-companion-test-wait-eval emacs '(null (gemini-companion-comment--all)))
+      (should (string-match-p
+               "why two\\?"
+               (string-join (gemini-companion-test-request-texts
+                             (car (last (gemini-companion-test-cli-requests qwen))))
+                            "\n")))
+      (gemini-companion-test-cli-keys qwen "Enter")
+      (gemini-companion-test-cli-wait-screen qwen "It is made")
+      (gemini-companion-hooks-test--wait-state emacs 'done)
+      (gemini-companion-test-cli-submit qwen "/quit")
+      (gemini-companion-test-wait-eval emacs '(null (gemini-companion-cli-all))))))
 
 ;;; hooks-test.el ends here

@@ -308,6 +308,11 @@ test('a hook tells of a turn and of questions, but no texts', async (t) => {
   assert.deepEqual(
     await told('asks', { message: 'm', details: { type: 'exec', title: 't', command: 'rm' } }),
     [{ text: 'rm' }, '']);
+  const permission = 'Qwen Code needs your permission to use ';
+  for (const [tool, more] of [['edit', { path: '' }], ['run_shell_command', {}]]) {
+    const text = permission + tool;
+    assert.deepEqual(await told('asks', { message: text }), [{ text, ...more }, '']);
+  }
   const edit = { type: 'edit', title: 't', filePath: '/f', newContent: 'secret' };
   assert.deepEqual(await told('asks', { details: edit }), [{ text: 't', path: '/f' }, '']);
   assert.deepEqual(
