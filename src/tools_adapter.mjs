@@ -651,6 +651,8 @@ function toldOf(event, { cwd, source, reason, tool_input: asked, ...input }) {
   }
 }
 
+const DENIAL = /^[^#\n]*\bdecision["']?\s*=\s*["']+deny/m;
+
 // Whether a policy denies anything: to ask about an edit that is denied would overrule that.
 function hasDenial(cwd) {
   const system = { darwin: '/Library/Application Support/GeminiCli', win32: 'C:\\ProgramData\\gemini-cli' };
@@ -661,7 +663,7 @@ function hasDenial(cwd) {
   ].some((directory) => {
     try {
       return readdirSync(directory).some((name) => name.endsWith('.toml')
-        && /^\s*decision\s*=\s*["']deny/m.test(readFileSync(path.join(directory, name), 'utf8')));
+        && DENIAL.test(readFileSync(path.join(directory, name), 'utf8')));
     } catch (error) {
       return error.code !== 'ENOENT';
     }

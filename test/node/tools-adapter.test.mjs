@@ -320,11 +320,17 @@ test('a hook tells of a turn and of questions, but no texts', async (t) => {
     [{ path: path.join(scene.directory, 'a.txt') },
       { decision: 'ask', systemMessage: 'It is unsaved' }]);
   // What is denied stays so.
-  await mkdir(path.join(scene.directory, '.gemini/policies'), { recursive: true });
-  await writeFile(path.join(scene.directory, '.gemini/policies/mine.toml'),
-    '[[rule]]\ntoolName = "write_file"\ndecision = "deny"\n');
-  assert.deepEqual(await told('edit', { tool_input: { file_path: 'a.txt' } }, 'It is unsaved'),
-    [{}, '']);
+  const policies = path.join(scene.directory, '.gemini/policies');
+  await mkdir(policies, { recursive: true });
+  for (const [policy, isAsked] of [
+    ['# decision = "deny"\n', true],
+    ['[[rule]]\ntoolName = "write_file"\ndecision = "deny"\n', false],
+    ['rule = [{ toolName = "write_file", "decision" = \'deny\' }]\n', false],
+  ]) {
+    await writeFile(path.join(policies, 'mine.toml'), policy);
+    const [{ path: asked }] = await told('edit', { tool_input: { file_path: 'a.txt' } });
+    assert.equal(asked !== undefined, isAsked);
+  }
   assert.deepEqual(await told('done', { prompt_response: 'secret' }), [{}, '']);
 });
 
