@@ -101,10 +101,13 @@ If Emacs has written the file, that is not needed."
     (let ((accepted (list review (gemini-companion-review-current-text review) (float-time) nil)))
       (push accepted gemini-companion-review-turn--accepted)
       (run-at-time gemini-companion-review-turn--memory nil
-                   (lambda ()
-                     (setq gemini-companion-review-turn--accepted
-                           (delq accepted gemini-companion-review-turn--accepted)))))))
+                   #'gemini-companion-review-turn--forget-accept accepted))))
 ;;;###autoload (add-hook 'gemini-companion-review-end-functions #'gemini-companion-review-turn-remember)
+
+(defun gemini-companion-review-turn--forget-accept (accepted)
+  "Forget ACCEPTED, an element of `gemini-companion-review-turn--accepted'."
+  (setq gemini-companion-review-turn--accepted
+        (delq accepted gemini-companion-review-turn--accepted)))
 
 (defun gemini-companion-review-turn--accept-again (review)
   "Accept REVIEW if the user has just accepted the same, which was not written.
@@ -116,8 +119,7 @@ accept, and may propose the same again.  Return non-nil if so."
                                        (gemini-companion-review-turn--same-p earlier review)))
                                 gemini-companion-review-turn--accepted))
               ((null (gemini-companion-review-effect-conflict review))))
-    (setq gemini-companion-review-turn--accepted
-          (delq before gemini-companion-review-turn--accepted))
+    (gemini-companion-review-turn--forget-accept before)
     (gemini-companion-history-note (gemini-companion-review-entry (car before)) 'cancelled)
     (setf (gemini-companion-review-text review) (nth 1 before))
     (prog1 (gemini-companion-review-commands-accept-seen review 'rule)
@@ -133,6 +135,7 @@ accept, and may propose the same again.  Return non-nil if so."
 
 (defun gemini-companion-review-turn-forget ()
   "Forget what the user has accepted, since the companion stops."
+  (cancel-function-timers #'gemini-companion-review-turn--forget-accept)
   (setq gemini-companion-review-turn--rest nil
         gemini-companion-review-turn--accepted nil))
 
