@@ -8,17 +8,17 @@
 
 ;; A CLI offers tools to its model if an extension says how to call them.  An extension is a
 ;; directory in the CLI's own: a manifest, a program for Node that passes calls on to the Emacs
-;; that the CLI would find (src/tools_adapter.mjs), and hooks by which it tells what it does.
-;; Gemini CLI asks its user before each call unless a policy, a file elsewhere, says that it need
-;; not; Qwen Code trusts tools that say that they only read.
+;; that the CLI would find (src/tools_adapter.mjs), and hooks that report what the CLI does.
+;; Gemini CLI asks its user before each call unless a policy, a file elsewhere, allows it; Qwen
+;; Code trusts tools that say that they only read.
 ;;
 ;; One command writes these files after a question, another one removes them.  They never change
 ;; what somebody else has written under the same names: the manifest says that it is ours.  When
 ;; Emacs is idle, the mode replaces files that another version of this package wrote, but writes
 ;; none that the user has deleted.
 ;;
-;; On a host, the same commands and the same files go through the connection, of which Emacs waits
-;; for nothing; the files are kept current when Emacs connects.
+;; On a host, the same commands write and remove the same files through the connection, while Emacs
+;; goes on; they are brought up to date when Emacs connects.
 
 ;;; Code:
 
@@ -80,15 +80,6 @@ priority = 100
   (concat gemini-companion-tool-extension--directory "/"
           (gemini-companion-tool-extension--get agent :manifest)))
 
-(defun gemini-companion-tool-extension--files (agent)
-  "Return the files for AGENT as `gemini-companion-tool-extension--texts' does.
-A policy that somebody else has written is not among them."
-  (let ((policy (gemini-companion-tool-extension--get agent :policy)))
-    (seq-remove (lambda (file)
-                  (and (equal (car file) policy)
-                       (gemini-companion-tool-extension--foreign-policy-p policy)))
-                (gemini-companion-tool-extension--texts agent))))
-
 (defun gemini-companion-tool-extension--texts (agent)
   "Return the files for AGENT, an alist of names in its directory and texts.
 The manifest is the first one.  The text of the program is nil if the
@@ -118,23 +109,23 @@ native module, which has it, is not loaded."
                   (timeout . 30000)))))))
 
 (defun gemini-companion-tool-extension--hooks (agent)
-  "Return the hooks of AGENT, which tell Emacs what it does."
+  "Return the hooks of AGENT, which report to Emacs what it does."
   (let ((events nil))
     (pcase-dolist (`(,what ,event ,tools) (gemini-companion-tool-extension--get agent :hooks))
       (push `(,@(and tools `((matcher . ,(format "^(%s)$" tools))))
               (hooks . [((type . "command") (name . "emacs")
                          (command . ,(gemini-companion-tool-extension--hook-command agent what))
-                         ;; In milliseconds; the program ends itself before.
+                         ;; In milliseconds; the program exits before that.
                          (timeout . ,(if (eq what 'edited) 20000 5000)))]))
             (alist-get (intern event) events)))
     `((hooks . ,(mapcar (pcase-lambda (`(,event . ,hooks)) (cons event (vconcat (reverse hooks))))
                         (reverse events))))))
 
 (defun gemini-companion-tool-extension--hook-command (agent what)
-  "Return the command of AGENT's shell that tells Emacs of WHAT.
-Any exit code but 0 and any error message, such as that of a shell that
+  "Return the command of AGENT's shell that reports WHAT to Emacs.
+An exit code other than 0 or an error message, such as that of a shell that
 finds no Node, would stop the CLI or be shown to its model.  Without an
-Emacs, do not even start Node, which takes 40 ms."
+Emacs, the command does not even start Node, which takes 40 ms."
   (let ((command (format "%s hook=%s"
                          (mapconcat (lambda (word) (format "\"%s\"" word))
                                     (cons "node" (gemini-companion-tool-extension--words agent))
@@ -181,16 +172,15 @@ They tell it where AGENT looks for the discovery files of an Emacs."
      ,@body))
 
 (defun gemini-companion-tool-extension-state (agent environment)
-  "Return what there is of the extension of AGENT with ENVIRONMENT.
+  "Return the state of the extension of AGENT with ENVIRONMENT.
 The value is nil if there is none, `current', `stale' if its files are not
-as this package writes them, or a string, as text for the user, if somebody
-else has written it."
+as this package writes them, or a message, if somebody else wrote it."
   (when-let* ((home (gemini-companion-tool-extension--home agent environment)))
     (gemini-companion-tool-extension--in home
       (cond ((gemini-companion-tool-extension--foreign agent))
             ((not (file-exists-p (gemini-companion-tool-extension--manifest-name agent))) nil)
-            ((seq-some (lambda (file) (file-attributes (car file)))
-                       (gemini-companion-tool-extension--changed agent))
+            ((gemini-companion-tool-extension--changes
+              agent 'update (gemini-companion-tool-extension--found agent))
              'stale)
             (t 'current)))))
 
@@ -202,78 +192,78 @@ else has written it."
                 (and (not (seq-some #'file-symlink-p
                                     (list directory (concat directory "/hooks") manifest)))
                      (or (directory-empty-p directory)
-                         (gemini-companion-tool-extension--marked-p manifest))))
+                         (gemini-companion-tool-extension--own-manifest-p
+                          (gemini-companion-cli-search-read manifest)))))
       (format "This package did not write %s, and leaves it alone: rename it to use Emacs's tools"
               (abbreviate-file-name (expand-file-name directory))))))
 
-(defun gemini-companion-tool-extension--foreign-policy-p (file)
-  "Return non-nil if FILE exists, and is not a policy of this package."
-  (and (file-attributes file)
-       (or (file-symlink-p file)
-           (not (gemini-companion-tool-extension--own-policy-p
-                 (or (gemini-companion-tool-extension--read file) ""))))))
+(defun gemini-companion-tool-extension--own-manifest-p (content)
+  "Return non-nil if CONTENT, the JSON in a manifest, is of this package."
+  (and (listp content) (consp (alist-get 'gemini-companion content))))
 
-(defun gemini-companion-tool-extension--own-policy-p (text)
-  "Return non-nil if TEXT is a policy of this package."
-  (string-prefix-p "# Written by gemini-companion," text))
-
-(defun gemini-companion-tool-extension--marked-p (manifest)
-  "Return non-nil if the file MANIFEST says that it is of this package."
-  (let ((content (gemini-companion-cli-search-read manifest)))
-    (and (listp content) (consp (alist-get 'gemini-companion content)))))
-
-(defun gemini-companion-tool-extension--changed (agent)
-  "Return those of the files for AGENT that are missing or have another text."
-  (seq-remove (pcase-lambda (`(,name . ,text))
-                (or (null text) (equal text (gemini-companion-tool-extension--read name))))
-              (gemini-companion-tool-extension--files agent)))
-
-(defun gemini-companion-tool-extension--read (file)
-  "Return the text of FILE, or nil if it cannot be read."
-  (unless (or (file-symlink-p file) (gemini-companion-cli-search-unreadable file))
-    (gemini-companion-cli-search-text file)))
+(defun gemini-companion-tool-extension--found (agent)
+  "Return the contents of the files for AGENT in the current directory.
+The value is as `gemini-companion-tool-extension--read-there' passes it on.
+A file that cannot be read, or is a symbolic link, counts as empty."
+  (cl-loop for (name . _) in (gemini-companion-tool-extension--texts agent)
+           if (file-attributes name)
+           collect `(,name (text . ,(if (or (file-symlink-p name)
+                                            (gemini-companion-cli-search-unreadable name))
+                                        ""
+                                      (gemini-companion-cli-search-text name))))))
 
 ;;;; Writing and removing
 
-(defun gemini-companion-tool-extension--write (agent environment &optional only-existing)
-  "Write the files for AGENT with ENVIRONMENT, and return non-nil if any changed.
-With ONLY-EXISTING, write none that does not exist."
-  (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent environment)
-    (let ((files (seq-filter (lambda (file) (or (not only-existing) (file-exists-p (car file))))
-                             (gemini-companion-tool-extension--changed agent))))
-      (pcase-dolist (`(,name . ,text) files)
-        (make-directory (file-name-directory (expand-file-name name)) t)
-        (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
-                                       (logand #o644 (default-file-modes)))
-        (gemini-companion-log-add "wrote %s" (expand-file-name name)))
-      files)))
+(defun gemini-companion-tool-extension--changes (agent what found)
+  "Return how to do WHAT with the files of AGENT, which now have contents FOUND.
+WHAT is as in `gemini-companion-tool-extension-change-host'.  The value is a
+list of (NAME OLD NEW).  The manifest, without which nothing else is ours,
+is written first and removed last.  A policy of somebody else stays."
+  (let ((texts (gemini-companion-tool-extension--texts agent)))
+    (cl-loop for (name . text) in (if (eq what 'disable) (reverse texts) texts)
+             for new = (and (not (eq what 'disable)) text)
+             for old = (alist-get 'text (alist-get name found nil nil #'equal))
+             unless (or (equal old new)
+                        (not (or text (eq what 'disable))) ; the native module has it
+                        (and (eq what 'update) (null old))
+                        (and old
+                             (equal name (gemini-companion-tool-extension--get agent :policy))
+                             (not (string-prefix-p "# Written by gemini-companion," old))))
+             collect (list name old new))))
 
-(defun gemini-companion-tool-extension--remove (agent)
-  "Remove the files for AGENT, and then their directories as far as empty.
-Return the names of the files."
-  (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent
-                                                                              process-environment)
-    (let ((files (seq-filter #'file-attributes
-                             (mapcar #'car (gemini-companion-tool-extension--files agent)))))
-      ;; The manifest, without which nothing else is ours, is the last one.
-      (mapc #'delete-file (reverse files))
-      (dolist (directory (and files
-                              (list (concat gemini-companion-tool-extension--directory "/hooks")
-                                    gemini-companion-tool-extension--directory
-                                    "extensions" "policies")))
-        (when (and (directory-empty-p directory) (not (file-symlink-p directory)))
-          (delete-directory directory)))
-      (mapcar (lambda (name) (abbreviate-file-name (expand-file-name name))) files))))
+(defun gemini-companion-tool-extension--change (agent environment what)
+  "Do WHAT with the files for AGENT with ENVIRONMENT.
+WHAT is as in `gemini-companion-tool-extension-change-host'.  Return the
+names of the files that changed."
+  (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent environment)
+    (let ((changes (gemini-companion-tool-extension--changes
+                    agent what (gemini-companion-tool-extension--found agent))))
+      (pcase-dolist (`(,name ,_ ,text) changes)
+        (if (not text) (delete-file name)
+          (make-directory (file-name-directory (expand-file-name name)) t)
+          (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
+                                         (logand #o644 (default-file-modes)))
+          (gemini-companion-log-add "wrote %s" (expand-file-name name))))
+      (when (and changes (eq what 'disable))
+        (gemini-companion-tool-extension--remove-empty))
+      (mapcar (lambda (it) (abbreviate-file-name (expand-file-name (car it)))) changes))))
+
+(defun gemini-companion-tool-extension--remove-empty ()
+  "Remove the directories of an extension in the current one that are empty."
+  (dolist (directory (list (concat gemini-companion-tool-extension--directory "/hooks")
+                           gemini-companion-tool-extension--directory
+                           "extensions" "policies"))
+    (when (and (directory-empty-p directory) (not (file-symlink-p directory)))
+      (delete-directory directory))))
 
 ;;;; Commands
 
 ;;;###autoload
 (defun gemini-companion-tools-enable ()
   "Let the models of CLIs, such as Gemini CLI and Qwen Code, use tools of Emacs.
-With these a model finds out about diagnostics, definitions and unsaved
-text, and gets to know of new diagnostics after each of its edits.  You are
-asked once; the question says what is written.  A CLI that is running
-takes notice when it is started again.
+With these, a model can look up diagnostics, definitions and unsaved text,
+and learns of new diagnostics after each of its edits.  Emacs asks once; the
+question says what it writes.  Restart CLIs that are running.
 
 In a buffer of a connected host, this is about the CLIs there.
 
@@ -326,7 +316,7 @@ connected host, remove those there."
             (gemini-companion-agent-names)))
 
 (defun gemini-companion-tool-extension--absent (agents)
-  "Return those of AGENTS whose extension is not there."
+  "Return those of AGENTS that have no extension yet."
   (seq-remove (lambda (agent) (gemini-companion-tool-extension-state agent process-environment))
               agents))
 
@@ -350,29 +340,31 @@ runs your hooks as C-x C-f does.  (Writes %s) "
           (and policy (list (concat home policy))))))
 
 (defun gemini-companion-tool-extension--enable (agent)
-  "Write the files for AGENT, unless others are there.
-Return the outcome, as a list of a text for the user and whether it failed."
+  "Write the files for AGENT, unless somebody else's are there.
+Return the outcome, a list of a message and whether it is an error."
   (let ((title (gemini-companion-agent-get agent :title))
         (state (gemini-companion-tool-extension-state agent process-environment)))
     (condition-case problem
         (if (stringp state) (list state t)
           (list (concat (format "The model can use Emacs in %s" title)
-                        (and (gemini-companion-tool-extension--write agent process-environment)
+                        (and (gemini-companion-tool-extension--change
+                              agent process-environment 'enable)
                              " when it next starts"))))
       (file-error (list (gemini-companion-ui-error-text problem) t)))))
 
 (defun gemini-companion-tool-extension--disable (agent)
-  "Remove the files for AGENT, if there are any of this package.
+  "Remove the files of this package for AGENT, if there are any.
 Return the outcome as `gemini-companion-tool-extension--enable' does, or nil."
   (condition-case problem
       (when-let* (((symbolp (gemini-companion-tool-extension-state agent process-environment)))
                   ((gemini-companion-tool-extension--home agent process-environment))
-                  (removed (gemini-companion-tool-extension--remove agent)))
-        (list (concat "Removed " (string-join removed ", "))))
+                  (removed (gemini-companion-tool-extension--change
+                            agent process-environment 'disable)))
+        (list (concat "Removed " (string-join (reverse removed) ", "))))
     (file-error (list (gemini-companion-ui-error-text problem) t))))
 
 (defun gemini-companion-tool-extension--report (outcomes)
-  "Show OUTCOMES; signal a `user-error' if there is a failure among them."
+  "Show OUTCOMES; signal a `user-error' if one of them is an error."
   (let ((text (mapconcat #'car outcomes "\n")))
     (if (seq-some #'cadr outcomes)
         (user-error "%s" text)
@@ -385,7 +377,7 @@ Return the outcome as `gemini-companion-tool-extension--enable' does, or nil."
 ;;;###autoload
 (defun gemini-companion-tool-extension-offer ()
   "Ask once whether models may use Emacs, unless they do or cannot.
-Return the outcome, as text for the user, or nil."
+Return the outcome, a message, or nil."
   (when-let* (((not (gemini-companion-tool-extension-declined-p)))
               ((ignore-errors (gemini-companion-native-load)))
               (agents
@@ -406,7 +398,7 @@ Return the outcome, as text for the user, or nil."
     (gemini-companion-log-errors "gemini-companion-tool-extension-keep-current"
       (let ((environment (default-toplevel-value 'process-environment)))
         (when (eq (gemini-companion-tool-extension-state agent environment) 'stale)
-          (gemini-companion-tool-extension--write agent environment 'only-existing))))))
+          (gemini-companion-tool-extension--change agent environment 'update))))))
 
 ;;;; On hosts
 
@@ -466,8 +458,8 @@ read, or before showing you a file that is open.  (Writes an extension and a pol
 ;;;###autoload
 (defun gemini-companion-tool-extension-change-host (connection what function)
   "Do WHAT with the files on the host of CONNECTION, then call FUNCTION.
-WHAT is `enable', `update', for files that are there, or `disable'.  The
-argument of FUNCTION is the outcome, as text for the user, or nil."
+WHAT is `enable', `disable', or `update', which writes only files that are
+there.  The argument of FUNCTION is the outcome, a message, or nil."
   (gemini-companion-tool-extension--change-agents
    connection what
    (seq-filter (lambda (agent)
@@ -478,7 +470,7 @@ argument of FUNCTION is the outcome, as text for the user, or nil."
 
 (defun gemini-companion-tool-extension--change-agents (connection what agents function outcomes)
   "Do WHAT with the files of AGENTS on the host of CONNECTION, in that order.
-Then call FUNCTION with OUTCOMES, a list, and theirs, as one text or nil."
+Then call FUNCTION with OUTCOMES, a list, and theirs, as one message or nil."
   (if (null agents)
       (funcall function (and outcomes (string-join (reverse outcomes) "\n")))
     (gemini-companion-tool-extension--read-there
@@ -508,7 +500,7 @@ it, and whether the user does not want the tools there."
                             (gemini-companion-tool-extension--question connection))))))))
 
 (defun gemini-companion-tool-extension--file-there (agent name)
-  "Return NAME in the directory of AGENT as a file for a connection."
+  "Return NAME in the directory of AGENT in the form that a connection takes."
   (pcase-let ((`(,variable ,default ,settings) (gemini-companion-agent-get agent :settings)))
     (list variable default (concat (file-name-directory settings) name))))
 
@@ -533,8 +525,9 @@ Then call FUNCTION with an alist of names and what the host answers."
     (funcall next)))
 
 (defun gemini-companion-tool-extension--change-there (connection agent what found function)
-  "Do WHAT with the files of AGENT, of which the host of CONNECTION says FOUND.
-Then call FUNCTION with the outcome, as text for the user, or nil."
+  "Do WHAT with the files of AGENT on the host of CONNECTION.
+They have the contents FOUND there.  Then call FUNCTION with the outcome, a
+message, or nil."
   (let ((name (gemini-companion-host-connection-name connection))
         (title (gemini-companion-agent-get agent :title)))
     (pcase (gemini-companion-tool-extension--judge-there agent what found)
@@ -542,7 +535,9 @@ Then call FUNCTION with the outcome, as text for the user, or nil."
       ((and (pred stringp) fault) (funcall function (format "%s on %s: %s" title name fault)))
       (_
        (gemini-companion-tool-extension--write-there
-        connection agent (gemini-companion-tool-extension--changes-there agent what found)
+        connection agent
+        (let ((system-type 'gnu/linux)) ; whatever this machine is
+          (gemini-companion-tool-extension--changes agent what found))
         (lambda (fault)
           (funcall function
                    (cond (fault (format "%s on %s: %s" title name fault))
@@ -553,14 +548,15 @@ that next starts" title name))))))))))
 
 (defun gemini-companion-tool-extension--judge-there (agent what found)
   "Return t if WHAT can be done with the files of AGENT on a host.
-That says FOUND of them.  Return nil if there is nothing to do, and
-otherwise a text for the user."
+They have the contents FOUND there.  Return nil if there is nothing to do,
+and otherwise a message that says why not."
   (let* ((get (lambda (key name) (alist-get key (alist-get name found nil nil #'equal))))
          (names (mapcar #'car (gemini-companion-tool-extension--texts agent)))
          (manifest (funcall get 'text (car names)))
          (settings (gemini-companion-tool-extension--settings-name agent)))
     (cond ((seq-some (apply-partially get 'error) names))
-          ((if manifest (not (gemini-companion-tool-extension--own-manifest-p manifest))
+          ((if manifest (not (gemini-companion-tool-extension--own-manifest-p
+                              (ignore-errors (json-read-from-string manifest))))
              ;; Somebody else may have an extension there that has no manifest yet.
              (seq-some (apply-partially get 'text)
                        (seq-filter (apply-partially
@@ -575,31 +571,9 @@ otherwise a text for the user."
                   (or (funcall get 'text settings) (funcall get 'error settings))
                   t)))))
 
-(defun gemini-companion-tool-extension--own-manifest-p (text)
-  "Return non-nil if TEXT is a manifest that says that it is of this package."
-  (let ((content (ignore-errors (json-read-from-string text))))
-    (and (listp content) (consp (alist-get 'gemini-companion content)))))
-
-(defun gemini-companion-tool-extension--changes-there (agent what found)
-  "Return how to do WHAT with the files of AGENT, of which a host says FOUND.
-The value is a list of (NAME OLD NEW), in which the manifest, without which
-nothing else is ours, is the first, or removed last."
-  (let* ((system-type 'gnu/linux)       ; whatever this machine is
-         (texts (gemini-companion-tool-extension--texts agent)))
-    (cl-loop for (name . text) in (if (eq what 'disable) (reverse texts) texts)
-             for new = (and (not (eq what 'disable)) text)
-             for old = (alist-get 'text (alist-get name found nil nil #'equal))
-             unless (or (equal old new)
-                        (not (or text (eq what 'disable))) ; the native module has it
-                        (and (eq what 'update) (null old))
-                        (and old
-                             (equal name (gemini-companion-tool-extension--get agent :policy))
-                             (not (gemini-companion-tool-extension--own-policy-p old))))
-             collect (list name old new))))
-
 (defun gemini-companion-tool-extension--write-there (connection agent changes function)
   "Make CHANGES of files of AGENT on the host of CONNECTION, each (NAME OLD NEW).
-Then call FUNCTION with why that has failed, as text for the user, or nil."
+Then call FUNCTION with nil, or with a message if that has failed."
   (pcase changes
     ('nil (funcall function nil))
     (`((,name ,old ,new) . ,rest)

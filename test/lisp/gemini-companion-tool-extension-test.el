@@ -495,10 +495,12 @@ showing you a file, which runs your hooks as C-x C-f does.  \
       (should (equal (gemini-companion-tool-extension-test--text program) "old")))))
 
 (ert-deftest gemini-companion-tool-extension/the-hooks-of-a-host-are-for-its-shell ()
-  (let* ((system-type 'windows-nt)
-         (changes (gemini-companion-tool-extension--changes-there 'gemini 'enable nil))
-         (hooks (nth 2 (assoc "extensions/emacs/hooks/hooks.json" changes))))
-    (should (string-search "[ -e" hooks))
-    (should-not (string-search "$null" hooks))))
+  (gemini-companion-tool-extension-test--with-host 'yes '(("~/.gemini/settings.json" . "{}"))
+    (let ((system-type 'windows-nt))
+      (gemini-companion-tools-enable))
+    (let ((hooks (gemini-companion-tool-extension-test--text
+                  "~/.gemini/extensions/emacs/hooks/hooks.json")))
+      (should (string-search "[ -e" hooks))
+      (should-not (string-search "$null" hooks)))))
 
 ;;; gemini-companion-tool-extension-test.el ends here
