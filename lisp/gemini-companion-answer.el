@@ -6,10 +6,10 @@
 
 ;;; Commentary:
 
-;; Answers to questions that are asked once.  They are no options: the user's init file is for what
-;; the user customizes.  A file of ours holds them as data that is never evaluated, one to a line,
-;; so that the user can delete one.  Emacs reads it each time, since another Emacs may have written
-;; it.
+;; Answers to questions that Emacs asks once.  They are not user options, since the user's init file
+;; is for what the user customizes.  A file of their own holds them as data that is never evaluated,
+;; one to a line, so that the user can delete one.  Emacs reads it each time, since another Emacs
+;; may have written it.
 ;;
 ;; A question is a symbol, or a cons of a symbol and what the question is about.
 
@@ -26,7 +26,7 @@
 If nil, as in batch mode, they hold until Emacs exits.")
 
 (defvar gemini-companion-answer--unsaved nil
-  "The answers that are not in the file, an alist as it is there.")
+  "Alist of the answers that are not in the file.")
 
 (defun gemini-companion-answer-get (question)
   "Return the answer to QUESTION, `always' or `never', or nil if there is none."
@@ -41,20 +41,20 @@ If nil, as in batch mode, they hold until Emacs exits.")
 
 (defun gemini-companion-answer-set (question answer)
   "Store ANSWER, `always' or `never', to QUESTION.
-If it cannot be written, it holds until Emacs exits."
+If the file cannot be written, ANSWER holds until Emacs exits."
   (setf (alist-get question gemini-companion-answer--unsaved nil nil #'equal) answer)
   (when gemini-companion-answer--file
     (gemini-companion-log-errors "Your answer holds only until Emacs exits"
-      ;; What is made, the directory too, is private.
+      ;; The file, and its directory if that is new, are private.
       (with-file-modes #o700
         (gemini-companion-file-write gemini-companion-answer--file
                                      (gemini-companion-answer--print)))
       (setq gemini-companion-answer--unsaved nil))))
 
 (defun gemini-companion-answer-ask (question text &optional again)
-  "Ask the user TEXT, and store the answer as that to QUESTION.
-Return non-nil if the user has just agreed.  Ask nothing in batch mode, nor
-what was answered before unless AGAIN is non-nil."
+  "Ask the user TEXT, and store the reply as the answer to QUESTION.
+Return non-nil if the user has just agreed.  Do not ask in batch mode, nor
+if QUESTION was answered before, unless AGAIN is non-nil."
   (unless (or noninteractive
               (and (not again) (gemini-companion-answer-get question)))
     (let ((agreed (y-or-n-p text)))
@@ -64,7 +64,7 @@ what was answered before unless AGAIN is non-nil."
 ;;;; The file
 
 (defun gemini-companion-answer--read ()
-  "Return the answers in the file, or nil if it is not as it should be."
+  "Return the answers in the file, or nil if there are none or it is invalid."
   (when (and gemini-companion-answer--file (file-exists-p gemini-companion-answer--file))
     (condition-case nil
         (let* ((read-circle nil)

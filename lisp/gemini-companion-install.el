@@ -6,13 +6,13 @@
 
 ;;; Commentary:
 
-;; The native module is downloaded, or built with cargo, into a directory of its own, under a name
+;; Downloads the native module, or builds it with cargo, into a directory of its own, under a name
 ;; that contains its version and platform.  This happens only after a command of the user, or as
 ;; `gemini-companion-install-policy' says; never when a file is loaded, and never in batch mode.
 ;;
-;; A download is used only if its SHA-256 is the one that this package was published with, so that
-;; neither the server nor the connection to it need be trusted.  A file gets its final name only
-;; when it is complete, so that nobody can load half a module.
+;; Emacs uses a download only if its SHA-256 is the one that this package was published with, so
+;; that neither the server nor the connection to it need be trusted.  A file gets its final name
+;; only when it is complete, so that nobody can load half a module.
 
 ;;; Code:
 
@@ -78,8 +78,7 @@ this package.  The URL must use https, unless it is on this machine."
 (defun gemini-companion-install-instead (continue ask)
   "Get the native module, and call CONTINUE when it is loaded.
 If ASK is non-nil, ask the user how to get it, unless the user has
-declined.  Signal `gemini-companion-native-missing' if nothing can be
-done."
+declined.  Signal `gemini-companion-native-missing' if there is no way."
   (setq gemini-companion-install--continue continue)
   (if noninteractive (gemini-companion-install--signal-missing)
     (gemini-companion-install--start (gemini-companion-install--way ask))))
@@ -201,11 +200,11 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
       (error (gemini-companion-install--fail "%s" (gemini-companion-ui-error-text problem))))))
 
 (defun gemini-companion-install--fetch (url)
-  "Return the contents of URL, which is read while Emacs shows the progress."
+  "Return the contents of URL; Emacs shows the progress meanwhile."
   (let* (;; No questions about passwords or certificates; no compression.
          (url-request-noninteractive t)
          (url-mime-encoding-string nil)
-         ;; Else, a quit while the name of the server is looked up may block Emacs.
+         ;; Otherwise, quitting while Emacs looks up the name of the server may block Emacs.
          (url-asynchronous nil)
          (answer nil)
          (buffer (condition-case error
@@ -225,18 +224,18 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
       (gemini-companion-install--drop buffer))))
 
 (defun gemini-companion-install--drop (buffer)
-  "Kill BUFFER, that of a download, and those to which it was redirected."
+  "Kill BUFFER, in which url.el downloads, and those of its redirections."
   (when (buffer-live-p buffer)
     (gemini-companion-install--drop (buffer-local-value 'url-redirect-buffer buffer))
     (when-let* ((connection (get-buffer-process buffer)))
-      ;; That of url.el would connect again.
+      ;; The sentinel of url.el would connect again.
       (set-process-sentinel connection #'ignore)
       (delete-process connection))
     (gemini-companion-ui-kill-buffer buffer)))
 
 (defun gemini-companion-install--check-answer (status)
   "Return where the file begins in the current buffer, a server's response.
-Signal an error if it failed, as STATUS, that of `url-retrieve', says."
+Signal an error if that is incomplete, or STATUS, of `url-retrieve', has one."
   (let ((code (bound-and-true-p url-http-response-status))
         (failure (plist-get status :error))
         (length (bound-and-true-p url-http-content-length))
@@ -363,7 +362,7 @@ incomplete module, and an Emacs that has loaded the old one keeps it."
   (gemini-companion-install--ready))
 
 (defun gemini-companion-install--ready ()
-  "Report that the module is loaded, and do what waited for that."
+  "Say that the module is loaded, and call the function that waits for it."
   (message "The native module of gemini-companion is ready, version %s"
            gemini-companion-native-version)
   (funcall (prog1 gemini-companion-install--continue

@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; One literal in the text of settings, ide.enabled, becomes true; all else stays as it is, comments
-;; and layout included.
+;; Makes ide.enabled true in the text of settings, and leaves everything else as it is, comments and
+;; layout included.
 
 ;;; Code:
 
@@ -16,13 +16,13 @@
 (require 'gemini-companion-cli-search)
 
 (defun gemini-companion-settings-refuse (format &rest arguments)
-  "Signal why settings are left alone, by FORMAT with ARGUMENTS."
+  "Signal an error that says, by FORMAT with ARGUMENTS, why settings stay."
   (signal 'error (list (apply #'format format arguments))))
 
 (defun gemini-companion-settings-change (bytes)
-  "Return what ide.enabled is in BYTES, and BYTES in which it is true, as a cons.
-The former is t, `false', or nil if it is not set.  BYTES may be nil.
-Signal an error if BYTES cannot be read with certainty."
+  "Return (VALUE . NEW): ide.enabled in BYTES, and BYTES with it made true.
+VALUE is t, `false', or nil if it is not set.  BYTES may be nil.  Signal an
+error if BYTES cannot be read with certainty."
   (if (string-blank-p (or bytes ""))
       (cons nil "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
     (with-temp-buffer
@@ -37,7 +37,7 @@ Signal an error if BYTES cannot be read with certainty."
 
 (defun gemini-companion-settings--find ()
   "Return how to make ide.enabled true in the object at point.
-The value is (VALUE START END NEW): what it is, and the text that replaces
+The value is (VALUE START END NEW): its value, and the text NEW to replace
 what is between START and END."
   (if-let* ((ide (gemini-companion-settings--member "ide")))
       (progn

@@ -7,9 +7,9 @@
 ;;; Commentary:
 
 ;; A CLI connects when it starts if ide.enabled is true in its settings; otherwise it connects only
-;; after a command in it.  This file adds that setting if the user wants it, after one question for
-;; each program.  Nothing else in the user's file changes, comments and layout included.  A file
-;; that cannot be read with certainty is left alone.
+;; when the user tells it to.  This file adds that setting if the user wants it, after one question
+;; for each program.  Nothing else in the user's file changes, not even its layout.  A file that
+;; cannot be read with certainty stays as it is.
 ;;
 ;; A running CLI does not notice the change, and loses it when it saves its settings.  So
 ;; `gemini-companion-run' checks again each time.
@@ -83,7 +83,7 @@ settings are")))
   (gemini-companion-agent-settings-file agent process-environment))
 
 (defun gemini-companion-setup--offer (agent &optional starting)
-  "Let AGENT connect automatically, after a question, unless it does.
+  "Let AGENT connect automatically, after a question, unless it already does.
 STARTING and the value are as in `gemini-companion-setup-do'."
   (let* ((file (gemini-companion-setup--file agent))
          (value (gemini-companion-setup--ide-enabled file))
@@ -100,8 +100,8 @@ STARTING and the value are as in `gemini-companion-setup-do'."
 
 (defun gemini-companion-setup-do (agent environment &optional starting)
   "Let AGENT, started with ENVIRONMENT, connect automatically.
-STARTING is non-nil if it is about to start.  Return the outcome, as text
-for the user.  Signal a `user-error' if its settings cannot be changed."
+STARTING is non-nil if it is about to start.  Return a message about the
+outcome.  Signal a `user-error' if its settings cannot be changed."
   (let* ((process-environment environment)
          (file (gemini-companion-setup--file agent)))
     (gemini-companion-setup-enable-ide file)
@@ -115,27 +115,25 @@ for the user.  Signal a `user-error' if its settings cannot be changed."
   (format "%s %s: ide.enabled is true in %s" (gemini-companion-agent-get agent :title) predicate
           (abbreviate-file-name (gemini-companion-setup--file agent))))
 
-(defun gemini-companion-setup--effective (agent)
-  "Return (VALUE . FILE) for the ide.enabled that counts for AGENT here, or nil."
-  (gemini-companion-cli-search-setting
-   (gemini-companion-cli-search-settings agent default-directory process-environment)
-   '(ide enabled)))
 
 ;;;; Before each run
 
 (defun gemini-companion-setup-before-run (agent)
   "Let AGENT, about to run in `default-directory', connect automatically.
-Ask if the user was not asked before.  Show a message if the settings
-cannot be changed.  In batch mode ask nothing."
+Ask if the user was not asked before, except in batch mode.  Show a message
+if the settings cannot be changed."
   (let ((file (gemini-companion-setup--file agent))
         (answer (gemini-companion-answer-get (cons 'setup agent))))
     (when (and file
                (not (eq answer 'never))
-               (not (eq (car (gemini-companion-setup--effective agent)) t)))
+               (not (eq t (car (gemini-companion-cli-search-setting
+                                (gemini-companion-cli-search-settings agent default-directory
+                                                                      process-environment)
+                                '(ide enabled))))))
       (condition-case problem
           (pcase (gemini-companion-setup--ide-enabled file)
             ('t nil)
-            ;; It was there, and got lost.  If it is false, somebody has switched it off.
+            ;; The setting got lost.  If it is false, somebody has turned it off.
             ((and 'nil (guard (eq answer 'always)))
              (message "%s" (gemini-companion-setup-do agent process-environment 'starting)))
             ((guard (not noninteractive))
@@ -147,8 +145,8 @@ cannot be changed.  In batch mode ask nothing."
 ;;;; The settings
 
 (defmacro gemini-companion-setup--with (file &rest body)
-  "Evaluate BODY about FILE, without handlers of file names.
-Errors become those of the user, with the name of FILE."
+  "Evaluate BODY, which is about FILE, without file name handlers.
+Turn an error into a `user-error' that names FILE."
   (declare (indent 1) (debug t))
   `(let ((file-name-handler-alist nil))
      (condition-case problem
@@ -177,7 +175,7 @@ Signal a `user-error', and change nothing, if FILE cannot be changed."
   (gemini-companion-write-revert-now file))
 
 (defun gemini-companion-setup--check-changeable (file)
-  "Refuse to change FILE if it is read-only, or a buffer has edits of it."
+  "Signal an error if FILE is read-only, or a buffer has unsaved edits of it."
   (when (and (file-exists-p file) (not (file-writable-p file)))
     (gemini-companion-settings-refuse "it is read-only"))
   (when-let* ((buffer (find-buffer-visiting file)))
