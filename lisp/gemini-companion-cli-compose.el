@@ -6,8 +6,9 @@
 
 ;;; Commentary:
 
-;; You compose a prompt of several lines in a buffer of its own.  You can reject a change with a
-;; reason: it becomes the next prompt of the CLI, or goes to the kill ring if it cannot be sent.
+;; The user composes a prompt of several lines in a buffer of its own, or rejects a change with a
+;; reason, which becomes the next prompt of the CLI, or goes to the kill ring if Emacs cannot send
+;; it.
 
 ;;; Code:
 
@@ -36,7 +37,7 @@
   "Keymap of `gemini-companion-compose-mode'.")
 
 (defvar-local gemini-companion-cli-compose-terminal nil
-  "Terminal of the CLI for which the text in this buffer is, or nil.")
+  "Terminal of the CLI that gets the text in this buffer, or nil.")
 
 (defvar-local gemini-companion-cli-compose--names nil
   "Names of the project's files, computed when first needed.")
@@ -48,7 +49,7 @@
   "Index in the history of the prompt in this buffer, or -1 for a new one.")
 
 (defvar-local gemini-companion-cli-compose-finish-function nil
-  "Function that takes the text of this buffer, if it is no new prompt.")
+  "Function that takes the text of this buffer, or nil if it is a new prompt.")
 
 (define-derived-mode gemini-companion-compose-mode text-mode "Gemini-Compose"
   "Major mode for composing a prompt.
@@ -102,7 +103,7 @@ prompt that you have begun there: press the key of its external editor."
   "Let the user compose a prompt for the CLI in TERMINAL."
   (gemini-companion-cli-compose-show
    (get-buffer-create (format "*prompt for %s*" (string-trim (buffer-name terminal) "\\*" "\\*"))))
-  ;; Changing the mode would reset the state of a prompt that was begun earlier.
+  ;; The mode would reset the state of a prompt that the user has begun.
   (unless (derived-mode-p 'gemini-companion-compose-mode)
     (gemini-companion-compose-mode))
   (setq default-directory (gemini-companion-cli-send-directory terminal)
@@ -175,23 +176,17 @@ For `completion-at-point-functions'."
     (let ((end (point)))
       (when (re-search-backward "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)\\=" (line-beginning-position) t)
         (list (match-beginning 1) end
-              (gemini-companion-cli-compose--table
+              (gemini-companion-ui-completion-table
                (or gemini-companion-cli-compose--names
                    (setq gemini-companion-cli-compose--names
-                         (gemini-companion-cli-compose--files)))))))))
-
-(defun gemini-companion-cli-compose--table (names)
-  "Return a completion table of NAMES, those of the project's files."
-  (lambda (string predicate action)
-    (if (eq action 'metadata)
-        ;; So any part of a name finds it.
-        '(metadata (category . project-file))
-      (complete-with-action action names string predicate))))
+                         (gemini-companion-cli-compose--files)))
+               ;; So any part of a name finds it.
+               '((category . project-file))))))))
 
 (defun gemini-companion-cli-compose--files ()
   "Return the names of the project's files, quoted for a prompt.
-On another machine these are the files that Emacs visits, since it may take
-long to ask for others, and some users complete as they type."
+On another machine, return only files that Emacs visits, since listing the
+others may take long, and some users complete as they type."
   (let* ((remote (gemini-companion-host-remote-p default-directory))
          (directory (if remote default-directory (expand-file-name default-directory)))
          (project (and (not remote) (project-current nil directory)))
@@ -220,7 +215,7 @@ For `completion-at-point-functions'."
 
 (defun gemini-companion-cli-compose--find-commands ()
   "Return the names of the commands of the CLI: its own, the user's, the project's.
-On another machine these are its own."
+On another machine, return only its own."
   (let ((agent (and (buffer-live-p gemini-companion-cli-compose-terminal)
                     (or (buffer-local-value 'gemini-companion-cli-run-agent
                                             gemini-companion-cli-compose-terminal)
@@ -247,7 +242,7 @@ On another machine these are its own."
 ;;;; Reasons for a rejection
 
 (defvar gemini-companion-cli-compose--reason ""
-  "While a review with comments is rejected, the reason that precedes them.")
+  "The reason to put before the comments on a review that is being rejected.")
 
 (defvar gemini-companion-cli-compose--reason-history nil
   "History of reasons for rejections.")
@@ -267,8 +262,7 @@ If the reason is empty, just reject REVIEW."
 ;;;###autoload
 (defun gemini-companion-cli-compose-send-comments (review outcome comments)
   "Send COMMENTS, on REVIEW, which has ended with OUTCOME, to its client.
-If the client has given up the change, put them where the user can paste
-them."
+If the client has given up the change, put them into the kill ring."
   (let* ((file (gemini-companion-review-project-path review))
          (lead (pcase outcome
                  ('accepted (format "I accepted the change to %s, with comments:" file))
@@ -281,8 +275,9 @@ them."
 ;;;###autoload (add-hook 'gemini-companion-review-comment-send-functions #'gemini-companion-cli-compose-send-comments)
 
 (defun gemini-companion-cli-compose--read-reason (review)
-  "Read the reason for which the user rejects REVIEW, and return it.
-If REVIEW has ended meanwhile, keep the reason and signal a `user-error'."
+  "Read and return the user's reason for rejecting REVIEW.
+If REVIEW has ended meanwhile, put the reason into the kill ring, and signal
+a `user-error'."
   (let ((prompt (format "Reject %s because: " (gemini-companion-review-file review)))
         (reason ""))
     (condition-case error
@@ -299,8 +294,8 @@ If REVIEW has ended meanwhile, keep the reason and signal a `user-error'."
 
 (defun gemini-companion-cli-compose--send (review text possible)
   "Send TEXT, about REVIEW, which has ended, to its client if POSSIBLE.
-If that does not run in a terminal of Emacs, or takes no prompt, put TEXT
-where the user can paste it."
+If the client does not run in a terminal of Emacs, or takes no prompt, put
+TEXT into the kill ring."
   (let* ((title (gemini-companion-review-agent-title review))
          (file (gemini-companion-review-file review))
          (ended (format "Change to %s %s" file (gemini-companion-review-reason review)))

@@ -28,7 +28,7 @@
 
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-cli-events)
 (defcustom gemini-companion-review-always nil
-  "Globs for files of which you want to review each change.
+  "Globs for files of which you want to review every change.
 Gemini CLI then proposes changes of these files in Emacs even if you let it
 edit files without asking, in the approval modes \"auto edit\" and \"YOLO\".
 It also does so for files with unsaved edits.  This needs the hooks that
@@ -46,10 +46,10 @@ without a slash its last component.  Case does not matter."
 (defun gemini-companion-cli-events--note (call event session process directory text path terminal)
   "Answer CALL, which reports EVENT of a CLI.
 SESSION is the id of its conversation, PROCESS its process id or nil, and
-DIRECTORY where it works.  TEXT and PATH tell about EVENT, see
-`gemini-companion-cli-note'; PATH is the file, if it is about an edit, and
-empty if that is not known.
-TERMINAL names the terminal if it was started here, on a host."
+DIRECTORY where it works.  For TEXT see `gemini-companion-cli-note'; PATH is
+the file if EVENT is about an edit, and empty if the file is not known.
+TERMINAL names the terminal of Emacs in which the CLI runs, if it is on a
+host."
   (let* ((agent (gemini-companion-tool-call-agent call))
          (what (cl-loop for (what . _) in (plist-get (gemini-companion-agent-get agent :extension)
                                                      :hooks)
@@ -83,8 +83,8 @@ That must be a terminal of the same host."
 
 (defun gemini-companion-cli-events--ask (call cli path)
   "Return why CLI is to ask about its edit of the file PATH in CALL, or nil.
-One that cannot propose it in Emacs would ask nobody if it is not in a
-terminal, and wait for ever."
+If CLI could not propose the edit in Emacs, nor had a terminal, it would ask
+nobody and wait forever."
   (when-let* ((path)
               ((file-name-absolute-p path))
               ((gemini-companion-cli-reviews-here-p cli))
@@ -99,7 +99,7 @@ terminal, and wait for ever."
 
 ;;;###autoload
 (defun gemini-companion-cli-events-define ()
-  "Define the tool of this file, which is for hooks of clients."
+  "Define the tool of this file, for the hooks of CLIs."
   (gemini-companion-tool-define "noteEvent"
     :hidden t
     :hosts t

@@ -7,8 +7,8 @@
 ;;; Commentary:
 
 ;; In the terminals of this package, a click on a file that the CLI mentions, such as src/a.c:12,
-;; visits it; so does a command.  Others wrote what is there, so only files of the project are
-;; looked for while it is displayed: to look elsewhere could make Emacs wait.
+;; visits it; a command does so, too.  Since others wrote that text, Emacs looks only for files of
+;; the project while it displays it: to look elsewhere could make Emacs wait.
 
 ;;; Code:
 
@@ -25,7 +25,8 @@
 
 (defun gemini-companion-cli-link--next (end)
   "Return the next mention of a file in the current terminal before END, or nil.
-It is (START END FILE LINE COLUMN); the numbers may be nil.  Go behind it."
+It is (START END FILE LINE COLUMN); LINE and COLUMN may be nil.  Move point
+after it."
   (cl-loop
    do (skip-chars-forward "^/." end)
    while (< (point) end)
@@ -40,8 +41,8 @@ It is (START END FILE LINE COLUMN); the numbers may be nil.  Go behind it."
 
 (defun gemini-companion-cli-link--word (end)
   "Return where the word at point, perhaps a file name, begins and ends.
-Go behind it, and any punctuation, but not beyond END."
-  ;; A regexp would take long for a long word.
+Move point after it and any punctuation, but not beyond END."
+  ;; A regexp would be slow for a long word.
   (let* ((characters "[:alnum:]_.~/@+-")
          (start (save-excursion
                   (skip-chars-backward characters)
@@ -54,7 +55,7 @@ Go behind it, and any punctuation, but not beyond END."
 
 (defun gemini-companion-cli-link--numbers (position)
   "Return the line and the column that follow a file name which ends at POSITION.
-The value is (LINE COLUMN END), where all may be nil."
+The value is (LINE COLUMN END), or nil if there are none; COLUMN may be nil."
   (save-excursion
     (goto-char position)
     (when (looking-at (rx (or ":" "(" (seq (? "\"") ", line ")) (group (+ digit))
@@ -65,7 +66,7 @@ The value is (LINE COLUMN END), where all may be nil."
 
 (defun gemini-companion-cli-link--resolve (name line)
   "Return the file that NAME means in the current terminal, or nil.
-One that is not in the project is taken for a file only if LINE is non-nil."
+If NAME is not in the project, it means a file only if LINE is non-nil."
   (let* ((root gemini-companion-cli-run-root)
          (prefix (or (gemini-companion-host-remote-p root) ""))
          (file-name-handler-alist nil)
@@ -140,16 +141,15 @@ One that is not in the project is taken for a file only if LINE is non-nil."
   (let* ((mentions (with-current-buffer (gemini-companion-cli-send-terminal)
                      (gemini-companion-cli-link--all)))
          (names (or (mapcar #'car mentions) (user-error "The CLI mentions no file")))
-         (table (lambda (string predicate action)
-                  (if (eq action 'metadata) '(metadata (display-sort-function . identity))
-                    (complete-with-action action names string predicate)))))
+         (table (gemini-companion-ui-completion-table
+                 names '((display-sort-function . identity)))))
     (gemini-companion-cli-link--visit
      (cdr (assoc (completing-read (format-prompt "Visit" (car names)) table nil t nil nil
                                   (car names))
                  mentions)))))
 
 (defun gemini-companion-cli-link--all ()
-  "Return what is mentioned on the last lines of this terminal, the last first.
+  "Return the mentions on the last lines of this terminal, the last one first.
 Each is (TEXT . MENTION)."
   (unless gemini-companion-cli-run-root
     (user-error "This terminal was not started by `gemini-companion-run'"))
@@ -164,7 +164,7 @@ Each is (TEXT . MENTION)."
       mentions)))
 
 (defun gemini-companion-cli-link--visit (mention)
-  "Visit the file of MENTION in another window than the selected one."
+  "Visit the file of MENTION in a window other than the selected one."
   (pcase-let ((`(,_ ,_ ,file ,line ,column) mention))
     (unless (file-exists-p file)
       (user-error "There is no file %s" file))

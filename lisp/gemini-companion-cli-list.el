@@ -173,7 +173,7 @@ If the question is not on screen, show it instead."
     (call-interactively #'gemini-companion-send-prompt)))
 
 (defun gemini-companion-cli-list-stop (cli)
-  "Stop what CLI, the one on the current line, does, after a question."
+  "Interrupt CLI, the one on the current line, after a question."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
   (let ((terminal (gemini-companion-cli-list--terminal cli)))
     (unless (memq (gemini-companion-cli-state cli) '(working asking))
@@ -183,7 +183,7 @@ If the question is not on screen, show it instead."
       (gemini-companion-cli-send-key "\e" terminal))))
 
 (defun gemini-companion-cli-list-resume (cli)
-  "Run another CLI where CLI works, the one on the current line.
+  "Run another CLI in the directory of CLI, the one on the current line.
 It continues an earlier session, for which Emacs asks."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
   (gemini-companion-cli-run-resume

@@ -211,7 +211,7 @@ the system knows the parents of its process."
            when directory collect (cons buffer directory)))
 
 (defun gemini-companion-cli-run--directory (buffer)
-  "Return the directory of the CLI that the user has started in BUFFER, or nil."
+  "Return the directory of the CLI that the user started in BUFFER, or nil."
   (cl-loop for cli in (gemini-companion-cli-all)
            if (and (eq buffer (gemini-companion-cli-terminal cli))
                    (gemini-companion-cli-run--reads-p (gemini-companion-cli-process cli)))
@@ -220,7 +220,7 @@ the system knows the parents of its process."
 
 (defun gemini-companion-cli-run--reads-p (process)
   "Return non-nil if PROCESS, an id, lives, and is not suspended.
-Else a shell reads, and would run, what is sent to its terminal."
+Otherwise a shell would read, and run, what is sent to its terminal."
   (let-alist (gemini-companion-agent-process process)
     (and .state
          (not (equal .state "Z"))
@@ -231,7 +231,7 @@ Else a shell reads, and would run, what is sent to its terminal."
 
 (defun gemini-companion-cli-run-terminal-named (name prefix)
   "Return the terminal that hooks of its CLI call NAME, or nil.
-The CLI is one on the host with PREFIX."
+The CLI runs on the host with PREFIX."
   (seq-find (lambda (buffer)
               (let ((root (buffer-local-value 'gemini-companion-cli-run-root buffer)))
                 (and root
@@ -256,7 +256,7 @@ The CLI is one on the host with PREFIX."
        (let ((default-directory root))
          (gemini-companion-setup-before-run agent))))
     (let* ((terminal (gemini-companion-cli-terminals-choose))
-           ;; All of these may be local to this buffer, which may be a dead terminal.
+           ;; These may be local to this buffer, which may be a dead terminal.
            (environment
             (append (mapcan (lambda (function) (funcall function agent))
                             gemini-companion-cli-run-environment-functions)
@@ -286,8 +286,8 @@ The CLI is one on the host with PREFIX."
 
 (defun gemini-companion-cli-run--in-sandbox (buffer agent root environment exec)
   "Call EXEC in BUFFER once the sandbox of AGENT in ROOT can reach this Emacs.
-Its argument is ENVIRONMENT with what the sandbox needs.  If that fails,
-the CLI runs without Emacs."
+Pass it ENVIRONMENT with what the sandbox needs.  If the sandbox cannot
+reach Emacs, the CLI runs without it."
   (require 'gemini-companion-host-sandbox)
   (let ((connection (gemini-companion-host-sandbox-open buffer root)))
     (with-current-buffer buffer
@@ -307,7 +307,7 @@ the CLI runs without Emacs."
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in BUFFER."
   (with-current-buffer buffer
     (gemini-companion-cli-terminals-start terminal program arguments environment)
-    ;; Otherwise it would be taken for a CLI that has ended.
+    ;; Otherwise the terminal would seem to be one whose CLI has ended.
     (unless (get-buffer-process buffer)
       (error "The terminal %s runs no process in its buffer: see `gemini-companion-cli-terminals'"
              terminal))
@@ -355,9 +355,9 @@ created its directory; see also `gemini-companion-agents'"
   (gemini-companion-workspace-announce root))
 
 (defun gemini-companion-cli-run--prepare (ask)
-  "Ask the user everything there is to ask before a CLI runs, ASK included.
-Then install what the user has agreed to, which takes longer.  Return what
-ASK does, a function."
+  "Ask the user all questions before a CLI runs, also by the function ASK.
+Then install what the user has agreed to, which takes longer.  Return the
+value of ASK."
   (let ((install (gemini-companion-cli-terminals-offer)))
     (prog1 (funcall ask)
       (when install
@@ -372,7 +372,7 @@ Kill those in which AGENT has ended."
                (not (process-live-p (get-buffer-process buffer))))
       (kill-buffer buffer)))
   (with-current-buffer (generate-new-buffer (gemini-companion-cli-run--title agent root))
-    ;; The program that is started is one of this machine.
+    ;; The program to start is on this machine.
     (setq default-directory (if (gemini-companion-host-remote-p root)
                                 gemini-companion-agent-neutral-directory
                               root)
@@ -406,8 +406,8 @@ Kill those in which AGENT has ended."
 
 (defun gemini-companion-cli-run--start-on-host (agent root options)
   "Run AGENT with OPTIONS in the project in ROOT, once its host is connected.
-ROOT is a remote name.  Show the terminal at once, so that it is clear where
-it will be."
+ROOT is a remote name.  Show the terminal at once, so that the user sees
+where it will be."
   (let* ((connection (gemini-companion-cli-run--connect agent root))
          (tools nil)
          (agreed (gemini-companion-cli-run--prepare
@@ -438,8 +438,8 @@ it will be."
                                                            (lambda (_) (funcall start nil)))))))))))
 
 (defun gemini-companion-cli-run--start-in (buffer fault exec)
-  "Call EXEC in BUFFER, in which it runs a CLI, or show FAULT if that is non-nil.
-What is wrong is shown, and ends BUFFER."
+  "Call EXEC, which runs a CLI, in BUFFER, unless FAULT is non-nil.
+If that fails, or if there is a FAULT, show why, and kill BUFFER."
   ;; The user may have killed it meanwhile.
   (when (buffer-live-p buffer)
     (condition-case error
@@ -471,7 +471,7 @@ TERMINAL is the emulator, ENVIRONMENT that of the program that leads there;
 OPTIONS are for the CLI."
   (let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent buffer))
          (root (file-local-name (buffer-local-value 'gemini-companion-cli-run-root buffer)))
-         ;; Of its own variables only the process is known there, and needed: the keeper.
+         ;; Of the CLI's own variables, only the process is known there, and needed: the keeper.
          (process (gemini-companion-agent-variable agent 'process))
          (words `("env"
                   ,(concat "GEMINI_COMPANION_TERMINAL="
@@ -495,7 +495,7 @@ OPTIONS are for the CLI."
 ;;;; Earlier sessions
 
 (defun gemini-companion-cli-run-resume (agent root)
-  "Run AGENT in an earlier session, that the user chooses, of the project in ROOT."
+  "Run AGENT in an earlier session of the project in ROOT that the user chooses."
   (let ((options (gemini-companion-agent-get agent :resume))
         (remote (gemini-companion-host-remote-p root)))
     (pcase options
@@ -508,8 +508,8 @@ OPTIONS are for the CLI."
                      (gemini-companion-agent-get agent :title))))))
 
 (defun gemini-companion-cli-run--list-on-host (agent root list)
-  "Let the user choose a session of AGENT, which lists those of ROOT by LIST.
-ROOT is a remote name."
+  "Let the user choose a session of AGENT in ROOT, a remote name, and resume it.
+LIST is the option that makes AGENT list them."
   (let ((connection (gemini-companion-cli-run--connect agent root)))
     (gemini-companion-host-connection-when-ready
      connection
@@ -536,7 +536,7 @@ COMMAND lists them."
      (lambda (id)
        (let ((terminal (gemini-companion-cli-run--terminal-of-session id)))
          (if terminal (gemini-companion-cli-run-show terminal)
-           ;; Whose environment may be that of the project.
+           ;; The environment of the project may be local to that buffer.
            (with-current-buffer (if (buffer-live-p buffer) buffer (current-buffer))
              (gemini-companion-cli-run--start
               agent root (list (car (gemini-companion-agent-get agent :resume)) id)))))))))

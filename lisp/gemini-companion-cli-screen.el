@@ -30,7 +30,7 @@
   "Return non-nil if the CLI in the current buffer asks the user to choose.
 The choices are in the last box, and the user's prompt is not below it."
   (gemini-companion-cli-screen--at-end
-    ;; Below it, there may be a remark on it, or what a terminal did not erase.
+    ;; There may be a remark below it, or what a terminal did not erase.
     (when-let* ((bottom (re-search-backward "^ *╰" (line-beginning-position -4) t))
                 ;; The border or the beginning of the user's prompt.
                 ((not (save-excursion
@@ -100,8 +100,8 @@ The string has no spaces and begins with the sign of the prompt.  Return
 ;;;; The changes of a turn
 
 (defun gemini-companion-cli-screen-queued-files ()
-  "Return the names of the files whose changes follow the one that is asked about.
-The CLI shows them in the lines above its question."
+  "Return the names of the files whose changes follow the one in the question.
+The CLI shows them in the lines above that."
   (gemini-companion-cli-screen--at-end
     (when (and (gemini-companion-cli-screen--goto-box)
                (save-excursion

@@ -6,13 +6,13 @@
 
 ;;; Commentary:
 
-;; What a CLI that starts in some directory, with some environment, would find: the same files, in
-;; the same order, judged by the same rules (`ide-connection-utils.js', `process-utils.js' and
-;; `settings.ts' of Gemini CLI 0.61.0; its forks differ in names).  Files that only contain the id
-;; of a process in their names, as companions wrote them long ago, are not looked for.
+;; Finds what a CLI that starts in some directory, with some environment, would find: the same
+;; files, in the same order, judged by the same rules (`ide-connection-utils.js', `process-utils.js'
+;; and `settings.ts' of Gemini CLI 0.61.0; its forks differ in names).  It ignores files whose names
+;; contain only the id of a process, as companions wrote them long ago.
 ;;
-;; None of this asks the running companion, changes anything, or uses the network.  At the end of
-;; the file there is a request to a companion, to see whether it answers.
+;; None of this asks the running companion, changes anything, or uses the network.  The end of the
+;; file has a request to a companion, to see whether it answers.
 ;;
 ;; Environments have the shape of `process-environment'.
 
@@ -84,7 +84,7 @@ It has ENVIRONMENT, and runs in or below PROCESS."
     (gemini-companion-agent-getenv variable environment)))
 
 (defun gemini-companion-cli-search--sort (files wanted)
-  "Sort FILES as a client does that takes process WANTED for the editor."
+  "Sort FILES as a client does for which process WANTED is the editor."
   (seq-sort-by (lambda (file)
                  (cond ((eql (gemini-companion-cli-search-file-process file) wanted) 2)
                        ((gemini-companion-cli-search-file-alive file) 1)
@@ -167,7 +167,7 @@ If there is none, return a string that says why."
        (not (string-empty-p roots))
        (let ((real (gemini-companion-cli-search-real-directory directory)))
          (seq-some (lambda (root)
-                     ;; An empty one is the directory itself.
+                     ;; An empty root is the directory itself.
                      (or (string-empty-p root)
                          (string-prefix-p (gemini-companion-cli-search-real-directory root) real)))
                    (split-string roots path-separator)))))
@@ -250,7 +250,7 @@ Of several members with one name the last counts."
 
 ;;;; JSON
 
-;; CLIs allow comments in their settings, but nothing else that JSON does not.  Comments become
+;; CLIs allow comments in their settings, but nothing else that is not JSON.  Comments become
 ;; blanks, so that positions in the buffer are those in the file, for `gemini-companion-setup'.
 
 (defun gemini-companion-cli-search-parse-buffer ()
@@ -275,8 +275,8 @@ Signal `json-error' with text for the user if there is anything else."
          (signal 'json-error (list (format "it cannot be read as JSON, line %d" line))))))))
 
 (defun gemini-companion-cli-search--blank-comments ()
-  "Replace the comments in the current buffer with as many blanks.
-Signal an error for what `json-read' accepts, but CLIs do not."
+  "Replace comments in the current buffer with blanks of the same length.
+Signal an error if there is something that `json-read' accepts but CLIs do not."
   (goto-char (point-min))
   (while (re-search-forward "\"\\|//\\|/\\*\\|[]}]" nil t)
     (let ((start (match-beginning 0)))
@@ -300,8 +300,8 @@ Signal an error for what `json-read' accepts, but CLIs do not."
 
 ;;;; A sign of life
 
-;; This is not done with url.el, which may ask the user for a password, use a proxy, or store
-;; cookies, and has no limits of time and size.
+;; Not with url.el, which may ask the user for a password, use a proxy, or store cookies, and has no
+;; limits of time and size.
 
 (defconst gemini-companion-cli-search-patience 10
   "Seconds to wait for a sign of life of a server or a program.")
@@ -313,7 +313,7 @@ Call CALLBACK once, later, with nil, or with what it does instead, as text."
       (let* ((answer "")
              (process
               (make-network-process
-               ;; With a name instead of an address, Emacs would wait for it at the end.
+               ;; With a host name instead of an address, Emacs would finally wait for its resolution.
                :name "gemini-companion-client" :service port :remote `[127 0 0 1 ,port]
                :nowait t :noquery t :coding 'binary
                :filter (lambda (process bytes)
@@ -326,7 +326,7 @@ Call CALLBACK once, later, with nil, or with what it does instead, as text."
                                  (set-process-sentinel process #'ignore)
                                  (funcall callback
                                           (gemini-companion-cli-search--fault answer event)))
-                             ;; It may have been closed at this very moment.
+                             ;; The other end may just have closed the connection.
                              (ignore-errors
                                (process-send-string
                                 process (gemini-companion-cli-search--request port token))))))))
@@ -334,8 +334,8 @@ Call CALLBACK once, later, with nil, or with what it does instead, as text."
     (error (funcall callback (concat "does not answer: " (error-message-string problem))))))
 
 (defun gemini-companion-cli-search--fault (answer event)
-  "Return what is wrong with ANSWER, that of a companion, as text, or nil.
-EVENT is how the connection has ended."
+  "Return what is wrong with ANSWER, from a companion, as text, or nil.
+EVENT says how the connection has ended."
   (cond ((string-match "\\`HTTP/1\\.[01] \\([0-9]+\\)[ \r\n]" answer)
          (unless (equal (match-string 1 answer) "200")
            (concat "refuses a client with that token: HTTP " (match-string 1 answer))))

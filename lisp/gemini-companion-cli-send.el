@@ -30,6 +30,7 @@
 (declare-function flycheck-overlay-errors-in "ext:flycheck")
 (declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
 (declare-function flymake-diagnostics "flymake")
+
 (defvar gemini-companion-cli-send-history nil
   "History of prompts that were sent.")
 
@@ -138,7 +139,7 @@ prefix argument, send the prompt as well."
 
 (defun gemini-companion-cli-send--relative (file directory)
   "Return the name of FILE for a CLI in DIRECTORY.
-If both are on one other machine, that is a name there."
+If both are on the same remote machine, that is the name there."
   (let ((there (gemini-companion-cli-send--name-there file directory)))
     (cond (there
            (string-remove-prefix (file-name-as-directory (file-local-name directory)) there))
@@ -148,8 +149,8 @@ If both are on one other machine, that is a name there."
           (t (expand-file-name file)))))
 
 (defun gemini-companion-cli-send--name-there (file directory)
-  "Return what the machine of DIRECTORY, if it is another, calls FILE.
-Return nil if it does not have it."
+  "Return what the machine of DIRECTORY, if that is remote, calls FILE.
+Return nil if the machine does not have FILE."
   (let ((machine (gemini-companion-host-remote-p directory))
         (host (gemini-companion-host-of-name directory)))
     (cond ((and machine (equal machine (gemini-companion-host-remote-p file)))
@@ -213,7 +214,7 @@ If the question is not on screen, show it instead."
 
 (defun gemini-companion-cli-send--question-seen-p ()
   "Return non-nil if the user can see the question of the current terminal.
-If it does not fit in a window, it must have been shown as far as possible."
+If it does not fit in a window, Emacs must have shown as much as possible."
   (let ((start (gemini-companion-cli-screen-question-start))
         (end (gemini-companion-cli-screen-end)))
     (seq-some (lambda (window)
@@ -232,12 +233,12 @@ Leave the selected window selected."
       (set-window-point window end)
       (let ((missing (- (1+ (count-lines start end)) (window-body-height window))))
         (when (> missing 0)
-          ;; The CLI draws it again.
+          ;; The CLI redraws the question.
           (ignore-errors
             (window-resize window (min missing (window-max-delta window)))))))))
 
 (defun gemini-companion-cli-send--question-fault ()
-  "Return why no question of the CLI in the current buffer is answered, or nil."
+  "Return why Emacs cannot answer a question of the CLI here now, or nil."
   (cond
    (gemini-companion-cli-send--busy "Emacs is still sending something else; try again shortly")
    ((gemini-companion-cli-terminals-frozen))
@@ -258,7 +259,7 @@ Leave the selected window selected."
   "Number of polls until a CLI must be at rest.")
 
 (defun gemini-companion-cli-send-terminal ()
-  "Return the terminal of the CLI in this buffer, the project's, or the only one."
+  "Return the terminal of the CLI in this buffer, of the project, or the only one."
   (let ((root (gemini-companion-cli-run-project))
         (running (gemini-companion-cli-run-terminals)))
     (cond ((car (assq (current-buffer) running)))
@@ -303,8 +304,8 @@ Keys for a prompt would answer its question, or be a command for a shell."
 
 (defun gemini-companion-cli-send--starting-p ()
   "Return non-nil if the CLI in the current buffer has just been started.
-When it is ready, it drops what was typed before.  The prompt of an unknown
-one is perhaps not recognized, but it is ready after some seconds."
+Once it is ready, it drops what was typed before.  Emacs may not recognize
+the prompt of an unknown CLI, which is ready after some seconds."
   (and gemini-companion-cli-run-started
        (< 0 (- (float-time) gemini-companion-cli-run-started) 15)
        (null (gemini-companion-cli-screen-prompt))))
@@ -325,9 +326,9 @@ one is perhaps not recognized, but it is ready after some seconds."
     "The CLI"))
 
 (defun gemini-companion-cli-send--paste (buffer text &optional then)
-  "Paste TEXT into the CLI in the terminal BUFFER, after what is on its way there.
-Once the CLI shows TEXT, call THEN with t in BUFFER, and send what it
-returns, a string or nil.  If that fails, or the CLI ends before, call it
+  "Paste TEXT into the CLI in the terminal BUFFER, once nothing else is on its way.
+When the CLI shows TEXT, call THEN with t in BUFFER, and send the string
+that it returns, if any.  If that fails, or the CLI ends before, call THEN
 with nil."
   (cond ((not (buffer-live-p buffer))
          (gemini-companion-cli-send--finish buffer then nil))
@@ -348,8 +349,8 @@ with nil."
                 (gemini-companion-cli-send--finish buffer then nil))))))))
 
 (defun gemini-companion-cli-send--finish (buffer then sent)
-  "Send what THEN returns, or nothing unless it is given, to the terminal BUFFER.
-SENT is nil if what comes before that was not sent."
+  "Send what the function THEN, if any, returns to the terminal BUFFER.
+SENT is nil if the text before it was not sent."
   (let* ((live (and sent (buffer-live-p buffer) (process-live-p (get-buffer-process buffer))))
          (key (when then
                 (gemini-companion-log-errors "sending"
@@ -387,8 +388,8 @@ If that fails, or the CLI has ended, call THEN with nil."
 (defun gemini-companion-cli-send--try (process text)
   "Send TEXT to PROCESS, and return `sent' if the terminal has taken all of it.
 If not, return `waits'; Emacs keeps the rest, and sends it before anything
-else.  It would wait as long as PROCESS does not read, and in a timer, the
-user could not quit."
+else.  Without a timeout, Emacs would wait until PROCESS reads, and the user
+could not quit that in a timer."
   (let ((inhibit-quit t)
         (gemini-companion-cli-send--waiting t))
     (with-timeout (0.05 'waits)
@@ -422,15 +423,14 @@ changed for some polls.  FINISH is called with the last value."
                  (setq polls (1+ polls)
                        same (if (equal value last) (1+ same) 0)
                        last value)
-                 ;; A key that follows a pasted text too closely is taken for a part of it.
+                 ;; The CLI takes a key that follows a pasted text too closely for a part of it.
                  (when (or (>= polls max) (funcall done value (>= same 5)))
                    (cancel-timer timer)
                    (funcall finish value)))))))))
 
 (defun gemini-companion-cli-send--await-shown (buffer text before then)
   "Call THEN when the terminal BUFFER shows TEXT in the prompt, and is quiet.
-BEFORE is its `buffer-chars-modified-tick' before TEXT was sent.  A CLI
-takes a key that comes with a text for a part of it."
+BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
   (gemini-companion-cli-send--poll
    (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
    (lambda (tick quiet)
@@ -443,7 +443,7 @@ takes a key that comes with a text for a part of it."
 
 (defun gemini-companion-cli-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
-If no prompt is recognized, assume that it shows TEXT."
+If there is no recognizable prompt, assume that it shows TEXT."
   (let ((prompt (with-current-buffer buffer (gemini-companion-cli-screen-prompt)))
         (end (gemini-companion-cli-screen-without-spaces text)))
     (or (not (stringp prompt))
@@ -454,15 +454,15 @@ If no prompt is recognized, assume that it shows TEXT."
 ;;;; Sending to a CLI at rest
 
 ;; What the user does not send directly must neither answer a question nor be sent together with
-;; what the user is typing.  So the screen is checked before a text is pasted, and again before the
-;; key that sends it.
+;; what the user is typing.  So Emacs checks the screen before it pastes a text, and again before it
+;; presses the key that sends it.
 
 (defun gemini-companion-cli-send-at-rest (text terminal finish)
   "Send TEXT to the CLI in TERMINAL once it neither works nor asks anything.
-Wait for ten minutes at most, as it may go on with its turn.  Then call
+Wait for ten minutes at most, since it may go on with its turn.  Then call
 FINISH with one argument: `sent'; `put' if TEXT is in the prompt but was not
-sent, because something else is there too or the CLI works for too long; or
-nil if TEXT could not even be put there, or the CLI has ended."
+sent, because something else is there, too, or the CLI works for too long;
+or nil if TEXT is not even there, or the CLI has ended."
   (let ((text (gemini-companion-cli-send--clean text)))
     (gemini-companion-cli-send--poll
      (lambda () (gemini-companion-cli-send--state terminal))
@@ -473,7 +473,7 @@ nil if TEXT could not even be put there, or the CLI has ended."
 (defun gemini-companion-cli-send--state (terminal)
   "Return what the CLI in TERMINAL does, according to its screen.
 If it is at rest, that is a string, the contents of its prompt; otherwise
-`works', `asks', `ended', or nil if it takes no prompt, or if that is unknown."
+`works', `asks' or `ended', or nil if it takes no prompt or Emacs cannot tell."
   (if (not (assq terminal (gemini-companion-cli-run-terminals)))
       'ended
     (with-current-buffer terminal
@@ -516,8 +516,8 @@ Call FINISH with `sent' or `put'."
 
 (defun gemini-companion-cli-send-terminal-of (review)
   "Return the terminal of Emacs in which the client of REVIEW runs, or nil.
-If nothing shows that, as perhaps on another machine, that is the terminal
-of its agent with the innermost directory around the file."
+If that is not known, as may be on another machine, it is the terminal of
+its agent with the innermost directory around the file."
   (let* ((process (gemini-companion-review-process review))
          (cli (gemini-companion-cli-of-process process))
          (terminal (and cli (gemini-companion-cli-terminal cli))))
@@ -526,7 +526,7 @@ of its agent with the innermost directory around the file."
 
 (defun gemini-companion-cli-send--terminal-around (review)
   "Return the terminal with the innermost directory around the file of REVIEW.
-It must be one of REVIEW's agent, and not known to be that of another process."
+REVIEW's agent must run in it, and no process that is known to be another."
   (cl-loop with file-name-handler-alist = nil
            with innermost = nil
            with longest = 0

@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; A CLI keeps its conversations, the sessions of a project, and lists them by an option.  It takes
-;; seconds, and a minute if it cannot reach its model, from which it wants a name for the last
-;; session.  So Emacs does not wait for the list, and asks once the user is not busy.
+;; A CLI keeps its conversations, the sessions of a project, and has an option that lists them.
+;; That takes seconds, and a minute if it cannot reach its model, which names the last session.  So
+;; Emacs does not wait for the list, and asks once the user is not busy.
 
 ;;; Code:
 
@@ -71,14 +71,12 @@ Each is (NAME AGE ID), where all are text and no NAME occurs twice."
 
 (defun gemini-companion-cli-session--ask (title sessions function)
   "Call FUNCTION with the id of the one of SESSIONS that the user chooses.
-TITLE is what their CLI is called."
+TITLE is the name of their CLI."
   (let* ((completion-ignore-case t)
          (annotate (lambda (name) (concat "  " (nth 1 (assoc name sessions)))))
-         (table (lambda (string predicate action)
-                  (if (eq action 'metadata)
-                      `(metadata (display-sort-function . identity)
-                                 (annotation-function . ,annotate))
-                    (complete-with-action action sessions string predicate))))
+         (table (gemini-companion-ui-completion-table
+                 sessions `((display-sort-function . identity)
+                            (annotation-function . ,annotate))))
          (name (completing-read (format-prompt "Session of %s to resume" (caar sessions) title)
                                 table nil t nil nil (caar sessions))))
     (funcall function (nth 2 (assoc name sessions)))))

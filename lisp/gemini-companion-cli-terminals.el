@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; A table of the terminal emulators in which a CLI can run.  The manual has an example of an entry
-;; for another one.  After the table come the choice of one, the functions that start a program in
-;; each, and what some of them lack.
+;; A table of the terminal emulators in which a CLI can run; the manual has an example of an entry
+;; for another one.  After the table come the code that chooses one, the functions that start a
+;; program in each, and what some of them lack.
 
 ;;; Code:
 
@@ -103,7 +103,7 @@ four are optional:
                  gemini-companion-cli-terminals)))
 
 (defun gemini-companion-cli-terminals-frozen ()
-  "Return text for the user if the current buffer does not follow its terminal."
+  "Return a message if the current buffer does not follow its terminal, or nil."
   (when-let* ((frozen (gemini-companion-cli-terminals-get (gemini-companion-cli-terminals-here)
                                                           :frozen))
               ((funcall frozen)))
@@ -181,7 +181,7 @@ If it fails, or if the user quits, say so and what to do next."
         (package-refresh-contents)
         (unless (assq 'eat package-archive-contents)
           (error "No readable package archive has it"))
-        ;; Select it once it is downloaded, not before.
+        ;; Add it to `package-selected-packages' only once it is downloaded.
         (package-install 'eat 'dont-select)
         (package-install 'eat))
     ((error quit)
@@ -216,16 +216,16 @@ It runs in the current buffer, which the selected window shows."
     (funcall variables environment)))
 
 ;; Some of the escape sequences for trackers name files.  A remote name would make Emacs log in
-;; somewhere and wait, and a file that is visited runs hooks.  To remove the sequences from the
-;; output is not enough, since what is left may be one again; and the emulators have options for a
-;; part only.  Eat makes a name absolute, by Tramp, before it looks at its option.
+;; somewhere and wait, and visiting a file runs hooks.  Removing the sequences from the output is
+;; not enough, since the rest may form another one; and the emulators have options only for some.
+;; Eat makes a name absolute, by Tramp, before it looks at its option.
 
 (defun gemini-companion-cli-terminals--not-ours-p (&rest _)
   "Return nil if the current buffer is a terminal of this package."
   (not gemini-companion-cli-terminals--ours))
 
 (defun gemini-companion-cli-terminals--obey-trackers ()
-  "Advise the emulators no longer, unless a terminal of this package is left."
+  "Remove the advice of the emulators, unless a terminal of this package is left."
   (unless (seq-some (lambda (buffer)
                       (and (buffer-local-value 'gemini-companion-cli-terminals--ours buffer)
                            (process-live-p (get-buffer-process buffer))))
@@ -280,11 +280,11 @@ It runs in the current buffer, which the selected window shows."
 (defun gemini-companion-cli-terminals--start-ghostel (program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Ghostel."
   (let ((process-environment environment)
-        ;; Else the program does not read what is sent to the buffer's process.
+        ;; Otherwise the program does not read what Emacs sends to the buffer's process.
         (ghostel-use-native-pty nil))
     (ghostel-exec (current-buffer) program arguments))
   (setq-local ghostel-kill-buffer-on-exit nil
-              ;; Emacs asks already.
+              ;; Emacs asks anyway.
               ghostel-query-before-killing nil))
 
 ;;;; What the emulators lack
@@ -293,7 +293,7 @@ It runs in the current buffer, which the selected window shows."
   "Return what to add to ENVIRONMENT so that text is readable in Term.
 Term does not tell programs its background color, so they choose colors for
 a dark background.  On a light one, ask them to use none."
-  ;; A value that is there already is about the terminal around this Emacs.
+  ;; An existing value is about the terminal around this Emacs.
   `(,(if (< emacs-major-version 29) "COLORTERM" "COLORTERM=truecolor")
     ,@(unless (or (eq (frame-parameter nil 'background-mode) 'dark)
                   (getenv-internal "NO_COLOR" environment)
@@ -319,9 +319,9 @@ REGEXP matches such an end.  The next call puts it before its argument."
 
 (defun gemini-companion-cli-terminals--term-output ()
   "Return a function that returns its argument without what Term gets wrong.
-Term shows window titles as text, erases only the end of a line that is to
-be erased, and shows the bytes of a character that arrives in parts.
-Call the function with all output of a program in order, as bytes."
+Term shows window titles as text, erases only the end of a line instead of
+all of it, and shows the bytes of a character that arrives in parts.  Call
+the function with all output of a program in order, as bytes."
   (let ((complete
          (gemini-companion-cli-terminals--hold-back
           ;; An escape sequence, or a character.

@@ -6,14 +6,14 @@
 
 ;;; Commentary:
 
-;; Looks after the terminals of Emacs in which CLIs run.
+;; Watches the terminals of Emacs in which CLIs run.
 ;;
 ;; A moment after a CLI has written something, Emacs looks at its screen.  A question that is not on
 ;; screen in Emacs shows in the mode line.  If the CLI takes a prompt again although a change of it
 ;; waits in Emacs, it has given up that change, which it does not say otherwise.
 ;;
-;; While a change waits, C-c C-c in a terminal asks what you mean.  It would send ^C, and the CLI
-;; would cancel the change and those queued behind it.
+;; While a change waits, C-c C-c in a terminal asks what the user means.  It would send ^C, and the
+;; CLI would cancel the change and those queued behind it.
 
 ;;; Code:
 
@@ -43,13 +43,13 @@
   "Non-nil if the screen last had a question for which there was no review.")
 
 (defvar-local gemini-companion-cli-watch--asks nil
-  "Non-nil if the CLI was last seen to ask something other than about a change.")
+  "Non-nil if the CLI last asked about something other than a change.")
 
 (defvar-local gemini-companion-cli-watch--rest-since nil
-  "The time since which the CLI neither works nor asks, nil if it does.")
+  "Since when the CLI neither works nor asks, or nil if it does.")
 
 (defvar-local gemini-companion-cli-watch--free-since nil
-  "The time since which the CLI takes a prompt, nil if it does not.")
+  "Since when the CLI takes a prompt, or nil if it does not.")
 
 (defvar-local gemini-companion-cli-watch--rested nil
   "When the CLI was last seen at rest, in seconds since 1970, or nil.")
@@ -58,12 +58,12 @@
 
 ;;;###autoload
 (defun gemini-companion-cli-watch-all (&rest _)
-  "Watch the terminals of all CLIs, also those in which the user has started one."
+  "Watch the terminals of all CLIs, also of those that the user has started."
   (when (> (gemini-companion-bridge-clients) 0)
     (gemini-companion-log-errors "terminals"
       (pcase-dolist (`(,buffer . ,_) (gemini-companion-cli-run-terminals))
         (gemini-companion-cli-watch-start buffer)))))
-;; What is on this hook is loaded when a client is connected, and Emacs is idle.
+;; Functions on this hook are loaded when a client is connected, and Emacs is idle.
 ;;;###autoload (add-hook 'gemini-companion-review-waiting-functions #'gemini-companion-cli-watch-all)
 (add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-cli-watch-all)
 (run-at-time 0 nil #'gemini-companion-cli-watch-all)
@@ -72,7 +72,7 @@
 (defun gemini-companion-cli-watch-start (buffer)
   "Watch BUFFER, the terminal of a CLI, until its process ends."
   (unless (or (buffer-local-value 'gemini-companion-cli-watch--mode buffer)
-              ;; It takes no output.
+              ;; It takes no output now.
               (eq (process-filter (get-buffer-process buffer)) t))
     (with-current-buffer buffer
       (add-function :after (process-filter (get-buffer-process buffer))
@@ -83,7 +83,7 @@
 ;;;###autoload (add-hook 'gemini-companion-cli-run-functions #'gemini-companion-cli-watch-start)
 
 (defun gemini-companion-cli-watch--forget ()
-  "Watch the terminal in the current buffer no longer."
+  "Stop watching the terminal in the current buffer."
   (when gemini-companion-cli-watch--timer
     (cancel-timer gemini-companion-cli-watch--timer)
     (setq gemini-companion-cli-watch--timer nil))
@@ -93,7 +93,7 @@
 (add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-watch-forget-all)
 
 (defun gemini-companion-cli-watch-forget-all ()
-  "Watch no terminal any longer."
+  "Stop watching all terminals."
   (dolist (buffer (buffer-list))
     (when (buffer-local-value 'gemini-companion-cli-watch--mode buffer)
       (with-current-buffer buffer
@@ -112,8 +112,8 @@
 ;;;; Looking at the screen
 
 (defconst gemini-companion-cli-watch--free-time 1.0
-  "Seconds for which a CLI must take prompts until it has given up its changes.
-It writes its screen, and tells Emacs of an answer, at about the same time.")
+  "Seconds after which a CLI that takes prompts has given up its changes.
+It writes its screen, and reports an answer to Emacs, at about the same time.")
 
 (defun gemini-companion-cli-watch--look-soon ()
   "Look at the screen of the current terminal after a moment.
@@ -138,7 +138,7 @@ Some emulators draw their screen a tenth of a second later."
 (defun gemini-companion-cli-watch--act ()
   "Act on what the screen of the current terminal shows.
 Return non-nil if Emacs must look at it again, even if it does not change."
-  ;; The CLI may just have said what its screen shows.
+  ;; The CLI may just have reported what its screen shows.
   (gemini-companion-bridge-drain)
   (let* ((reviews (gemini-companion-cli-watch-reviews))
          (asks (gemini-companion-cli-screen-question-p))
@@ -172,7 +172,7 @@ Return non-nil if Emacs must look at it again, even if it does not change."
 (defun gemini-companion-cli-watch--cancel-abandoned (reviews)
   "Cancel those of REVIEWS that the CLI of the current terminal has given up.
 Either it takes a prompt, so it asks nothing, or it was at rest while they
-were open, and asks about something else by now.  Return non-nil if some are
+were open, and now asks about something else.  Return non-nil if some are
 too new to tell."
   (cl-loop for review in (seq-filter #'gemini-companion-cli-watch--certain-p reviews)
            for created = (float-time (gemini-companion-review-created review))
@@ -187,8 +187,8 @@ too new to tell."
            else if since collect review))
 
 (defun gemini-companion-cli-watch--note-queue (review)
-  "Record what the screen says is queued behind REVIEW, about which the CLI asks.
-Names of files that are shortened on screen are omitted."
+  "Record what the screen shows in the queue after REVIEW, the one in question.
+Omit names of files that are shortened on screen."
   (let ((directory (gemini-companion-host-name-here
                     (gemini-companion-cli-send-directory (current-buffer)))))
     (unless (gemini-companion-host-remote-p directory)
@@ -201,22 +201,22 @@ Names of files that are shortened on screen are omitted."
         (force-mode-line-update t)))))
 
 (defun gemini-companion-cli-watch--end-turn (at-rest)
-  "If the CLI here is AT-REST, and stays so, accept nothing in advance any longer.
-Return non-nil if that is to be seen."
+  "If the CLI here is AT-REST, and stays so, stop accepting changes in advance.
+Return non-nil if it is too early to tell."
   (setq gemini-companion-cli-watch--rest-since
         (and at-rest (or gemini-companion-cli-watch--rest-since (float-time))))
   (when-let* ((at-rest)
               (review (gemini-companion-review-turn-rest-of))
               ((gemini-companion-cli-watch--of-p review)))
-    ;; Between two changes it may look so for a moment.
+    ;; Between two changes it may seem to be, for a moment.
     (or (< (- (float-time) gemini-companion-cli-watch--rest-since)
            gemini-companion-cli-watch--free-time)
         (ignore (gemini-companion-review-turn-forget-rest review)))))
 
 (defun gemini-companion-cli-watch--set-asking (asks)
   "Record whether the CLI in the current buffer ASKS something.
-What it asks about a change shows as a review instead."
-  ;; A hook may have said meanwhile that it works, since another tool has run.
+A question about a change shows as a review instead."
+  ;; A hook may have reported meanwhile that it works, since another tool has run.
   (when (or asks gemini-companion-cli-watch--asks)
     (setq gemini-companion-cli-watch--asks asks)
     (gemini-companion-cli-note-screen (current-buffer) asks gemini-companion-cli-run-agent
@@ -229,8 +229,8 @@ What it asks about a change shows as a review instead."
   (eq (current-buffer) (gemini-companion-cli-send-terminal-of review)))
 
 (defun gemini-companion-cli-watch--certain-p (review)
-  "Return non-nil if the client of REVIEW runs here, and not perhaps elsewhere.
-If nothing shows in which terminal it runs, there must be no other client."
+  "Return non-nil if the client of REVIEW certainly runs here.
+If its terminal is not known, there must be no other client."
   (or (when-let* ((cli (gemini-companion-cli-of-process (gemini-companion-review-process review))))
         (eq (current-buffer) (gemini-companion-cli-terminal cli)))
       (= 1 (if-let* ((host (gemini-companion-review-host review)))
@@ -238,7 +238,7 @@ If nothing shows in which terminal it runs, there must be no other client."
              (gemini-companion-bridge-clients)))))
 
 (defun gemini-companion-cli-watch-reviews ()
-  "Return the open reviews of the CLI in the current buffer, that on screen first."
+  "Return the open reviews of the CLI here, the one on screen first."
   (let ((reviews (seq-filter #'gemini-companion-cli-watch--of-p
                              (gemini-companion-review-all-open)))
         (shown (gemini-companion-review-shown)))
@@ -255,7 +255,7 @@ If nothing shows in which terminal it runs, there must be no other client."
     (define-key map (kbd "C-c")
       `(menu-item "" ,prefix :filter gemini-companion-cli-watch--guard))
     map)
-  "Keys in the terminal of a CLI while a change of it waits.")
+  "Keys in the terminal of a CLI while one of its changes waits.")
 
 (defvar gemini-companion-cli-watch--maps
   `((gemini-companion-cli-watch--mode . ,gemini-companion-cli-watch--mode-map))
@@ -275,8 +275,8 @@ Ask before a key cancels the change that waits for its CLI."
 
 (defun gemini-companion-cli-watch--guard (map)
   "Return MAP if a change of the CLI in the current buffer waits, or soon will.
-Likewise for one of another client that is on screen: its header line names
-keys that MAP leads to."
+Do so, too, if one of another client is on screen: its header line names
+keys that are in MAP."
   (and (gemini-companion-log-errors "a key"
          (or (gemini-companion-cli-watch--review)
              (pcase (gemini-companion-review-turn-last-accept)

@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; One record for each process of a CLI that this Emacs knows of.  A CLI becomes known by its
-;; session with Emacs, or by its hooks (see gemini-companion-tool-extension.el), which tell what it
-;; does in any terminal.  Hooks, sessions and reviews belong together by the process.
+;; One record for each process of a CLI that this Emacs knows of.  Emacs knows a CLI by its session
+;; with Emacs, or by its hooks (see gemini-companion-tool-extension.el), which report what it does
+;; in any terminal.  The process id connects hooks, sessions and reviews.
 ;;
 ;; A CLI without hooks stays in the state `idle'.
 
@@ -33,12 +33,12 @@
   (process nil :documentation "Its process id, as in `gemini-companion-bridge-sessions': a
 number, a string on a host, nil if it is not known.")
   (key nil :documentation "The key of its session, see `gemini-companion-bridge-sessions'; or nil.")
-  (session nil :documentation "The id of its conversation, nil until its hooks have told it.")
+  (session nil :documentation "The id of its conversation, nil until its hooks report it.")
   (directory nil :documentation "Where it works, nil if that is not known.")
   (terminal nil :documentation "The buffer of the terminal in which it runs, nil if that is not
-one of Emacs, or not known.")
+in Emacs, or not known.")
   (state 'idle :documentation "`idle' (no turn has begun), `working', `asking' or `done'.")
-  (since (float-time) :documentation "When it came to its state, in seconds since 1970.")
+  (since (float-time) :documentation "When it entered this state, in seconds since 1970.")
   (prompt nil :documentation "The last prompt, as in `gemini-companion-review', or nil.")
   (news nil :documentation "Non-nil if it is `done', and the user has not gone to it since.")
   (question nil :documentation "While it is `asking', what, as text; otherwise nil."))
@@ -50,17 +50,17 @@ one of Emacs, or not known.")
   "Functions that return non-nil if a CLI is running in a terminal of Emacs.")
 
 (defvar gemini-companion-cli-change-hook nil
-  "Hook run when a CLI has come, has gone or does something else.")
+  "Hook run when a CLI has started, ended or changed its state.")
 
 (defvar gemini-companion-cli-state-functions nil
-  "Functions called with a CLI that has come to another state.")
+  "Functions called with a CLI that has entered another state.")
 
 (defun gemini-companion-cli-all ()
   "Return the known CLIs, the oldest first."
   (copy-sequence gemini-companion-cli--all))
 
 (defun gemini-companion-cli-in-state (state)
-  "Return the CLIs in STATE, those that are so for the longest time first."
+  "Return the CLIs in STATE, those that entered it first before the others."
   (sort (cl-loop for cli in gemini-companion-cli--all
                  if (eq (gemini-companion-cli-state cli) state) collect cli)
         (lambda (one other)
@@ -101,7 +101,7 @@ On another machine, that is the whole name of its directory."
 ;;;; Sessions
 
 (defun gemini-companion-cli--note-sessions (_count)
-  "Find the CLIs of the present sessions, and forget those that have ended."
+  "Find the CLIs of the current sessions, and forget those that have ended."
   (let* ((sessions (and (gemini-companion-bridge-running-p) (gemini-companion-bridge-sessions)))
          (keys (mapcar (lambda (session) (aref session 0)) sessions)))
     (dolist (session sessions)
@@ -112,7 +112,7 @@ On another machine, that is the whole name of its directory."
     (gemini-companion-cli--changed)))
 
 (defun gemini-companion-cli-forget-ended ()
-  "Forget the CLIs whose process has ended without a word."
+  "Forget the CLIs whose processes have ended without a report."
   (setq gemini-companion-cli--all
         (cl-loop for cli in gemini-companion-cli--all
                  if (or (gemini-companion-cli-key cli) (gemini-companion-cli--lives-p cli))
@@ -133,8 +133,8 @@ On another machine, that is the whole name of its directory."
 
 (defun gemini-companion-cli--add (agent process &optional terminal directory)
   "Return a new CLI of AGENT with the id PROCESS, which may be nil.
-It runs in TERMINAL, if that is known, and works in DIRECTORY.  If it has
-asked something there before it was connected, it is not new."
+It runs in TERMINAL, if that is known, and works in DIRECTORY.  If a CLI has
+asked something there before it connected, return that."
   (let* ((terminal (or terminal (gemini-companion-cli--find-terminal process)))
          (cli (cl-loop for cli in gemini-companion-cli--all
                        if (and terminal (eq terminal (gemini-companion-cli-terminal cli))
@@ -148,7 +148,7 @@ asked something there before it was connected, it is not new."
 
 (defun gemini-companion-cli--find-terminal (process)
   "Return the terminal of Emacs in which PROCESS, an id or nil, runs; or nil.
-On a host, that is known at first only if it is the sandbox of a CLI."
+On a host, that is at first known only if the host is the sandbox of a CLI."
   (if (stringp process)
       (when-let* ((host (gemini-companion-host-of-name process)))
         (gemini-companion-host-sandbox host))
@@ -160,7 +160,7 @@ On a host, that is known at first only if it is the sandbox of a CLI."
 
 (defun gemini-companion-cli-ancestry (process)
   "Return a list of PROCESS, an id on this machine, its parent, and so on.
-Return nil if it is another one."
+Return nil if it is not such an id."
   (let ((ids nil))
     (while (and (integerp process) (> process 0) (not (memq process ids)))
       (push process ids)
@@ -169,12 +169,12 @@ Return nil if it is another one."
 
 (defun gemini-companion-cli--lives-p (cli)
   "Return non-nil if CLI, which has no session, may go on without one.
-Its hooks tell what it does then, or its terminal what it asks.  On a host
-nothing else would tell that it has ended."
+Its hooks then report what it does, or its terminal shows what it asks.  On
+a host, nothing but its session shows that it has ended."
   (if-let* ((process (gemini-companion-cli-process cli)))
       (when-let* (((gemini-companion-cli-session cli))
                   (attributes (gemini-companion-agent-process process)))
-        ;; Its parent may not have noticed its end.
+        ;; Its parent may not have noticed that it has ended.
         (not (equal (alist-get 'state attributes) "Z")))
     (and (gemini-companion-cli-terminal cli)
          (eq (gemini-companion-cli-state cli) 'asking))))
@@ -192,12 +192,12 @@ It then asks here even if nobody is at its terminal."
 ;;;; Events
 
 (defun gemini-companion-cli-note (what agent process session directory &optional text)
-  "Record that WHAT has happened to a CLI, as one of its hooks tells.
+  "Record that WHAT has happened to a CLI, as one of its hooks reports.
 For WHAT and AGENT see `gemini-companion-agent-profiles'.  PROCESS is its
 process id as in `gemini-companion-cli', SESSION the id of its
 conversation, DIRECTORY where it works.  TEXT is the prompt, the question,
-or the reason.  Return the CLI.
-One on a host must have a session, whose number is limited; else return nil."
+or the reason.  Return the CLI; but on a host, where only the number of
+sessions is limited, return nil if it has no session."
   (when-let* ((cli (or (gemini-companion-cli-of-process process)
                        (unless (stringp process)
                          (or (gemini-companion-cli--of-conversation session process)
@@ -222,14 +222,14 @@ One on a host must have a session, whose number is limited; else return nil."
 
 (defun gemini-companion-cli--begin-turn (cli prompt)
   "Record that the user has given PROMPT to CLI.
-That shows that it has given up what it had proposed before."
+So CLI has given up what it had proposed before."
   (mapc #'gemini-companion-review-cancel (gemini-companion-cli-reviews cli))
   (setf (gemini-companion-cli-prompt cli) (cons (or prompt "") (current-time)))
   (gemini-companion-cli--enter cli 'working))
 
 (defun gemini-companion-cli--end (cli reason)
   "Record that the conversation of CLI has ended for REASON.
-Unless the user has only cleared it, so does the process."
+Unless the user has only cleared it, the process ends, too."
   (cond ((equal reason "clear")
          (setf (gemini-companion-cli-prompt cli) nil)
          (gemini-companion-cli--enter cli 'idle))
@@ -245,7 +245,7 @@ Unless the user has only cleared it, so does the process."
     (gemini-companion-log-run-hook 'gemini-companion-cli-state-functions cli)))
 
 (defun gemini-companion-cli--changed ()
-  "Show what has changed."
+  "Update what shows the CLIs."
   (force-mode-line-update t)
   (gemini-companion-log-run-hook 'gemini-companion-cli-change-hook))
 
@@ -253,7 +253,7 @@ Unless the user has only cleared it, so does the process."
 
 (defun gemini-companion-cli-set-terminal (cli terminal)
   "Record that CLI, which is on a host, runs in the buffer TERMINAL.
-If it has asked something there before, that is no other CLI."
+A record of a question that it asked there before it connected goes."
   (unless (eq terminal (gemini-companion-cli-terminal cli))
     (setq gemini-companion-cli--all
           (cl-loop for other in gemini-companion-cli--all
@@ -263,14 +263,14 @@ If it has asked something there before, that is no other CLI."
     (setf (gemini-companion-cli-terminal cli) terminal)))
 
 (defun gemini-companion-cli-in-terminal (terminal)
-  "Return the CLI that runs in the buffer TERMINAL, as far as that is known."
+  "Return the CLI that is known to run in the buffer TERMINAL, or nil."
   (cl-loop for cli in gemini-companion-cli--all
            if (eq terminal (gemini-companion-cli-terminal cli)) return cli))
 
 (defun gemini-companion-cli-note-screen (terminal asks agent directory)
   "Record whether the CLI in TERMINAL ASKS something, as its screen shows.
-It is one of AGENT in DIRECTORY.  One that asks before it is connected is
-known only for that long."
+AGENT runs there, in DIRECTORY.  A CLI that asks before it is connected has
+a record only while it asks."
   (let ((cli (or (gemini-companion-cli-in-terminal terminal)
                  (and asks (gemini-companion-cli--add agent nil terminal directory)))))
     (cond ((null cli))
@@ -282,7 +282,7 @@ known only for that long."
     (gemini-companion-cli--changed)))
 
 (defun gemini-companion-cli-asking-unseen ()
-  "Return a CLI that asks something where the user does not see that, or nil."
+  "Return a CLI that asks something in a terminal that is not visible, or nil."
   (cl-loop for cli in (gemini-companion-cli-in-state 'asking)
            unless (gemini-companion-ui-window-of (gemini-companion-cli-terminal cli))
            return cli))
@@ -290,7 +290,7 @@ known only for that long."
 ;;;; Reviews
 
 (defun gemini-companion-cli--note-review-end (review outcome)
-  "Record that REVIEW has ended with OUTCOME, an event without a hook.
+  "Record that REVIEW has ended with OUTCOME, which no hook reports.
 A rejection ends the turn, unless other changes wait."
   (when-let* (((memq outcome '(rejected rejected-there cancelled)))
               (cli (gemini-companion-cli-of-process (gemini-companion-review-process review)))

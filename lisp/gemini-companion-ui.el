@@ -72,6 +72,12 @@ Unlike `error-message-string', do not quote the strings of our errors."
           ((< seconds 86400) (format "%d h" (/ seconds 3600)))
           (t (format "%d d" (/ seconds 86400))))))
 
+(defun gemini-companion-ui-completion-table (candidates metadata)
+  "Return a completion table of CANDIDATES with METADATA, an alist."
+  (lambda (string predicate action)
+    (if (eq action 'metadata) (cons 'metadata metadata)
+      (complete-with-action action candidates string predicate))))
+
 ;;;; What the user is doing
 
 (defvar gemini-companion-ui--idle-time 0.5
