@@ -6,12 +6,12 @@
 
 ;;; Commentary:
 
-;; The user comments on lines of local files.  All comments in the project of a CLI go along with
-;; the next prompt that it is given, in any terminal, if its hooks tell Emacs (see
+;; The user comments on lines of files.  All comments in the project of a CLI go along with the next
+;; prompt that it gets, in any terminal, if its hooks report that (see
 ;; gemini-companion-cli-events.el).  A command sends them at once.
 ;;
 ;; A comment is an overlay, so it stays at its lines while the text changes, and shows itself below
-;; them.  Comments on a review (see gemini-companion-review-comment.el) are shown in the same way.
+;; them.  Comments on a review (see gemini-companion-review-comment.el) look the same.
 
 ;;; Code:
 
@@ -43,21 +43,21 @@
 ;;;; The comments in a buffer
 
 (defvar-local gemini-companion-comment-overlays nil
-  "The comments in this buffer, with some that were deleted.")
+  "The comments in this buffer, as overlays, some of which were deleted.")
 (put 'gemini-companion-comment-overlays 'permanent-local t)
 
 (defvar gemini-companion-comment--history nil
   "History of comments.")
 
 (defun gemini-companion-comment-bounds ()
-  "Return positions in the first and in the last line to comment on.
+  "Return positions on the first and the last line to comment on, as a cons.
 These are the lines of the region, or else the current one."
   (if (use-region-p)
       (cons (region-beginning) (max (region-beginning) (1- (region-end))))
     (cons (point) (point))))
 
 (defun gemini-companion-comment-read (line before)
-  "Read a comment on LINE and return it; BEFORE is what it was before, or nil."
+  "Read a comment on LINE and return it; BEFORE is the old comment, or nil."
   (substring-no-properties
    (string-trim (read-string (format "Comment on line %d: " line) before
                              'gemini-companion-comment--history))))
@@ -74,7 +74,7 @@ For QUOTE, see `gemini-companion-comment-show'."
 
 (defun gemini-companion-comment-show (start text &optional quote)
   "Show a comment, TEXT, below the line at point.
-It is on the lines from START on, which may be empty.  If it is on lines
+It is on the text from START to the end of that line.  If it is on lines
 that were removed here, QUOTE is their text."
   (let ((overlay (make-overlay start (line-end-position))))
     (push overlay gemini-companion-comment-overlays)
@@ -92,7 +92,7 @@ that were removed here, QUOTE is their text."
   "Return the comments in BUFFER, in the order of its lines.
 Each is a list of the first and the last line, the text of removed lines or
 nil, the comment, and its overlay."
-  ;; Not `overlays-in', for a difference in Ediff has several.
+  ;; Not `overlays-in', since a difference in Ediff has several.
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (save-restriction
@@ -103,7 +103,7 @@ nil, the comment, and its overlay."
                         (overlay-get it 'gemini-companion-quote)
                         (overlay-get it 'gemini-companion-comment)
                         it))
-                ;; An indirect buffer that is a clone has those of its base.
+                ;; A cloned indirect buffer has the list of its base.
                 (sort (seq-filter (lambda (it) (eq (overlay-buffer it) buffer))
                                   gemini-companion-comment-overlays)
                       (lambda (one other) (< (overlay-start one) (overlay-start other)))))))))
@@ -180,7 +180,7 @@ that `gemini-companion-tools-enable' installs.
   (add-hook 'kill-buffer-hook #'gemini-companion-comment--buffer-killed nil t))
 
 (defun gemini-companion-comment--align (start end before)
-  "Have each comment begin after new lines above it, and end where a line ends.
+  "Make each comment begin after new lines above it, and end where a line ends.
 START, END and BEFORE are as in `after-change-functions'."
   (save-excursion
     (save-restriction
@@ -195,9 +195,9 @@ START, END and BEFORE are as in `after-change-functions'."
 (put 'gemini-companion-comment--align 'permanent-local-hook t)
 
 (defun gemini-companion-comment--report ()
-  "Say how many comments there are, and how they get to the model."
+  "Show how many comments there are, and how they get to the model."
   (message "%s %s" (gemini-companion-comment--count (gemini-companion-comment--all))
-           ;; Only hooks tell the id of a conversation.
+           ;; Only hooks report the id of a conversation.
            (if (seq-some #'gemini-companion-cli-session (gemini-companion-cli-all))
                "for your next prompt"
              (substitute-command-keys "for \\[gemini-companion-comments-send]"))))
@@ -205,7 +205,7 @@ START, END and BEFORE are as in `after-change-functions'."
 ;;;; All comments
 
 (defvar gemini-companion-comment--gone nil
-  "The comments that were sent or removed last, and those of buffers killed since.")
+  "The comments that were sent or removed last, or were in buffers killed since.")
 
 (defun gemini-companion-comment--all (&optional test)
   "Return the comments on files, or those in buffers that pass TEST.
@@ -281,7 +281,7 @@ Also bring back those of buffers that were killed since."
      (lambda (buffer)
        (let ((names (list (buffer-file-name buffer) (gemini-companion-file-truename buffer))))
          (and (gemini-companion-workspace-in-scope-p (car names) (cadr names) scope)
-              ;; A CLI may learn of other projects, but comments there are for others.
+              ;; A CLI may know other projects, but comments there are for other CLIs.
               (cl-loop for place in places
                        thereis (seq-some (apply-partially #'string-prefix-p place) names))
               (not (with-current-buffer buffer (gemini-companion-private-reason)))))))))
@@ -289,8 +289,8 @@ Also bring back those of buffers that were killed since."
 (defun gemini-companion-comment--text (comments directory &optional typed)
   "Return COMMENTS as text for a model, whose CLI works in DIRECTORY.
 If TYPED is non-nil, it is for the CLI's prompt, where an @ means a file.
-There is none before the names: Gemini CLI does not know line numbers after
-them, and would search the project for such a file."
+The names have no @: Gemini CLI does not know the line numbers after them,
+and would search the project for such a file."
   (mapconcat (pcase-lambda (`(,file ,first ,last ,line ,text . ,_))
                (let ((quote-at (if typed (apply-partially #'string-replace "@" "\\@") #'identity))
                      (name (gemini-companion-comment--name file directory)))
@@ -308,8 +308,8 @@ them, and would search the project for such a file."
 
 ;;;###autoload
 (defun gemini-companion-comment-add-to-prompt (cli)
-  "Return what is added to a prompt of CLI, or nil: the comments for it.
-The first line is for the user, the rest for the model.  Remove them."
+  "Return the comments for a prompt of CLI, as text, or nil, and remove them.
+The first line of the text is for the user, the rest for the model."
   (let ((directory (gemini-companion-cli-directory cli)))
     (when-let* (((not gemini-companion-context-paused))
                 (comments (gemini-companion-comment--for directory)))

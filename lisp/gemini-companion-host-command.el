@@ -6,10 +6,10 @@
 
 ;;; Commentary:
 
-;; What runs a command on a host that Tramp names: another machine, by ssh, or a container, on this
-;; machine or on one that ssh leads to.  Names that a program could misunderstand are refused, and
-;; programs get no secrets in their environment, since the user's configuration may send variables
-;; to the host.
+;; Command lines that run something on a host that Tramp names: another machine, by ssh, or a
+;; container, on this machine or on one that ssh leads to.  Names that a program could misunderstand
+;; are errors, and programs get no secrets in their environment, since the user's configuration may
+;; send variables to the host.
 
 ;;; Code:
 
@@ -38,9 +38,9 @@
   "Alist of methods of Tramp and what runs a command in a container of theirs.
 Each element is (METHOD PROGRAM ARGUMENT...), to which the command is
 added.  In an argument, %h stands for the name of the container, and %u
-for that of the user; a list of arguments is left out if it names a user,
-and Tramp's file name has none.  The symbol `terminal' stands for -t if
-the command needs a terminal.
+for that of the user; Emacs leaves out a list of arguments if Tramp's file
+name has no user.  The symbol `terminal' stands for -t if the command needs
+a terminal.
 
 For Kubernetes, toolbox and Apptainer, for example, you can add
 
@@ -59,7 +59,7 @@ For Kubernetes, toolbox and Apptainer, for example, you can add
   "Methods of Tramp that log in by ssh.")
 
 (defun gemini-companion-host-command-method-p (method)
-  "Return non-nil if METHOD, one of Tramp or nil, leads to a host."
+  "Return non-nil if METHOD, a method of Tramp or nil, leads to a host."
   (or (member method gemini-companion-host-command-ssh-methods)
       (assoc method gemini-companion-containers)))
 
@@ -87,7 +87,7 @@ see `gemini-companion-containers'"
            (tramp-file-name-method hop)))
   (dolist (part (list (tramp-file-name-user hop) (tramp-file-name-host hop)
                       (tramp-file-name-port hop)))
-    ;; It could be an option, or go to a shell by the user's configuration.
+    ;; It could be an option, or the user's configuration could pass it to a shell.
     (when (and part
                (string-match-p "\\`-\\|[][[:cntrl:][:space:]'`\"$\\;&<>|(){}*?!#,/]" part))
       (error "This name could mean something else to a program: %s" part))))
@@ -103,7 +103,7 @@ see `gemini-companion-containers'"
   (make-tramp-file-name :method "sandbox" :host name :localname directory))
 
 (defun gemini-companion-host-command--sandbox (directory)
-  "Return what runs a command here whose files are below DIRECTORY.
+  "Return what runs a command on this machine with its files below DIRECTORY.
 The value is like an element of `gemini-companion-containers'."
   (let ((directory (string-replace "%" "%%" directory)))
     `("sandbox" "env" "-u" "XDG_RUNTIME_DIR" "-u" "TMP" "-u" "TEMP"
@@ -114,9 +114,9 @@ The value is like an element of `gemini-companion-containers'."
   (gemini-companion-host-command--container (car (last hops))))
 
 (defun gemini-companion-host-command-inspection (hops)
-  "Return what tells the mounts of the container to which HOPS lead, or nil.
-Only those of this machine can be of use here.  The value is a list of the
-program and its arguments, which prints JSON."
+  "Return a command that prints the mounts of the container at HOPS, or nil.
+Only those of a container on this machine are useful here.  The value is a
+list of a program, which prints JSON, and its arguments."
   (pcase-let ((`(,method ,program . ,_) (gemini-companion-host-command--container (car hops))))
     (and (member method '("docker" "podman"))
          (list program "inspect" "--format" "{{json .Mounts}}"
@@ -124,8 +124,8 @@ program and its arguments, which prints JSON."
 
 (defun gemini-companion-host-command-mounts (output)
   "Return the directories of this machine in OUTPUT of an inspection.
-The value is as in `gemini-companion-host-mounts'.  The root directory is
-not among them: whoever mounts that does not work in it."
+The value is as in `gemini-companion-host-mounts'.  It omits the root
+directory: whoever mounts that does not work in it."
   (let ((file-name-handler-alist nil)
         (json-array-type 'list)
         (json-object-type 'alist))
@@ -142,11 +142,11 @@ not among them: whoever mounts that does not work in it."
                                             (directory-file-name name)))))))
 
 (defun gemini-companion-host-command-ssh-p (hops)
-  "Return non-nil if HOPS begin with ssh, and not in a container of this machine."
+  "Return non-nil if HOPS begin with ssh, not with a container on this machine."
   (not (gemini-companion-host-command--container (car hops))))
 
 (defun gemini-companion-host-command-name (hops)
-  "Return what users call the host to which HOPS lead."
+  "Return the name for users of the host to which HOPS lead."
   (mapconcat (lambda (hop)
                (concat (and (gemini-companion-host-command--container hop)
                             (concat (tramp-file-name-method hop) ":"))
@@ -168,7 +168,7 @@ not among them: whoever mounts that does not work in it."
 (defun gemini-companion-host-command (hops command &optional options terminal)
   "Return what runs the shell command COMMAND on the host to which HOPS lead.
 The value is a list of the program and its arguments.  OPTIONS are for
-ssh, if that is used.  If TERMINAL is non-nil, COMMAND has a terminal."
+ssh, if the program is ssh.  If TERMINAL is non-nil, COMMAND has a terminal."
   (let* ((hop (car (last hops)))
          (container (gemini-companion-host-command--container hop))
          (words (and container
@@ -195,7 +195,7 @@ TERMINAL is as in `gemini-companion-host-command'."
                       (_ (list (funcall fill argument)))))))
 
 (defun gemini-companion-host-command-target (hops)
-  "Return the arguments of ssh that lead to the last of HOPS that is no container."
+  "Return the arguments of ssh that lead to the last machine among HOPS."
   (let* ((hops (seq-remove #'gemini-companion-host-command--container hops))
          (hop (car (last hops)))
          (jumps (butlast hops))
@@ -214,7 +214,7 @@ TERMINAL is as in `gemini-companion-host-command'."
 
 (defun gemini-companion-host-command-login (command)
   "Return what runs the shell command COMMAND in a login shell on a host.
-That knows where programs are that the user has installed."
+Such a shell finds the programs that the user has installed."
   (format "exec sh -c %s sh %s"
           (gemini-companion-host-command-quote
            "case ${SHELL##*/} in *csh) exec \"$SHELL\" -c \"$1\" ;; \
@@ -233,7 +233,7 @@ That knows where programs are that the user has installed."
 
 (defun gemini-companion-host-command-tramp-path (hops)
   "Return the control path of the connection by HOPS that Tramp shares, or nil.
-The first time Tramp may run ssh, to see what that can do."
+The first time, Tramp may run ssh to find out what that can do."
   (let ((options (ignore-errors
                    (funcall (if (fboundp 'tramp-ssh-or-plink-options) #'tramp-ssh-or-plink-options
                               #'tramp-ssh-controlmaster-options)

@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; The commands that connect a host, after one question for each, and end the connection.  What a
-;; connection is, and how it is made, is in `gemini-companion-host-connection.el'.
+;; The commands that connect a host, after one question for each, and disconnect it.  For the
+;; connection itself, see gemini-companion-host-connection.el.
 
 ;;; Code:
 
@@ -44,7 +44,7 @@ must not need to ask for a password, and connects again when the connection
 breaks.  \\[gemini-companion-disconnect] ends the connection, and so does
 turning `gemini-companion-mode' off."
   (interactive (list (gemini-companion-host-connect--read)))
-  ;; Before Tramp is asked for the project.
+  ;; Signal an error before Tramp looks for the project.
   (gemini-companion-host-command-hops directory)
   (let* ((connection
           (gemini-companion-host-connect-to (gemini-companion-host-connect--root directory)
@@ -87,9 +87,9 @@ Clients there no longer find this Emacs, and their open changes end."
 
 (defun gemini-companion-host-connect--root (directory)
   "Return the root of the project in DIRECTORY, a remote name.
-If it names only a host, or Tramp would have to connect that, and Emacs to
-wait, return DIRECTORY."
-  ;; Newer versions of Tramp leave out the hosts on the way in what `file-remote-p' returns.
+If DIRECTORY names only a host, or Emacs would have to wait until Tramp
+connects, return DIRECTORY."
+  ;; In newer versions of Tramp, `file-remote-p' omits the hosts on the way.
   (if (or (string-empty-p (file-local-name directory))
           (not (file-remote-p directory nil 'connected)))
       directory
@@ -106,7 +106,7 @@ wait, return DIRECTORY."
      (completing-read "Connect to: " (gemini-companion-host-connect--candidates)))))
 
 (defun gemini-companion-host-connect--parse (text)
-  "Return the remote name that TEXT, which a user has entered, stands for."
+  "Return the remote name that TEXT, the user's input, stands for."
   (let ((text (string-trim text)))
     (cond ((string-empty-p text) (user-error "Enter a host"))
           ((file-remote-p text) text)
@@ -114,7 +114,7 @@ wait, return DIRECTORY."
           (t (format "/ssh:%s:" text)))))
 
 (defun gemini-companion-host-connect--candidates ()
-  "Return the remote names of known hosts, without asking any of them."
+  "Return the remote names of known hosts, without contacting any of them."
   (delete-dups
    (append
     (cl-loop for buffer in (buffer-list)
@@ -147,7 +147,7 @@ If that is only a host, PROJECT, a directory here, may be mounted there.
 Ask for the user's consent if it was not given.  Return the
 `gemini-companion-host-connection', which need not be ready."
   (let* ((hops (gemini-companion-host-command-hops directory))
-         ;; Without a directory Tramp would ask for the home directory.
+         ;; Without a directory, Tramp would ask the host for the home directory.
          (prefix (file-remote-p (expand-file-name (concat (file-remote-p directory) "/"))))
          (name (gemini-companion-host-command-name hops))
          (method (file-remote-p prefix 'method)))

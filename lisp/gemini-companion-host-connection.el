@@ -6,12 +6,12 @@
 
 ;;; Commentary:
 
-;; For each host a program, such as the user's ssh, runs a shell there, which starts the keeper from
+;; For each host, a program such as the user's ssh runs a shell there, which starts the keeper from
 ;; the script that it reads.  The keeper announces this Emacs as long as the connection lasts, and
 ;; passes on what clients there say, over the standard input and output of that program: the wire,
-;; which the native module owns.  A connection that breaks is made again.
+;; which the native module owns.  When a connection breaks, Emacs makes it again.
 ;;
-;; Nothing here waits, or uses Tramp.  What a host says is not trusted.
+;; Nothing here waits, uses Tramp, or trusts what a host says.
 
 ;;; Code:
 
@@ -34,29 +34,29 @@
                (:copier nil))
   "A connection to a host."
   (host nil :documentation "The `gemini-companion-host'.")
-  (name nil :documentation "What users call the host, \"me@build\".")
+  (name nil :documentation "The name of the host for users, \"me@build\".")
   (hops nil :documentation "The way to the host, as `tramp-file-name's.")
   (state 'new :documentation "`new', `connecting', `ready', `lost', `failed' or `closed'.")
-  (since (float-time) :documentation "When it got into that state.")
+  (since (float-time) :documentation "When it entered that state.")
   (fault nil :documentation "Why it is lost or has failed, (KIND . DETAIL), or nil.")
   (warnings nil :documentation "What the keeper warns of, the newest first.")
   (keeper nil :documentation "The process id of the keeper.")
   (hostname nil :documentation "What the host calls itself.")
-  (slot nil :documentation "Which of the configurations there is that of this Emacs.")
+  (slot nil :documentation "The number of this Emacs's configuration there.")
   (proven nil :documentation "Non-nil if it was ready before.")
   (routes nil :documentation "The ways in which ssh may log in.")
   (untried nil :documentation "The routes still to be tried; the first one is in use.")
   (wire nil :documentation "The number of the wire, or nil.")
-  (check nil :documentation "The program that is asked before the wire is opened, or nil.")
+  (check nil :documentation "The program that must end before the wire is opened, or nil.")
   (project nil :documentation "The project here that it was made for, or nil.")
-  (told nil :documentation "(ROOTS), which its keeper was told last, or nil.")
+  (told nil :documentation "(ROOTS), the last that its keeper got, or nil.")
   (requests nil :documentation "Alist of the numbers of requests and functions for the answers.")
   (logged-in nil :documentation "Non-nil once the shell on the host has answered.")
   (lines nil :documentation "The last lines not from the keeper, the newest first.")
   (timer nil :documentation "The timer that ends an attempt or begins the next, or nil.")
   (pause nil :documentation "Seconds until the next attempt.")
   (lost nil :documentation "When it was lost first, or nil.")
-  (missed nil :documentation "Non-nil if the user knows that it was lost.")
+  (missed nil :documentation "Non-nil if a message said that it was lost.")
   (waiters nil :documentation "Functions to call when it is ready or has failed."))
 
 (defvar gemini-companion-host-connection--all nil
@@ -65,10 +65,10 @@
 ;;;; Limits
 
 (defvar gemini-companion-host-connection--patience 30
-  "Seconds in which a host must say what it is to say next.")
+  "Seconds in which a host must send its next message.")
 
 (defconst gemini-companion-host-connection--max-output 1000000
-  "Characters that a program may print that is asked before a connection is made.")
+  "Number of characters that `gemini-companion-host-connection--ask' reads.")
 
 (defvar gemini-companion-host-connection--first-pause 0.5
   "Seconds until the first attempt to connect again; later ones take longer.")
@@ -77,7 +77,7 @@
   "Seconds in which attempts to connect again follow soon after each other.")
 
 (defvar gemini-companion-host-connection--notice-delay 30
-  "Seconds after which the user is told that a connection is lost.")
+  "Seconds after which Emacs tells the user that a connection is lost.")
 
 ;;;; Connections
 
@@ -96,8 +96,8 @@ It may have failed."
             gemini-companion-host-connection--all))
 
 (defun gemini-companion-host-connection-add (host name hops)
-  "Return a new connection to HOST, which is called NAME and reached by HOPS.
-If it replaces one that has failed, it goes on with the clients of that."
+  "Return a new connection to HOST, which has NAME, by HOPS.
+If it replaces one that has failed, it keeps the clients of that."
   (let* ((failed
           (gemini-companion-host-connection-of-directory (gemini-companion-host-prefix host)))
          (connection (gemini-companion-host-connection--make
@@ -112,7 +112,7 @@ If it replaces one that has failed, it goes on with the clients of that."
 
 (defun gemini-companion-host-connection-add-root (connection root)
   "Make ROOT, a directory name on the host of CONNECTION, a workspace root.
-An empty one stands for the home directory, which the keeper will tell."
+Ignore an empty one and \"~\", since the keeper will send the home directory."
   (unless (or (string-empty-p root) (string-prefix-p "~" root))
     (let ((host (gemini-companion-host-connection-host connection)))
       (gemini-companion-host-set-roots host `(,@(gemini-companion-host-roots host) ,root)))))
@@ -186,7 +186,7 @@ Its argument is nil if it is ready, or else why not, as text for the user."
        (string-replace "@KEEPER@" (gemini-companion-host-command-quote keeper) bootstrap)))))
 
 (defun gemini-companion-host-connection--set-state (connection state &optional fault)
-  "Bring CONNECTION into STATE, for the reason FAULT."
+  "Set the state of CONNECTION to STATE, because of FAULT."
   (setf (gemini-companion-host-connection-state connection) state
         (gemini-companion-host-connection-since connection) (float-time)
         (gemini-companion-host-connection-fault connection) fault)
@@ -199,7 +199,7 @@ Its argument is nil if it is ready, or else why not, as text for the user."
 
 (defun gemini-companion-host-connection--shell (connection command terminal &rest options)
   "Return what runs the shell command COMMAND on the host of CONNECTION.
-It has a terminal if TERMINAL is non-nil.  OPTIONS are more ones for ssh."
+It has a terminal if TERMINAL is non-nil.  OPTIONS are more options of ssh."
   (gemini-companion-host-command
    (gemini-companion-host-connection-hops connection) command
    ;; It forwards neither the user's agent nor a display; nobody sees it, unless it has a terminal.
@@ -217,14 +217,14 @@ arguments.  If TERMINAL is non-nil, COMMAND has a terminal."
    connection (gemini-companion-host-command-login command) terminal))
 
 (defun gemini-companion-host-connection--await (connection)
-  "Give the host of CONNECTION some time to say what it is to say next."
+  "Give the host of CONNECTION some time to send its next message."
   (gemini-companion-host-connection--set-timer
    connection gemini-companion-host-connection--patience
    #'gemini-companion-host-connection--end connection 'silent))
 
 (defun gemini-companion-host-connection--set-timer (connection &optional seconds &rest call)
-  "Let CONNECTION call the function and arguments CALL after SECONDS, if any.
-It does no longer what it was to do before."
+  "Make CONNECTION call the function and arguments CALL after SECONDS, if any.
+Cancel what it was to call before."
   (when-let* ((timer (gemini-companion-host-connection-timer connection)))
     (cancel-timer timer))
   (setf (gemini-companion-host-connection-timer connection)
@@ -237,13 +237,12 @@ It does no longer what it was to do before."
 
 ;;;; Routes
 
-;; A route is a list of options for ssh.  With the first one it shares nothing.  It cannot ask for a
-;; password, so if it may not log in, there may be a connection that Tramp or the user's
-;; configuration shares: the others are for that.
+;; A route is a list of options for ssh.  With those of the first route, ssh shares no connection.
+;; It cannot ask for a password, so if it cannot log in, there may be a connection that Tramp or the
+;; user's configuration shares: the other routes are for that.
 
 (defun gemini-companion-host-connection--find-routes (hops)
-  "Return the routes by HOPS.
-The first time Tramp may run ssh, to see what that can do."
+  "Return the routes by HOPS."
   (let ((tramp (and (not (gemini-companion-host-command-container-p hops))
                     (gemini-companion-host-command-tramp-path hops))))
     `(("-o" "ControlMaster=no" "-o" "ControlPath=none")
@@ -251,7 +250,7 @@ The first time Tramp may run ssh, to see what that can do."
       ("-o" "ControlMaster=no"))))
 
 (defun gemini-companion-host-connection--next-route (connection fault)
-  "Make CONNECTION by its next route, if that is open.
+  "Try to make CONNECTION by its next route.
 If no route is left, end it because of FAULT, (KIND . DETAIL)."
   (gemini-companion-host-connection--release connection)
   (if (null (cdr (gemini-companion-host-connection-untried connection)))
@@ -262,8 +261,8 @@ If no route is left, end it because of FAULT, (KIND . DETAIL)."
     (gemini-companion-host-connection--check connection fault)))
 
 (defun gemini-companion-host-connection--check (connection fault)
-  "Look whether the route of CONNECTION is open.
-If it is, make the connection by it; if not, try the next; for FAULT see
+  "Check whether there is a shared connection for the route of CONNECTION.
+If so, use it; otherwise, try the next route.  For FAULT see
 `gemini-companion-host-connection--next-route'."
   (gemini-companion-host-connection--ask
    connection
@@ -276,7 +275,7 @@ If it is, make the connection by it; if not, try the next; for FAULT see
        (gemini-companion-host-connection--next-route connection fault)))))
 
 (defun gemini-companion-host-connection--ask (connection command function)
-  "Run COMMAND, a list, before the wire of CONNECTION is opened.
+  "Run COMMAND, a list, before opening the wire of CONNECTION.
 Call FUNCTION with its exit status and its output, unless the attempt has
 ended."
   (let ((default-directory gemini-companion-agent-neutral-directory)
@@ -301,7 +300,7 @@ ended."
 ;;;; What a container has from this machine
 
 (defun gemini-companion-host-connection--inspect (connection command)
-  "Find what the container of CONNECTION has from here by COMMAND, and go on."
+  "Find out by COMMAND what the container of CONNECTION has from here; go on."
   (condition-case problem
       (gemini-companion-host-connection--ask
        connection command
@@ -309,7 +308,7 @@ ended."
          (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
                (gemini-companion-host-command-mounts output))
          (gemini-companion-host-connection--open connection)))
-    ;; The program is missing, for example, of which the wire will say more.
+    ;; The program may be missing, for example; the wire will say more about that.
     (error (gemini-companion-log-add "%s" (gemini-companion-ui-error-text problem))
            (gemini-companion-host-connection--open connection))))
 
@@ -321,28 +320,24 @@ ended."
             gemini-companion-host-connection--all))
 
 (gemini-companion-bridge-define-handler wire-line (wire line)
-  "Take LINE, which the program of WIRE or a shell on its host has printed."
+  "Handle LINE, which the program of WIRE or a shell on its host has printed."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
-    (cond
-     ((not (eq (gemini-companion-host-connection-state connection) 'connecting))
-      (gemini-companion-host-connection--keep-line connection line))
-     ((equal line "gemini-companion: shell")
-      (setf (gemini-companion-host-connection-logged-in connection) t)
-      (gemini-companion-host-connection--await connection))
-     ((string-prefix-p "gemini-companion: fault node " line)
-      (gemini-companion-host-connection--end
-       connection 'node
-       (gemini-companion-host-connection--shown
-        (string-remove-prefix "gemini-companion: fault node " line))))
-     (t (gemini-companion-host-connection--keep-line connection line)))))
-
-(defun gemini-companion-host-connection--keep-line (connection line)
-  "Keep LINE, which may say why CONNECTION ends."
-  (setf (gemini-companion-host-connection-lines connection)
-        (seq-take (cons line (gemini-companion-host-connection-lines connection)) 20)))
+    (let ((connecting (eq (gemini-companion-host-connection-state connection) 'connecting)))
+      (cond
+       ((and connecting (equal line "gemini-companion: shell"))
+        (setf (gemini-companion-host-connection-logged-in connection) t)
+        (gemini-companion-host-connection--await connection))
+       ((and connecting (string-prefix-p "gemini-companion: fault node " line))
+        (gemini-companion-host-connection--end
+         connection 'node
+         (gemini-companion-host-connection--shown
+          (string-remove-prefix "gemini-companion: fault node " line))))
+       (t                               ; it may say why the connection ends
+        (setf (gemini-companion-host-connection-lines connection)
+              (seq-take (cons line (gemini-companion-host-connection-lines connection)) 20)))))))
 
 (gemini-companion-bridge-define-handler wire-message (wire text)
-  "Take the message TEXT of the keeper at the end of WIRE, or of one that pretends."
+  "Handle the message TEXT from the other end of WIRE, supposedly its keeper."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
     (let* ((message (ignore-errors
                       (let ((json-object-type 'alist)) (json-read-from-string text))))
@@ -359,12 +354,12 @@ ended."
         (_ (gemini-companion-host-connection--end connection 'broken))))))
 
 (gemini-companion-bridge-define-handler wire-ended (wire reason)
-  "WIRE has ended, for REASON as in `gemini-companion--mod-next-event'."
+  "Handle the end of WIRE for REASON, as in `gemini-companion--mod-next-event'."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
     (setf (gemini-companion-host-connection-wire connection) nil)
     (pcase reason
       ((pred stringp) (gemini-companion-host-connection--end
-                       ;; If it could be run before, there may be too many open files.
+                       ;; If it ran before, there may now be too many open files.
                        connection
                        (if (gemini-companion-host-connection-proven connection) 'ended 'program)
                        reason))
@@ -386,22 +381,22 @@ ended."
 
 (defun gemini-companion-host-connection--take-home (connection home)
   "Announce CONNECTION on its host.
-If it has no workspace root, that is the project that it was made for, if the
-host has it from here, or HOME."
+If it has no workspace root, use the project that it was made for, if the
+host has that from here, or else HOME."
   (when (and home (null (gemini-companion-host-connection-told connection)))
     (let* ((host (gemini-companion-host-connection-host connection))
            (project (gemini-companion-host-connection-project connection))
            (root (or (and project (gemini-companion-host-name-there host project)) home)))
       (when (and (null (gemini-companion-host-roots host))
                  (string-match-p "\\`/[^[:cntrl:]]*\\'" root)
-                 ;; It must be the name of a directory as Emacs writes it.
+                 ;; It must be a directory name in the form that Emacs uses.
                  (not (string-match-p "//\\|/\\.\\.?\\(?:/\\|\\'\\)" root)))
         (gemini-companion-host-connection-add-root connection root)))
     (gemini-companion-host-connection--await connection)
     (gemini-companion-host-connection--announce connection)))
 
 (defun gemini-companion-host-connection--ready (connection message)
-  "CONNECTION is ready; MESSAGE, an alist, has what the keeper tells of itself."
+  "Record that CONNECTION is ready; MESSAGE, an alist, is about its keeper."
   (let ((keeper (alist-get 'pid message))
         (hostname (alist-get 'host message))
         (slot (alist-get 'slot message))
@@ -421,11 +416,11 @@ host has it from here, or HOME."
         (gemini-companion-ui-message connection "The connection to %s is back" name))
       (setf (gemini-companion-host-connection-lost connection) nil
             (gemini-companion-host-connection-missed connection) nil)
-      ;; Some may have been added since the keeper was told.
+      ;; There may be new ones since the announcement.
       (gemini-companion-host-connection--send-roots connection)
       (gemini-companion-host-connection--tell-waiters connection))))
 
-;;;; What the keeper is told
+;;;; Messages to the keeper
 
 (defun gemini-companion-host-connection--announce (connection)
   "Let the keeper of CONNECTION announce this Emacs."
@@ -438,13 +433,13 @@ host has it from here, or HOME."
      `((do . announce)
        (relay . ,relay)
        (hash . ,(substring (secure-hash 'sha256 (encode-coding-string relay 'utf-8)) 0 16))
-       ;; What tells the configuration of this user from others' on a host.
+       ;; This distinguishes the configuration of this user from others on a host.
        (id . ,(replace-regexp-in-string
                "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name)) t t))
-       ;; What tells this Emacs from all others.
+       ;; This distinguishes this Emacs from all others.
        (emacs . ,(secure-hash 'md5 (format "%s %s %s %S" prefix (system-name) (emacs-pid)
                                            before-init-time)))
-       ;; Otherwise another Emacs that also connects again could take it, with the clients.
+       ;; Otherwise another Emacs that connects again could take the slot, with the clients.
        (slot . ,(gemini-companion-host-connection-slot connection))
        (roots . ,roots)
        (sandbox . ,(if (gemini-companion-host-sandbox
@@ -457,14 +452,14 @@ host has it from here, or HOME."
   (vconcat (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
 
 (defun gemini-companion-host-connection--send-roots (connection)
-  "Tell the keeper of CONNECTION the workspace roots, unless it knows them."
+  "Send the workspace roots to the keeper of CONNECTION, unless it knows them."
   (let ((roots (gemini-companion-host-connection--roots connection)))
     (unless (equal (list roots) (gemini-companion-host-connection-told connection))
       (setf (gemini-companion-host-connection-told connection) (list roots))
       (gemini-companion-host-connection--send connection `((do . roots) (roots . ,roots))))))
 
 (defun gemini-companion-host-connection--agents ()
-  "Return what the keeper is to know of the agents, a vector."
+  "Return what the keeper needs to know about the agents, a vector."
   (cl-loop for agent in (gemini-companion-agent-names)
            if (gemini-companion-agent-get agent :stdio)
            vconcat `[((name . ,agent)
@@ -474,17 +469,17 @@ host has it from here, or HOME."
 ;;;; Files of the CLIs
 
 (defun gemini-companion-host-connection-read-file (connection file function)
-  "Read FILE on the host of CONNECTION, and call FUNCTION with what is in it.
+  "Read FILE on the host of CONNECTION, and call FUNCTION with its contents.
 FILE is (VARIABLE DEFAULT NAME), as `:settings' in
 `gemini-companion-agent-profiles'.  The argument of FUNCTION is an alist:
-`name' is what the host calls the file; `error', a text for the user, says
-why it cannot be read; otherwise `text' is what is in it, nil if there is no
-such file."
+`name' is what the host calls the file; `error', a message, says why it
+cannot be read; otherwise `text' is its contents, nil if there is no such
+file."
   (gemini-companion-host-connection--request connection function
                                              `((do . read) (file . ,(vconcat file)))))
 
 (defun gemini-companion-host-connection-write-file (connection file old text function)
-  "Put TEXT into FILE on the host of CONNECTION, or remove it if TEXT is nil.
+  "Write TEXT to FILE on the host of CONNECTION, or remove it if TEXT is nil.
 OLD is what was read from it before; if it has changed since, that is an
 error.  For FILE and FUNCTION, see
 `gemini-companion-host-connection-read-file'."
@@ -502,7 +497,7 @@ error.  For FILE and FUNCTION, see
       (gemini-companion-host-connection--drop-requests connection))))
 
 (defun gemini-companion-host-connection--take-file (connection answer)
-  "Pass ANSWER, an alist of the keeper of CONNECTION, on to who waits for it."
+  "Pass ANSWER, an alist, from the keeper of CONNECTION to its function."
   (let ((request (assq (alist-get 'id answer)
                        (gemini-companion-host-connection-requests connection)))
         (shown (lambda (name)
@@ -518,13 +513,13 @@ error.  For FILE and FUNCTION, see
                        (text . ,(and (stringp text) text)))))))
 
 (defun gemini-companion-host-connection--answer (function answer)
-  "Call FUNCTION with ANSWER, but not while an event is handled."
+  "Call FUNCTION with ANSWER, but not while Emacs handles an event."
   (run-at-time 0 nil (lambda ()
                        (gemini-companion-log-errors "an answer of a host"
                          (funcall function answer)))))
 
 (defun gemini-companion-host-connection--drop-requests (connection)
-  "Tell those that wait for answers on CONNECTION that none will come."
+  "Call the functions that wait for answers on CONNECTION with an error."
   (pcase-dolist (`(,_ . ,function) (gemini-companion-host-connection-requests connection))
     (gemini-companion-host-connection--answer
      function `((error . ,(format "the connection to %s was lost"
@@ -573,7 +568,7 @@ error.  For FILE and FUNCTION, see
   "Handle the end of the program that held CONNECTION."
   (let* ((lines (seq-remove #'string-blank-p (gemini-companion-host-connection-lines connection)))
          (detail (and lines (gemini-companion-host-connection--shown (car lines))))
-         ;; Once it has logged in, this may be what a program there has printed.
+         ;; Once it has logged in, these may be from a program there.
          (kind (or (and (gemini-companion-host-command-ssh-p
                          (gemini-companion-host-connection-hops connection))
                         (not (gemini-companion-host-connection-logged-in connection))
@@ -600,13 +595,13 @@ DETAIL, text for the user, may say more."
   (gemini-companion-log-errors "the end of a connection"
     (gemini-companion-host-connection--release connection)
     (if (and (gemini-companion-host-connection-proven connection)
-             ;; These pass, so that it makes sense to connect again.
+             ;; These pass, so it makes sense to connect again.
              (memq kind '(unreachable silent ended broken)))
         (gemini-companion-host-connection--lose connection (cons kind detail))
       (gemini-companion-host-connection--fail connection (cons kind detail)))))
 
 (defun gemini-companion-host-connection--fail (connection fault)
-  "Make CONNECTION no more, because of FAULT."
+  "Give up CONNECTION, because of FAULT."
   (gemini-companion-host-connection--set-state connection 'failed fault)
   (let ((text (gemini-companion-host-connection-explanation connection)))
     (gemini-companion-log-add "%s" text)
@@ -627,7 +622,7 @@ DETAIL, text for the user, may say more."
                   (gemini-companion-host-connection-pause connection))))
     (gemini-companion-host-connection--set-state connection 'lost fault)
     (cond ((null lost)
-           ;; Each further attempt is in the status only.
+           ;; Only the status shows further attempts.
            (gemini-companion-log-add "%s; trying again"
                                      (car (gemini-companion-host-connection-diagnosis connection)))
            (setf (gemini-companion-host-connection-lost connection) now
@@ -644,8 +639,8 @@ DETAIL, text for the user, may say more."
     (gemini-companion-host-connection--set-timer
      connection pause #'gemini-companion-host-connection-start connection)))
 
-;; The machine may have slept, or the user may have waited for the network: who types something does
-;; not want to wait for the next attempt.
+;; The machine may have slept, or the user may have waited for the network: a user who types
+;; something does not want to wait for the next attempt.
 
 (defvar gemini-companion-host-connection--idle-timer nil
   "The timer that connects again when the user has typed something, or nil.")
@@ -682,7 +677,7 @@ DETAIL, text for the user, may say more."
 ;;;; Hosts that are served
 
 (defun gemini-companion-host-connection--sync ()
-  "End the connections of hosts that are served no longer; tell others the roots."
+  "End connections to hosts that are no longer served; send others the roots."
   (dolist (connection gemini-companion-host-connection--all)
     (let ((state (gemini-companion-host-connection-state connection)))
       (cond ((memq (gemini-companion-host-connection-host connection) (gemini-companion-host-all))

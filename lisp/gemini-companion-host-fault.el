@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; What may be wrong with a connection to a host, what the user can do about it, and how to tell
-;; from what ssh prints.
+;; What may be wrong with a connection to a host, what the user can do about it, and what ssh prints
+;; in such cases.
 
 ;;; Code:
 
@@ -52,7 +52,7 @@
   "Alist of kinds of faults and regexps for what ssh prints then.")
 
 (defun gemini-companion-host-fault-of-ssh (output)
-  "Return the kind of fault that OUTPUT of ssh tells of, or nil."
+  "Return the kind of fault that OUTPUT of ssh is about, or nil."
   (car (seq-find (lambda (entry) (string-match-p (cdr entry) output))
                  gemini-companion-host-fault--errors)))
 

@@ -7,10 +7,10 @@
 ;;; Commentary:
 
 ;; With --sandbox, GEMINI_SANDBOX or tools.sandbox, Gemini CLI starts itself again in a container,
-;; in which it has the project under its own name, but neither the discovery files of this machine
-;; nor its network.  For each such CLI there is a host: a keeper on this machine, whose files are in
-;; a directory that the CLI mounts in the container.  Of the files there, only those of the project
-;; are served.
+;; in which the project has the same name, but which lacks the discovery files of this machine and
+;; its network.  For each such CLI there is a host: a keeper on this machine, whose files are in a
+;; directory that the CLI mounts in the container.  Of the files in the container, Emacs serves only
+;; those of the project.
 
 ;;; Code:
 
@@ -37,7 +37,7 @@ It ends with BUFFER."
   (let* ((directory (file-truename (make-temp-file "gemini-" t)))
          (name (gemini-companion-host-sandbox--name root))
          (host (gemini-companion-host-add (format "/sandbox:%s:" name)))
-         ;; The CLI names its directory so.
+         ;; This is what the CLI calls its directory.
          (there (directory-file-name (file-truename root)))
          (connection (gemini-companion-host-connection-add
                       host (concat "sandbox:" name)
@@ -66,7 +66,7 @@ It ends with BUFFER."
     name))
 
 (defun gemini-companion-host-sandbox-environment (buffer agent environment)
-  "Return ENVIRONMENT, in which AGENT mounts in its sandbox what is for BUFFER."
+  "Return ENVIRONMENT, so that AGENT mounts the directory of BUFFER's sandbox."
   (let* ((directory (buffer-local-value 'gemini-companion-host-sandbox--directory buffer))
          (process-environment (copy-sequence environment))
          (name (cadr (gemini-companion-agent-get agent :directory))))

@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; What `gemini-companion-setup' does for this machine, for hosts.  The settings there are read and
-;; written through the connection, without Tramp.  So the question comes before anybody knows what
-;; they say, and nothing interrupts the user later.
+;; Does for hosts what `gemini-companion-setup' does for this machine.  It reads and writes the
+;; settings there through the connection, without Tramp.  So it asks before it knows what they say,
+;; and does not interrupt the user later.
 
 ;;; Code:
 
@@ -46,8 +46,8 @@ AGAIN and the value are as in `gemini-companion-answer-ask'."
 
 (defun gemini-companion-host-setup-apply (connection agent agreed then)
   "Let AGENT on the host of CONNECTION connect automatically, then call THEN.
-Change nothing that the user does not want.  AGREED is non-nil if the user
-has just agreed; if not, and ide.enabled is false, somebody has switched it
+Change nothing without the user's consent.  AGREED is non-nil if the user
+has just agreed; if not, and ide.enabled is false, somebody has turned it
 off since."
   (let ((file (gemini-companion-agent-get agent :settings))
         (answer (gemini-companion-answer-get
@@ -73,9 +73,9 @@ off since."
             (funcall then))))))))
 
 (defun gemini-companion-host-setup--change (found)
-  "Return how to change the settings in FOUND, an answer of a host.
-The value is as that of `gemini-companion-settings-change', with a text for
-bytes, or a text for the user which says why they cannot be changed."
+  "Return how to change the settings in FOUND, an answer from a host.
+The value is as that of `gemini-companion-settings-change', with text in
+place of bytes, or a message that says why they cannot be changed."
   (let-alist found
     (or .error
         (condition-case problem
@@ -86,7 +86,7 @@ bytes, or a text for the user which says why they cannot be changed."
           (error (gemini-companion-ui-error-text problem))))))
 
 (defun gemini-companion-host-setup--report (connection outcome answer)
-  "Tell the user of CONNECTION the OUTCOME for the file in ANSWER of its host."
+  "Show the OUTCOME for the file in ANSWER, from the host of CONNECTION."
   (let ((text (format "%s on %s: %s" (or (alist-get 'name answer) "Settings")
                       (gemini-companion-host-connection-name connection) outcome)))
     (gemini-companion-log-add "%s" text)

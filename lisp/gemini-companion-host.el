@@ -20,7 +20,7 @@
                (:constructor gemini-companion-host--make)
                (:copier nil))
   "A host whose clients are served."
-  (prefix nil :documentation "What names of its files begin with in Emacs, \"/ssh:build:\".")
+  (prefix nil :documentation "The prefix of its file names in Emacs, \"/ssh:build:\".")
   (roots nil :documentation "Workspace roots, as the host names them, without trailing slashes.")
   (mounts nil :documentation "Alist of directories there and what they are called here, if a
 container has them from this machine.  No name has a trailing slash.")
@@ -54,13 +54,13 @@ Emacs has no names for other files there.")
         host)))
 
 (defun gemini-companion-host-remove (host)
-  "Serve HOST no longer."
+  "Stop serving HOST."
   (when (memq host gemini-companion-host--all)
     (setq gemini-companion-host--all (remq host gemini-companion-host--all))
     (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)))
 
 (defun gemini-companion-host-remove-all ()
-  "Serve no host any longer."
+  "Stop serving all hosts."
   (mapc #'gemini-companion-host-remove gemini-companion-host--all))
 
 (defun gemini-companion-host-set-roots (host roots)
@@ -77,8 +77,8 @@ Emacs has no names for other files there.")
     (force-mode-line-update t)))
 
 (defun gemini-companion-host-mode-line (directory)
-  "Return what the mode line shows of hosts in a buffer with DIRECTORY.
-That is the host of DIRECTORY, and those that are lost."
+  "Return the text about hosts in the mode line of a buffer with DIRECTORY.
+It names the host of DIRECTORY, and those that are lost."
   (let ((here (gemini-companion-host-of-name directory)))
     (mapconcat (lambda (host)
                  (let ((title (gemini-companion-host-title (gemini-companion-host-prefix host))))
@@ -106,8 +106,7 @@ That is the host of DIRECTORY, and those that are lost."
   "Return what HOST calls FILE, a name of Emacs that is on it."
   (string-remove-prefix (gemini-companion-host-prefix host) file))
 
-;; What a container has from this machine, Emacs visits here, and the container has another name
-;; for it.
+;; Emacs visits on this machine what a container has from it under another name.
 
 (defun gemini-companion-host-name-there (host file)
   "Return what HOST calls FILE, a name of Emacs, or nil if HOST does not have it."
@@ -127,8 +126,8 @@ Otherwise return FILE."
         file)))
 
 (defun gemini-companion-host--rename (file names)
-  "Return FILE with the directory of NAMES that it is in replaced, or nil.
-NAMES is an alist of old and new names; of several, the longest old one
+  "Return FILE with its directory renamed as in NAMES, or nil.
+NAMES is an alist of old and new names; the longest old name that matches
 counts."
   (let ((found nil))
     (pcase-dolist (`(,old . ,new) names)
@@ -176,14 +175,14 @@ If another host that is served has the same one, return a longer one."
        (match-string 1 prefix)))
 
 (defun gemini-companion-host-mark (file)
-  "Return what stands for the host of FILE, \"@build\", or \"\" if it is on none."
+  "Return a mark for the host of FILE, \"@build\", or \"\" if it is on none."
   (if-let* ((host (and file (gemini-companion-host-of-name file))))
       (concat "@" (gemini-companion-host-title (gemini-companion-host-prefix host)))
     ""))
 
 (defun gemini-companion-host-remote-p (file)
-  "Return what the name FILE begins with if it is remote, or nil."
-  ;; To look closer takes up to a millisecond.  With one of Tramp's syntaxes there is no colon.
+  "Return the remote prefix of the name FILE, or nil if it is local."
+  ;; `file-remote-p' takes up to a millisecond.  One of Tramp's syntaxes has no colon.
   (and (or (string-search ":" file) (string-prefix-p "/[" file))
        (file-remote-p file)))
 
