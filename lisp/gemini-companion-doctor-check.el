@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; The checks of the doctor that take no time.  Each looks at one thing, in the case of a CLI that
-;; runs, or would be started, somewhere.
+;; The quick checks of the doctor.  Each looks at one thing, in the case of a CLI that runs, or
+;; would start, somewhere.
 
 ;;; Code:
 
@@ -56,7 +56,7 @@
   (terminal nil :documentation "The buffer of the terminal in which it runs, or nil.")
   (where nil :documentation "Where that is, as text for the user.")
   (remote nil :documentation "Non-nil if the directory is on another machine.")
-  (guessed nil :documentation "Non-nil if the environment is that of Emacs, for want of its own.")
+  (guessed nil :documentation "Non-nil if the environment is Emacs's, as its own is not known.")
   (search nil :documentation "What it finds, a `gemini-companion-cli-search-search'.")
   (settings nil :documentation "Its settings; see `gemini-companion-cli-search-settings'."))
 
@@ -115,7 +115,7 @@
                             (gemini-companion-ui-error-text error))))))
 
 (defun gemini-companion-doctor-check--switch-on ()
-  "Turn on the mode, and search for projects at once, which are examined next."
+  "Turn on the mode, and search at once for projects, which the doctor needs."
   (gemini-companion-mode 1)
   (when (gemini-companion-workspace-pending-p)
     (gemini-companion-workspace-announce)))
@@ -186,7 +186,7 @@ it.")))))
               (and (gemini-companion-bridge-running-p) (gemini-companion-bridge-sessions)))))
 
 (defun gemini-companion-doctor-check--container ()
-  "Check whether CLIs that others start in Emacs's container look for it there."
+  "Check whether CLIs that other programs start in this container find Emacs."
   (when (and (gemini-companion-agent-container-p)
              (not (gemini-companion-agent-same-host-p
                    (gemini-companion-agent-environment-before))))

@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; Report what keeps a CLI from connecting, in a buffer or in batch mode.  The doctor examines one
-;; case: a CLI that runs in the current terminal, or one that would be started in some directory.
-;; The report shows no tokens and writes "~" for the home directory, so that it can go into a bug
+;; Reports what keeps a CLI from connecting, in a buffer or in batch mode.  The doctor examines one
+;; case: a CLI that runs in the current terminal, or one that would start in some directory.  The
+;; report shows no tokens and writes "~" for the home directory, so that it can go into a bug
 ;; report.
 
 ;;; Code:
@@ -62,7 +62,7 @@ machine that is.  With a prefix argument, prompt for another DIRECTORY."
   (let ((subject (cons (and (not directory) (current-buffer))
                        (expand-file-name
                         (cond (directory)
-                              ;; A terminal has a directory of its own, and a host is not asked.
+                              ;; A terminal has its own directory; do not ask a host for the project.
                               ((or (gemini-companion-host-remote-p default-directory)
                                    (gemini-companion-doctor--terminal-process (current-buffer)))
                                default-directory)
@@ -92,8 +92,8 @@ machine that is.  With a prefix argument, prompt for another DIRECTORY."
 
 ;;;###autoload
 (defun gemini-companion-doctor-batch ()
-  "Print what keeps a CLI that is started here from connecting.
-Call Emacs in the directory and the terminal in which the CLI is started,
+  "Print what keeps a CLI that you start here from connecting.
+Call Emacs in the directory and the terminal in which you start the CLI,
 with the options
 
   --batch -L PACKAGE-DIRECTORY -l gemini-companion-doctor \\
@@ -312,8 +312,8 @@ come."
 
 (defun gemini-companion-doctor--server (case)
   "Return (PORT TOKEN . NAME) of the server to probe in CASE, or nil.
-That is the server of this Emacs, or, if it does not run, the one that
-the CLI takes if that is an Emacs."
+That is the server of this Emacs, or, if that does not run, the one that the
+CLI takes, if that is an Emacs."
   (if (gemini-companion-bridge-running-p)
       (when-let* ((token (gemini-companion-bridge-token
                           (gemini-companion-doctor-check-case-agent case))))
@@ -337,7 +337,7 @@ the CLI takes if that is an Emacs."
             (lambda (output)
               (funcall callback
                        (gemini-companion-doctor--describe-program agent program output)))))
-          ;; A CLI that runs was found in some other way.
+          ;; Whoever started a CLI that runs has found it in some other way.
           (running (funcall callback nil))
           (t (funcall callback
                       (list 'problem (format "Cannot find the program `%s' on PATH." name)

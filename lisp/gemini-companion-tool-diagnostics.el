@@ -12,14 +12,14 @@
 ;; Flymake and Flycheck know when their own checkers have finished.  A language server publishes
 ;; diagnostics whenever it likes, and Eglot's backend for Flymake reports the last ones.  So this
 ;; file records which text Eglot has sent, and whether the server has published diagnostics since.
-;; Where that cannot be known, the answer says that it may be out of date.
+;; If it cannot know that, the answer says that it may be out of date.
 ;;
-;; A server that names no version of the text may publish in parts, first what it found in the text
-;; before; so wait until it is quiet.  Or it publishes nothing as long as it has nothing to report,
+;; A server that names no version of the text may publish in parts, first what it found in the old
+;; text; so wait until it is quiet.  Some publish nothing as long as they have nothing to report,
 ;; like that of TypeScript; so do not wait long for that.
 ;;
-;; Checkers of a remote file may ask its host, for which Emacs would wait.  None is started here,
-;; and nothing is sent to a language server there: what they report on their own counts.
+;; Checkers of a remote file may make Emacs wait for its host.  So this file starts none of them,
+;; and sends nothing to a language server there: what they report on their own counts.
 
 ;;; Code:
 
@@ -65,7 +65,7 @@
 (defvar-local gemini-companion-tool-diagnostics--sent-time nil
   "When the server got that text, in seconds since 1970.")
 
-;; A mode that starts again closes the text and opens it again.
+;; When the major mode is turned on again, Eglot closes the text and opens it again.
 (put 'gemini-companion-tool-diagnostics--sent 'permanent-local t)
 (put 'gemini-companion-tool-diagnostics--sent-time 'permanent-local t)
 
@@ -76,14 +76,14 @@
   "When the server last published diagnostics without a version, or nil.")
 
 (defvar-local gemini-companion-tool-diagnostics--clean nil
-  "Non-nil if the server last published none, and no version.")
+  "Non-nil if the server last published no diagnostics, without a version.")
 
 (defvar-local gemini-companion-tool-diagnostics--reopened nil
   "Non-nil if the server may yet publish none because the text was closed.
 It does so when it has got the text again.")
 
 (defconst gemini-companion-tool-diagnostics--silence 6
-  "Seconds after which a server that names no versions may have nothing to publish.")
+  "Seconds until a server that names no versions seems to have nothing to publish.")
 
 (defun gemini-companion-tool-diagnostics--eglot-p ()
   "Return non-nil if Eglot manages the current buffer."
@@ -97,7 +97,7 @@ It does so when it has got the text again.")
             gemini-companion-tool-diagnostics--sent-time (float-time)))))
 
 (defun gemini-companion-tool-diagnostics--record-opened (&rest _)
-  "Record that the language server has got the current buffer anew."
+  "Record that Eglot has opened the current buffer in the language server again."
   (setq gemini-companion-tool-diagnostics--reopened gemini-companion-tool-diagnostics--sent
         gemini-companion-tool-diagnostics--sent nil)
   (gemini-companion-tool-diagnostics--record-sent))
@@ -123,7 +123,7 @@ EMPTY is non-nil if it has found nothing."
     (setq gemini-companion-tool-diagnostics--heard (and unversioned (float-time))
           gemini-companion-tool-diagnostics--clean (and unversioned empty))
     (unless (and gemini-companion-tool-diagnostics--reopened unversioned empty)
-      ;; Eglot shows them even if they are of an older text.
+      ;; Eglot shows them even if they are for an older text.
       (setq gemini-companion-tool-diagnostics--published
             (and (eql tick gemini-companion-tool-diagnostics--sent)
                  (or unversioned
@@ -133,8 +133,8 @@ EMPTY is non-nil if it has found nothing."
     (setq gemini-companion-tool-diagnostics--reopened nil)))
 
 (defun gemini-companion-tool-diagnostics-uri-file (uri)
-  "Return the name of the file with URI, from a language server on its machine.
-If URI names no file, the value is no absolute file name."
+  "Return the file name that URI, from a language server, has on its machine.
+If URI names no file, the value is not an absolute file name."
   (let ((file-name-handler-alist nil)
         ;; The second one is that of Emacs 29.
         (function (seq-find #'fboundp '(eglot-uri-to-path eglot--uri-to-path lsp--uri-to-path))))
@@ -146,11 +146,11 @@ If URI names no file, the value is no absolute file name."
   '((eglot-handle-notification . gemini-companion-tool-diagnostics--record-published)
     (eglot--signal-textDocument/didOpen . gemini-companion-tool-diagnostics--record-opened)
     (eglot--signal-textDocument/didChange . gemini-companion-tool-diagnostics--record-sent))
-  "Functions of Eglot, each with what is called after it.")
+  "Alist of functions of Eglot and the functions to call after them.")
 
 (defun gemini-companion-tool-diagnostics--observe-eglot ()
   "Record what Eglot's servers check from now on.
-That of the current buffer was just sent its text, and has checked nothing."
+Eglot has just sent the current buffer to its server, which has not checked it."
   (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
     (when (fboundp function)
       (advice-add function :after record)))
@@ -159,9 +159,9 @@ That of the current buffer was just sent its text, and has checked nothing."
 
 (defun gemini-companion-tool-diagnostics--observe ()
   "Record what Eglot's servers have checked, as long as the mode is on.
-What they published before is taken for that of the present text, unless
-there are changes that were not sent."
-  ;; The hook is run after a buffer was sent to its server.
+Assume that what they published before is about the present text, unless
+there are changes that Eglot has not sent."
+  ;; Eglot runs the hook after it has sent a buffer to its server.
   (unless (memq #'gemini-companion-tool-diagnostics--observe-eglot
                 (bound-and-true-p eglot-managed-mode-hook))
     (add-hook 'eglot-managed-mode-hook #'gemini-companion-tool-diagnostics--observe-eglot)
@@ -173,7 +173,7 @@ there are changes that were not sent."
           (setq gemini-companion-tool-diagnostics--published (buffer-chars-modified-tick)))))))
 
 (defun gemini-companion-tool-diagnostics-stop ()
-  "Record no longer what Eglot's servers have checked."
+  "Stop recording what Eglot's servers have checked."
   (remove-hook 'eglot-managed-mode-hook #'gemini-companion-tool-diagnostics--observe-eglot)
   (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
     (advice-remove function record)))
@@ -181,11 +181,11 @@ there are changes that were not sent."
 (add-hook 'gemini-companion-mode-off-hook #'gemini-companion-tool-diagnostics-stop)
 
 (defun gemini-companion-tool-diagnostics-flush ()
-  "Let Eglot send the changes of the current buffer now, not when Emacs is idle."
+  "Make Eglot send the changes of the current buffer now, not when Emacs is idle."
   (when (and (gemini-companion-tool-diagnostics--eglot-p)
              (fboundp 'eglot--signal-textDocument/didChange)
              (not (gemini-companion-tool-diagnostics--remote-p))
-             ;; Emacs may be inside of a change.
+             ;; Emacs may be in the middle of a change.
              (not (and (fboundp 'track-changes-inconsistent-state-p)
                        (track-changes-inconsistent-state-p))))
     (gemini-companion-log-errors "sending changes to a language server"
@@ -195,12 +195,12 @@ there are changes that were not sent."
   "Return non-nil if a server of Eglot has not checked the current buffer yet."
   (and (gemini-companion-tool-diagnostics--eglot-p)
        (or (not (eql gemini-companion-tool-diagnostics--published (buffer-chars-modified-tick)))
-           ;; One that names no versions has published all parts after some time.
+           ;; One that names no versions publishes the last part after some time.
            (and gemini-companion-tool-diagnostics--heard
                 (< (float-time) (+ gemini-companion-tool-diagnostics--heard 0.5))))))
 
 (defun gemini-companion-tool-diagnostics--silent-p ()
-  "Return non-nil if a server of Eglot may have nothing to publish any more."
+  "Return non-nil if a server of Eglot seems to have nothing to publish."
   (and gemini-companion-tool-diagnostics--clean
        (gemini-companion-tool-diagnostics--server-behind-p)
        (eql gemini-companion-tool-diagnostics--sent (buffer-chars-modified-tick))
@@ -265,7 +265,7 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 (defun gemini-companion-tool-diagnostics--of-flymake ()
   "Return the diagnostics of Flymake in the current buffer, a list of lists."
   (let ((inhibit-field-text-motion t))
-    ;; The positions in the diagnostics themselves are not those after edits in Emacs 28.
+    ;; In Emacs 28, the positions in the diagnostics themselves ignore edits.
     (cl-loop for overlay in (overlays-in (point-min) (point-max))
              for diagnostic = (overlay-get overlay 'flymake-diagnostic)
              when diagnostic
@@ -304,10 +304,10 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 
 (defun gemini-companion-tool-diagnostics-when-fresh (call buffers patience callback &optional lazy)
   "Call CALLBACK for CALL once checkers have checked the present text of BUFFERS.
-That is done in a timer, after PATIENCE seconds in any case, unless CALL
-ends before.  CALLBACK is called with a list of (BUFFER DIAGNOSTICS FRESH) for
-the buffers that are live.  For DIAGNOSTICS see
-`gemini-companion-tool-diagnostics-list'; FRESH is non-nil if they are those of
+Do so from a timer, after PATIENCE seconds at the latest, unless CALL ends
+before.  The argument of CALLBACK is a list of (BUFFER DIAGNOSTICS FRESH) for
+the live buffers.  For DIAGNOSTICS see
+`gemini-companion-tool-diagnostics-list'; FRESH is non-nil if they are about
 the present text.  If LAZY is non-nil, start only checks that the present
 text needs.  Return nil."
   (gemini-companion-tool-diagnostics--observe)
@@ -346,12 +346,12 @@ LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
       wait)))
 
 (defun gemini-companion-tool-diagnostics--go-on (wait)
-  "Do what can be done for WAIT; return `fresh', `stale' or `waiting'."
+  "Advance WAIT; return `fresh', `stale' or `waiting'."
   (let ((buffer (gemini-companion-tool-diagnostics--wait-buffer wait)))
     (if (not (buffer-live-p buffer)) 'stale
       (with-current-buffer buffer
         (pcase (gemini-companion-tool-diagnostics--step wait)
-          ;; Is it known what a language server has checked?  That of Eglot may have died.
+          ;; Does Emacs know what a language server has checked?  That of Eglot may have died.
           ((and 'fresh (guard (not (or (bound-and-true-p lsp-managed-mode)
                                        (and (gemini-companion-tool-diagnostics--wait-managed wait)
                                             (not (gemini-companion-tool-diagnostics--eglot-p)))
@@ -362,15 +362,15 @@ LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
 
 (defun gemini-companion-tool-diagnostics--step (wait)
   "Start the checkers of the current buffer for WAIT if needed.
-Return `fresh' if they have all reported about the present text, `silent' if
-only a language server has not, and may not do so.  While the user types,
-start and send nothing again."
+Return `fresh' if all have reported about the present text, or `silent' if
+only a language server has not, and may never do so.  While the user types,
+do not start or send anything again."
   (let ((started (gemini-companion-tool-diagnostics--wait-started wait))
         (behind (gemini-companion-tool-diagnostics--server-behind-p))
         (idle (gemini-companion-ui-idle-p 0.5)))
     (when idle (gemini-companion-tool-diagnostics-flush))
     (cond ((not started)
-           ;; Others can begin while a server is behind.
+           ;; Other checkers can begin while a server is behind.
            (gemini-companion-tool-diagnostics--start wait behind))
           ((gemini-companion-tool-diagnostics--checking-p) nil)
           (behind (and (gemini-companion-tool-diagnostics--silent-p) 'silent))
@@ -407,7 +407,7 @@ Wait WAIT seconds at most until they are fresh."
         (gemini-companion-tool-diagnostics--collect call (list buffer) patience)))))
 
 (defun gemini-companion-tool-diagnostics-take-file (buffer)
-  "Revert BUFFER if its file is local, was changed, and that loses no edits."
+  "Revert BUFFER if its file is local and has changed, and that loses no edits."
   (unless (or (with-current-buffer buffer (gemini-companion-tool-diagnostics--remote-p))
               (verify-visited-file-modtime buffer)
               (buffer-modified-p buffer))
@@ -473,7 +473,7 @@ If there are too many for an answer, keep the most severe ones, errors first."
 
 (defun gemini-companion-tool-diagnostics--notes (name buffer fresh)
   "Return lines about what was not checked in BUFFER, the file NAME.
-FRESH is nil if its present text may not have been checked."
+FRESH is nil if some checkers may not have checked its present text."
   (with-current-buffer buffer
     (let ((disabled (gemini-companion-tool-diagnostics--disabled)))
       `(,@(unless fresh

@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; A hook of the CLI calls the tool noteEdit after each edit of a file, also if the user lets the
-;; CLI edit without asking.  If the model may know of the file, such an edit enters the history,
-;; where the user can look at it and undo it, and is shown at once if the user wants that.  The
+;; A hook of the CLI calls the tool noteEdit after each edit of a file, even if the user lets the
+;; CLI edit without asking.  If the model may know of the file, the edit goes to the history, where
+;; the user can look at it and undo it, and Emacs shows it at once if the user wants that.  The
 ;; answer, which the CLI adds to the result of the edit, is what Emacs's checkers report since the
 ;; edit and did not report before.
 
@@ -27,9 +27,9 @@
 
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-tool-edits)
 (defcustom gemini-companion-follow nil
-  "Non-nil means to show each file that a CLI has edited, at its first change.
-The window is another one than the selected one, which stays selected, and
-appears when you are not busy.  This needs the hooks that
+  "Non-nil means show each file that a CLI has edited, at its first change.
+It appears in a window other than the selected one, which stays selected,
+when you are not busy.  This needs the hooks that
 `gemini-companion-tools-enable' installs."
   :type 'boolean
   :group 'gemini-companion-review
@@ -48,42 +48,36 @@ it is not known.  For SESSION and PROCESS see `gemini-companion-cli-note'.
 MODIFIED is when the file was written, if it contains just AFTER.
 If TOOL is empty, the hook only wants to see that Emacs is not blocked."
   (if (string-empty-p tool) ""
-    (gemini-companion-tool-edits--note-edit call path tool before after session process modified)))
-
-(defun gemini-companion-tool-edits--note-edit
-    (call path tool before after session process modified)
-  "Answer CALL as `gemini-companion-tool-edits--note' does.
-PATH, TOOL, BEFORE, AFTER, SESSION, PROCESS and MODIFIED are as there."
-  (let ((file (gemini-companion-tool-name call path))
-        (process (gemini-companion-tool-process call process)))
-    (when session
-      (gemini-companion-cli-note 'edited (gemini-companion-tool-call-agent call) process
-                                 (seq-take session 200)
-                                 (gemini-companion-tool-call-directory call)))
-    (when (and after
-               (file-name-absolute-p path)
-               (gemini-companion-tool-edits--made-p call file after)
-               (not (gemini-companion-tool-edits--known-p file after)))
-      (gemini-companion-tool-edits--record call file tool before after process))
-    (let ((buffer (gemini-companion-tool-buffer call (gemini-companion-tool-file call path))))
-      (when (and buffer modified (gemini-companion-file-host file))
-        (gemini-companion-tool-edits--take buffer file after modified))
-      (when (and gemini-companion-follow after
-                 ;; No file on a host is visited without the user.
-                 (or buffer (not (gemini-companion-file-host file))))
-        (gemini-companion-tool-edits--follow call path before after))
-      ;; Can checkers be asked about the text of the file?
-      (if (and buffer
-               (not (buffer-modified-p buffer))
-               (gemini-companion-tool-diagnostics-checked-p buffer))
-          (gemini-companion-tool-edits--compare call buffer)
-        ""))))
+    (let ((file (gemini-companion-tool-name call path))
+          (process (gemini-companion-tool-process call process)))
+      (when session
+        (gemini-companion-cli-note 'edited (gemini-companion-tool-call-agent call) process
+                                   (seq-take session 200)
+                                   (gemini-companion-tool-call-directory call)))
+      (when (and after
+                 (file-name-absolute-p path)
+                 (gemini-companion-tool-edits--made-p call file after)
+                 (not (gemini-companion-tool-edits--known-p file after)))
+        (gemini-companion-tool-edits--record call file tool before after process))
+      (let ((buffer (gemini-companion-tool-buffer call (gemini-companion-tool-file call path))))
+        (when (and buffer modified (gemini-companion-file-host file))
+          (gemini-companion-tool-edits--take buffer file after modified))
+        (when (and gemini-companion-follow after
+                   ;; Emacs visits no file on a host without the user.
+                   (or buffer (not (gemini-companion-file-host file))))
+          (gemini-companion-tool-edits--follow call path before after))
+        ;; Do checkers of Emacs know the text of the file?
+        (if (and buffer
+                 (not (buffer-modified-p buffer))
+                 (gemini-companion-tool-diagnostics-checked-p buffer))
+            (gemini-companion-tool-edits--compare call buffer)
+          "")))))
 
 (defun gemini-companion-tool-edits--made-p (call file after)
   "Return non-nil if the client of CALL can have made AFTER the text of FILE.
 Whoever has the token can report an edit of any file, and the user would
-undo it by writing what was reported.  A host is not asked, so what it
-reports is compared with the file only when the user undoes it."
+undo it by writing what was reported.  Emacs does not ask a host, so it
+compares a report from there with the file only when the user undoes it."
   (if (gemini-companion-file-host file)
       (not (gemini-companion-tool-secret-p call file))
     (and (let ((file-name-handler-alist nil))
@@ -101,7 +95,7 @@ The file was written at MODIFIED."
     (gemini-companion-log-errors "reverting a buffer"
       (gemini-companion-write-revert-now file))))
 
-;;;; Showing what was edited
+;;;; Showing edited files
 
 (defvar gemini-companion-tool-edits--followed nil
   "What will be shown when the user is not busy, as (CALL FILE LINE), or nil.")
@@ -140,7 +134,7 @@ Its texts were BEFORE, which may be nil, and AFTER."
 
 (defun gemini-companion-tool-edits--action ()
   "Return a display action for the next file: the window of the last one, if any.
-There may be none in a frame that has no room for two windows."
+In a frame without room for two windows, it displays nothing."
   (pcase-let* ((`(,window . ,buffer) gemini-companion-tool-edits--shown)
                (again (and (window-live-p window) (eq buffer (window-buffer window)))))
     `((display-buffer-reuse-window
@@ -172,7 +166,7 @@ BEFORE and AFTER are as in `gemini-companion-tool-edits--note'."
 
 (defun gemini-companion-tool-edits--known-p (file after)
   "Return non-nil if the last change of FILE in the history has made it AFTER.
-It was decided in Emacs, or the client reports it twice."
+The user decided it in Emacs, or the client reports it twice."
   (when-let* ((entry (seq-find (lambda (entry)
                                  (gemini-companion-tool-edits--of-p entry file))
                                (gemini-companion-history-all))))
@@ -183,7 +177,7 @@ It was decided in Emacs, or the client reports it twice."
                 (gemini-companion-file-plain after)))))
 
 (defun gemini-companion-tool-edits--of-p (entry file)
-  "Return non-nil if ENTRY is about FILE, as far as that is known."
+  "Return non-nil if ENTRY is known to be about FILE."
   (if (gemini-companion-file-host file)
       (equal file (gemini-companion-history-path entry))
     (equal (let ((file-name-handler-alist nil)) (file-truename file))
@@ -235,8 +229,8 @@ Their lines may have moved meanwhile, so only severities and texts count."
 
 ;;;###autoload
 (defun gemini-companion-tool-edits-define ()
-  "Define the tool of this file, which is for a hook of the client."
-  ;; Emacs may take the edit before the client tells of it.
+  "Define the tool of this file, for a hook of the CLI."
+  ;; Emacs may revert the buffer before the client reports the edit.
   (add-hook 'before-revert-hook #'gemini-companion-tool-edits--note-diagnostics)
   (add-hook 'gemini-companion-write-before-hook #'gemini-companion-tool-edits--note-diagnostics)
   (gemini-companion-tool-define "noteEdit"

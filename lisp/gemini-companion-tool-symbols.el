@@ -7,8 +7,8 @@
 ;;; Commentary:
 
 ;; The tools findDefinition, findReferences and describeSymbol.  They send a request to a language
-;; server through Eglot or lsp-mode, and the server answers later: the commands of Emacs would block
-;; it for seconds if the server is slow.  In Emacs Lisp, Emacs itself knows definitions and
+;; server through Eglot or lsp-mode, and answer when the server does: the commands of Emacs would
+;; block it for seconds if the server is slow.  In Emacs Lisp, Emacs itself knows definitions and
 ;; documentation.
 
 ;;; Code:
@@ -67,8 +67,8 @@ Signal a `user-error' if it is not there."
 (defun gemini-companion-tool-symbols--request (call method capability extra answer)
   "Request METHOD, a string, at point from the language server of the buffer.
 Then answer CALL with the value of the function ANSWER, called with CALL and
-the result.  CAPABILITY, a keyword, is what the server needs for that; EXTRA is
-a plist of more parameters."
+the result.  CAPABILITY, a keyword, is what the server must be capable of;
+EXTRA is a plist of more parameters."
   (let* ((done (lambda (result)
                  (gemini-companion-tool-go-on call
                    (gemini-companion-tool-answer call (funcall answer call result)))))
@@ -137,7 +137,7 @@ RESULT is one location, a vector or list of locations, or nil."
                           (1+ (gemini-companion-tool-symbols--get start :line))))))
 
 (defun gemini-companion-tool-symbols--places (call places)
-  "Return the answer to CALL for PLACES, each (FILE . LINE): the text of 90."
+  "Return the answer to CALL for PLACES, each (FILE . LINE): 90 lines at most."
   (let* ((places (delete-dups places))
          (more (max 0 (- (length places) 1000)))
          (room 90)
@@ -171,8 +171,8 @@ RESULT is one location, a vector or list of locations, or nil."
 
 (defun gemini-companion-tool-symbols--in-file (file function)
   "Call FUNCTION at the start of the text of FILE, and return its value.
-That is in the buffer that visits FILE, or in one with its first megabyte,
-if it can be read."
+Do so in the buffer that visits FILE, or else in one with its first megabyte,
+which is empty if Emacs cannot read FILE."
   (let ((buffer (gemini-companion-file-visiting file)))
     (with-temp-buffer
       (if buffer
@@ -197,7 +197,7 @@ if it can be read."
 
 (defun gemini-companion-tool-symbols--elisp-definitions (call symbol)
   "Return the answer to CALL: where SYMBOL is defined, as far as Emacs knows.
-The current buffer is searched as well: it may not have been loaded."
+Search the current buffer, too, which Emacs may not have loaded."
   (require 'xref)
   (let* ((here buffer-file-name)
          (files (cl-loop for item in (xref-backend-definitions 'elisp symbol)
@@ -217,7 +217,7 @@ The current buffer is searched as well: it may not have been loaded."
 (defun gemini-companion-tool-symbols--elisp-lines (symbol)
   "Return the numbers of the lines after point that define SYMBOL, 100 at most."
   (let ((case-fold-search nil)
-        ;; The numbers bound the time that a hostile text can take.
+        ;; The numbers limit the time that a hostile text can take.
         (regexp (concat "^([^ \t\n()]\\{,40\\}def[^ \t\n()]\\{,40\\}[ \t]\\{1,40\\}['(]?"
                         (regexp-quote symbol)
                         "\\(?:[ \t\n()]\\|$\\)")))

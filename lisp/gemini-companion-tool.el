@@ -15,9 +15,9 @@
 ;; and in results: of private files and files outside of the client's scope, the model learns only
 ;; how many there are.  Tools look only at open buffers, and visit a file only to show it.
 ;;
-;; A client on a host has those of the tools that are for hosts.  It names files as they are called
-;; there, and learns of files there only, not even how many are withheld elsewhere.  Nothing is
-;; asked of a host, so no file there is visited or reverted.
+;; A client on a host has only the tools that are for hosts.  It uses the names that files have
+;; there, and learns only of files there, not even how many are withheld elsewhere.  Emacs asks a
+;; host for nothing, so it visits and reverts no file there.
 
 ;;; Code:
 
@@ -54,10 +54,10 @@ The client is sent an error after 20.")
 See `gemini-companion-tool-define' for the properties.")
 
 (defvar gemini-companion-tool--wanted nil
-  "Non-nil once a client has wanted the tools.")
+  "Non-nil once a client has asked for the tools.")
 
 (defvar gemini-companion-tool-hook nil
-  "Hook run when a client first wants the tools.
+  "Hook run when a client first asks for the tools.
 Its functions define them with `gemini-companion-tool-define'.")
 
 ;;;###autoload
@@ -72,7 +72,7 @@ PROPERTIES is a plist:
               model call it without asking the user.
 :hidden       Non-nil if it works but is not listed.
 :hosts        Non-nil if clients on other machines have it, too.  Then it must
-              not tell of anything on this machine, nor wait for Tramp.
+              not reveal anything on this machine, nor wait for Tramp.
 :function     What it does, for Emacs.
 
 The function is called with an object for the call and the value of each
@@ -93,7 +93,7 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
 
 ;;;###autoload
 (defun gemini-companion-tool-announce ()
-  "Define the tools if that was not done yet, and tell clients about them."
+  "Define the tools unless they are defined, and announce them to clients."
   (unless gemini-companion-tool--wanted
     (gemini-companion-log-run-hook 'gemini-companion-tool-hook)
     (setq gemini-companion-tool--wanted t))
@@ -128,7 +128,7 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   (agent nil :documentation "The agent of the client, such as `gemini'.")
   (directory nil :documentation "Where the client works, or nil if that is not known.")
   (host nil :documentation "The `gemini-companion-host' of the client, nil for this machine,
-`elsewhere' if it is served no longer.")
+`elsewhere' if the host is no longer served.")
   (subject nil :documentation "The name of the file that it is about, for the user, or nil.")
   (started (float-time) :documentation "When it came, in seconds since 1970.")
   (ended nil :documentation "When it ended, or nil.")
@@ -170,15 +170,15 @@ use Emacs: M-x gemini-companion-tools-enable in a buffer of it does"))
 ;;;###autoload (put 'call-tool 'gemini-companion-handler #'gemini-companion-tool-call)
 
 (defun gemini-companion-tool-question (host)
-  "Return the question whether models on HOST may use Emacs, as for answers.
-See `gemini-companion-answer-get'."
+  "Return the question whether models on HOST may use Emacs.
+It is for `gemini-companion-answer-get'."
   (cons 'tools (gemini-companion-host-prefix host)))
 
 (defun gemini-companion-tool--allowed-p (call)
   "Return non-nil if the user lets the client of CALL use Emacs.
-On this machine it has an extension then.  On a host, who reads its files
-could do without; and in a CLI's own sandbox there is no extension, so what
-calls there is some other program."
+On this machine, the extension shows that.  On a host, whoever can read its
+files needs none; and a CLI's own sandbox has none, so calls from there come
+from some other program."
   (if-let* ((host (gemini-companion-tool-call-host call)))
       (eq 'always (gemini-companion-answer-get (gemini-companion-tool-question host)))
     t))
@@ -213,14 +213,14 @@ current buffer, point there and the match data stay as they are."
 
 (defun gemini-companion-tool--fail-by-fault (call text)
   "Answer CALL with an error, for a fault whose message is TEXT.
-That may name files of this machine."
+Do not send TEXT to a host, since it may name files of this machine."
   (if (not (gemini-companion-tool-call-host call)) (gemini-companion-tool-fail call text)
     (gemini-companion-log-add "tool %s: %s" (gemini-companion-tool-call-tool call) text)
     (gemini-companion-tool-fail call "Something went wrong in Emacs; its log says what")))
 
 ;;;###autoload
 (defun gemini-companion-tool-cancel (id)
-  "Record that nobody waits for the answer to the call ID any more."
+  "Record that nobody waits any longer for the answer to the call ID."
   (when-let* ((call (cl-find id gemini-companion-tool-calls
                              :key #'gemini-companion-tool-call-id)))
     (gemini-companion-tool--end call "cancelled")))
@@ -239,7 +239,7 @@ Another companion may give its calls the same numbers."
   "Return non-nil if somebody waits for the answer to CALL."
   (and (not (gemini-companion-tool-call-outcome call))
        (or (gemini-companion-bridge-awaited-p (gemini-companion-tool-call-id call))
-           ;; That is not known yet.
+           ;; The cancellation is not handled yet.
            (ignore (gemini-companion-tool--end call "cancelled")))))
 
 (defun gemini-companion-tool-answer (call text)
@@ -295,7 +295,7 @@ Stop when CALL has ended; an error of CHECK fails it."
                        (gemini-companion-tool-go-on call (setq done (funcall check))))
                      (when done (cancel-timer timer))))))))
 
-;;;; What may be told
+;;;; What the model may know
 
 (defun gemini-companion-tool-name (call path)
   "Return the absolute name of the file that PATH means in CALL.
@@ -304,7 +304,7 @@ PATH is absolute, or relative to the directory of the client."
         (host (gemini-companion-tool-call-host call))
         ;; A name from a client must not make Emacs open a connection.
         (file-name-handler-alist nil))
-    (unless (if host (not (string-prefix-p "~" path)) ; the home is another one there
+    (unless (if host (not (string-prefix-p "~" path)) ; the host has another home
               (or directory (file-name-absolute-p path)))
       (user-error "Emacs does not know your working directory: give an absolute path"))
     (if (not host) (expand-file-name path directory)
@@ -313,7 +313,7 @@ PATH is absolute, or relative to the directory of the client."
                (expand-file-name path (gemini-companion-host-local-name host directory)))))))
 
 (defun gemini-companion-tool-process (call process)
-  "Return what Lisp calls PROCESS, an id where the client of CALL is, or nil.
+  "Return PROCESS, an id or nil where the client of CALL is, as Lisp has it.
 See `gemini-companion-bridge-sessions'; on a host it is always a string."
   (if-let* ((host (gemini-companion-tool-call-host call)))
       (format "%s%s" (gemini-companion-host-prefix host) (or process ""))
@@ -343,7 +343,7 @@ unless the machine of the client does not have FILE."
 
 (defun gemini-companion-tool-secret-p (call file)
   "Return non-nil if FILE is private, or not in the scope of CALL.
-What is not absolute is no file, but perhaps the address of something else."
+A name that is not absolute may be the address of something else."
   (or (not (file-name-absolute-p file))
       (not (gemini-companion-tool--there-p call file))
       (let* ((buffer (gemini-companion-tool-buffer call file))
@@ -356,8 +356,8 @@ What is not absolute is no file, but perhaps the address of something else."
             (gemini-companion-private-reason-of file buffer)))))
 
 (defun gemini-companion-tool--truename (file buffer)
-  "Return the name without symbolic links of FILE, as far as it is known.
-BUFFER visits FILE, unless it is nil."
+  "Return the name of FILE without symbolic links, as far as Emacs knows it.
+BUFFER visits FILE, or is nil."
   (cond ((not (gemini-companion-workspace-machine file))
          (let ((file-name-handler-alist nil)) (file-truename file)))
         (buffer (gemini-companion-file-truename buffer))
@@ -388,7 +388,7 @@ Signal a `user-error' if there is none."
 ;;;; Answers
 
 (defun gemini-companion-tool-file-name (call file)
-  "Return the name of FILE, as the client has it, for the answer to CALL.
+  "Return the client's name of FILE, for the answer to CALL.
 It is relative to the directory of the client if FILE is below that."
   (let* ((file-name-handler-alist nil)
          (host (gemini-companion-tool-call-host call))
@@ -405,7 +405,7 @@ It is relative to the directory of the client if FILE is below that."
 (defun gemini-companion-tool-line (format &rest arguments)
   "Return FORMAT with ARGUMENTS as one line, truncated if long."
   (let* ((text (apply #'format format arguments))
-         ;; To replace blanks would take long in a long text.
+         ;; Replacing blanks would be slow in a long text.
          (start (seq-take text 4000))
          (line (string-trim (replace-regexp-in-string "[[:space:]\n\r]+" " " start))))
     (if (or (length> line 400) (length< start (length text)))
@@ -413,7 +413,7 @@ It is relative to the directory of the client if FILE is below that."
       line)))
 
 (defun gemini-companion-tool-trim-end (text chars)
-  "Return TEXT without those of CHARS that it ends with.
+  "Return TEXT without CHARS at its end.
 CHARS are as for `skip-chars-backward'.  `string-trim-right' would take
 minutes for a million blanks in the middle."
   (with-temp-buffer
@@ -466,7 +466,7 @@ minutes for a million blanks in the middle."
            (line-number-at-pos (point-max))))))))
 
 (defun gemini-companion-tool--part (text first last)
-  "Return as many lines of TEXT as may be answered, and say which they are.
+  "Return as many lines of TEXT as fit in an answer, and say which they are.
 TEXT begins at line FIRST of a buffer whose last line is LAST."
   (let* ((room (- gemini-companion-tool--max-characters 100))
          (lines (cl-loop for line in (split-string text "\n")
@@ -501,8 +501,8 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
 
 (defun gemini-companion-tool-display (call file line action)
   "Show FILE at LINE, which may be nil, for CALL, and return its window or nil.
-ACTION is for `display-buffer'; no window is selected.  If it would take a
-question, signal a `user-error'."
+ACTION is for `display-buffer'; do not select the window.  If Emacs would
+have to ask a question, signal a `user-error'."
   (gemini-companion-tool--check-file call file)
   (let ((window (display-buffer (gemini-companion-tool--visit call file) action)))
     (when (and window line)
@@ -528,9 +528,9 @@ without its user" name))
         (user-error "%s is too large to show without asking the user" name)))))
 
 (defun gemini-companion-tool--visit (call file)
-  "Return the buffer that visits FILE for CALL, if needed a new one.
-Ask no question: neither Emacs nor a hook may interrupt the user.  Of local
-variables, obey only safe ones."
+  "Return the buffer that visits FILE for CALL, a new one if necessary.
+Ask no question: neither Emacs nor a hook may interrupt the user.  Obey only
+safe local variables."
   (or (gemini-companion-tool-buffer call file)
       (let ((inhibit-interaction t)
             (enable-local-variables :safe)
