@@ -254,11 +254,12 @@ first line, the comment, and its overlay."
   "Bring back the comments that were sent or removed last.
 Also bring back those of buffers that were killed since."
   (interactive)
-  (pcase-dolist (`(,file ,first ,last ,_ ,text ,_)
-                 (or gemini-companion-comment--gone (user-error "No comments to bring back")))
-    (with-current-buffer (find-file-noselect file)
-      (gemini-companion-comment--add first last text)))
-  (setq gemini-companion-comment--gone nil)
+  (unless gemini-companion-comment--gone (user-error "No comments to bring back"))
+  (while gemini-companion-comment--gone
+    (pcase-let ((`(,file ,first ,last ,_ ,text ,_) (car gemini-companion-comment--gone)))
+      (with-current-buffer (find-file-noselect file)
+        (gemini-companion-comment--add first last text)))
+    (pop gemini-companion-comment--gone))
   (gemini-companion-comment--report))
 
 ;;;###autoload

@@ -536,7 +536,8 @@ safe local variables."
             (enable-local-variables :safe)
             (enable-local-eval nil)
             (vc-follow-symlinks nil)
-            (large-file-warning-threshold nil))
+            (large-file-warning-threshold nil)
+            (known (gemini-companion-file-visiting file)))
         (condition-case problem
             (let ((buffer (find-file-noselect file 'nowarn)))
               ;; Its local variables may mark it as private.
@@ -544,8 +545,9 @@ safe local variables."
                 (user-error "This file is withheld"))
               buffer)
           (error
-           (when-let* ((buffer (gemini-companion-file-visiting file)))
-             (gemini-companion-ui-kill-buffer buffer))
+           ;; A buffer of the user may be known by a link that a container has changed since.
+           (unless known
+             (gemini-companion-ui-kill-buffer (gemini-companion-file-visiting file)))
            (signal (car problem) (cdr problem)))))))
 
 ;;;; Their definitions

@@ -266,6 +266,19 @@ a.txt:2 `two`: why?"))
     (gemini-companion-comments-restore)
     (should (= (length (gemini-companion-comment--all)) 2))))
 
+(ert-deftest gemini-companion-comment/they-are-brought-back-once-even-if-a-file-fails ()
+  (gemini-companion-comment-test--with
+    (gemini-companion-comment-test--add 2 "why?")
+    (with-current-buffer (find-file-noselect (gemini-companion-test-file "b.txt" "b\n"))
+      (gemini-companion-comment-test--add 1 "b")
+      (gemini-companion-comments-clear)
+      (kill-buffer))
+    (let ((find-file-hook (list (lambda () (error "No")))))
+      (should-error (gemini-companion-comments-restore)))
+    (kill-buffer "b.txt")
+    (gemini-companion-comments-restore)
+    (should (= (length (gemini-companion-comment--all)) 2))))
+
 (ert-deftest gemini-companion-comment/in-a-review-it-is-on-the-change ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-test-propose client "a.txt" "one\n2\n")))

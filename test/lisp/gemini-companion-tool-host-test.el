@@ -113,6 +113,27 @@ asked for anything."
       (should (equal (gemini-companion-tool-host-test--call "getOpenFiles")
                      "src/a.txt (text)")))))
 
+(ert-deftest gemini-companion-tool-host/a-link-that-a-container-changes-closes-no-buffer ()
+  (gemini-companion-tool-host-test--with
+    (let* ((mounted (gemini-companion-test-file "mounted"))
+           (there (gemini-companion-test-file "mounted/a.txt" "one\n"))
+           (here (gemini-companion-test-file "here.txt" "mine\n"))
+           (link (concat mounted "/link"))
+           (buffer (progn (make-symbolic-link here link)
+                          (find-file-noselect link))))
+      (setf (gemini-companion-host-mounts (gemini-companion-host-named "/mock:a:"))
+            `(("/p/src" . ,mounted)))
+      (with-current-buffer buffer (insert "unsaved "))
+      (make-symbolic-link there link t)
+      (cl-letf (((symbol-function 'gemini-companion-ui-busy)
+                 (lambda () (ignore (make-symbolic-link here link t)))))
+        (should (equal (gemini-companion-tool-host-test--call "showFile" "/p/src/link")
+                       '("This file is withheld"))))
+      (should (buffer-live-p buffer))
+      (with-current-buffer buffer
+        (should (equal (buffer-string) "unsaved mine\n"))
+        (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-tool-host/a-program-in-a-sandbox-uses-nothing ()
   "The CLI has no extension there, so the call is one of another program."
   (gemini-companion-tool-host-test--with
