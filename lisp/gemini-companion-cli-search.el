@@ -99,7 +99,8 @@ It has ENVIRONMENT, and runs in or below PROCESS."
          (candidates (or (seq-filter #'gemini-companion-cli-search-file-fits files) files))
          (port (gemini-companion-cli-search--value agent 'port environment)))
     (or (seq-find (lambda (file)
-                    (equal port (format "%s" (gemini-companion-cli-search-port file))))
+                    (let ((content (gemini-companion-cli-search-file-content file)))
+                      (equal port (format "%s" (alist-get 'port content)))))
                   candidates)
         (car candidates))))
 
@@ -176,9 +177,6 @@ If there is none, return a string that says why."
   "Return DIRECTORY without symbolic links, with a slash at its end."
   (file-name-as-directory (file-truename directory)))
 
-(defun gemini-companion-cli-search-port (file)
-  "Return the port in the discovery FILE, or nil."
-  (alist-get 'port (gemini-companion-cli-search-file-content file)))
 
 (defun gemini-companion-cli-search-ide (file)
   "Return which editor wrote the discovery FILE, or nil if it does not say.
@@ -313,7 +311,7 @@ Call CALLBACK once, later, with nil, or with what it does instead, as text."
       (let* ((answer "")
              (process
               (make-network-process
-               ;; With a host name instead of an address, Emacs would finally wait for its resolution.
+               ;; With a name instead of an address, Emacs would have to wait in the end.
                :name "gemini-companion-client" :service port :remote `[127 0 0 1 ,port]
                :nowait t :noquery t :coding 'binary
                :filter (lambda (process bytes)

@@ -62,7 +62,7 @@ machine that is.  With a prefix argument, prompt for another DIRECTORY."
   (let ((subject (cons (and (not directory) (current-buffer))
                        (expand-file-name
                         (cond (directory)
-                              ;; A terminal has its own directory; do not ask a host for the project.
+                              ;; A terminal has its own directory, and a host is not asked.
                               ((or (gemini-companion-host-remote-p default-directory)
                                    (gemini-companion-doctor--terminal-process (current-buffer)))
                                default-directory)

@@ -16,7 +16,8 @@
 (require 'gemini-companion-cli-search)
 
 (defun gemini-companion-settings-refuse (format &rest arguments)
-  "Signal an error that says, by FORMAT with ARGUMENTS, why settings stay."
+  "Signal an error that says why settings stay as they are.
+Its message is FORMAT with ARGUMENTS."
   (signal 'error (list (apply #'format format arguments))))
 
 (defun gemini-companion-settings-change (bytes)
