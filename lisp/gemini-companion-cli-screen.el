@@ -62,8 +62,8 @@ The choices are in the last box, and the user's prompt is not below it."
            (match-string-no-properties 1)))))
 
 (defun gemini-companion-cli-screen-shell-p ()
-  "Return non-nil if what is typed in the current buffer is for a shell.
-The CLI runs it, and commands in backquotes in it."
+  "Return non-nil if the CLI in the current buffer is in shell mode.
+It then runs what the user types, and commands in backquotes in that."
   (string-prefix-p "!" (format "%s" (gemini-companion-cli-screen-prompt))))
 
 (defconst gemini-companion-cli-screen--prompt-box

@@ -36,8 +36,8 @@ If the current directory is remote, use that; otherwise, or with a prefix
 argument, prompt for a host, such as /ssh:build:.  The project of DIRECTORY
 becomes a workspace root.  If DIRECTORY names only a host, the current
 project does if it is mounted in a container there, or else your home
-directory there.  What a container has from this machine by a bind mount,
-you can visit here: clients there are told their own names of it.
+directory there.  If a container mounts files of this machine, visit them
+here: Emacs tells clients there the names that these have in the container.
 
 Emacs asks for your consent once for each host.  It connects with ssh, which
 must not need to ask for a password, and connects again when the connection
