@@ -200,7 +200,7 @@ Signal a `user-error', and change nothing, if FILE cannot be changed."
    (lambda ()
      ;; A CLI saves its settings, too.
      (unless (equal old (gemini-companion-setup--read file))
-       (gemini-companion-settings-refuse "it was changed at this very moment; try again")))))
+       (gemini-companion-settings-refuse "it has just changed; try again")))))
 
 (provide 'gemini-companion-setup)
 ;;; gemini-companion-setup.el ends here

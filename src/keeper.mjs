@@ -132,7 +132,7 @@ function serveFile({ do: order, id, file: [variable, usual, name], old, text }) 
   try {
     const known = textOf(answer.name);
     if (order === 'read') return { ...answer, text: known };
-    if (known !== old) throw new Error('it was changed at this very moment; try again');
+    if (known !== old) throw new Error('it has just changed; try again');
     replace(answer.name, text);
     if (text === null) removeEmpty(path.dirname(answer.name), homeName(variable, usual));
     return { ...answer, text };

@@ -626,7 +626,7 @@ test('a file that cannot be read or written stays, and the answer says why', asy
   assert.match(await read(), /no text in UTF-8/);
   await writeFile(name, 'saved by the CLI');
   const { error } = await request(keeper, 'write', { old: 'read before', text: 'mine' });
-  assert.match(error, /changed at this very moment/);
+  assert.match(error, /has just changed/);
   assert.equal(await readFile(name, 'utf8'), 'saved by the CLI');
 });
 
