@@ -536,8 +536,7 @@ message, or nil."
       (_
        (gemini-companion-tool-extension--write-there
         connection agent
-        (let ((system-type 'gnu/linux)) ; whatever this machine is
-          (gemini-companion-tool-extension--changes agent what found))
+        (gemini-companion-tool-extension--changes-there agent what found)
         (lambda (fault)
           (funcall function
                    (cond (fault (format "%s on %s: %s" title name fault))
@@ -570,6 +569,12 @@ and otherwise a message that says why not."
           (t (and (eq what 'enable)
                   (or (funcall get 'text settings) (funcall get 'error settings))
                   t)))))
+
+(defun gemini-companion-tool-extension--changes-there (agent what found)
+  "Return how to do WHAT with the files of AGENT, which a host has FOUND.
+The value is that of `gemini-companion-tool-extension--changes'."
+  (let ((system-type 'gnu/linux))       ; whatever this machine is
+    (gemini-companion-tool-extension--changes agent what found)))
 
 (defun gemini-companion-tool-extension--write-there (connection agent changes function)
   "Make CHANGES of files of AGENT on the host of CONNECTION, each (NAME OLD NEW).
