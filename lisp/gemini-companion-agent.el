@@ -22,8 +22,8 @@
 
 (defconst gemini-companion-agent-neutral-directory "/"
   "Directory of this machine in which to start programs that need none.
-Others can write in a temporary one, and put programs there that would be
-found if PATH, by an empty element, names the current directory.")
+Other users can put programs in a temporary directory, which would run if
+an empty element of PATH stands for the current directory.")
 
 ;;;; The programs
 
@@ -250,7 +250,8 @@ One that is not used here, but perhaps on a host, has no directories."
 
 (defun gemini-companion-agent-directories (agent)
   "Return the directories in which AGENT looks for discovery files, each once.
-The first is that of clients that Emacs starts.  Without one AGENT is not used."
+The first is that of clients that Emacs starts.  Return nil if AGENT is not
+used here."
   (when-let* (((gemini-companion-agent--used-p agent))
               (first (gemini-companion-agent-directory agent
                                                        (gemini-companion-agent--environment))))
@@ -305,8 +306,8 @@ The file need not exist."
        (expand-file-name file home)))))
 
 (defun gemini-companion-agent--home (variable default environment)
-  "Return the directory that VARIABLE holds in ENVIRONMENT, or else DEFAULT.
-Return nil if it is relative, and so another one for each process."
+  "Return the directory that VARIABLE names in ENVIRONMENT, by default DEFAULT.
+Return nil if it is relative, since it then differs between processes."
   (let ((home (or (gemini-companion-agent-getenv variable environment) default))
         (process-environment environment))
     (and (file-name-absolute-p home) (expand-file-name home))))
@@ -315,7 +316,7 @@ Return nil if it is relative, and so another one for each process."
   "Return the value of NAME in ENVIRONMENT, or nil if it is unset or empty.
 An ENVIRONMENT is a list like `process-environment'."
   (let ((value (getenv-internal name environment)))
-    ;; For a variable that `setenv' has removed it is t.
+    ;; It is t for a variable that `setenv' has removed.
     (and (stringp value) (not (string-empty-p value)) value)))
 
 (defun gemini-companion-agent--environment ()
@@ -334,8 +335,8 @@ One if PROCESS runs the client in a shell, one if it runs it directly."
 
 (defun gemini-companion-agent-editor-process (process)
   "Return the process that a client in or below PROCESS takes for its editor.
-It is the grandparent of the nearest shell, or else the topmost process."
-  (cl-loop repeat 32                    ; as clients have it
+It is the grandparent of the nearest shell, or the topmost process."
+  (cl-loop repeat 32                    ; as in clients
            for parent = (gemini-companion-agent-parent-process process)
            if (gemini-companion-agent--shell-p process)
            return (let ((above (gemini-companion-agent-parent-process parent)))
@@ -385,7 +386,7 @@ Otherwise a client looks for it on the host of the container."
 
 (defun gemini-companion-agent-set-environment ()
   "Set the variables by which processes started from now on find this Emacs."
-  ;; As few functions as possible have values as arguments, which appear in backtraces.
+  ;; Backtraces show arguments, so as few functions as possible get the values as arguments.
   (gemini-companion-agent--set-and-save (gemini-companion-agent--variables))
   (when gemini-companion-export-workspace
     (add-hook 'gemini-companion-workspace-change-hook
@@ -424,7 +425,8 @@ It is that of processes that were not started by Emacs."
 
 (defun gemini-companion-agent-join-roots (roots)
   "Return the list ROOTS as the value of a variable for workspace roots.
-One with the separator in its name would be several directories: leave it out."
+Leave out roots with the separator in their names, which would be read as
+several directories."
   (string-join (cl-loop for root in roots
                         unless (string-search path-separator root) collect root)
                path-separator))
@@ -505,7 +507,7 @@ removes it from the kill ring after a minute."
      (let ((next (car kill-ring-yank-pointer)))
        (setq kill-ring (delete command kill-ring)
              kill-ring-yank-pointer (or (memq next kill-ring) kill-ring)))
-     ;; Asking another program for the clipboard could take long.
+     ;; Only our own clipboard, since asking another program for its own could take long.
      (when (ignore-errors (and interprogram-cut-function
                                (gui-backend-selection-owner-p 'CLIPBOARD)
                                (equal (gui-get-selection 'CLIPBOARD) command)))

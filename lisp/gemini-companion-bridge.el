@@ -9,9 +9,9 @@
 ;; The Lisp end of the bridge to the server's thread.  This file owns the running companion, and
 ;; only it calls the functions of the native module, `gemini-companion--mod-...'.
 ;;
-;; The server queues events, and Lisp drains the queue in a timer.  A byte on a pipe starts that at
-;; once, and so does each command, since Emacs reads no pipe while keys wait.  A repeating timer is
-;; there for what these miss; without a pipe, as on MS-Windows, it does all of the work.
+;; The server queues events, and Lisp drains the queue in a timer.  A byte on a pipe starts it at
+;; once; so does each command, because Emacs does not read the pipe while input is pending.  A
+;; repeating timer catches what these miss, and does all the work without a pipe, as on MS-Windows.
 ;;
 ;; The bridge knows no feature: other files define handlers for their events.
 
@@ -64,7 +64,7 @@
   "The repeating timer that polls events, or nil.")
 
 (defvar gemini-companion-bridge--soon nil
-  "The last timer that has drained the events at once, or will.")
+  "The timer that drains the events as soon as possible, or last did.")
 
 (defvar gemini-companion-bridge--draining nil
   "Non-nil while events are being handled.")
@@ -266,12 +266,12 @@ print or log them."
           (gemini-companion--mod-open-host gemini-companion-bridge--companion prefix)))
 
 (defun gemini-companion-bridge-close-host (prefix)
-  "Serve clients on the host with PREFIX no longer; their reviews end."
+  "Stop serving clients on the host with PREFIX; their reviews end."
   (gemini-companion-bridge--call #'gemini-companion--mod-close-host prefix))
 
 (defun gemini-companion-bridge-set-host-reachable (prefix reachable)
   "Record whether clients on the host with PREFIX are REACHABLE.
-Those who do not return then have ended."
+Clients that do not return then count as ended."
   (gemini-companion-bridge--call #'gemini-companion--mod-set-host-reachable prefix reachable))
 
 (defun gemini-companion-bridge-set-host-mounts (prefix mounts sandbox)
@@ -303,7 +303,7 @@ in `process-environment'."
   (gemini-companion-bridge--call #'gemini-companion--mod-write-wire wire message))
 
 (defun gemini-companion-bridge-close-wire (wire)
-  "End WIRE, of which no event comes any more."
+  "Close WIRE, which then sends no more events."
   (gemini-companion-bridge--call #'gemini-companion--mod-close-wire wire))
 
 (defun gemini-companion-bridge-host-programs ()
@@ -354,13 +354,12 @@ DOCSTRING is its documentation.  For the ARGUMENTS of each type see
 
 (defun gemini-companion-bridge-drain ()
   "Handle the pending events.  Never signal an error.
-A quit is delayed until that is done, as in timers, from which this is
-mostly called."
+A quit waits until that is done, as it does in timers."
   (when (and gemini-companion-bridge--companion (not gemini-companion-bridge--draining))
     (let ((gemini-companion-bridge--draining t)
-          ;; An event that was taken off the queue would be lost.
+          ;; A quit would lose the event just taken off the queue.
           (inhibit-quit t)
-          ;; The user need not wait for more.
+          ;; So that the user need not wait long.
           (remaining 64)
           event)
       (while (and (> remaining 0)
@@ -380,7 +379,7 @@ A handler may ask a question that the user quits."
      (gemini-companion-log-add "event %s: %s" (aref event 0) (error-message-string problem)))))
 
 (defun gemini-companion-bridge--drain-soon (&rest _)
-  "Drain the events from a timer, for a process filter must change nothing visible."
+  "Drain the events in a timer, since a process filter must change nothing visible."
   (unless (memq gemini-companion-bridge--soon timer-list)
     (setq gemini-companion-bridge--soon (run-at-time 0 nil #'gemini-companion-bridge-drain))))
 

@@ -50,7 +50,7 @@ one text that differs from the other two there, or nil."
 
 (defun gemini-companion-change-merge (base ours theirs)
   "Return the text BASE with the changes that OURS and THEIRS make to it.
-If they change the same lines, or neighboring ones, in different ways
+If they change the same lines, or neighboring ones, in different ways,
 return the number of the first such line in THEIRS."
   (gemini-companion--mod-merge base ours theirs))
 
@@ -101,7 +101,7 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
                      "No newline at the end")))))
 
 (defun gemini-companion-change-deletion-p (before after)
-  "Return non-nil if AFTER lines in place of BEFORE means that most are removed."
+  "Return non-nil if AFTER lines in place of BEFORE removes most of them."
   (and (> before 9)
        (< (* 4 after) before)))
 

@@ -10,8 +10,8 @@
 ;; point and the selection there.  It is published soon after a change, and only while a client is
 ;; connected or a buffer shows it.
 ;;
-;; Private files are withheld, see `gemini-companion-private.el'.  Files on hosts are told to
-;; clients there, by the names that they have there; nothing is asked of a host for that.
+;; Private files are withheld, see `gemini-companion-private.el'.  Clients on a host are told of its
+;; files, by the names that these have there; Emacs asks the host nothing.
 
 ;;; Code:
 
@@ -88,10 +88,10 @@ BUFFER is this buffer or an indirect buffer of it.")
   "Whether the files of buffers are private, as (FILE . REASON).")
 
 (defvar gemini-companion-context--judged 0
-  "When the first of these was judged, in seconds since 1970.")
+  "When Emacs found the first of these reasons, in seconds since 1970.")
 
 (defvar gemini-companion-context--lifetime 1.0
-  "Seconds for which a file is known to be private or not.")
+  "Seconds for which Emacs remembers whether a file is private.")
 
 ;;;; Starting and stopping
 
@@ -312,14 +312,14 @@ The context is that of clients that work in DIRECTORY; nil if unknown."
           ((not (if machine (gemini-companion-file-visited-time buffer) ; known without asking
                   (let ((file-name-handler-alist nil)) (file-exists-p file))))
            "not on disk")
-          ;; What a host has reported is known without looking for it.
+          ;; What a host has reported is quickly looked up.
           (machine (with-current-buffer buffer (gemini-companion-private-reason)))
           (t (gemini-companion-context--private-reason buffer)))))
 
 (defun gemini-companion-context--private-reason (buffer)
-  "Return why the file of BUFFER is private, as it was found a moment ago.
-While the user works, the context is published often, and to look for ignore
-files takes long."
+  "Return why the file of BUFFER is private, or was a moment ago.
+While the user works, Emacs publishes the context often, and looking for
+ignore files takes long."
   (with-current-buffer buffer
     (let ((now (float-time)))
       (unless (<= 0 (- now gemini-companion-context--judged) gemini-companion-context--lifetime)
@@ -333,7 +333,7 @@ files takes long."
                          gemini-companion-context--private)))))))
 
 (defun gemini-companion-context--forget-private ()
-  "Look anew which files are private, since ignore rules may have changed."
+  "Forget which files are private, since ignore rules may have changed."
   (clrhash gemini-companion-context--private))
 
 ;;;; Lines and columns

@@ -10,7 +10,7 @@
 ;;
 ;; A file on a host is not read: its client reports what it contains, and that is remembered as long
 ;; as somebody needs it, in bounded number and size.  So nothing here asks a host for anything, and
-;; nothing waits for Tramp, whose handlers do not see any name.
+;; nothing waits for Tramp, whose handlers see no names.
 
 ;;; Code:
 
@@ -86,7 +86,7 @@ These, STAMP and MODIFIED are as in the event `host-file'."
              (gemini-companion-file--make-state
               :host (if before (gemini-companion-file--state-host before)
                       (gemini-companion-file--prefix path))
-              ;; The same object, as what was made from it is kept with it.
+              ;; The same object, with which the results computed from it are kept.
               :bytes (if (equal bytes known) known bytes)
               :stamp stamp
               :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified))
@@ -94,11 +94,11 @@ These, STAMP and MODIFIED are as in the event `host-file'."
     (gemini-companion-file--limit path)))
 
 (defun gemini-companion-file--flush (path)
-  "Have Tramp, if it is loaded, forget what it knows of the file PATH on a host."
+  "Make Tramp, if it is loaded, forget what it knows of the file PATH on a host."
   (when-let* ((name (gemini-companion-file--dissect path)))
     (gemini-companion-log-errors "properties of a remote file"
-      ;; With handlers, Tramp's for archives would see the name, and in Emacs 28 remove handlers
-      ;; from the list for good, that of encryption among them.
+      ;; Tramp's handler for archives must not see the name: in Emacs 28, it would remove other
+      ;; handlers from the list for good, such as that for encryption.
       (let ((file-name-handler-alist nil))
         (tramp-flush-file-properties
          name (string-remove-prefix (gemini-companion-file--prefix path) path))))))
@@ -106,7 +106,7 @@ These, STAMP and MODIFIED are as in the event `host-file'."
 (defun gemini-companion-file--dissect (path)
   "Return the parts of PATH, a file on a host, as Tramp has them.
 Return nil if Tramp is not loaded, or takes PATH for no remote name."
-  (let (;; Else Tramp would wait 30 seconds after an error, for the user to read it.
+  (let (;; Otherwise Tramp would wait 30 seconds after an error, for the user to read it.
         (non-essential t))
     (and (featurep 'tramp)
          (tramp-tramp-file-p path)
@@ -126,8 +126,9 @@ Return nil if Tramp is not loaded, or takes PATH for no remote name."
   (clrhash gemini-companion-file--states))
 
 (defun gemini-companion-file--limit (newest)
-  "Forget files on hosts beyond the limits, but that NEWEST exists.
-Files that nobody needs go first, the oldest before others."
+  "Forget files on hosts that exceed the limits, the oldest first.
+Keep NEWEST and those that somebody needs; if all are still too large,
+forget the contents of NEWEST."
   (let ((unneeded (cl-loop for path being the hash-keys of gemini-companion-file--states
                            unless (or (equal path newest)
                                       (gemini-companion-file--needed-p path))
@@ -190,12 +191,12 @@ PREFIX is that of the host that it is on, or nil."
      (if (> excess 0) (concat "…" (substring name excess)) name))))
 
 (defun gemini-companion-file-nondirectory (path)
-  "Return the name of the file PATH without its directory, whatever it is."
+  "Return the name of the file PATH without its directory; call no handlers."
   (let ((file-name-handler-alist nil))
     (file-name-nondirectory path)))
 
 (defun gemini-companion-file-abbreviate (path)
-  "Return PATH abbreviated for the user; a host is not asked for its directories."
+  "Return PATH abbreviated for the user, without asking a host for directories."
   (let ((file-name-handler-alist nil))
     (abbreviate-file-name path)))
 
@@ -211,8 +212,7 @@ PREFIX is that of the host that it is on, or nil."
 
 (defun gemini-companion-file--expand-home (truename)
   "Return TRUENAME, of a file on a host, with its home directory expanded.
-Tramp has abbreviated it, and remembers the directory.  Return nil if it
-does not, or has not."
+Return nil unless Tramp has abbreviated it, and remembers the directory."
   (when-let* ((host (gemini-companion-host-of-name truename))
               (prefix (gemini-companion-host-prefix host))
               (name (string-remove-prefix prefix truename))
@@ -320,7 +320,7 @@ PATH may be remote, if its handlers are bound."
           (error "%s is too large, or not a regular file" path)
         (insert-file-contents path))
     (let ((start (point))
-          ;; The name decides how to decode, too.
+          ;; Decoding looks at the name, too.
           (file-name-handler-alist nil))
       (insert (or (gemini-companion-file-read path)
                   (error "The contents of %s are unknown" path)))
@@ -348,15 +348,15 @@ For the rest see `gemini-companion-file-write'."
 
 (defun gemini-companion-file-replace (file bytes &optional modes check)
   "Make BYTES the contents of FILE, so that nothing is lost if that fails.
-They are written to another file, which is renamed once it is complete.
-With MODES, FILE is in any case a new file, with these modes.  Else an
-existing file keeps its owner, modes and other names, and a symbolic link
-is followed.  CHECK is called just before FILE changes, and may signal an
-error.  Handlers of file names are used."
+Write them to another file, and rename that once it is complete.  With
+MODES, FILE becomes a new file with these modes.  Otherwise an existing file
+keeps its owner, modes and other names, and symbolic links are followed.
+Call CHECK just before FILE changes; it may signal an error.  Use handlers
+of file names."
   (let* ((file (if modes (expand-file-name file) (file-truename file)))
          (kept (and (not modes) (file-exists-p file)))
          (check (or check #'ignore)))
-    ;; Else it would be replaced if only its directory can be written.
+    ;; Renaming would replace it if only its directory is writable.
     (when (and kept (not (file-writable-p file)))
       (signal 'file-error (list "Writing a file" "Permission denied" file)))
     (if (or (not kept) (file-writable-p (file-name-directory file)))
@@ -409,7 +409,7 @@ of `gemini-companion-file-replace'."
       (write-region nil nil file nil 'quiet lock))))
 
 (defun gemini-companion-file--alike-p (new file)
-  "Return non-nil if the file NEW has the owner of FILE, which has no other names."
+  "Return non-nil if the file NEW has the owner of FILE, and that has one name."
   (let ((attributes (file-attributes file))
         (new (file-attributes new)))
     (and (= 1 (file-attribute-link-number attributes))
@@ -419,7 +419,7 @@ of `gemini-companion-file-replace'."
 (defun gemini-companion-file--write-over (file bytes)
   "Write BYTES to FILE, which exists.
 If that fails, FILE gets its old contents again."
-  (let* (;; Tramp gives a copy the modes of FILE, which may be in a private directory, too.
+  (let* (;; Private, since only its own directory may protect FILE.
          (directory (make-temp-file "gemini-companion-old-" t))
          (old (concat (file-name-as-directory directory) (file-name-nondirectory file)))
          (needed nil))
@@ -445,7 +445,7 @@ If that fails, FILE gets its old contents again."
            ;; A write changes the target of a link, not the link.
            (attributes (file-attributes (or (ignore-errors (file-truename path)) path))))
       (and attributes
-           ;; Nothing else is ever opened: Emacs would wait for a FIFO.
+           ;; Never open anything else: Emacs would wait for a FIFO.
            (file-regular-p path)
            (list (file-attribute-modification-time attributes)
                  (file-attribute-size attributes)

@@ -9,13 +9,13 @@
 ;; A client may propose any text, and Emacs must not be blocked when it is displayed.
 ;;
 ;; Redisplay takes seconds in lines of some 100 kB, most of all if they are written from right to
-;; left or combine characters.  Of such lines only the start is shown.
+;; left or combine characters.  So we show only the start of such lines.
 ;;
 ;; Fontification has no limit either: M-> after 100 kB of "((((" lines takes CC mode 38 s, and most
-;; modes have such texts.  Nothing can interrupt it.  So a text is not fontified if it is large, or
-;; repeats a few lines, as programs and hostile models do.  Any other text is fontified from its
-;; start on, a few lines at a time, never by redisplay.  If that becomes slow, the buffer is given
-;; up to Fundamental mode.
+;; modes have such texts.  Nothing can interrupt it.  So we do not fontify a text that is large, or
+;; that repeats a few lines, as programs and hostile models do.  We fontify any other text from its
+;; start on, a few lines at a time, never by redisplay.  If that becomes slow, the buffer gets
+;; Fundamental mode.
 ;;
 ;; The search for differences between two texts takes as long as one lets it.
 
@@ -38,7 +38,7 @@
   "Seconds spent to find the differences, before all of a text is replaced.")
 
 (defun gemini-companion-heavy-p ()
-  "Return non-nil if the text of the current buffer is not to be fontified."
+  "Return non-nil if the text of the current buffer must not be fontified."
   (or (> (buffer-size) gemini-companion-heavy--max-fontified)
       (gemini-companion-heavy--long-line-p)
       (gemini-companion-heavy--repetitive-p)))
@@ -61,7 +61,7 @@ Return nil, with point anywhere, if there is none."
 
 (defun gemini-companion-heavy--repetitive-p ()
   "Return non-nil if the current buffer has many lines, of which few differ.
-Return nil if it is large, since to find out would take long."
+Return nil if it is large, since finding out would take long."
   (unless (> (buffer-size) gemini-companion-heavy--max-fontified)
     (let ((lines (make-hash-table :test #'equal))
           (count 0))
@@ -94,19 +94,19 @@ For modes that do not parse, such as Diff mode."
 
 (defun gemini-companion-heavy-replace-text (source)
   "Replace the accessible text by SOURCE, a string or a buffer, keeping markers.
-Return nil if the texts differ too much to find out soon where: then all is
-replaced, and markers are not kept."
+Return nil if finding the differences takes too long: then replace
+everything, and lose the markers."
   (replace-region-contents (point-min) (point-max) (lambda () source)
                            gemini-companion-heavy--max-compare-time
-                           ;; In a search for more Emacs does not look at the clock for a second.
+                           ;; Searching for more, Emacs does not look at the clock for a second.
                            300))
 
 ;;;; Long lines
 
 (defun gemini-companion-heavy--slow-to-reorder-p ()
   "Return non-nil if a line of over 1000 characters has some from right to left.
-To reorder 100 lines of 9000 of them takes Emacs 10 s."
-  ;; To search 10 MB takes 35 ms; most are ASCII.
+Emacs takes 10 s to reorder 100 lines of 9000 such characters."
+  ;; Searching 10 MB takes 35 ms; most texts are ASCII.
   (unless (= (position-bytes (point-max)) (point-max))
     (save-excursion
       (goto-char (point-min))
@@ -145,7 +145,7 @@ To reorder 100 lines of 9000 of them takes Emacs 10 s."
 If that is slow, or fails, call the function GIVE-UP in the buffer."
   (unless (gemini-companion-heavy-p)
     (font-lock-mode 1)
-    ;; So redisplay does not.
+    ;; So that redisplay does not.
     (with-silent-modifications
       (put-text-property (point-min) (point-max) 'fontified t))
     (gemini-companion-heavy--step (current-buffer) (copy-marker (point-min)) 0 give-up)))

@@ -7,8 +7,8 @@
 ;;; Commentary:
 
 ;; What became of the changes that clients proposed, with the file before and the text after, so
-;; that an accepted change can be looked at again and undone, byte for byte.  Kept in memory, in
-;; bounded number and size.
+;; that the user can look at an accepted change again, and undo it byte for byte.  Kept in memory,
+;; in bounded number and size.
 
 ;;; Code:
 
@@ -77,8 +77,8 @@ Return nil if it is on a host."
 
 (defun gemini-companion-history--trim (machine)
   "Remove the oldest entries of MACHINE beyond its limits, but never the newest.
-MACHINE is the prefix of a host, or nil.  No host can have changes elsewhere
-forgotten, which could not be undone any more."
+MACHINE is the prefix of a host, or nil.  So no host can crowd out changes
+elsewhere, which the user could then not undo."
   (let ((size 0)
         (count 0))
     (setq gemini-companion-history--entries
@@ -93,8 +93,8 @@ forgotten, which could not be undone any more."
                    collect entry))))
 
 (defun gemini-companion-history-note (entry outcome)
-  "Record that OUTCOME is what became of the change of ENTRY, which may be nil.
-If the user has undone it meanwhile, that is what an undo returns to."
+  "Record OUTCOME as what became of the change of ENTRY, which may be nil.
+If the user has undone it meanwhile, making it again restores OUTCOME."
   (when entry
     (if (eq (gemini-companion-history-outcome entry) 'undone)
         (setcar (gemini-companion-history-undone entry) outcome)

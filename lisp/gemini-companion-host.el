@@ -106,7 +106,8 @@ It names the host of DIRECTORY, and those that are lost."
   "Return what HOST calls FILE, a name of Emacs that is on it."
   (string-remove-prefix (gemini-companion-host-prefix host) file))
 
-;; Emacs visits on this machine what a container has from it under another name.
+;; A container may mount files of this machine.  Emacs visits these here; the container calls them
+;; by other names.
 
 (defun gemini-companion-host-name-there (host file)
   "Return what HOST calls FILE, a name of Emacs, or nil if HOST does not have it."

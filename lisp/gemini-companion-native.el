@@ -7,11 +7,11 @@
 ;;; Commentary:
 
 ;; The server is a native module written in Rust.  This file finds the module's file and loads it;
-;; `gemini-companion-install' gets one where there is none.  To load or compile this file does not
-;; load the module, and asks nothing.
+;; `gemini-companion-install' gets one where there is none.  Loading or compiling this file neither
+;; loads the module nor asks anything.
 ;;
-;; Emacs can neither unload a module nor replace one.  So the version of a module is read from its
-;; file before it is loaded.
+;; Emacs can neither unload a module nor replace one, so we read the version of a module from its
+;; file before we load it.
 ;;
 ;; This file is not named after the module, gemini-companion-module.so: `load' prefers modules to
 ;; Lisp files, so `require' would load the module instead of this file.
@@ -34,7 +34,7 @@ not the right module.  Otherwise, Emacs looks beside the package, in
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-module-directory
-  ;; Not `locate-user-emacs-file', which makes that directory if it is not there.
+  ;; Not `locate-user-emacs-file', which creates that directory if it does not exist.
   (expand-file-name "gemini-companion/" user-emacs-directory)
   "Directory in which to install native modules.
 Emacs creates it when needed.  It should not be the package's own directory,
@@ -51,8 +51,8 @@ which may be read-only, and which package managers delete."
   (file-name-directory
    (file-truename (concat (file-name-sans-extension (or load-file-name buffer-file-name)) ".el")))
   "The directory of this package's Lisp sources.
-Some package managers make links to these in a directory of their own,
-in which only the compiled files are not links.")
+Some package managers link to them from a directory of their own, in which
+only the compiled files are not links.")
 
 (defvar gemini-companion-native--loaded nil
   "The files of native modules that this Emacs has loaded.
@@ -162,7 +162,7 @@ PREDICATE is also called with names of files that do not exist."
 
 (defun gemini-companion-native-platform ()
   "Return a name for the platform for which this Emacs was built."
-  ;; The kernel may also run programs that were built for another one.
+  ;; Not the machine's, since its kernel may run programs built for another platform.
   (let ((cpu (pcase (car (split-string system-configuration "-"))
                ("amd64" "x86_64")
                ("arm64" "aarch64")
@@ -185,7 +185,7 @@ PREDICATE is also called with names of files that do not exist."
   (when (file-regular-p file)
     (with-temp-buffer
       (set-buffer-multibyte nil)
-      ;; The version is near the beginning; to read the whole file takes milliseconds at each start.
+      ;; The version is near the beginning; reading the whole file takes milliseconds at each start.
       (insert-file-contents-literally file nil 0 (* 512 1024))
       (or (gemini-companion-native--version-here)
           (progn
@@ -196,7 +196,7 @@ PREDICATE is also called with names of files that do not exist."
   "Return the version in the bytes of a module, the current buffer, or nil."
   (goto-char (point-min))
   (let ((case-fold-search nil))
-    ;; Many times faster than to search for the whole regexp.
+    ;; Many times faster than searching for the whole regexp.
     (and (search-forward "gemini-companion-module:version=" nil t)
          (looking-at "\\([0-9.]+\\):end")
          (match-string 1))))

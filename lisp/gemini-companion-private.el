@@ -7,8 +7,8 @@
 ;;; Commentary:
 
 ;; Clients send what they are told to a remote model, so private files are withheld, each for a
-;; reason that the user can see: its name, a mark, or an ignore file of a CLI.  Names on hosts are
-;; judged as text, and by the ignore files that the host has reported; nothing is asked of it.
+;; reason that the user can see: its name, a mark, or an ignore file of a CLI.  Files on hosts are
+;; judged by their names, and by the ignore files that the host has reported; Emacs asks it nothing.
 
 ;;; Code:
 

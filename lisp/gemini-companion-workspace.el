@@ -88,7 +88,7 @@ above it, about files outside of projects; but see
   "Seconds from a change of the open files to the search for roots.")
 
 (defvar gemini-companion-workspace--lifetime 60
-  "Seconds for which the project of a directory is not searched for again.")
+  "Seconds for which the project of a directory is remembered.")
 
 ;;;; State
 
@@ -152,7 +152,7 @@ Until then no file is in any scope.")
   "Call CHANGE, `add-hook' or `remove-hook', for hooks run when roots may change."
   (dolist (hook '(find-file-hook
                   kill-buffer-hook after-set-visited-file-name-hook
-                  ;; It makes a buffer a terminal.
+                  ;; A buffer may become a terminal.
                   after-change-major-mode-hook))
     (funcall change hook #'gemini-companion-workspace--announce-soon)))
 
@@ -181,9 +181,9 @@ The directory EXTRA, if non-nil, counts as one of them this time."
       (gemini-companion-log-run-hook 'gemini-companion-workspace-change-hook))))
 
 (defun gemini-companion-workspace-roots (&optional extra)
-  "Return the names of the present roots, which are then known as announced.
-They have no trailing slash.  The directory EXTRA, if non-nil, counts as
-one of them this time."
+  "Find the present roots, record them as announced, and return their names.
+These have no trailing slash.  The directory EXTRA, if non-nil, counts as a
+root this time."
   (setq gemini-companion-workspace--known
         (cl-loop for (directory . project) in (gemini-companion-workspace--find extra)
                  for names = (list (file-name-as-directory directory)
@@ -295,7 +295,7 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
           (and project t))))
 
 (defun gemini-companion-workspace--project (directory)
-  "Return the root of the project of DIRECTORY, which was perhaps found before."
+  "Return the root of the project of DIRECTORY, perhaps from the cache."
   (pcase-let ((`(,time . ,root) (gethash directory gemini-companion-workspace--cache))
               (now (float-time)))
     (if (and time (< (- now time) gemini-companion-workspace--lifetime)) root
@@ -362,7 +362,7 @@ Return `elsewhere' if FILE is on a host that is not served."
   "Return the scope of DIRECTORY, a local one or nil; remember the root there."
   (let ((names (and directory
                     (or (gemini-companion-workspace--client-root directory)
-                        ;; Clients go on working there when nothing in it is open any more.
+                        ;; Clients go on working there after its last file was closed.
                         (cdr (assoc directory gemini-companion-workspace--client-roots))))))
     (when names
       (setf (alist-get directory gemini-companion-workspace--client-roots

@@ -31,10 +31,10 @@
 ;; where you can edit it, accept it or reject it.
 ;;
 ;; To start, type M-x gemini-companion-mode, then run `gemini' in a terminal inside the project
-;; of a file you have open.  So that it connects by itself, type M-x gemini-companion-setup once.
+;; of a file you have open.  To let it connect automatically, type M-x gemini-companion-setup once.
 ;;
-;; The server runs in a native module on a thread of its own, so that clients stay connected
-;; however busy Emacs is.  See ARCHITECTURE.md for how the parts fit.
+;; The server runs in a native module on a thread of its own, so clients stay connected however busy
+;; Emacs is.  ARCHITECTURE.md describes how the parts fit.
 
 ;;; Code:
 
@@ -228,7 +228,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
                 (t "commands"))))
 
 (defun gemini-companion-mode-line-click (event)
-  "Show the change or the question that waits for you, or else the menu.
+  "Show the change or the question that waits for you, or the menu if none does.
 EVENT is the click."
   (declare (completion ignore))
   (interactive "e")
@@ -246,7 +246,7 @@ EVENT is the click."
                   help-echo gemini-companion--help-echo
                   mouse-face mode-line-highlight
                   local-map ,map))
-  "The lighter of `gemini-companion-mode', made once as it is displayed often.")
+  "The lighter of `gemini-companion-mode', made once as Emacs often displays it.")
 (put 'gemini-companion-mode-line 'risky-local-variable t)
 
 (defun gemini-companion-any-cli-p ()
@@ -458,7 +458,7 @@ files are written again."
 gemini-companion-mode turns it on again" (gemini-companion-ui-error-text error)))))
 
 (defun gemini-companion--switch-off ()
-  "Switch the mode off, since the companion cannot go on."
+  "Switch the mode off because the companion cannot go on."
   ;; An error in a hook must not hide the reason.
   (gemini-companion-log-errors "gemini-companion-mode-hook"
     (gemini-companion-mode -1)))
@@ -486,8 +486,8 @@ gemini-companion-log tells you more, M-x gemini-companion-mode turns it on again
 
 (defun gemini-companion--stop ()
   "Stop the companion, and undo all that `gemini-companion--start' did.
-Open reviews are rejected.  If one step signals an error, that is logged,
-and the others are still done."
+Reject open reviews.  If a step signals an error, log it, and go on with
+the others."
   (remove-hook 'kill-emacs-hook #'gemini-companion--stop)
   (remove-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
   (cancel-function-timers #'gemini-companion-tool-extension-keep-current)
