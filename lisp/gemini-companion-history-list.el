@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; Lists the changes that were decided, grouped by the prompts that they came after.  Each can be
-;; shown again and, if its client has made it, undone.
+;; Lists the changes that were decided, grouped by the prompts that they came after.  The user can
+;; show each again and, if its client has made it, undo it.
 ;;
 ;; This file writes to the user's files, after asking: to undo a change, it restores the contents
 ;; that the file had before, and it can write an accepted text that the client did not write.  A
@@ -82,7 +82,7 @@ You can show them again, and undo them."
           (gemini-companion-history-all)))
 
 (defun gemini-companion-history-list--print-entry (entry columns)
-  "Print the COLUMNS of ENTRY, preceded by its prompt if that is another one.
+  "Print the COLUMNS of ENTRY, after its prompt if the line above has another.
 The changes of a prompt are together only if the list is sorted by time."
   (let ((prompt (gemini-companion-history-prompt entry))
         (above (and (not (bobp)) (tabulated-list-get-id (1- (point))))))
@@ -376,7 +376,7 @@ read, or if its name leads to another file by now."
 
 (defun gemini-companion-history-list--access (entry function)
   "Return the value of FUNCTION, called with the name of the file of ENTRY.
-Only on a host that name has a handler, that of Tramp."
+The name has no handler, but on a host that of Tramp."
   (let ((path (gemini-companion-history-path entry))
         (host (gemini-companion-history-host entry)))
     (if (not host)

@@ -75,7 +75,7 @@ It is the process that shows it until it is closed, or its id on Windows.")
 
 ;;;###autoload
 (defun gemini-companion-notify-of (subject)
-  "Notify the user of SUBJECT, unless that was done, or Emacs has the focus.
+  "Notify the user of SUBJECT, unless already done, or Emacs has the focus.
 SUBJECT is a review, or a CLI that asks something else, or is done."
   (when (and gemini-companion-notify
              (gemini-companion-notify--waits-p subject)
@@ -107,7 +107,7 @@ SUBJECT is a review, or a CLI that asks something else, or is done."
           (t t))))
 
 (defun gemini-companion-notify--update ()
-  "Close the notification if nothing that it is about waits any longer."
+  "Close the notification if nothing that it is about still waits."
   (gemini-companion-log-errors "a notification"
     (setq gemini-companion-notify--subjects
           (seq-filter #'gemini-companion-notify--waits-p gemini-companion-notify--subjects))
@@ -241,8 +241,8 @@ Some are not Unicode, and some end the argument of a program."
 
 (defun gemini-companion-notify--notify-send (title body &optional old)
   "Notify the user with TITLE and BODY through the program notify-send.
-It ends when the notification is closed, and prints whether by a click.
-Before version 0.8, for which OLD is non-nil, it could not do that."
+It ends when the notification is closed, and tells if that was by a click.
+Versions before 0.8, for which OLD is non-nil, cannot do that."
   (let ((process (apply #'gemini-companion-notify--start
                         `("notify-send" "--app-name=Emacs" "--icon=emacs"
                           ,@(unless old '("--action=default=Show"))

@@ -52,9 +52,9 @@ not included, because enabling it may change the text."
 
 ;;;; Faces
 
-;; Those of Diff mode look purple and teal in dark terminals of 256 colors.  There, these are colors
-;; that such terminals have: the darkest green is too bright for most text on it, so where no
-;; difference is selected the text is colored instead.
+;; Those of Diff mode look purple and teal in dark terminals of 256 colors.  There, we use colors
+;; that such terminals have; because the darkest green is too bright behind most text, we color the
+;; text instead where no difference is selected.
 
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-review-buffer)
 (defface gemini-companion-removed
@@ -189,7 +189,7 @@ accept: \\[gemini-companion-accept]"
      (gemini-companion-accept-all "accepts all")
      ,@(cond ((gemini-companion-review-with-base review)
               '((gemini-companion-review-three-way "shows two texts")))
-             ;; Else all texts would be two.
+             ;; Without a conflict there are only two.
              ((gemini-companion-review-conflict review)
               '((gemini-companion-review-three-way "shows all texts")))))))
 
@@ -233,7 +233,7 @@ unsaved edits visits the file, it is the text of that buffer."
       (gemini-companion-review-text-of-buffer buffer))))
 
 (defun gemini-companion-review-buffer-positions (buffer regions slot)
-  "Return a list of where REGIONS start and end in BUFFER, as conses.
+  "Return where REGIONS start and end in BUFFER, as a list of conses.
 SLOT is where each of REGIONS, see `gemini-companion-change-regions', has
 the lines of BUFFER."
   (with-current-buffer buffer
@@ -328,14 +328,14 @@ HEADER is a function that returns the header line, given REVIEW."
 (defun gemini-companion-review-buffer--enable-keys ()
   "Enable the header line and the keys of a review in the current buffer."
   (setq header-line-format '(:eval (gemini-companion-review-buffer--header-line)))
-  ;; Emacs does not draw it again for each edit, but it says how many lines change.
+  ;; Emacs does not redraw it after each edit, but it says how many lines change.
   (add-hook 'after-change-functions #'gemini-companion-review-buffer--note-edit nil t)
   (setq-local bidi-inhibit-bpa t)
   (gemini-companion-review-mode))
 (put 'gemini-companion-review-buffer--enable-keys 'permanent-local-hook t)
 
 (defun gemini-companion-review-buffer--note-edit (&rest _)
-  "Have the header line of the current buffer, which was edited, drawn again."
+  "Redraw the header line of the current buffer, which was edited."
   (force-mode-line-update))
 
 (defun gemini-companion-review-buffer--header-line ()
@@ -373,8 +373,8 @@ are (COMMAND LABEL), the most important first."
 
 (defun gemini-companion-review-buffer--keys (review keys)
   "Return pieces with KEYS, (COMMAND LABEL), as they work where the user is.
-In a window that shows something else than REVIEW, these are the keys that
-accept it, reject it and lead to it.  The first two are always shown."
+In a window that does not show REVIEW, these are the keys that accept it,
+reject it and lead to it.  The first two are always shown."
   (let* ((selected (gemini-companion-ui-selected-buffer 'displaying))
          (inside (eq review (buffer-local-value 'gemini-companion-review-of-buffer selected))))
     (cl-loop for (command label) in (if inside keys
@@ -385,7 +385,7 @@ accept it, reject it and lead to it.  The first two are always shown."
              for key = (gemini-companion-ui-key-of command selected)
              if (cond ((eq command 'gemini-companion-accept-all)
                        (and key (gemini-companion-review-position review)))
-                      ;; What can only be typed as M-x is too long for more than one.
+                      ;; There is room for only one M-x.
                       (t (or key (eq command 'gemini-companion-accept))))
              collect (cons (car ranks)
                            (gemini-companion-ui-header-key
@@ -441,7 +441,7 @@ The file name without directories remains."
   (condition-case error
       (progn
         (gemini-companion-review-buffer-set-mode
-         ;; Inside, since libraries may call modes when they are loaded.
+         ;; Inside, since loading a library may call modes.
          (lambda () (funcall (gemini-companion-review-buffer--major-mode path))))
         (gemini-companion-review-buffer--distrust))
     (error
@@ -501,7 +501,7 @@ the text, and read no local variables, since a client wrote the text."
   "Return MODE, or its substitute, if that is for text and available.
 Otherwise return nil."
   (when (and mode (symbolp mode) (fboundp mode))
-    ;; An alias says nothing of the mode's parents.
+    ;; An alias does not know the mode's parents.
     (while (symbolp (symbol-function mode))
       (setq mode (symbol-function mode)))
     (gemini-companion-log-errors (format "the mode %s" mode)

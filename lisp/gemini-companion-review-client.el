@@ -12,9 +12,9 @@
 ;; Clients of document 004 may also decide an open review as the user would, by the tools
 ;; `acceptDiff' and `rejectDiff'.  Then Emacs writes the file, so that its buffer and the file
 ;; agree.  Whoever has the token can call these tools, including programs that the CLI runs in a
-;; sandbox.  So a client cannot use them to bypass the user: unless the user accepts in Emacs, an
-;; accept fails if the change was never on screen, and where the user would be asked first: outside
-;; of projects, for private files, and for files that make other programs run something.
+;; sandbox.  They must not bypass the user: unless the user accepts in Emacs, an accept fails if the
+;; change was never on screen, and where Emacs would first ask the user: outside of projects, for
+;; private files, and for files that make other programs run something.
 
 ;;; Code:
 
@@ -218,7 +218,7 @@ For DIRECTORY and the value see `gemini-companion-review-client--check-client'."
     (when-let* ((reason (or (gemini-companion-review-client--guard-reason path root)
                             (gemini-companion-review-client--guard-reason file root))))
       (error "Only the user accepts a change to this file: %s" reason))
-    ;; What cannot be read could not be written again if the report fails.
+    ;; If the report fails, what cannot be read cannot be restored.
     (when (or (eq (gemini-companion-review-bytes review) 'unreadable)
               (and (file-exists-p file) (not (file-writable-p file))))
       (error "This file cannot be read or written"))

@@ -67,7 +67,7 @@ Return nil if it cannot be shown."
   (condition-case nil
       (progn
         (gemini-companion-review-show-again review 'keep)
-        ;; Unlike `message', replace a pending message about REVIEW, that it still waits.
+        ;; Not `message': this replaces a pending message that REVIEW still waits.
         (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
                                      (gemini-companion-review-file review))
         t)

@@ -109,7 +109,7 @@ that line in the proposal, and the text of removed lines or nil."
 
 ;;;###autoload
 (defun gemini-companion-review-comment-send (review outcome)
-  "Have the comments on REVIEW sent, which has ended with OUTCOME."
+  "Send the comments on REVIEW, which has ended with OUTCOME."
   (when-let* ((prompt (gemini-companion-review-comment--prompt review)))
     (gemini-companion-log-run-hook 'gemini-companion-review-comment-send-functions
                                    review outcome prompt)))

@@ -55,7 +55,7 @@ Ediff's own are gray on gray where a difference is not selected.")
     (ediff-show-current-session-meta-buffer . undefined)
     (ediff-submit-report . undefined))
   "Alist of Ediff's commands and those that take their keys in the panel.
-Some of them take windows or frames of the user, or save a buffer that
+Some of Ediff's take windows or frames of the user, or save a buffer that
 visits no file.")
 
 (cl-defstruct (gemini-companion-review-ediff--view
@@ -199,7 +199,7 @@ so ask first unless the user has selected a difference."
 ;;;; Comparing
 
 (defun gemini-companion-review-ediff--preparer (view)
-  "Return a function for a hook of Ediff that has the module compare in VIEW.
+  "Return a function for a hook of Ediff that makes the module compare in VIEW.
 Ediff runs the hook in each of the buffers, and does not say for which
 session, but buffer A knows that when the hook runs in buffer B."
   (lambda ()
@@ -241,9 +241,8 @@ starts and ends in each buffer."
 (defun gemini-companion-review-ediff--arranger (view)
   "Return a function for a hook of Ediff that arranges the windows of VIEW.
 Ediff runs the hook in the control buffer, then checks whether its windows
-are as they should be, and leaves them alone.  To set
-`ediff-window-setup-function' would not do, since Ediff ignores that in a
-terminal."
+are as they should be, and leaves them alone.  It ignores
+`ediff-window-setup-function' in a terminal."
   (lambda ()
     (unless (ediff-keep-window-config (current-buffer))
       (gemini-companion-review-ediff--arrange view))))
@@ -256,7 +255,7 @@ The current buffer is its control buffer."
                               (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
          (windows (condition-case nil
                       (gemini-companion-review-ediff--display view control buffers)
-                    ;; Where the user wants it there is no room, as in a side window.
+                    ;; There is no room where the user wants it, as in a side window.
                     (error (let ((display-buffer-alist nil))
                              (gemini-companion-review-ediff--display view control buffers))))))
     (setq ediff-brief-help-message-function #'gemini-companion-review-ediff--help
@@ -311,7 +310,7 @@ The current buffer is its control buffer."
                                          (overlays-in (point-min) (point-max)))))))
 
 (defun gemini-companion-review-ediff--end-session (control)
-  "End the Ediff session with the buffer CONTROL, in whatever state it is."
+  "End the Ediff session with the buffer CONTROL, whatever its state."
   (when (buffer-live-p control)
     (with-current-buffer control
       ;; These delete and select windows, and so may the hooks of users.

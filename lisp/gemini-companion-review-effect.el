@@ -64,7 +64,7 @@ While the proposal is being edited this may lag behind for a moment."
                           'gemini-companion-review-change-hook))))))
 
 (defun gemini-companion-review-effect-describe (review)
-  "Return what REVIEW proposes for the user: \"a change to src/app.py, +6 -4\"."
+  "Return what REVIEW proposes, for the user: \"a change to src/app.py, +6 -4\"."
   (let ((change (gemini-companion-review-effect-change review)))
     (format "%s %s, %s"
             (if (gemini-companion-change-new change) "a new file" "a change to")
@@ -105,7 +105,7 @@ While the proposal is being edited this may lag behind for a moment."
 
 (defun gemini-companion-review-effect--merged-p (review buffer)
   "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER.
-To merge them again would change nothing then."
+Merging them again then changes nothing."
   (equal (gemini-companion-review-effect--merge-with
           review (gemini-companion-review-text-of-buffer buffer))
          (gemini-companion-review-current-text review)))
@@ -177,7 +177,7 @@ What was merged into it since does not count."
 (defun gemini-companion-review-effect-count-lines (text)
   "Return the number of newlines in TEXT, which may have megabytes."
   (with-temp-buffer
-    ;; Otherwise each byte would be converted.
+    ;; Otherwise Emacs would convert each byte.
     (set-buffer-multibyte (multibyte-string-p text))
     (insert text)
     (1- (line-number-at-pos (point-max)))))

@@ -9,9 +9,9 @@
 ;; The text of a buffer that shows a whole proposal, and between its lines those that it removes
 ;; from the file.  Lines are found by their numbers in either, and back.
 ;;
-;; Nothing is fontified here.  When lines come into view, faces are copied from the two buffers that
-;; they are from, and signs are put into the fringe; or into the margin, which takes the place of
-;; line numbers, so that no text moves sideways.
+;; Nothing is fontified here.  When lines come into view, we copy faces from the two buffers that
+;; they come from, and put signs into the fringe; or into the margin, which takes the place of line
+;; numbers, so that no text moves sideways.
 
 ;;; Code:
 
@@ -168,7 +168,7 @@ At a removed line, that is the one that takes its place."
 (defun gemini-companion-review-hunk-place (start end)
   "Return where in the proposal the lines from START to END are.
 The value is a list of the first and the last line, and their text if all
-of them are removed ones."
+are removed lines."
   (save-excursion
     (goto-char start)
     (cl-loop for line = (gemini-companion-review-hunk-line)
@@ -189,7 +189,7 @@ of them are removed ones."
       (goto-char (gemini-companion-review-hunk-start hunk))
       (while (< (point) (gemini-companion-review-hunk-end hunk))
         (let ((next (min (gemini-companion-review-hunk-end hunk) (line-beginning-position 2))))
-          ;; A removed line in it is restored, an added one outside of it stays.
+          ;; Restore removed lines in it, and keep added ones outside of it.
           (when (eq (or (null region)
                         (and (< (point) (cdr region)) (< (car region) next)))
                     (< (point) (gemini-companion-review-hunk-middle hunk)))
@@ -211,7 +211,7 @@ of them are removed ones."
                          (copy-marker start))))
 
 (defun gemini-companion-review-hunk-describe-place ()
-  "Return at which hunk point is, for the header line."
+  "Return which hunk point is at, for the header line."
   (let* ((hunks gemini-companion-review-hunk-list)
          (here (seq-position hunks (gemini-companion-review-hunk-at (line-beginning-position))))
          (count (length hunks)))
@@ -262,7 +262,7 @@ They are a list of (LINES . TEXT), the last lines first."
 In that case `undo-only' would undo the last undo."
   (let ((list buffer-undo-list))
     (while (consp list)
-      ;; Skip boundaries; from an undo go on with what was still to be undone, t for nothing.
+      ;; Skip boundaries; after an undo, go on with what it left to undo, t for nothing.
       (setq list (if (car list)
                      (gethash list undo-equiv-table 'no-undo)
                    (cdr list))))
@@ -271,8 +271,8 @@ In that case `undo-only' would undo the last undo."
 ;;;; Faces, signs and numbers
 
 (defun gemini-companion-review-hunk-decorate (lines &rest sources)
-  "Have faces and signs, for LINES lines, shown where the text comes into view.
-They are copied again when the buffers SOURCES were fontified further."
+  "Show faces and signs, for LINES lines, where the text comes into view.
+Copy faces again when the buffers SOURCES have been fontified further."
   (gemini-companion-review-hunk--set-margin lines)
   (jit-lock-register #'gemini-companion-review-hunk--fontify)
   (let ((buffer (current-buffer)))

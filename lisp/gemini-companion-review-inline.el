@@ -8,7 +8,7 @@
 
 ;; Shows a review in one read-only buffer that takes the place of the file in its window, at the
 ;; same line: the whole proposal, and between its lines those that it removes.  All of it is text,
-;; so one can search and narrow as in the file.
+;; so the user can search and narrow as in the file.
 ;;
 ;; When the user drops a hunk, the proposal is changed to agree with the file there, so it is always
 ;; what an accept sends.  The view remembers nothing of its hunks: it compares the texts again.
@@ -53,7 +53,7 @@
 (defvar gemini-companion-review-inline-mode-map
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map special-mode-map)
-    ;; In modal editing letters have other meanings, so each command has a longer key, too.
+    ;; Modal editing uses the letters, so each command has a longer key, too.
     (pcase-dolist (`(,keys ,command)
                    '((("n" "TAB" "C-c C-n") gemini-companion-review-inline-next)
                      (("p" "<backtab>" "C-c C-p") gemini-companion-review-inline-previous)
@@ -145,8 +145,8 @@ or three texts, as `gemini-companion-review-ediff-show' does."
     (select-window (gemini-companion-review-inline--display view))))
 
 (defun gemini-companion-review-inline--look-like (proposal visiting)
-  "Have the current buffer look like the buffer VISITING, if that is not nil.
-PROPOSAL is the one with the proposal, which has the major mode of the file."
+  "Make the current buffer look like the buffer VISITING, if that is non-nil.
+PROPOSAL is the buffer with the proposal, in the major mode of the file."
   (set-syntax-table (with-current-buffer proposal (syntax-table)))
   ;; For commands that read the text.
   (gemini-companion-review-buffer-copy-variables
@@ -201,7 +201,7 @@ PROPOSAL is the one with the proposal, which has the major mode of the file."
 ;;;; The window
 
 (defun gemini-companion-review-inline--display (view)
-  "Display VIEW, at the line at which the user is in the file; return the window."
+  "Display VIEW at the line where the user is in the file; return the window."
   (let ((window (gemini-companion-review-window-display
                  view (gemini-companion-review-inline--buffer view)
                  #'gemini-companion-review-inline--display-in-file-window)))
@@ -280,7 +280,7 @@ If it is outside of what the user has narrowed to, widen."
     (gemini-companion-ui-kill-buffer before)))
 
 (defun gemini-companion-review-inline--compare (view line)
-  "Make the text of VIEW again, and go to LINE of the proposal."
+  "Make the text of VIEW anew, and go to LINE of the proposal."
   (gemini-companion-review-inline--cancel-timer view)
   (let* ((current (gemini-companion-review-inline--current view))
          (proposal (gemini-companion-review-window-proposal view))
@@ -317,7 +317,7 @@ If it is outside of what the user has narrowed to, widen."
                                  (gemini-companion-log-errors "comparing"
                                    (with-local-quit
                                      (gemini-companion-review-inline--update view))))))))
-;; It stays if the user gives the proposal another major mode.
+;; Keep it if the user gives the proposal another major mode.
 (put 'gemini-companion-review-inline--proposal-changed 'permanent-local-hook t)
 
 (defun gemini-companion-review-inline--cancel-timer (view)
@@ -450,7 +450,7 @@ The proposed text is then the same as the file there.
 
 (defun gemini-companion-review-inline--go-on (view)
   "Show VIEW again, and go to the next hunk unless there is one at point."
-  ;; Start from there, not from what was changed last.
+  ;; Start from point, not from the last edit.
   (setf (gemini-companion-review-inline--edited view) nil)
   (gemini-companion-review-inline--update view)
   (unless (gemini-companion-review-hunk-at (line-beginning-position))
@@ -481,12 +481,12 @@ shows it as a hunk again."
 
 (defun gemini-companion-review-inline--set-lines (buffer lines text count line)
   "Replace LINES of BUFFER, a copy of the file that nobody sees, by TEXT.
-TEXT has COUNT lines, and is at LINE of the proposal, the current buffer.  It
-is recorded among the changes of that, so that one command undoes both, in
-order.  If the file was read again since, it is another buffer, and there is
-nothing to do."
+TEXT has COUNT lines, and is at LINE of the proposal, the current buffer.
+Record the change in the undo list of that, so that one command undoes the
+changes of both, in order.  If the file was read again since, its copy is
+another buffer, and there is nothing to do."
   (if (not (buffer-live-p buffer))
-      (push '(apply ignore) buffer-undo-list) ; each undo has something to be undone in turn
+      (push '(apply ignore) buffer-undo-list) ; so that this undo can be undone
     (push `(apply gemini-companion-review-inline--set-lines
                   ,buffer (,(car lines) . ,count)
                   ,(gemini-companion-review-hunk-lines buffer lines) ,(cdr lines) ,line)
@@ -580,8 +580,8 @@ or \\[save-buffer] goes back."
 
 ;;;; After an accept
 
-;; The client writes the file a moment later.  Until then the change stays, for the file would show
-;; its old text.  A key that is pressed meanwhile is for the file.
+;; The client writes the file a moment later.  Until then the change stays on screen, since the file
+;; would show its old text.  A key that is pressed meanwhile is for the file.
 
 (defvar gemini-companion-review-inline--frozen-map
   (let ((map (make-sparse-keymap)))
@@ -590,14 +590,14 @@ or \\[save-buffer] goes back."
   "Keymap of a change that was accepted and is about to go away.")
 
 (cl-defmethod gemini-companion-review-window-leave ((view gemini-companion-review-inline--view))
-  "Take VIEW off the screen; if it was accepted, once the file was written."
+  "Take VIEW off the screen, after an accept once the file has been written."
   (let ((leave (lambda () (cl-call-next-method))))
     (if-let* ((visiting (gemini-companion-review-inline--to-be-written view)))
         (gemini-companion-review-inline--freeze view visiting leave)
       (funcall leave))))
 
 (defun gemini-companion-review-inline--to-be-written (view)
-  "Return the buffer whose place VIEW has taken if the client will write its file."
+  "Return the buffer that VIEW has replaced if the client will write its file."
   (let* ((review (gemini-companion-review-window-review view))
          (entry (gemini-companion-review-entry review)))
     (and entry
@@ -632,7 +632,7 @@ Then call LEAVE."
                    'keymap gemini-companion-review-inline--frozen-map))))
 
 (defun gemini-companion-review-inline--pass-key ()
-  "Take the change off the screen, and have the key pressed again."
+  "Take the change off the screen, and repeat the key."
   (let ((keys (this-command-keys-vector)))
     (setq prefix-arg current-prefix-arg
           this-command last-command)

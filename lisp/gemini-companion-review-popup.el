@@ -84,13 +84,13 @@ It is `told' once the user was told, and nil if no review is held back.")
     (run-with-idle-timer 0.5 nil #'gemini-companion-review-popup--load)))
 
 (defun gemini-companion-review-popup--load ()
-  "Load what shows reviews, and the functions that are told of them."
+  "Load the view, and the functions called with a review that waits."
   (gemini-companion-log-errors "loading what shows reviews"
     (dolist (function (cons (gemini-companion-review-view)
                             gemini-companion-review-waiting-functions))
       (when (symbolp function)
         (autoload-do-load (symbol-function function) function)))
-    ;; Otherwise what loading has left would be collected while the review is shown.
+    ;; Now, rather than while a review is being shown.
     (garbage-collect)))
 
 ;;;; When a review is shown
@@ -134,7 +134,7 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
              if (eq (gemini-companion-review-state review) 'waiting) return review)))
 
 (defun gemini-companion-review-popup--manual ()
-  "Return text that says why the user has to ask for reviews, nil if not so."
+  "Return why the user has to ask for reviews, as text, or nil."
   (cond ((eq gemini-companion-diff-policy 'queue) "queued")
         ((eq gemini-companion-diff-focus 'announce) "announced")))
 
@@ -149,7 +149,7 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
 (defun gemini-companion-review-popup--busy ()
   "Return why no review may be shown just now, as text, or nil."
   (if (or (gemini-companion-review-leaving-p)
-          ;; A key that was meant for that one must not decide the next.
+          ;; A key meant for that one must not decide the next.
           (< (- (float-time) gemini-companion-review-closed-at) 1))
       "one just ended"
     (gemini-companion-ui-busy)))
@@ -201,7 +201,8 @@ gemini-companion-review-list"
 
 (defun gemini-companion-review-popup--announce-hidden (review)
   "Announce REVIEW unless it is on screen, or will be shown automatically.
-If the user has hidden the review on screen, the next one waits for that."
+If the user has hidden the review on screen, the next one waits until that
+is decided."
   (let ((shown (gemini-companion-review-shown)))
     (when (and (not (eq review shown))
                (or (gemini-companion-review-popup--manual)
@@ -237,10 +238,9 @@ If it would take more than COLUMNS, do not say which key rejects."
   "When and after how many keys the user decided a review in its own window.")
 
 (defun gemini-companion-review-popup-follow ()
-  "Have the next review selected, if it comes soon and before any other key.
-The user has decided the last one in its own window.  The same keys must
-not go to another buffer instead; in the terminal of a CLI they would
-cancel what it does."
+  "Select the next review, if it comes soon and before any other key.
+The user has decided the last one in its own window, and may press the same
+keys again.  In the terminal of a CLI they would cancel what it does."
   (setq gemini-companion-review-popup--followed (cons (float-time) num-input-keys)))
 
 (defun gemini-companion-review-popup--focus ()
@@ -270,8 +270,8 @@ be kept."
         (progn
           (setq gemini-companion-review-popup--unexpected nil)
           (remove-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key))
-      ;; Not clicks, nor events that say that another frame or window is to be selected: if one of
-      ;; these was ignored, keys would go on going to the review.
+      ;; But not clicks, nor events that select another frame or window: if these were ignored, keys
+      ;; would still go to the review.
       (when (or (atom last-command-event) (eq (car last-command-event) 'xterm-paste))
         (setcdr gemini-companion-review-popup--unexpected (float-time))
         (setq this-command #'ignore)

@@ -55,11 +55,11 @@ something, show it instead."
       (when (and (gemini-companion-review-open-p each)
                  (or (eq each review) (gemini-companion-review-turn--plain-p each)))
         (gemini-companion-review-commands-accept-seen each)))
-    ;; Not before, for the user may have taken it back when asked about one of them.
+    ;; Not before, since the user may have quit when asked about one of them.
     (gemini-companion-review-turn--expect-rest review rest)))
 
 (defun gemini-companion-review-turn--expect-rest (review names)
-  "Expect changes of the files NAMES to follow REVIEW, and to be accepted."
+  "Accept changes of the files NAMES if they follow REVIEW."
   (setq gemini-companion-review-turn--rest (and names (list review names (float-time)))))
 
 (defun gemini-companion-review-turn--plain-p (review)
@@ -68,7 +68,7 @@ something, show it instead."
            (gemini-companion-review-effect-conflict review))))
 
 (defun gemini-companion-review-turn-forget-rest (review)
-  "Accept nothing in advance any more if that was said with REVIEW."
+  "If the user accepted others in advance with REVIEW, no longer do so."
   (when (eq review (car gemini-companion-review-turn--rest))
     (setq gemini-companion-review-turn--rest nil)))
 
@@ -77,7 +77,7 @@ something, show it instead."
   (car gemini-companion-review-turn--rest))
 
 (defun gemini-companion-review-turn--accept-rest (review)
-  "Accept REVIEW if the user has done so in advance.  Return non-nil then."
+  "If the user has accepted REVIEW in advance, accept it, and return non-nil."
   (pcase-let ((`(,first ,names ,time) gemini-companion-review-turn--rest))
     (when (and first
                (gemini-companion-review-same-client-p first review)
@@ -112,7 +112,7 @@ If Emacs has written the file, that is not needed."
 (defun gemini-companion-review-turn--accept-again (review)
   "Accept REVIEW if the user has just accepted the same, which was not written.
 A CLI that was interrupted when it asked does not say so, ignores the
-accept, and may propose the same again.  Return non-nil if so."
+accept, and may propose the same again.  Return non-nil if accepted."
   (when-let* ((before (seq-find (pcase-lambda (`(,earlier ,_ ,_ ,again))
                                   ;; Only once: a client may be unable to write.
                                   (and (not again)
@@ -143,8 +143,8 @@ accept, and may propose the same again.  Return non-nil if so."
 
 ;;;###autoload
 (defun gemini-companion-review-turn-at-once (review)
-  "Accept REVIEW, just proposed, if the user has said so before.
-Return non-nil if that was done."
+  "Accept REVIEW, just proposed, if the user has decided so in advance.
+Return non-nil if it was accepted."
   (or (gemini-companion-review-turn--accept-rest review)
       (gemini-companion-review-turn--accept-again review)))
 ;;;###autoload (add-hook 'gemini-companion-review-decide-functions #'gemini-companion-review-turn-at-once)

@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; How a review is shown and taken off the screen again, whatever is in its windows.  A kind of
-;; view is a structure that includes `gemini-companion-review-window' and implements the generic
-;; functions below.  The simplest kind, for new files, is at the end of this file.
+;; Shows a review and takes it off the screen again, whatever is in its windows.  A kind of view is
+;; a structure that includes `gemini-companion-review-window' and implements the generic functions
+;; below.  The simplest kind, for new files, is at the end of this file.
 ;;
 ;; `display-buffer' chooses where, so users can choose another frame, tab or window by
 ;; `display-buffer-alist'.  By default a view is above the user's windows, which only shrink.
@@ -77,7 +77,7 @@
 
 (cl-defgeneric gemini-companion-review-window-start (view)
   "Make the buffers of VIEW, and show them in windows of its own.
-Leave the window selected in which the user decides.")
+Select the window in which the user decides.")
 
 (cl-defgeneric gemini-companion-review-window-buffers (view)
   "Return the buffers in which the user sees VIEW, the main one first.
@@ -93,8 +93,8 @@ and any buffer of it may have been killed.")
   (gemini-companion-review-window-buffers view))
 
 (cl-defgeneric gemini-companion-review-window-leave (view)
-  "Take VIEW, which is not the current one any more, off the screen.
-First its windows, then its buffers."
+  "Take VIEW, which is no longer the current one, off the screen.
+First take down its windows, then kill its buffers."
   (gemini-companion-log-errors "windows"
     (gemini-companion-review-window--take-off view)
     (gemini-companion-review-window--take-off-tabs view))
@@ -169,7 +169,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
 ;;;; Removed by something else
 
 (defun gemini-companion-review-window--watch (view)
-  "Have VIEW taken down when one of its buffers, its frame or its tab is killed."
+  "Take VIEW down when one of its buffers, its frame or its tab goes away."
   (setq gemini-companion-review-window--current view)
   (dolist (buffer (gemini-companion-review-window-buffers view))
     (when (buffer-live-p buffer)
@@ -179,44 +179,44 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
     (add-hook hook function)))
 
 (defun gemini-companion-review-window--note-selection (&rest _)
-  "Have header lines show the keys that work in the window that is now selected."
+  "Make header lines show the keys that work in the window now selected."
   (gemini-companion-log-errors "keys"
     (when gemini-companion-review-window--current
       (gemini-companion-ui-note-selection)
       (force-mode-line-update t))))
 
 (defun gemini-companion-review-window-take-down-soon ()
-  "Have the view on screen taken down, a part of which is being killed.
-This is for hooks.  The rest is taken down when they have run."
+  "Take down the view on screen, a part of which is being killed.
+This is for hooks; it waits until they have run."
   (when-let* ((view gemini-companion-review-window--current))
     (run-at-time 0 nil
                  (lambda ()
-                   ;; While keys wait no timer runs, and one may have shown the review anew.
+                   ;; No timer runs while input is pending, which may have shown the review anew.
                    (when (eq view gemini-companion-review-window--current)
                      (gemini-companion-review-taken-down
                       (gemini-companion-review-window-review view)))))))
 
 (defun gemini-companion-review-window--note-killed-buffer ()
-  "Have the view taken down, the current buffer of which is being killed.
-An indirect clone of that, with the same hooks, does not count."
+  "Take down the view, if the current buffer, which is being killed, is its own.
+An indirect clone of such a buffer has the same hooks, but does not count."
   (when-let* ((view gemini-companion-review-window--current)
               ((memq (current-buffer) (gemini-companion-review-window-buffers view))))
     (gemini-companion-log-errors "windows"
       (gemini-companion-review-window--give-back view)
       (gemini-companion-review-window--take-off-tabs view)
-      ;; When the rest is taken down, Emacs has put other buffers there.
+      ;; By the time the rest is taken down, these windows show other buffers.
       (cl-callf2 append (get-buffer-window-list nil 'no-minibuffer t)
                  (gemini-companion-review-window-emptied view)))
     (gemini-companion-review-window-take-down-soon)))
 
 (defun gemini-companion-review-window--note-deleted-frame (frame)
-  "Have the view taken down if it is on FRAME, which is being deleted."
+  "Take down the view if it is on FRAME, which is being deleted."
   (gemini-companion-log-errors "closing"
     (when (eq frame (gemini-companion-review-window-frame gemini-companion-review-window--current))
       (gemini-companion-review-window-take-down-soon))))
 
 (defun gemini-companion-review-window--note-closed-tab (tab &rest _)
-  "Have the view taken down if it is in TAB, which is being closed."
+  "Take down the view if it is in TAB, which is being closed."
   (gemini-companion-log-errors "closing"
     (let ((view gemini-companion-review-window--current))
       (when (if (eq (car tab) 'current-tab)
@@ -253,8 +253,8 @@ One that is taken over counts as if it had been given back."
 
 (defun gemini-companion-review-window--own-p (view window)
   "Return non-nil if WINDOW exists only to show VIEW.
-Such are also those that the user has split from one, but none in which the
-user has displayed something else."
+So do windows that the user has split from such a one, but not one in which
+the user has displayed something else."
   (and (or (memq (window-buffer window) (gemini-companion-review-window-buffers view))
            (memq window (gemini-companion-review-window-emptied view)))
        (not (assq window (gemini-companion-review-window-before view)))))
@@ -279,8 +279,8 @@ If MAIN is non-nil, omit side windows."
        (gemini-companion-review-window-beside view)))
 
 (defun gemini-companion-review-window-typing-p (view)
-  "Return non-nil if the user is to go on typing in the selected window.
-That is so, by the focus of VIEW, unless the user is known to be in another
+  "Return non-nil if the user should go on typing in the selected window.
+The focus of VIEW decides, unless the user is known to be in another
 program."
   (and (eq (gemini-companion-review-window-focus view) 'keep)
        (frame-focus-state)))
@@ -289,9 +289,9 @@ program."
 
 (defun gemini-companion-review-window-display (view buffer &optional function)
   "Display BUFFER of VIEW, and return its window.
-FUNCTION is an action function to be tried first, with VIEW in the element
-`gemini-companion-review-window' of its alist.  Any other windows of VIEW are
-deleted.  If the user has deleted all others, to see more of one of these,
+FUNCTION is an action function to try first, with VIEW in the element
+`gemini-companion-review-window' of its alist.  Delete any other windows of
+VIEW.  If the user has deleted all windows but these, to see more of one,
 bring them back."
   ;; Restoring windows, or deleting the selected one, changes the current buffer.
   (save-current-buffer
@@ -305,10 +305,10 @@ bring them back."
         (gemini-companion-review-window--give-back view)
         (setf (gemini-companion-review-window-taken view) nil)
         (mapc #'gemini-companion-review-window--delete-window own)
-        ;; Those that are left are the user's.
+        ;; The rest are the user's.
         (gemini-companion-review-window--record-new-windows view)
         (gemini-companion-review-window--take
-         ;; What C-x 4 4 sets is for the next command of the user.
+         ;; What C-x 4 4 has set is for the user's next command.
          view (let ((display-buffer-overriding-action '(nil)))
                 (display-buffer
                  buffer
@@ -319,8 +319,8 @@ bring them back."
                    (gemini-companion-review-window . ,view)))))))))
 
 (defun gemini-companion-review-window--take (view window)
-  "Have WINDOW, in which VIEW was just displayed, belong to it; return WINDOW.
-If it is one of the user's, it is given back at the end, otherwise deleted."
+  "Make WINDOW, in which VIEW was just displayed, belong to it; return WINDOW.
+At the end, give it back if it is one of the user's, and otherwise delete it."
   (setf (gemini-companion-review-window-frame view) (window-frame window))
   (pcase (assq window (gemini-companion-review-window-before view))
     (`(,_ ,buffer ,point ,start ,hscroll ,_)
@@ -332,7 +332,7 @@ If it is one of the user's, it is given back at the end, otherwise deleted."
   window)
 
 (defun gemini-companion-review-window-make (view window buffer)
-  "Have WINDOW, made for VIEW, show BUFFER; return WINDOW."
+  "Display BUFFER in WINDOW, which was made for VIEW; return WINDOW."
   (set-window-buffer window buffer)
   (cl-pushnew window (gemini-companion-review-window-made view))
   window)
@@ -413,15 +413,15 @@ the other way around."
 
 (defun gemini-companion-review-window--position (place)
   "Return the position of PLACE in the current buffer.
-If all of its text was replaced at once, only the line is still known."
+If all its text was replaced at once, only the line is still known."
   (pcase-let ((`(,marker . ,line) place))
     (if (and (= marker 1) (> line 1))
         (gemini-companion-ui-line-start line)
       (marker-position marker))))
 
 (defun gemini-companion-review-window--give-back (view)
-  "Have the window that VIEW has taken over, if any, show what it showed before.
-But not if the user has displayed something else there."
+  "Make the window that VIEW has taken over, if any, show what it showed before.
+But leave it alone if the user has displayed something else there."
   (pcase (gemini-companion-review-window-taken view)
     (`(,(and window (pred window-live-p)) ,buffer ,start ,point ,hscroll)
      (cond ((not (memq (window-buffer window) (gemini-companion-review-window-buffers view))))
@@ -435,7 +435,7 @@ But not if the user has displayed something else there."
 ;;;; Deleting the windows of a view
 
 (defun gemini-companion-review-window--take-off (view &optional tab)
-  "Take the windows of VIEW off its frame, or off TAB, which that shows for now."
+  "Take the windows of VIEW off its frame, or off TAB, which the frame now shows."
   (when (frame-live-p (gemini-companion-review-window-frame view))
     (gemini-companion-review-window-select-other view)
     (gemini-companion-review-window--give-back view)
@@ -460,7 +460,7 @@ But not if the user has displayed something else there."
   (let ((frame (gemini-companion-review-window-frame view))
         (point (alist-get 'wc-point (cdr tab))))
     (set-window-configuration (alist-get 'wc (cdr tab)) t t)
-    ;; Emacs keeps point of the buffer that was current apart.
+    ;; Emacs keeps the point of the buffer that was current apart.
     (when (and (markerp point)
                (eq (marker-buffer point) (window-buffer (frame-selected-window frame))))
       (set-window-point (frame-selected-window frame) point))
@@ -475,15 +475,15 @@ But not if the user has displayed something else there."
 
 (defun gemini-companion-review-window--configuration (frame)
   "Return the window configuration of FRAME, with point in all windows.
-Restoring one leaves point of the buffer alone that is current now."
+Restoring a configuration leaves alone point in the buffer that was current."
   (with-temp-buffer
     (current-window-configuration frame)))
 
 (defun gemini-companion-review-window--delete-windows (view tab)
-  "Delete the windows of VIEW, and let the user's be as before.
+  "Delete the windows of VIEW, and restore the user's.
 If the user has not rearranged the frame, they get back their exact size.
-A frame or tab that was made for VIEW goes, too; TAB is the one in which it
-is, or nil if that is the current one."
+Also delete a frame or tab that was made for VIEW; TAB is the one that VIEW
+is in, or nil if that is the current one."
   (let* ((frame (gemini-companion-review-window-frame view))
          (known (assq frame (gemini-companion-review-window-layouts view)))
          (own (gemini-companion-review-window--own-windows view))
@@ -502,7 +502,7 @@ is, or nil if that is the current one."
     (gemini-companion-review-window--scroll-back view now)))
 
 (defun gemini-companion-review-window-select-other (view)
-  "If a window of VIEW is selected on its frame, select the one from before."
+  "If a window of VIEW is selected on its frame, select the earlier one again."
   (let* ((frame (gemini-companion-review-window-frame view))
          (before (gemini-companion-review-window-selected view))
          (selected (and (frame-live-p frame) (frame-selected-window frame))))
@@ -527,7 +527,7 @@ edges as when VIEW was shown.  A message in the echo area may take some lines."
                                         edges edges-then))))))
 
 (defun gemini-companion-review-window--delete-window (window)
-  "Delete WINDOW, or have it show another buffer if it is the only one."
+  "Delete WINDOW, or make it show another buffer if it is the only one."
   (let ((ignore-window-parameters t))
     (if (eq window (window-main-window (window-frame window)))
         (switch-to-prev-buffer window)
@@ -535,11 +535,11 @@ edges as when VIEW was shown.  A message in the echo area may take some lines."
 
 (defun gemini-companion-review-window--restore (view now)
   "Restore the window configuration from before VIEW; keep the window selected.
-NOW are snapshots of the user's windows.  A side window that the user has
-deleted remains so, unless all others were, too."
+NOW are snapshots of the user's windows.  Do not restore a side window that
+the user has deleted, unless all others are gone, too."
   (let* ((frame (gemini-companion-review-window-frame view))
          (selected (frame-selected-window frame)))
-    ;; Neither the frame nor the minibuffer is to be selected or changed by it.
+    ;; This must neither select the frame nor change the minibuffer.
     (set-window-configuration
      (alist-get frame (gemini-companion-review-window-layouts view)) t t)
     (dolist (window (and now (mapcar #'car (gemini-companion-review-window-beside view))))

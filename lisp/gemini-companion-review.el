@@ -337,7 +337,7 @@ REVIEW cannot be shown, record why, and signal the error."
     (gemini-companion-review--take-down-all)
     (when-let* ((shown (gemini-companion-review-shown)))
       (gemini-companion-review--hide shown))
-    ;; If the user quits, it is not tried again and again.
+    ;; So that after a quit it is not tried again and again.
     (gemini-companion-review--enter review 'postponed)
     (condition-case error
         (let ((hide (funcall (gemini-companion-review-view review) review focus)))
@@ -390,7 +390,7 @@ For FOCUS see `gemini-companion-review-show'."
               (gemini-companion-review-agent-title review))))))
 
 (defun gemini-companion-review-taken-down (review)
-  "Postpone REVIEW, whose view the user has closed, or if it has ended, let it go."
+  "Postpone REVIEW, whose view the user has closed; if it has ended, let it go."
   (gemini-companion-log-errors "a closed review"
     (cond ((not (gemini-companion-review-hide-function review)))
           ((gemini-companion-review-open-p review)
@@ -409,9 +409,9 @@ Signal a `user-error' if REVIEW has ended meanwhile."
   "End REVIEW with OUTCOME, a symbol.
 REPORT is called with its id to tell the client.  If it returns nil, the
 client has decided already; return nil then.  BY is nil if a command of the
-user decides, `client' if the client does, and `rule' if the user has said
-so before."
-  (let (;; After the report the client may write the file.
+user decides, `client' if the client does, and `rule' if the user has
+decided in advance."
+  (let (;; The client may write the file after the report.
         (before (gemini-companion-review-bytes review))
         (file (gemini-companion-review-file review))
         (title (gemini-companion-review-agent-title review)))
@@ -432,7 +432,7 @@ so before."
            t))))
 
 (defun gemini-companion-review--consequence (review outcome)
-  "Return what else OUTCOME of REVIEW means in its turn, to be added to a message."
+  "Return what else OUTCOME of REVIEW means in its turn, as the end of a message."
   (let ((rest (length (gemini-companion-review-queued review)))
         (host (gemini-companion-host-named (gemini-companion-review-host review))))
     (concat
@@ -459,13 +459,13 @@ The client proposes nothing else until this has an outcome, so send one."
 (defun gemini-companion-review-end (review outcome before reason &optional by-command)
   "End REVIEW with OUTCOME, a symbol, for REASON, text for the user.
 BEFORE is what its file contained until then.  If BY-COMMAND is non-nil the
-user has ended it, and it is taken off the screen at once; otherwise that
-is done when the user is not busy."
+user has ended it: take it off the screen at once; otherwise, do so when the
+user is not busy."
   (let ((shown (gemini-companion-review-shown-p review)))
     (gemini-companion-review-current-text review)
     (when (buffer-live-p (gemini-companion-review-proposal review))
       (with-current-buffer (gemini-companion-review-proposal review)
-        ;; What the user types from now on would be lost.
+        ;; Whatever the user types from now on would be lost.
         (setq buffer-read-only t)))
     (gemini-companion-review--enter review 'ended reason)
     (setq gemini-companion-review--open (delq review gemini-companion-review--open))
@@ -491,7 +491,7 @@ is done when the user is not busy."
 
 (defun gemini-companion-review-end-all ()
   "Reject all reviews, since the companion stops.
-Those on screen are taken down at once if a command has stopped it."
+If a command has stopped it, also take them off the screen at once."
   (dolist (review (gemini-companion-review-all-open))
     (gemini-companion-log-errors "ending a review"
       (gemini-companion-review-end review 'rejected (gemini-companion-review-bytes review)
@@ -521,11 +521,11 @@ Return non-nil if some are still on screen."
   (gemini-companion-review-leaving-p))
 
 (defun gemini-companion-review--may-take-down-p (review)
-  "Return non-nil if what the user sees of REVIEW, which has ended, may go away.
+  "Return non-nil if REVIEW, which has ended, may be taken off the screen.
 If one of its windows is selected, the next key would go to another buffer:
 then the user must have pressed no key for 2 seconds, or use another frame."
   (or (not (or (gemini-companion-review-hide-function review)
-               ;; The user may have gone to the proposal of a review that was put off.
+               ;; The user may look at the proposal of a postponed review.
                (gemini-companion-ui-window-of (gemini-companion-review-proposal review))))
       (and (not (gemini-companion-ui-key-expected))
            (or (not (eq review (buffer-local-value 'gemini-companion-review-of-buffer
@@ -594,7 +594,7 @@ HOST is as in `gemini-companion-review'."
        (gemini-companion-file-abbreviate path)))))
 
 (defun gemini-companion-review-agent-title (review)
-  "Return what users call the program of REVIEW."
+  "Return the name of the program of REVIEW, for the user."
   (or (gemini-companion-agent-get (gemini-companion-review-agent review) :title)
       (gemini-companion-ui-one-line (gemini-companion-review-client review))))
 
@@ -607,7 +607,7 @@ The process of one of them may be unknown."
          (or (null process) (null another) (equal process another)))))
 
 (defun gemini-companion-review-position (review)
-  "Return a cons of the number of REVIEW among the changes that wait, and theirs.
+  "Return (NUMBER . COUNT): REVIEW is the NUMBERth of COUNT changes that wait.
 These are the open ones, and those that are queued behind REVIEW.  Return
 nil if there is no other."
   (let* ((open (gemini-companion-review-all-open))

@@ -229,7 +229,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
 ;;;; The buffer with what clients are told
 
 (defvar gemini-companion-status-context-functions nil
-  "Functions that return more that clients will be told, as text, or nil.
+  "Functions that return what else clients will be told, as text, or nil.
 Each is called with the directory in which the clients work.")
 
 (defconst gemini-companion-status--context-hooks
@@ -296,7 +296,7 @@ This works even if no client is connected."
             (if gemini-companion-context-paused "Paused: Emacs tells clients that no file is open"
               "What clients are told")
             (if gemini-companion-context-paused "resumes" "pauses it")))
-   ;; They are loaded when a client wants them.
+   ;; Tools are loaded when a client wants them.
    (and (featurep 'gemini-companion-tool)
         (concat "\nLast calls of tools, by models and hooks\n"
                 (gemini-companion-status--lines
@@ -379,7 +379,7 @@ directory alone, or nil in its place if it is on a host that is not served."
                                    (gemini-companion-file-abbreviate
                                     (let ((file-name-handler-alist nil))
                                       (directory-file-name name))))
-                                 ;; Those on this machine are names of one root.
+                                 ;; On this machine, all are names of one root.
                                  (if (gemini-companion-workspace-scope-machine scope) names
                                    (list (car names)))
                                  ", ")))))))

@@ -45,7 +45,7 @@ If there are not so many lines, return the end of the buffer."
 
 (defun gemini-companion-ui-one-line (text)
   "Return TEXT, perhaps from a client, with control characters made visible.
-Those that end lines, or turn the text around, are such characters, too."
+These include characters that end lines, or turn the text around."
   (replace-regexp-in-string gemini-companion-ui--controls
                             (lambda (control)
                               (let ((char (aref control 0)))
@@ -93,7 +93,7 @@ Unlike `error-message-string', do not quote the strings of our errors."
         ((bound-and-true-p isearch-mode) "a search is active")
         ((or defining-kbd-macro executing-kbd-macro) "a keyboard macro is active")
         ((or (input-pending-p) throw-on-input) "you are typing")
-        ;; The map of Repeat mode is there until another key is pressed, which may be in an hour.
+        ;; Repeat mode keeps its map until the user presses another key, perhaps in an hour.
         ((or (and overriding-terminal-local-map (not (bound-and-true-p repeat-in-progress)))
              (bound-and-true-p transient--prefix))
          "a menu of keys is open")))
@@ -101,8 +101,8 @@ Unlike `error-message-string', do not quote the strings of our errors."
 (defun gemini-companion-ui-idle-p (seconds)
   "Return non-nil if the user has pressed no key for SECONDS."
   (let ((idle (current-idle-time)))
-    ;; There is no idle time while a command runs, which may be one for the key just pressed, and
-    ;; none ever in batch mode.
+    ;; There is no idle time while a command runs, perhaps for the key just pressed, nor ever in
+    ;; batch mode.
     (if idle (> (float-time idle) seconds) noninteractive)))
 
 (defun gemini-companion-ui-busy ()
@@ -151,8 +151,8 @@ A review on screen keeps its windows."
                  '((display-buffer-reuse-window gemini-companion-ui-display-beside-review))))
 
 (defun gemini-companion-ui-display-beside-review (buffer alist)
-  "Display BUFFER in a window without a review, for `display-buffer'.
-ALIST is as there.  Return nil if no window of the frame shows a review."
+  "Display BUFFER in a window without a review, for `display-buffer' with ALIST.
+Return nil if no window of the frame shows a review."
   (let ((windows (window-list nil 'no-minibuffer)))
     (when (cl-loop for window in windows thereis (gemini-companion-ui--review-window-p window))
       (if-let* ((free (cl-loop for window in windows
@@ -164,7 +164,7 @@ ALIST is as there.  Return nil if no window of the frame shows a review."
         (display-buffer-at-bottom buffer `((window-height . 0.3) ,@alist))))))
 
 (defun gemini-companion-ui--taken-p (window)
-  "Return non-nil if WINDOW is not for one of our buffers, or is too small."
+  "Return non-nil if WINDOW must not show one of our buffers."
   (or (eq window (selected-window))
       (window-dedicated-p window)
       (< (window-total-height window) 6)
@@ -179,7 +179,7 @@ ALIST is as there.  Return nil if no window of the frame shows a review."
 
 (defmacro gemini-companion-ui-delay-gc (&rest body)
   "Evaluate BODY, for which the user waits, and collect garbage only after it.
-The copies of a large text would cause it several times."
+Copies of a large text would cause several collections."
   (declare (indent 0) (debug t))
   `(let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024))))
      ,@body))
@@ -196,7 +196,7 @@ The copies of a large text would cause it several times."
 (defun gemini-companion-ui-omit-line-numbers ()
   "Show no line numbers in the current buffer, whatever the user has elsewhere."
   (if (bound-and-true-p global-display-line-numbers-mode)
-      ;; It would set the variable again, but leaves buffers alone in which this was called.
+      ;; It would set the variable again, but leaves alone buffers in which this was called.
       (display-line-numbers-mode -1)
     (setq display-line-numbers nil)))
 
@@ -235,7 +235,7 @@ message on the same TOPIC, an object, and one of ours on screen."
       (unless (and foreign (or (string-search "\n" foreign) (not resize-mini-windows)))
         (setq gemini-companion-ui--messages nil)
         (if (not foreign) (message "%s" text)
-          ;; Only ours goes to the buffer of messages.
+          ;; Log only ours in *Messages*.
           (let ((inhibit-message t)) (message "%s" text))
           (let ((message-log-max nil)) (message "%s\n%s" foreign text)))
         (setq gemini-companion-ui--echoed (cons (current-message) foreign)))))
@@ -247,7 +247,7 @@ message on the same TOPIC, an object, and one of ours on screen."
 
 (defun gemini-companion-ui-keep-keys (mode)
   "Let Evil start in Emacs state, where its keys work, in the major mode MODE.
-Call this before the hooks of MODE run, for Evil chooses the state then.
+Call this before the hooks of MODE run, since Evil then chooses the state.
 Users can choose another state in the hook of MODE."
   (when (boundp 'evil-emacs-state-modes)
     (add-to-list 'evil-emacs-state-modes mode)))
@@ -274,7 +274,7 @@ leave that alone."
 (put 'gemini-companion-ui-local-keys 'permanent-local t)
 
 (defvar gemini-companion-ui--window nil
-  "The window that was selected last, but for those of minibuffers.")
+  "The window that was selected last, other than a minibuffer window.")
 
 (defun gemini-companion-ui-note-selection ()
   "Record which window is selected, for `gemini-companion-ui-selected-buffer'."
@@ -282,9 +282,9 @@ leave that alone."
     (setq gemini-companion-ui--window (selected-window))))
 
 (defun gemini-companion-ui-selected-buffer (&optional displaying)
-  "Return the buffer for which the user's next key is, but for a minibuffer.
-DISPLAYING is non-nil while a mode line or a header line is being made: its
-window counts as selected then."
+  "Return the buffer that gets the user's next key, other than a minibuffer.
+DISPLAYING is non-nil while Emacs displays a mode line or a header line,
+whose window it then takes for the selected one."
   (window-buffer (cond ((and displaying (window-live-p gemini-companion-ui--window))
                         gemini-companion-ui--window)
                        ((window-minibuffer-p)
@@ -293,7 +293,7 @@ window counts as selected then."
 
 (defun gemini-companion-ui-key-of (command &optional buffer)
   "Return the key that calls COMMAND in BUFFER, as text, or nil.
-BUFFER defaults to the one for which the user's next key is."
+BUFFER defaults to the one that gets the user's next key."
   (with-current-buffer (or buffer (gemini-companion-ui-selected-buffer))
     (if-let* ((key (where-is-internal command nil t)))
         (key-description key)
@@ -342,7 +342,7 @@ KEY is the text of the key, by default that in the current buffer."
 (defun gemini-companion-ui-print (insert)
   "Replace the text of the current buffer by what the function INSERT inserts.
 Point stays where it is, in each window, or on its button; if that is gone,
-it is on no other one."
+it does not move to another button."
   (gemini-companion-ui-keep-point
    #'gemini-companion-ui--place
    #'gemini-companion-ui--position
@@ -385,7 +385,7 @@ is kept in each window."
         (goto-char (point-min))
         (forward-line (1- line))
         (move-to-column column)
-        ;; What the user presses next is meant for something else.
+        ;; The user's next key is meant for something else.
         (when (get-text-property (point) 'gemini-companion-subject)
           (forward-line 0))
         (point)))))
@@ -396,8 +396,8 @@ is kept in each window."
 
 (defun gemini-companion-ui-button (label function subject)
   "Insert a button with LABEL that calls FUNCTION.
-The text may be replaced while the user wants to press it: SUBJECT is what
-`equal' tells it by from other buttons."
+When the text is replaced, a button with an `equal' SUBJECT counts as the
+same."
   (insert-text-button (format "[%s]" label)
                       'follow-link t
                       'gemini-companion-subject subject

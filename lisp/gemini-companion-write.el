@@ -9,14 +9,14 @@
 ;; After an accept the client writes the file.  This file decides what the client must be sent for
 ;; that, checks whether it has written, which it does not report, and updates the buffer.
 ;;
-;; A client that is sent the accepted text takes it for an edit of the user's, even if it is what
-;; the client has proposed, and its model has to read the whole file, twice.  Without a text it
-;; writes its proposal, and the model reads a few lines.  Only tested versions are known to do so:
-;; others might write an empty file.
+;; A client that is sent the accepted text takes it for an edit of the user's, even if the client
+;; has proposed it, and makes its model read the whole file, twice.  Without a text it writes its
+;; proposal, and the model reads a few lines.  Only tested versions are known to do so: others might
+;; write an empty file.
 ;;
 ;; A buffer that visits the file then gets the new text: point and marks stay, and Emacs does not
-;; ask about a file that "changed on disk".  Undo makes the buffer modified, for the file still has
-;; the new text.  A buffer with unsaved edits is left alone.  All this happens in timers, where
+;; ask about a file that "changed on disk".  Undo makes the buffer modified, since the file still
+;; has the new text.  A buffer with unsaved edits is left alone.  All this happens in timers, where
 ;; nothing may ask a question.
 
 ;;; Code:
@@ -67,7 +67,7 @@ you accepted, and warns you if it does not.  You can then write it with
                    (gemini-companion-agent-needs-no-text-p
                     (gemini-companion-review-agent review) name version))))
        (equal text (gemini-companion-review-proposed review))
-       ;; About an empty one the user has been asked.
+       ;; The user has been asked about an empty one.
        (not (string-empty-p text))
        ;; If the file has changed, the client would make its change in the new text.
        (not (gemini-companion-review-effect-written-p review))))
@@ -96,7 +96,7 @@ The client does not report that: either it writes the file, whose stamp
 was STAMP, or it does not.  If TEXT is non-nil, it should write that, and
 perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
   (let* ((path (gemini-companion-review-path review))
-         ;; What the client proposes from now on is of another turn.
+         ;; Later proposals of the client belong to another turn.
          (others (gemini-companion-write-others review))
          (finish (lambda (written)
                    (gemini-companion-write--note-decision review written quietly)
@@ -145,7 +145,7 @@ its own proposal instead of TEXT."
 (defun gemini-companion-write-await-text (review text exactly &rest before)
   "Warn the user if the client of REVIEW does not write TEXT.
 If EXACTLY is nil, it was sent TEXT, and may write that in its own way;
-otherwise it perhaps was not.  It may have other changes decided first.
+otherwise perhaps not.  It may first wait for decisions on other changes.
 BEFORE is the stamp of the file before, by default its present one."
   (let* ((path (gemini-companion-review-path review))
          (host (gemini-companion-review-host review))
@@ -187,13 +187,13 @@ w in M-x gemini-companion-history-list does"
                               (if written "written" "not written"))))
 
 (defun gemini-companion-write--cut-off-p (host)
-  "Return non-nil if the clients on HOST, a prefix, are cut off, and may return."
+  "Return non-nil if the clients on HOST, a prefix, are cut off but may return."
   (when-let* ((sessions (gemini-companion-bridge-host-sessions host)))
     (cl-loop for session in sessions
              never (eq (aref session 4) 'open))))
 
 (defun gemini-companion-write-others (review)
-  "Return the other changes of the client of REVIEW that are to be decided.
+  "Return the other changes of the client of REVIEW that await a decision.
 Some CLIs write nothing until all changes of a turn are decided."
   (cl-loop for other in (gemini-companion-review-all-open)
            if (and (not (eq other review))
@@ -202,8 +202,8 @@ Some CLIs write nothing until all changes of a turn are decided."
 
 (defun gemini-companion-write--await (seconds check finish)
   "Call CHECK until it returns non-nil, for at most SECONDS.
-Then call FINISH with the last value.  While that is `busy' the time does
-not count."
+Then call FINISH with the last value.  Time does not count while that is
+`busy'."
   (run-at-time gemini-companion-write--poll-interval nil
                #'gemini-companion-write--look (float-time) seconds check finish))
 
@@ -259,16 +259,16 @@ M-x gemini-companion-history-list keeps those of %s"
 
 (defun gemini-companion-write-revert (path &optional merged text made review)
   "Revert the buffer that visits PATH once its client has written the file.
-That may be a buffer which visits PATH only then.  MERGED is nil or a cons
-of a buffer and its `buffer-chars-modified-tick': as long as it has that
-tick, TEXT contains the unsaved edits in that buffer.  MADE is non-nil if
-the client, on a host, has written the file already.  REVIEW is the one
-that was accepted, if any: its client may have others decided first."
+A buffer that begins to visit PATH meanwhile counts.  MERGED is nil or a
+cons of a buffer and its `buffer-chars-modified-tick': as long as it has
+that tick, TEXT contains the unsaved edits in that buffer.  MADE is non-nil
+if the client, on a host, has written the file already.  REVIEW is the one
+that was accepted, if any: its client may first wait for decisions on others."
   (let* ((earlier (gemini-companion-write--awaited-of path))
          (awaited (gemini-companion-write--make-awaited
                    :path path :merged merged :text text
                    :before (cond (made 'unknown)
-                                 ;; A write that is awaited already may just have been made.
+                                 ;; A write that is already awaited may just have happened.
                                  (earlier (gemini-companion-write--awaited-before earlier))
                                  (t (gemini-companion-file-stamp path))))))
     (gemini-companion-write--forget earlier)
@@ -280,12 +280,12 @@ that was accepted, if any: its client may have others decided first."
       (gemini-companion-write--file-told path))))
 
 (defun gemini-companion-write--awaited-of (path)
-  "Return what says that the file PATH may be written, or nil."
+  "Return the record of the file PATH if a client may write it, or nil."
   (cl-loop for awaited in gemini-companion-write--awaited
            if (equal path (gemini-companion-write--awaited-path awaited)) return awaited))
 
 (defun gemini-companion-write--forget (awaited)
-  "Do not expect any more that the file AWAITED is written."
+  "No longer expect a client to write the file AWAITED."
   (setq gemini-companion-write--awaited (remq awaited gemini-companion-write--awaited)))
 
 (defun gemini-companion-write--poll (awaited review)
@@ -305,7 +305,7 @@ For REVIEW see `gemini-companion-write-revert'."
          (cond ((not (memq awaited gemini-companion-write--awaited)) 'forgotten)
                ((and now (not (equal now before))
                      (or (and text (gemini-companion-file-written-p path text))
-                         ;; Else it may be half written.  Late timers run in quick succession.
+                         ;; Or it may be half written.  Late timers run in quick succession.
                          (> (- (float-time) since) 0.15))))
                ((and review (gemini-companion-write-others review)) 'busy))))
      (lambda (written)
@@ -332,8 +332,8 @@ show the text of the file, or the file no longer exists."
 
 ;;;; Files on hosts
 
-;; Nobody polls them: the client reports when one was written, after some milliseconds, or after
-;; some minutes if the connection was cut.
+;; Emacs does not poll these: the client reports when one was written, after some milliseconds, or
+;; after some minutes if the connection was cut.
 
 (add-hook 'gemini-companion-file-needed-functions #'gemini-companion-write--awaited-of)
 (add-hook 'gemini-companion-file-change-functions #'gemini-companion-write--file-told)
@@ -345,7 +345,7 @@ show the text of the file, or the file no longer exists."
     (push function (gemini-companion-write--awaited-functions awaited))))
 
 (defun gemini-companion-write--file-told (path)
-  "If the file PATH, on a host, was expected to be written, act on it."
+  "If the file PATH, on a host, was written as expected, act on it."
   (let ((awaited (gemini-companion-write--awaited-of path))
         (stamp (gemini-companion-file-stamp path)))
     (when (and awaited
@@ -419,8 +419,8 @@ MERGED is non-nil the file contains the edits."
 
 (defun gemini-companion-write--run-hooks ()
   "Run the hooks for the current buffer, which was reverted.
-Version control, linters and our own context depend on that.  None of those
-in Emacs waits for Tramp."
+Version control, linters and our own context depend on them.  Emacs's own
+functions there do not wait for Tramp."
   (gemini-companion-log-errors "after-revert-hook"
     ;; Eglot reads it: its server was not told that the text is closed.
     (let ((revert-buffer-preserve-modes nil))
@@ -475,13 +475,13 @@ Return nil if a hook prevented the change."
   (let ((inhibit-read-only t)
         ;; All or nothing, and it does not take long.
         (inhibit-quit t)
-        ;; Else Emacs would ask whether to edit a file that changed on disk, or that another
+        ;; Otherwise Emacs would ask whether to edit a file that changed on disk, or that another
         ;; Emacs has locked, and Tramp would ask its host.
         (buffer-file-truename nil)
         ;; The region stays active.
         (deactivate-mark nil))
     (undo-boundary)
-    ;; Undo would mark a buffer as unmodified that was so before the change, but the old text is no
+    ;; Undo would mark a buffer as unmodified if it was so before the change, but the old text is no
     ;; longer on disk.
     (restore-buffer-modified-p t)
     (unwind-protect
