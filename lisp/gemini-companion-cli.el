@@ -179,15 +179,18 @@ a host, nothing but its session shows that it has ended."
     (and (gemini-companion-cli-terminal cli)
          (eq (gemini-companion-cli-state cli) 'asking))))
 
+(defun gemini-companion-cli-open-session (cli)
+  "Return the session of CLI if its stream is open, or nil.
+For the value see `gemini-companion-bridge-sessions'."
+  (when-let* ((key (gemini-companion-cli-key cli)))
+    (cl-loop for session in (gemini-companion-bridge-sessions)
+             if (and (equal (aref session 0) key) (eq (aref session 4) 'open)) return session)))
+
 (defun gemini-companion-cli-reviews-here-p (cli)
   "Return non-nil if CLI certainly proposes its changes in this Emacs.
 It then asks here even if nobody is at its terminal."
-  (and (gemini-companion-cli-key cli)
-       (cl-loop for session in (gemini-companion-bridge-sessions)
-                thereis (and (equal (aref session 0) (gemini-companion-cli-key cli))
-                             (eq (aref session 4) 'open)
-                             (not (aref session 8))
-                             (aref session 10)))))
+  (when-let* ((session (gemini-companion-cli-open-session cli)))
+    (and (not (aref session 8)) (aref session 10))))
 
 ;;;; Events
 

@@ -178,12 +178,10 @@ it.")))))
 
 (defun gemini-companion-doctor-check--connected-p (case)
   "Return non-nil if the CLI in CASE, perhaps in its sandbox, is connected."
-  (when-let* ((terminal (gemini-companion-doctor-check-case-terminal case))
+  (when-let* (((gemini-companion-bridge-running-p))
+              (terminal (gemini-companion-doctor-check-case-terminal case))
               (cli (gemini-companion-cli-in-terminal terminal)))
-    (seq-some (lambda (session)
-                (and (equal (aref session 0) (gemini-companion-cli-key cli))
-                     (eq (aref session 4) 'open)))
-              (and (gemini-companion-bridge-running-p) (gemini-companion-bridge-sessions)))))
+    (gemini-companion-cli-open-session cli)))
 
 (defun gemini-companion-doctor-check--container ()
   "Check whether CLIs that other programs start in this container find Emacs."
