@@ -14,8 +14,6 @@
 ;;; Code:
 
 (require 'dnd)
-(require 'image)
-(require 'map)
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
@@ -73,11 +71,13 @@ is TERMINAL."
 (defun gemini-companion-cli-image-at-point (terminal)
   "Return a list of a file with the image at point for the CLI in TERMINAL, or nil."
   (pcase (get-char-property (point) 'display)
-    (`(image . ,(map :data :file :type))
-     (list (or file (gemini-companion-cli-image--write
-                     terminal (or (image-type-from-data data) type)
-                     ;; Some images are text.
-                     (encode-coding-string data 'utf-8 t)))))))
+    (`(image . ,image)
+     (list (or (plist-get image :file)
+               (let ((data (plist-get image :data)))
+                 (gemini-companion-cli-image--write
+                  terminal (or (image-type-from-data data) (plist-get image :type))
+                  ;; Some images are text.
+                  (encode-coding-string data 'utf-8 t))))))))
 ;;;###autoload (add-hook 'gemini-companion-cli-send-file-functions #'gemini-companion-cli-image-at-point)
 
 (defun gemini-companion-cli-image--write (terminal type data)
