@@ -18,18 +18,24 @@
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
+(defmacro gemini-companion-hooks-test--with-emacs (emacs &rest body)
+  "Run BODY with EMACS, which visits a.txt and has written the hooks of CLIs."
+  (declare (indent 1) (debug (symbolp body)))
+  `(progn
+     (gemini-companion-test-require-real-client)
+     (gemini-companion-test-with-emacs (,emacs :mode t :files '(("a.txt" . "one\n")))
+       (gemini-companion-test-visit ,emacs "a.txt")
+       (gemini-companion-test-enable-tools ,emacs)
+       ,@body)))
+
 (defmacro gemini-companion-hooks-test--with (spec &rest body)
   "Run BODY with an Emacs that visits a.txt, and a CLI whose hooks tell it.
 SPEC is (EMACS CLI), two variables."
   (declare (indent 1) (debug ((symbolp symbolp) body)))
   (pcase-let ((`(,emacs ,cli) spec))
-    `(progn
-       (gemini-companion-test-require-real-client)
-       (gemini-companion-test-with-emacs (,emacs :mode t :files '(("a.txt" . "one\n")))
-         (gemini-companion-test-visit ,emacs "a.txt")
-         (gemini-companion-test-enable-tools ,emacs)
-         (gemini-companion-test-with-cli (,cli (gemini-companion-test-cli-start-at-home ,emacs))
-           ,@body)))))
+    `(gemini-companion-hooks-test--with-emacs ,emacs
+       (gemini-companion-test-with-cli (,cli (gemini-companion-test-cli-start-at-home ,emacs))
+         ,@body))))
 
 (defun gemini-companion-hooks-test--wait-state (emacs state)
   "Wait until the only CLI that EMACS knows is in STATE."
@@ -186,11 +192,8 @@ Return the process."
 (ert-deftest gemini-companion-hooks/without-a-terminal-a-review-can-be-asked-for ()
   "If the CLI is connected: nobody else could answer."
   :tags '(e2e real)
-  (gemini-companion-test-require-real-client)
   (pcase-dolist (`(,settings ,review) '((nil t) (((ide (enabled . :false))) nil)))
-    (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\n")))
-      (gemini-companion-test-visit emacs "a.txt")
-      (gemini-companion-test-enable-tools emacs)
+    (gemini-companion-hooks-test--with-emacs emacs
       (gemini-companion-test-run emacs '(progn (goto-char (point-max)) (insert "mine\n")))
       (let* ((process (gemini-companion-hooks-test--run
                        (gemini-companion-test-cli-make-at-home emacs settings))))
@@ -222,10 +225,7 @@ Return the process."
 (ert-deftest gemini-companion-hooks/another-front-tells-of-its-turns ()
   "By ACP, where only two of the hooks exist."
   :tags '(e2e real any-emacs)
-  (gemini-companion-test-require-real-client)
-  (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\n")))
-    (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-enable-tools emacs)
+  (gemini-companion-hooks-test--with-emacs emacs
     (let* ((cli (gemini-companion-test-cli-make-at-home emacs))
            (file (gemini-companion-test-project emacs "a.txt"))
            (editor (gemini-companion-test-editor-start emacs cli)))
@@ -305,10 +305,7 @@ Neither its user nor its model is told that something is wrong."
 (ert-deftest gemini-companion-hooks/a-path-without-node-changes-nothing ()
   "The CLI neither refuses the prompt nor tells the model of an error."
   :tags '(e2e real any-emacs)
-  (gemini-companion-test-require-real-client)
-  (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\n")))
-    (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-enable-tools emacs)
+  (gemini-companion-hooks-test--with-emacs emacs
     (let* ((cli (gemini-companion-test-cli-make-at-home emacs))
            (launch (gemini-companion-test-cli-file cli "launch"))
            (programs (gemini-companion-test-cli-file cli "programs/")))
@@ -345,10 +342,7 @@ Neither its user nor its model is told that something is wrong."
 
 (ert-deftest gemini-companion-hooks/a-project-that-is-not-open-tells-nothing ()
   :tags '(e2e real any-emacs)
-  (gemini-companion-test-require-real-client)
-  (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\n")))
-    (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-enable-tools emacs)
+  (gemini-companion-hooks-test--with-emacs emacs
     (let* ((cli (gemini-companion-test-cli-make-at-home emacs))
            (other (gemini-companion-test-cli-file cli "other/")))
       (make-directory other)
@@ -457,10 +451,7 @@ Neither its user nor its model is told that something is wrong."
 (ert-deftest gemini-companion-hooks/what-the-user-denies-stays-denied ()
   "A question about unsaved edits would overrule it."
   :tags '(e2e real any-emacs)
-  (gemini-companion-test-require-real-client)
-  (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\n")))
-    (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-enable-tools emacs)
+  (gemini-companion-hooks-test--with-emacs emacs
     (gemini-companion-test-write
      (expand-file-name ".gemini/policies/mine.toml" (gemini-companion-test-home emacs))
      "[[rule]]\ntoolName = \"write_file\"\nargsPattern = \"a\\\\.txt\"
