@@ -131,7 +131,8 @@ Keep NEWEST and those that somebody needs; if all are still too large,
 forget the contents of NEWEST."
   (let ((unneeded (cl-loop for path being the hash-keys of gemini-companion-file--states
                            unless (or (equal path newest)
-                                      (gemini-companion-file--needed-p path))
+                                      (run-hook-with-args-until-success
+                                       'gemini-companion-file-needed-functions path))
                            collect path)))
     (while (and unneeded (or (length> unneeded gemini-companion-file--max-unneeded)
                              (gemini-companion-file--too-large-p)))
@@ -147,10 +148,6 @@ forget the contents of NEWEST."
               for bytes = (gemini-companion-file--state-bytes state)
               if (stringp bytes) sum (length bytes))
      gemini-companion-file--max-size))
-
-(defun gemini-companion-file--needed-p (path)
-  "Return non-nil if somebody needs to know the file PATH on a host."
-  (run-hook-with-args-until-success 'gemini-companion-file-needed-functions path))
 
 ;;;; Names
 

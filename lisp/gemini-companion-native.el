@@ -62,13 +62,6 @@ These stay loaded; a new module can only be loaded from another file.")
 (define-error 'gemini-companion-native-missing
   "Native module of gemini-companion" 'gemini-companion-error)
 
-(defun gemini-companion-native-load ()
-  "Load the native module of this version, unless it is loaded.
-Return non-nil if it is loaded, nil if there is none.  Signal
-`gemini-companion-native-missing' if there is one that cannot be loaded."
-  (or (gemini-companion-native-current-p)
-      (gemini-companion-native--load-best)))
-
 (defun gemini-companion-native-signal (format &rest arguments)
   "Signal `gemini-companion-native-missing' with FORMAT and ARGUMENTS."
   (signal 'gemini-companion-native-missing (list (apply #'format-message format arguments))))
@@ -85,8 +78,10 @@ Return non-nil if it is loaded, nil if there is none.  Signal
   "Return non-nil if the native module of this version is loaded."
   (equal (gemini-companion-native-loaded-version) gemini-companion-native-version))
 
-(defun gemini-companion-native--load-best ()
-  "Load the first file that can be loaded; see `gemini-companion-native-load'."
+(defun gemini-companion-native-load ()
+  "Load the native module of this version, unless it is loaded.
+Return non-nil if it is loaded, nil if there is none.  Signal
+`gemini-companion-native-missing' if there is one that cannot be loaded."
   (let ((tried gemini-companion-native--loaded)
         (failures nil)
         (file nil))

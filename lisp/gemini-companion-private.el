@@ -71,7 +71,9 @@ is withheld."
                    (memq (find-file-name-handler file 'insert-file-contents)
                          '(epa-file-handler age-file-handler)))
                "encrypted")
-              ((cl-loop for name in names thereis (gemini-companion-private--named-p name))
+              ((cl-loop for name in names
+                        thereis (gemini-companion-private-match-p
+                                 gemini-companion-private-files name))
                "named by `gemini-companion-private-files'")
               (t (gemini-companion-private--ignored-reason names host))))
     (error (format "cannot be checked: %s" (error-message-string err)))))
@@ -98,10 +100,6 @@ name and, on this machine, directory-local variables decide."
               (setq gemini-companion-private t))
             (gemini-companion-private-reason))
         (setq buffer-file-name nil)))))
-
-(defun gemini-companion-private--named-p (file)
-  "Return non-nil if `gemini-companion-private-files' matches FILE."
-  (gemini-companion-private-match-p gemini-companion-private-files file))
 
 (defun gemini-companion-private-match-p (globs file)
   "Return non-nil if one of GLOBS matches FILE, an absolute file name.
