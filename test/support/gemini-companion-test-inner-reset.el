@@ -195,11 +195,27 @@ Such a function is of a test or the package."
       (and (fboundp 'interpreted-function-p) ; Emacs 30
            (interpreted-function-p function))))
 
+(defun gemini-companion-test-inner--hook-p (symbol)
+  "Return non-nil if SYMBOL is a hook of the package."
+  (string-match-p "\\`gemini-companion-.*-\\(?:hook\\|functions\\)\\'" (symbol-name symbol)))
+
+(defun gemini-companion-test-inner--reset-hook (symbol value)
+  "Leave on the hook SYMBOL what is in VALUE, and functions of the package.
+Libraries that were loaded since, and stay, have added these."
+  (let ((ours (seq-filter (lambda (function)
+                            (and (symbolp function)
+                                 (string-prefix-p "gemini-companion-" (symbol-name function))
+                                 (not (string-search "test" (symbol-name function)))))
+                          (ensure-list (default-value symbol)))))
+    (set-default symbol (seq-union ours (ensure-list value)))))
+
 (defun gemini-companion-test-inner--reset-variable (symbol value)
   "Reset SYMBOL to VALUE."
   (cond ((and (hash-table-p value)
               (string-prefix-p "gemini-companion-" (symbol-name symbol)))
          (clrhash value))
+        ((gemini-companion-test-inner--hook-p symbol)
+         (gemini-companion-test-inner--reset-hook symbol value))
         ((not (equal (default-value symbol) value))
          (set-default symbol (if (consp value) (copy-tree value) value)))))
 
@@ -210,7 +226,9 @@ Such a function is of a test or the package."
                 (string-match-p "test" (symbol-name symbol))
                 (keymapp (default-value symbol))
                 (gemini-companion-test-inner--known-p symbol))
-      (makunbound symbol))))
+      (if (gemini-companion-test-inner--hook-p symbol)
+          (gemini-companion-test-inner--reset-hook symbol nil)
+        (makunbound symbol)))))
 
 (provide 'gemini-companion-test-inner-reset)
 ;;; gemini-companion-test-inner-reset.el ends here
