@@ -94,7 +94,8 @@ possible values."
 (put 'gemini-companion-cli-run-agent 'permanent-local t)
 
 (defvar-local gemini-companion-cli-run-started nil
-  "When the CLI in this buffer was started, in seconds since 1970, or nil.")
+  "When the CLI in this buffer was started, in seconds since 1970.
+It is nil once its prompt was seen.")
 (put 'gemini-companion-cli-run-started 'permanent-local t)
 
 (defvar gemini-companion-cli-run-environment-functions nil

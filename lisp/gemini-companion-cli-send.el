@@ -308,7 +308,9 @@ Once it is ready, it drops what was typed before.  Emacs may not recognize
 the prompt of an unknown CLI, which is ready after some seconds."
   (and gemini-companion-cli-run-started
        (< 0 (- (float-time) gemini-companion-cli-run-started) 15)
-       (null (gemini-companion-cli-screen-prompt))))
+       (or (null (gemini-companion-cli-screen-prompt))
+           ;; Later it may show none for a moment, while it draws.
+           (setq gemini-companion-cli-run-started nil))))
 
 (defun gemini-companion-cli-send-check (terminal)
   "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."

@@ -623,6 +623,17 @@ SENT is bound to a function that returns the text sent to it."
     (delete-process (get-buffer-process terminal))
     (should (eq (gemini-companion-cli-send--state terminal) 'ended))))
 
+(ert-deftest gemini-companion-cli-send/a-cli-is-starting-until-its-prompt-is-seen ()
+  "Then its screen may show none for a moment."
+  (gemini-companion-cli-send-test--with-screen terminal _sent
+    (with-current-buffer terminal
+      (setq gemini-companion-cli-run-started (1- (float-time))))
+    (should (string-search "still starting"
+                           (cadr (should-error (gemini-companion-cli-send-check terminal)))))
+    (dolist (screen (list gemini-companion-cli-send-test--at-rest ""))
+      (gemini-companion-cli-send-test--draw terminal screen)
+      (gemini-companion-cli-send-check terminal))))
+
 (ert-deftest gemini-companion-cli-send/a-prompt-is-submitted-once-it-is-shown ()
   "A busy CLI shows other things first, and is quiet for a while."
   (gemini-companion-cli-send-test--with-screen terminal sent
