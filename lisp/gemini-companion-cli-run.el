@@ -93,11 +93,6 @@ possible values."
   "Agent that runs in this buffer, if `gemini-companion-run' created it.")
 (put 'gemini-companion-cli-run-agent 'permanent-local t)
 
-(defvar-local gemini-companion-cli-run-started nil
-  "When the CLI in this buffer was started, in seconds since 1970.
-It is nil once its prompt was seen.")
-(put 'gemini-companion-cli-run-started 'permanent-local t)
-
 (defvar gemini-companion-cli-run-environment-functions nil
   "Functions called with an agent that is to run on this machine.
 They return what to add to its environment, as in `process-environment'.")
@@ -312,7 +307,8 @@ reach Emacs, the CLI runs without it."
     (unless (get-buffer-process buffer)
       (error "The terminal %s runs no process in its buffer: see `gemini-companion-cli-terminals'"
              terminal))
-    (setq gemini-companion-cli-run-started (float-time))
+    (gemini-companion-cli-note-start buffer gemini-companion-cli-run-agent
+                                     gemini-companion-cli-run-root)
     (gemini-companion-ui-pass-keys)
     (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions buffer)
     (gemini-companion-ui-omit-line-numbers)

@@ -303,14 +303,12 @@ Keys for a prompt would answer its question, or be a command for a shell."
                  (gemini-companion-cli-send-title)))))
 
 (defun gemini-companion-cli-send--starting-p ()
-  "Return non-nil if the CLI in the current buffer has just been started.
-Once it is ready, it drops what was typed before.  Emacs may not recognize
-the prompt of an unknown CLI, which is ready after some seconds."
-  (and gemini-companion-cli-run-started
-       (< 0 (- (float-time) gemini-companion-cli-run-started) 15)
-       (or (null (gemini-companion-cli-screen-prompt))
-           ;; Later it may show none for a moment, while it draws.
-           (setq gemini-companion-cli-run-started nil))))
+  "Return non-nil if the CLI in the current buffer is starting.
+Once it is ready, it drops what was typed before."
+  (when (gemini-companion-cli-screen-prompt)
+    (gemini-companion-cli-note-ready (current-buffer)))
+  (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
+    (gemini-companion-cli-starting-p cli)))
 
 (defun gemini-companion-cli-send-check (terminal)
   "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."

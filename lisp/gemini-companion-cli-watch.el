@@ -154,6 +154,7 @@ Return non-nil if Emacs must look at it again, even if it does not change."
           gemini-companion-cli-watch--free-since
           (and prompt (or gemini-companion-cli-watch--free-since (float-time))))
     (when (stringp prompt)
+      (gemini-companion-cli-note-ready (current-buffer))
       (setq gemini-companion-cli-watch--rested (float-time)))
     (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned
                       (if asks (gemini-companion-cli-watch--not-asked-about reviews) reviews))))

@@ -8,9 +8,10 @@
 
 ;; One record for each process of a CLI that this Emacs knows of.  Emacs knows a CLI by its session
 ;; with Emacs, or by its hooks (see gemini-companion-tool-extension.el), which report what it does
-;; in any terminal.  The process id connects hooks, sessions and reviews.
+;; in any terminal.  The process id connects hooks, sessions and reviews.  A CLI that Emacs has
+;; started, and that has not connected yet, is known by its terminal.
 ;;
-;; A CLI without hooks stays in the state `idle'.
+;; A CLI without hooks stays in the state `idle' once it has started.
 
 ;;; Code:
 
@@ -37,7 +38,8 @@ number, a string on a host, nil if it is not known.")
   (directory nil :documentation "Where it works, nil if that is not known.")
   (terminal nil :documentation "The buffer of the terminal in which it runs, nil if that is not
 in Emacs, or not known.")
-  (state 'idle :documentation "`idle' (no turn has begun), `working', `asking' or `done'.")
+  (state 'idle :documentation "`starting', `idle' (no turn has begun), `working', `asking' or
+`done'.")
   (since (float-time) :documentation "When it entered this state, in seconds since 1970.")
   (prompt nil :documentation "The last prompt, as in `gemini-companion-review', or nil.")
   (news nil :documentation "Non-nil if it is `done', and the user has not gone to it since.")
@@ -133,8 +135,8 @@ On another machine, that is the whole name of its directory."
 
 (defun gemini-companion-cli--add (agent process &optional terminal directory)
   "Return a new CLI of AGENT with the id PROCESS, which may be nil.
-It runs in TERMINAL, if that is known, and works in DIRECTORY.  If a CLI has
-asked something there before it connected, return that."
+It runs in TERMINAL, if that is known, and works in DIRECTORY.  If a CLI that
+has not connected yet is known there, return that."
   (let* ((terminal (or terminal (gemini-companion-cli--find-terminal process)))
          (cli (cl-loop for cli in gemini-companion-cli--all
                        if (and terminal (eq terminal (gemini-companion-cli-terminal cli))
@@ -169,15 +171,17 @@ Return nil if it is not such an id."
 
 (defun gemini-companion-cli--lives-p (cli)
   "Return non-nil if CLI, which has no session, may go on without one.
-Its hooks then report what it does, or its terminal shows what it asks.  On
-a host, nothing but its session shows that it has ended."
+Its hooks then report what it does, or its terminal shows that it starts or
+asks.  On a host, nothing but its session shows that it has ended."
   (if-let* ((process (gemini-companion-cli-process cli)))
       (when-let* (((gemini-companion-cli-session cli))
                   (attributes (gemini-companion-agent-process process)))
         ;; Its parent may not have noticed that it has ended.
         (not (equal (alist-get 'state attributes) "Z")))
     (and (gemini-companion-cli-terminal cli)
-         (eq (gemini-companion-cli-state cli) 'asking))))
+         (process-live-p (get-buffer-process (gemini-companion-cli-terminal cli)))
+         (or (eq (gemini-companion-cli-state cli) 'asking)
+             (gemini-companion-cli-starting-p cli)))))
 
 (defun gemini-companion-cli-open-session (cli)
   "Return the session of CLI if its stream is open, or nil.
@@ -254,9 +258,29 @@ Unless the user has only cleared it, the process ends, too."
 
 ;;;; Screens
 
+(defun gemini-companion-cli-note-start (terminal agent directory)
+  "Record that Emacs has started AGENT in the buffer TERMINAL, in DIRECTORY."
+  (gemini-companion-cli--enter (gemini-companion-cli--add agent nil terminal directory) 'starting)
+  (gemini-companion-cli--changed))
+
+(defun gemini-companion-cli-note-ready (terminal)
+  "Record that the CLI in the buffer TERMINAL, if it was starting, is ready."
+  (when-let* ((cli (gemini-companion-cli-in-terminal terminal))
+              ((eq (gemini-companion-cli-state cli) 'starting)))
+    (gemini-companion-cli--enter cli 'idle)
+    (gemini-companion-cli-forget-ended)
+    (gemini-companion-cli--changed)))
+
+(defun gemini-companion-cli-starting-p (cli)
+  "Return non-nil if CLI has just been started, and is not ready yet.
+Emacs may not recognize the prompt of an unknown CLI, which is ready after
+some seconds."
+  (and (eq (gemini-companion-cli-state cli) 'starting)
+       (< (- (float-time) (gemini-companion-cli-since cli)) 15)))
+
 (defun gemini-companion-cli-set-terminal (cli terminal)
   "Record that CLI, which is on a host, runs in the buffer TERMINAL.
-A record of a question that it asked there before it connected goes."
+A record from before it had connected goes."
   (unless (eq terminal (gemini-companion-cli-terminal cli))
     (setq gemini-companion-cli--all
           (cl-loop for other in gemini-companion-cli--all
@@ -272,16 +296,19 @@ A record of a question that it asked there before it connected goes."
 
 (defun gemini-companion-cli-note-screen (terminal asks agent directory)
   "Record whether the CLI in TERMINAL ASKS something, as its screen shows.
-AGENT runs there, in DIRECTORY.  A CLI that asks before it is connected has
-a record only while it asks."
+AGENT runs there, in DIRECTORY.  A CLI that has not connected has a record
+only while it starts or asks."
   (let ((cli (or (gemini-companion-cli-in-terminal terminal)
                  (and asks (gemini-companion-cli--add agent nil terminal directory)))))
     (cond ((null cli))
           (asks (gemini-companion-cli--enter cli 'asking (gemini-companion-cli-question cli)))
-          ((eq (gemini-companion-cli-state cli) 'asking)
-           (gemini-companion-cli--enter
-            cli (if (gemini-companion-cli-session cli) 'working 'idle))
-           (gemini-companion-cli-forget-ended)))
+          ((not (eq (gemini-companion-cli-state cli) 'asking)))
+          ((gemini-companion-cli-session cli) (gemini-companion-cli--enter cli 'working))
+          ((gemini-companion-cli-process cli)
+           (gemini-companion-cli--enter cli 'idle)
+           (gemini-companion-cli-forget-ended))
+          ;; The user has perhaps trusted the folder; the prompt comes next.
+          (t (gemini-companion-cli--enter cli 'starting)))
     (gemini-companion-cli--changed)))
 
 (defun gemini-companion-cli-asking-unseen ()
@@ -298,7 +325,7 @@ A rejection ends the turn, unless other changes wait."
   (when-let* (((memq outcome '(rejected rejected-there cancelled)))
               (cli (gemini-companion-cli-of-process (gemini-companion-review-process review)))
               ((not (gemini-companion-cli-reviews cli)))
-              ((not (eq (gemini-companion-cli-state cli) 'idle))))
+              ((not (memq (gemini-companion-cli-state cli) '(starting idle)))))
     (gemini-companion-cli--enter cli 'done)
     (gemini-companion-cli--changed)))
 

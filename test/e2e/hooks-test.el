@@ -86,6 +86,64 @@ SPEC is (EMACS CLI), two variables."
     (gemini-companion-hooks-test--wait-state emacs 'done)
     (gemini-companion-test-wait-screen emacs "Gemini CLI is done in project")))
 
+(ert-deftest gemini-companion-hooks/the-list-shows-stops-and-prompts-a-cli ()
+  "One that Emacs runs: from its start to its end, by the keys of the list."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with-emacs emacs
+    (make-symbolic-link (gemini-companion-test-path "test" "support" "fake-notify-send.sh")
+                        (gemini-companion-test-project emacs "notify-send"))
+    (gemini-companion-test-eval
+     emacs '(progn (defvar gemini-companion-hooks-test-states nil)
+                   (add-hook 'gemini-companion-cli-state-functions
+                             (lambda (cli)
+                               (push (gemini-companion-cli-list-state cli)
+                                     gemini-companion-hooks-test-states)))
+                   (require 'gemini-companion-cli-list)
+                   (require 'gemini-companion-notify)
+                   (setq gemini-companion-notify-turn 0)
+                   (push default-directory exec-path)
+                   (advice-add 'gemini-companion-notify--means :override
+                               (lambda () 'notify-send))
+                   nil))
+    (gemini-companion-test-with-cli (cli (gemini-companion-test-cli-start-by-command
+                                          emacs 'term 'at-home))
+      (should (equal (gemini-companion-test-eval emacs '(reverse gemini-companion-hooks-test-states))
+                     '("starts, 0 s" "ready")))
+      (gemini-companion-test-run emacs '(select-window (get-buffer-window "a.txt")))
+      (gemini-companion-test-m-x emacs "gemini-companion-cli-list")
+      (gemini-companion-test-wait-screen emacs "project +Gemini CLI +ready")
+      (gemini-companion-test-cli-script
+       cli '("run_shell_command" :command "touch made") "All done")
+      (gemini-companion-test-keys emacs "s")
+      (gemini-companion-test-wait-screen emacs "Prompt")
+      (gemini-companion-test-type emacs "please touch")
+      (gemini-companion-test-keys emacs "Enter")
+      ;; The user looks elsewhere.
+      (gemini-companion-test-keys emacs "-l" "\e[O")
+      (gemini-companion-test-wait-screen emacs "asks, [0-9]+ s: .*touch.* please touch")
+      (gemini-companion-hooks-test--wait-notified emacs "Gemini CLI asks a question in project")
+      ;; The CLI shows the question after its hooks have run.
+      (gemini-companion-test-cli-wait-screen cli "1\\. Allow once")
+      (gemini-companion-test-keys emacs "y")
+      (gemini-companion-test-wait-screen emacs "done [0-9]+ s ago +please touch")
+      (gemini-companion-hooks-test--wait-notified emacs "Gemini CLI is done in project please touch")
+      (should (file-exists-p (gemini-companion-test-project emacs "made")))
+      (gemini-companion-test-m-x emacs "gemini-companion-next")
+      (gemini-companion-test-wait-eval
+       emacs '(equal (buffer-name (window-buffer)) "*gemini: project*"))
+      (should (equal (gemini-companion-test-eval
+                      emacs '(condition-case problem (gemini-companion-next)
+                               (user-error (cadr problem))))
+                     "No CLI wants anything from you")))))
+
+(defun gemini-companion-hooks-test--wait-notified (emacs text)
+  "Wait until the desktop of EMACS has been told TEXT."
+  (let ((log (gemini-companion-test-project emacs "log")))
+    (gemini-companion-test-wait
+     (format "the notification %s" text)
+     (lambda () (and (file-exists-p log)
+                     (string-search text (gemini-companion-test-read log)))))))
+
 (ert-deftest gemini-companion-hooks/a-new-prompt-ends-a-change-that-was-given-up ()
   :tags '(e2e real any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)

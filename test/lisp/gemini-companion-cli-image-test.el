@@ -97,8 +97,7 @@ Return the file that the prompt then mentions."
 
 (ert-deftest gemini-companion-cli-image/the-minibuffer-takes-images-too ()
   (gemini-companion-cli-image-test--with
-    (with-current-buffer gemini-companion-cli-compose-terminal
-      (setq gemini-companion-cli-run-started nil))
+    (gemini-companion-cli-note-ready gemini-companion-cli-compose-terminal)
     (cl-letf (((symbol-function 'read-string)
                (lambda (&rest _)
                  (with-temp-buffer

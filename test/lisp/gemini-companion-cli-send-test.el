@@ -626,8 +626,7 @@ SENT is bound to a function that returns the text sent to it."
 (ert-deftest gemini-companion-cli-send/a-cli-is-starting-until-its-prompt-is-seen ()
   "Then its screen may show none for a moment."
   (gemini-companion-cli-send-test--with-screen terminal _sent
-    (with-current-buffer terminal
-      (setq gemini-companion-cli-run-started (1- (float-time))))
+    (gemini-companion-cli-note-start terminal 'gemini "/p/")
     (should (string-search "still starting"
                            (cadr (should-error (gemini-companion-cli-send-check terminal)))))
     (dolist (screen (list gemini-companion-cli-send-test--at-rest ""))

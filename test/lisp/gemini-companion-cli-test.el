@@ -97,6 +97,28 @@ ABOUT is a plist of :session, :process, :text and :path."
        "the CLI to be forgotten"
        (lambda () (not (string-search "do it" (gemini-companion-cli-test--list))))))))
 
+(ert-deftest gemini-companion-cli/one-that-emacs-starts-is-known-at-once ()
+  "It is the same when it has connected, and forgotten when it ends before."
+  (let ((sessions nil))
+    (gemini-companion-cli-test--with sessions
+      (with-temp-buffer
+        (rename-buffer "*gemini: p*")
+        (let ((process (start-process "cli" (current-buffer) "sleep" "100")))
+          (set-process-query-on-exit-flag process nil)
+          (gemini-companion-cli-note-start (current-buffer) 'gemini "/p/")
+          (should (string-match-p "^p +Gemini CLI +starts, 0 s" (gemini-companion-cli-test--list)))
+          (should (equal (gemini-companion-cli-list--label) " starts"))
+          (push (gemini-companion-cli-test--session "k1" (process-id process) "/p") sessions)
+          (gemini-companion-cli--note-sessions 1)
+          (should (equal (gemini-companion-cli-test--states) '(starting)))
+          (gemini-companion-cli-note-ready (current-buffer))
+          (should (equal (gemini-companion-cli-test--states) '(idle)))
+          (setq sessions nil)
+          (gemini-companion-cli--note-sessions 0)
+          (gemini-companion-cli-note-start (current-buffer) 'gemini "/p/")
+          (delete-process process)
+          (should-not (string-search "starts" (gemini-companion-cli-test--list))))))))
+
 (ert-deftest gemini-companion-cli/a-prompt-is-known-by-its-reviews ()
   (gemini-companion-cli-test--with nil
     (gemini-companion-cli-test--tell "prompt" :text "do it")

@@ -228,15 +228,16 @@ It runs in DIRECTORY, by default the project of EMACS."
   (gemini-companion-test-keys emacs "y")
   (gemini-companion-test-wait-screen emacs "The model can use Emacs in Gemini CLI"))
 
-(defun gemini-companion-test-cli-make-at-home (emacs &optional settings)
+(defun gemini-companion-test-cli-make-at-home (emacs &optional settings inside)
   "Return a CLI that has the home of EMACS, and so its extension.
-It is not started yet.  SETTINGS are added to its usual ones."
+It is not started yet.  SETTINGS are added to its usual ones.  For INSIDE see
+`gemini-companion-test-cli-make'."
   (gemini-companion-test-write
    (expand-file-name ".gemini/settings.json" (gemini-companion-test-home emacs))
    (decode-coding-string
     (gemini-companion-test-json-encode (append settings (gemini-companion-test-cli--settings)))
     'utf-8))
-  (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) nil
+  (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) inside
                                   (gemini-companion-test-home emacs)))
 
 (defun gemini-companion-test-cli-start-at-home (emacs)
@@ -309,13 +310,16 @@ Its home is below that of EMACS, where both find it."
                     (term ,(gemini-companion-test-cli-file cli "launch"))
                     (process-id (get-buffer-process (current-buffer))))))))
 
-(defun gemini-companion-test-cli-start-by-command (emacs terminal)
-  "Start a CLI in the emulator TERMINAL in EMACS by `gemini-companion-run'."
+(defun gemini-companion-test-cli-start-by-command (emacs terminal &optional at-home)
+  "Start a CLI in the emulator TERMINAL in EMACS by `gemini-companion-run'.
+If AT-HOME is non-nil, it has the home of EMACS, and so its extension."
   (gemini-companion-test-eval
    emacs `(setq load-path (append ',(gemini-companion-test-terminal-directories terminal)
                                   load-path)))
   (gemini-companion-test-cli--start
-   (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) 'inside)
+   (if at-home
+       (gemini-companion-test-cli-make-at-home emacs nil 'inside)
+     (gemini-companion-test-cli-make emacs (gemini-companion-test-project emacs) 'inside))
    (lambda (cli)
      (setf (gemini-companion-test-cli-emacs cli) emacs)
      (gemini-companion-test-run
