@@ -175,19 +175,16 @@ when that is run."
          (hooks `(gemini-companion-review-change-hook ,@(and hook (list hook))))
          (print (lambda (&rest _)
                   (gemini-companion-log-errors "list of changes"
-                    (when (buffer-live-p buffer)
-                      (with-current-buffer buffer (gemini-companion-review-list-print))))))
+                    (with-current-buffer buffer (gemini-companion-review-list-print)))))
          (timer (and seconds
                      (run-at-time seconds seconds
                                   (lambda ()
                                     (when (get-buffer-window buffer t) (funcall print))))))
-         ;; In the call of a tool, Emacs restores point in the current buffer, as a marker.
-         (update (lambda (&rest _) (if this-command (funcall print) (run-at-time 0 nil print))))
          (stop (lambda ()
-                 (dolist (hook hooks) (remove-hook hook update))
+                 (dolist (hook hooks) (remove-hook hook print))
                  (when timer (cancel-timer timer)))))
     (add-hook 'window-size-change-functions print nil t)
-    (dolist (hook hooks) (add-hook hook update))
+    (dolist (hook hooks) (add-hook hook print))
     (add-hook 'kill-buffer-hook stop nil t)
     (add-hook 'change-major-mode-hook stop nil t)))
 

@@ -186,7 +186,8 @@ from some other program."
 (defmacro gemini-companion-tool-go-on (call &rest body)
   "Evaluate BODY for CALL, unless that has ended; return nil.
 If BODY signals an error, CALL fails.  For timers and other callbacks: the
-current buffer, point there and the match data stay as they are."
+current buffer, point there and the match data stay as they are; but where
+BODY replaces text, point is where BODY puts it."
   (declare (indent 1) (debug t))
   `(gemini-companion-tool--go-on ,call (lambda () ,@body)))
 
@@ -201,15 +202,28 @@ current buffer, point there and the match data stay as they are."
   "Call FUNCTION for CALL; see `gemini-companion-tool-go-on'."
   (when (gemini-companion-tool-live-p call)
     (condition-case problem
-        (save-excursion
-          (save-match-data
-            (let ((inhibit-quit nil)
-                  (throw-on-input nil))
-              (funcall function))))
+        (gemini-companion-tool--keep-point
+         (lambda ()
+           (save-match-data
+             (let ((inhibit-quit nil)
+                   (throw-on-input nil))
+               (funcall function)))))
       (quit (gemini-companion-tool-fail call "The user has interrupted this"))
       (user-error (gemini-companion-tool-fail call (gemini-companion-ui-error-text problem)))
       (error (gemini-companion-tool--fail-by-fault call (gemini-companion-ui-error-text problem)))))
   nil)
+
+(defun gemini-companion-tool--keep-point (function)
+  "Call FUNCTION; keep the current buffer and point there.
+If FUNCTION replaces the text of that buffer, as a list that it updates, or a
+file that was edited, it must put point into its place in the new text."
+  (let ((buffer (current-buffer))
+        (point (point))
+        (tick (buffer-chars-modified-tick)))
+    (unwind-protect (save-current-buffer (funcall function))
+      (when (and (buffer-live-p buffer) (eq buffer (current-buffer))
+                 (eql tick (buffer-chars-modified-tick)))
+        (goto-char point)))))
 
 (defun gemini-companion-tool--fail-by-fault (call text)
   "Answer CALL with an error, for a fault whose message is TEXT.

@@ -182,16 +182,13 @@
           (set-window-point other (with-current-buffer buffer (1- (point-max))))
           (should (equal (gemini-companion-test-list-files buffer 0)
                          '("a.txt" "b.txt" "c.txt")))
-          (gemini-companion-review-reject first)
-          (gemini-companion-test-list-update))
+          (gemini-companion-review-reject first))
         (should (eq (tabulated-list-get-id) second))
         (should (= (current-column) 3))
         (should (eq (tabulated-list-get-id (window-point window)) second))
         (should (eq (tabulated-list-get-id (window-point other)) third))
         ;; Its line is gone: point is at the last one.
-        (with-temp-buffer
-          (gemini-companion-review-reject third)
-          (gemini-companion-test-list-update))
+        (with-temp-buffer (gemini-companion-review-reject third))
         (should (eq (tabulated-list-get-id (window-point other)) second))
         (gemini-companion-mode -1)
         (should (equal (gemini-companion-test-list-rows buffer) nil))))))

@@ -97,6 +97,28 @@ That is a window, where point is in its buffer, and the number of windows."
             (gemini-companion-tool-edits-test--follow ".env" "" "one\n"))
           (should-not (get-buffer ".env")))))))
 
+;;;; The selected window
+
+(ert-deftest gemini-companion-tool-edits/point-stays-on-its-line-whatever-was-edited ()
+  "Also if Emacs replaces all of the text, or a list in the selected window."
+  (gemini-companion-tool-edits-test--with-history
+    (save-window-excursion
+      (switch-to-buffer (gemini-companion-tool-edits-test--open "1\n2\n3\n4\n"))
+      (pcase-dolist (`(,seconds ,after) '((0.3 "a\n2\n3\n4\n") (0 "q\nr\ns\nt\n")))
+        (let ((gemini-companion-heavy--max-compare-time seconds)
+              (before (buffer-string)))
+          (goto-char (point-min))
+          (forward-line 2)
+          (gemini-companion-tool-edits-test--edit before after)
+          (should (equal (buffer-string) after))
+          (should (= (line-number-at-pos) 3))))
+      (gemini-companion-history-list)
+      (let ((entry (tabulated-list-get-id)))
+        (should entry)
+        (gemini-companion-tool-edits-test--edit "q\nr\ns\nt\n" "1\n")
+        (should (length= (gemini-companion-history-all) 3))
+        (should (eq (tabulated-list-get-id) entry))))))
+
 ;;;; Diagnostics
 
 (ert-deftest gemini-companion-tool-edits/the-model-is-told-what-is-new ()

@@ -28,7 +28,6 @@
 
 (defun gemini-companion-test-list-rows (buffer)
   "Return the lines of the list BUFFER, each a list of its columns."
-  (gemini-companion-test-list-update)
   (with-current-buffer buffer
     (save-excursion
       (goto-char (point-min))
@@ -38,10 +37,6 @@
             (push (mapcar #'substring-no-properties (tabulated-list-get-entry)) rows))
           (forward-line))
         (nreverse rows)))))
-
-(defun gemini-companion-test-list-update ()
-  "Let the lists be updated, as soon as Emacs waits for the user."
-  (accept-process-output nil 0.001))
 
 (defun gemini-companion-test-list-column (buffer column)
   "Return the texts in COLUMN of the list BUFFER, counted from zero."
@@ -55,7 +50,6 @@
 
 (defun gemini-companion-test-list-goto (buffer number)
   "Make BUFFER current and go to its line NUMBER, counted from its header at zero."
-  (gemini-companion-test-list-update)
   (set-buffer buffer)
   (goto-char (point-min))
   (forward-line number))
@@ -118,7 +112,6 @@ If nothing was asked, return the message of the error."
 
 (defun gemini-companion-test-list-lines (buffer)
   "Return the lines that BUFFER shows, without spaces at their ends."
-  (gemini-companion-test-list-update)
   (with-current-buffer buffer
     (let ((position (point-min)) (text ""))
       (while (< position (point-max))
