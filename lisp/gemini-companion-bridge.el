@@ -307,7 +307,7 @@ in `process-environment'."
   (gemini-companion-bridge--call #'gemini-companion--mod-close-wire wire))
 
 (defun gemini-companion-bridge-host-programs ()
-  "Return the texts of the programs for hosts, (BOOTSTRAP KEEPER RELAY)."
+  "Return the texts of the programs for hosts, (BOOTSTRAP KEEPER RELAY EDITOR)."
   (append (gemini-companion--mod-host-programs) nil))
 
 (defun gemini-companion-bridge-host-ignored (prefix root name)

@@ -7,15 +7,17 @@
 ;;; Commentary:
 
 ;; A CLI runs $VISUAL to let the user edit the prompt, or a plan.  In the terminals of this package,
-;; that is a program that asks this Emacs by a socket to edit the file, and ends once that is done.
-;; The user need not start Emacs's own server for that.  Both are in a directory that only the user
-;; can read.
+;; that is the program editor.mjs of the module, which asks this Emacs by a socket to edit a text,
+;; and ends once that is done.  The user need not start Emacs's own server for that.  Both are in a
+;; directory that only the user can read.  On a host, the keeper has the program and the socket.
 
 ;;; Code:
 
+(require 'json)
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
+(require 'gemini-companion-bridge)
 (require 'gemini-companion-cli-compose)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-screen)
@@ -23,6 +25,15 @@
 (require 'gemini-companion-file)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
+
+(declare-function gemini-companion-host-connection-editor "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-keeper "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-send "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-state "gemini-companion-host-connection"
+                  (connection) t)
 
 ;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-cli-edit)
 (defcustom gemini-companion-edit-in-emacs t
@@ -35,55 +46,44 @@ Takes effect for CLIs that are started afterwards."
   :group 'gemini-companion-terminal
   :package-version '(gemini-companion . "0.1.0"))
 
-(defconst gemini-companion-cli-edit--program
-  "#!/usr/bin/env node
-// Has Emacs edit the file that is the last argument, and ends when the user is done.
-const { spawnSync } = require('node:child_process');
-const { createConnection } = require('node:net');
-const path = require('node:path');
-
-const terminal = spawnSync('tty', { stdio: ['inherit', 'pipe', 'ignore'] }).stdout;
-process.exitCode = 1;
-createConnection(path.join(__dirname, 'socket'), function () {
-  this.write(`${String(terminal).trim()}\\n${path.resolve(process.argv.at(-1))}\\n`);
-}).on('data', () => { process.exitCode = 0; })
-  .on('error', () => console.error('This Emacs is gone, or edits no longer'));
-"
-  "The program that a CLI takes for an editor.
-It needs only Node, as CLIs do themselves.")
-
 (defvar gemini-companion-cli-edit--server nil
-  "The process that listens to `gemini-companion-cli-edit--program', or nil.")
-
-;;;; The program and the socket
+  "The process that listens to the editor of CLIs here, or nil.")
 
 ;;;###autoload
-(defun gemini-companion-cli-edit-environment (agent)
-  "Return what to add to the environment of AGENT, so that it edits here."
-  (when-let* (((and gemini-companion-edit-in-emacs
-                    (featurep 'make-network-process '(:family local))))
+(defun gemini-companion-cli-edit-environment (agent &optional connection)
+  "Return what to add to the environment of AGENT, so that it edits here.
+If CONNECTION is non-nil, AGENT is to run on its host."
+  (when-let* ((gemini-companion-edit-in-emacs)
               (editor (car (gemini-companion-agent-get agent :editor)))
-              (program (gemini-companion-cli-edit--start))
+              (program (if connection (gemini-companion-host-connection-editor connection)
+                         (gemini-companion-cli-edit--start)))
               ;; It would be several words.
-              ((not (string-search " " program))))
+              ((not (string-match-p "[ \t\n]" program))))
     (list (concat "VISUAL=" (string-replace "PROGRAM" program editor)))))
 ;;;###autoload (add-hook 'gemini-companion-cli-run-environment-functions #'gemini-companion-cli-edit-environment)
 
+;;;; This machine
+
 (defun gemini-companion-cli-edit--start ()
-  "Return the file name of the program, and listen to it."
-  (unless (process-live-p gemini-companion-cli-edit--server)
-    (let* ((directory (make-temp-file "gemini-companion-edit-" t))
-           (program (expand-file-name "edit.cjs" directory)))
-      (gemini-companion-file-replace program gemini-companion-cli-edit--program #o700)
-      (setq gemini-companion-cli-edit--server
-            (make-network-process :name "gemini edit" :family 'local :server t :noquery t
-                                  :service (expand-file-name "socket" directory)
-                                  :coding 'utf-8-unix
-                                  :filter #'gemini-companion-cli-edit--note-request
-                                  :sentinel #'ignore
-                                  :plist (list 'program program)))
-      (add-hook 'kill-emacs-hook #'gemini-companion-cli-edit-stop)))
-  (process-get gemini-companion-cli-edit--server 'program))
+  "Return the file name of the program, and listen to it; or return nil."
+  (when (featurep 'make-network-process '(:family local))
+    (unless (process-live-p gemini-companion-cli-edit--server)
+      (let* ((directory (make-temp-file "gemini-companion-edit-" t))
+             (program (expand-file-name "edit.mjs" directory))
+             (socket (expand-file-name "socket" directory)))
+        (gemini-companion-file-replace
+         program
+         (string-replace "'@SOCKET@'" (json-encode socket)
+                         (nth 3 (gemini-companion-bridge-host-programs)))
+         #o700)
+        (setq gemini-companion-cli-edit--server
+              (make-network-process :name "gemini edit" :family 'local :server t :noquery t
+                                    :service socket :coding 'utf-8-unix
+                                    :filter #'gemini-companion-cli-edit--note-order
+                                    :sentinel #'ignore
+                                    :plist (list 'program program)))
+        (add-hook 'kill-emacs-hook #'gemini-companion-cli-edit-stop)))
+    (process-get gemini-companion-cli-edit--server 'program)))
 
 (defun gemini-companion-cli-edit-stop ()
   "Listen no longer to CLIs that want something edited."
@@ -95,69 +95,112 @@ It needs only Node, as CLIs do themselves.")
 
 (add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-edit-stop)
 
-(defun gemini-companion-cli-edit--note-request (client text)
-  "Note that CLIENT, the program, has sent TEXT: its terminal, and the file."
-  (gemini-companion-log-errors "A file to edit"
+(defun gemini-companion-cli-edit--note-order (client text)
+  "Note that CLIENT, the program, has sent TEXT, part of a line."
+  (gemini-companion-log-errors "a text to edit"
     (let ((text (concat (process-get client 'text) text)))
       (process-put client 'text text)
-      (when (string-match "\\`\\([^\n]*\\)\n\\([^\n]+\\)\n\\'" text)
-        (run-at-time 0 nil #'gemini-companion-cli-edit--open
-                     client (match-string 1 text) (match-string 2 text))))))
+      (when (string-suffix-p "\n" text)
+        (gemini-companion-cli-edit--open
+         (let ((json-object-type 'alist)) (json-read-from-string text))
+         ""
+         (lambda () (process-live-p client))
+         (lambda (edited)
+           (process-send-string client (concat (json-encode edited) "\n"))
+           (delete-process client)))))))
+
+;;;; Hosts
+
+(defvar gemini-companion-cli-edit--far nil
+  "The texts that hosts want edited: lists of connection, keeper and number.")
+
+;;;###autoload
+(defun gemini-companion-cli-edit-note-far (connection message)
+  "Note MESSAGE of the keeper of CONNECTION, an alist, about a text to edit."
+  (let* ((id (alist-get 'id message))
+         (key (list connection (gemini-companion-host-connection-keeper connection) id))
+         (send (lambda (text)
+                 (gemini-companion-host-connection-send
+                  connection `((do . edited) (id . ,id) (text . ,text))))))
+    (cond ((equal (alist-get 'say message) "unedited")
+           (setq gemini-companion-cli-edit--far (delete key gemini-companion-cli-edit--far)))
+          ((length> gemini-companion-cli-edit--far 7)
+           (funcall send nil))
+          (t
+           (push key gemini-companion-cli-edit--far)
+           (gemini-companion-cli-edit--open
+            message
+            (gemini-companion-host-connection-prefix connection)
+            (lambda ()
+              (and (member key gemini-companion-cli-edit--far)
+                   (eq (gemini-companion-host-connection-state connection) 'ready)
+                   (equal (gemini-companion-host-connection-keeper connection) (nth 1 key))))
+            (lambda (edited)
+              (when edited
+                (when (length> edited 200000)
+                  (user-error "This is too long for the connection, but you can copy it"))
+                ;; The CLI may just have ended there.
+                (add-to-history 'gemini-companion-cli-send-history edited))
+              (setq gemini-companion-cli-edit--far (delete key gemini-companion-cli-edit--far))
+              (funcall send edited)))))))
+;;;###autoload (add-hook 'gemini-companion-host-connection-edit-functions #'gemini-companion-cli-edit-note-far)
 
 ;;;; Editing
 
-(defvar-local gemini-companion-cli-edit--client nil
-  "The process that waits until the text in this buffer is edited.")
+(defvar-local gemini-companion-cli-edit--release nil
+  "Function that lets the CLI go on without a change of the text in this buffer.")
 
-(defun gemini-companion-cli-edit--open (client tty file)
-  "Let the user edit FILE, for which CLIENT waits in the terminal TTY."
-  (gemini-companion-log-errors "A file to edit"
-    (let ((terminal (gemini-companion-cli-edit--find-terminal tty))
-          (buffer (gemini-companion-cli-edit--buffer client file)))
-      (cond ((not buffer) (delete-process client))
-            ;; The user has pressed a key there.
-            ((and terminal (eq terminal (window-buffer)))
-             (with-current-buffer buffer
-               (setq default-directory (gemini-companion-cli-send-directory terminal)
-                     gemini-companion-cli-compose-terminal terminal))
-             (gemini-companion-cli-compose-show buffer))
-            (t
-             (gemini-companion-ui-message client "A CLI wants you to edit %s"
-                                          (buffer-name buffer))
-             (gemini-companion-ui-when-free (lambda () (display-buffer buffer))))))))
+(defun gemini-companion-cli-edit--open (order prefix live-p answer)
+  "Let the user edit what ORDER, an alist, says, but not now: windows change.
+PREFIX is that of the host of the CLI, or empty.  The function LIVE-P returns
+non-nil as long as the CLI waits.  Call ANSWER with the text, or with nil if
+that stays as it is."
+  (let-alist order
+    (if (not (and (stringp .name) (stringp .text))) (funcall answer nil)
+      (run-at-time 0 nil #'gemini-companion-cli-edit--show
+                   (gemini-companion-cli-edit--buffer .name .text live-p answer)
+                   (gemini-companion-cli-run-terminal-named .terminal prefix)))))
 
-(defun gemini-companion-cli-edit--find-terminal (tty)
-  "Return the buffer whose process has the terminal TTY, or nil."
-  (seq-some (lambda (process)
-              (and (equal tty (process-tty-name process)) (process-buffer process)))
-            (process-list)))
+(defun gemini-companion-cli-edit--show (buffer terminal)
+  "Show BUFFER, of a CLI that runs in TERMINAL, if the user has asked for that."
+  (gemini-companion-log-errors "a text to edit"
+    (cond ((not (buffer-live-p buffer)))
+          ;; The user has pressed a key there.
+          ((and terminal (eq terminal (window-buffer)))
+           (with-current-buffer buffer
+             (setq default-directory (gemini-companion-cli-send-directory terminal)
+                   gemini-companion-cli-compose-terminal terminal))
+           (gemini-companion-cli-compose-show buffer))
+          (t
+           (gemini-companion-ui-message buffer "A CLI wants you to edit %s" (buffer-name buffer))
+           (gemini-companion-ui-when-free (lambda () (display-buffer buffer)))))))
 
-(defun gemini-companion-cli-edit--buffer (client file)
-  "Return a new buffer with the text of FILE for CLIENT, or nil if it has none.
-It does not visit FILE: nothing in that is obeyed."
-  (when-let* ((bytes (gemini-companion-file-read file)))
-    (with-current-buffer (generate-new-buffer (format "*edit %s*" (file-name-nondirectory file)))
-      (gemini-companion-compose-mode)
-      (insert (decode-coding-string bytes 'utf-8-unix t))
-      (setq buffer-undo-list nil
-            gemini-companion-cli-edit--client client
-            gemini-companion-cli-compose-finish-function
-            (lambda (text)
-              (unless (process-live-p client)
-                (user-error "The CLI no longer waits for this text, but you can copy it"))
-              (gemini-companion-file-write file (gemini-companion-file-encode text bytes))))
-      (add-hook 'kill-buffer-hook #'gemini-companion-cli-edit--release nil t)
-      (current-buffer))))
+(defun gemini-companion-cli-edit--buffer (name text live-p answer)
+  "Return a new buffer with TEXT, of a file with NAME; nothing in it is obeyed.
+For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
+  (with-current-buffer (generate-new-buffer
+                        (format "*edit %s*" (gemini-companion-ui-one-line name)))
+    (gemini-companion-compose-mode)
+    (insert text)
+    (setq buffer-undo-list nil
+          gemini-companion-cli-edit--release (lambda () (when (funcall live-p)
+                                                          (funcall answer nil)))
+          gemini-companion-cli-compose-finish-function
+          (lambda (text)
+            (unless (funcall live-p)
+              (user-error "The CLI no longer waits for this text, but you can copy it"))
+            (funcall answer text)))
+    (add-hook 'kill-buffer-hook #'gemini-companion-cli-edit--end nil t)
+    (current-buffer)))
 
-(defun gemini-companion-cli-edit--release ()
-  "Let the program that waits for the current buffer end.
-The CLI reads the file then, whether or not it was written."
-  (when (process-live-p gemini-companion-cli-edit--client)
-    (process-send-string gemini-companion-cli-edit--client "done\n")
-    (delete-process gemini-companion-cli-edit--client)
-    (dolist (seconds '(0.5 2))
-      (run-at-time seconds nil #'gemini-companion-cli-edit--wake
-                   gemini-companion-cli-compose-terminal))))
+(defun gemini-companion-cli-edit--end ()
+  "Let the CLI go on that waits for the text in the current buffer, if it does.
+Then see to its screen."
+  (gemini-companion-log-errors "a text to edit"
+    (funcall gemini-companion-cli-edit--release))
+  (dolist (seconds '(0.5 2))
+    (run-at-time seconds nil #'gemini-companion-cli-edit--wake
+                 gemini-companion-cli-compose-terminal)))
 
 (defun gemini-companion-cli-edit--wake (terminal)
   "Have the CLI in TERMINAL draw its screen if that is empty.

@@ -94,11 +94,12 @@ possible values."
 (put 'gemini-companion-cli-run-agent 'permanent-local t)
 
 (defvar gemini-companion-cli-run-environment-functions nil
-  "Functions called with an agent that is to run on this machine.
-They return what to add to its environment, as in `process-environment'.")
+  "Functions called with an agent that is to run.
+On a host, their second argument is the connection to that.  They return what
+to add to its environment, as in `process-environment'.")
 
 (defvar-local gemini-companion-cli-run--name nil
-  "What hooks of a CLI on a host call the terminal in this buffer.")
+  "What programs of a CLI call the terminal in this buffer.")
 (put 'gemini-companion-cli-run--name 'permanent-local t)
 
 ;;;; Commands
@@ -226,11 +227,12 @@ Otherwise a shell would read, and run, what is sent to its terminal."
 (add-hook 'gemini-companion-cli-functions #'gemini-companion-cli-run-terminals)
 
 (defun gemini-companion-cli-run-terminal-named (name prefix)
-  "Return the terminal that hooks of its CLI call NAME, or nil.
-The CLI runs on the host with PREFIX."
+  "Return the terminal that programs of its CLI call NAME, or nil.
+The CLI runs on the host with PREFIX, or here if that is empty."
   (seq-find (lambda (buffer)
               (let ((root (buffer-local-value 'gemini-companion-cli-run-root buffer)))
                 (and root
+                     name
                      (string-prefix-p prefix root)
                      (equal name (buffer-local-value 'gemini-companion-cli-run--name buffer)))))
             (buffer-list)))
@@ -302,7 +304,8 @@ reach Emacs, the CLI runs without it."
 (defun gemini-companion-cli-run--exec (buffer terminal program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in BUFFER."
   (with-current-buffer buffer
-    (gemini-companion-cli-terminals-start terminal program arguments environment)
+    (gemini-companion-cli-terminals-start
+     terminal program arguments (cons (gemini-companion-cli-run--name-entry) environment))
     ;; Otherwise the terminal would seem to be one whose CLI has ended.
     (unless (get-buffer-process buffer)
       (error "The terminal %s runs no process in its buffer: see `gemini-companion-cli-terminals'"
@@ -314,6 +317,10 @@ reach Emacs, the CLI runs without it."
     (gemini-companion-ui-omit-line-numbers)
     ;; Some emulators clear this flag, but the CLI may be at work.
     (set-process-query-on-exit-flag (get-buffer-process buffer) t)))
+
+(defun gemini-companion-cli-run--name-entry ()
+  "Return the entry of an environment that names the terminal in this buffer."
+  (concat "GEMINI_COMPANION_TERMINAL=" gemini-companion-cli-run--name))
 
 (defvar gemini-companion-cli-run-functions nil
   "Functions called with the buffer of a terminal in which a CLI was started.")
@@ -471,8 +478,9 @@ OPTIONS are for the CLI."
          ;; Of the CLI's own variables, only the process is known there, and needed: the keeper.
          (process (gemini-companion-agent-variable agent 'process))
          (words `("env"
-                  ,(concat "GEMINI_COMPANION_TERMINAL="
-                           (buffer-local-value 'gemini-companion-cli-run--name buffer))
+                  ,(with-current-buffer buffer (gemini-companion-cli-run--name-entry))
+                  ,@(mapcan (lambda (function) (funcall function agent connection))
+                            gemini-companion-cli-run-environment-functions)
                   ,@(and process
                          (list (format "%s=%d" process
                                        (gemini-companion-host-connection-keeper connection))))

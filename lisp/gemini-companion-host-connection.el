@@ -43,6 +43,7 @@
   (keeper nil :documentation "The process id of the keeper.")
   (hostname nil :documentation "What the host calls itself.")
   (slot nil :documentation "The number of this Emacs's configuration there.")
+  (editor nil :documentation "The program that CLIs there take for an editor, or nil.")
   (proven nil :documentation "Non-nil if it was ready before.")
   (routes nil :documentation "The ways in which ssh may log in.")
   (untried nil :documentation "The routes still to be tried; the first one is in use.")
@@ -58,6 +59,9 @@
   (lost nil :documentation "When it was lost first, or nil.")
   (missed nil :documentation "Non-nil if a message said that it was lost.")
   (waiters nil :documentation "Functions to call when it is ready or has failed."))
+
+(defvar gemini-companion-host-connection-edit-functions nil
+  "Functions called with a connection and a message about a text to edit, an alist.")
 
 (defvar gemini-companion-host-connection--all nil
   "The connections, and those that have failed, the oldest first.")
@@ -179,7 +183,7 @@ Its argument is nil if it is ready, or else why not, as text for the user."
                                                            "-o" "ClearAllForwardings=yes"))
                  (file (or (executable-find program)
                            (error "Cannot find the program %s" program)))
-                 (`(,bootstrap ,keeper ,_) (gemini-companion-bridge-host-programs)))
+                 (`(,bootstrap ,keeper . ,_) (gemini-companion-bridge-host-programs)))
       (gemini-companion-bridge-open-wire
        prefix (cons file arguments)
        (gemini-companion-host-command-environment (default-toplevel-value 'process-environment))
@@ -230,7 +234,7 @@ Cancel what it was to call before."
   (setf (gemini-companion-host-connection-timer connection)
         (and seconds (apply #'run-at-time seconds nil call))))
 
-(defun gemini-companion-host-connection--send (connection message)
+(defun gemini-companion-host-connection-send (connection message)
   "Send MESSAGE, for `json-encode', to the keeper of CONNECTION."
   (gemini-companion-bridge-write-wire (gemini-companion-host-connection-wire connection)
                                       (json-encode message)))
@@ -347,6 +351,9 @@ ended."
         ("home" (gemini-companion-host-connection--take-home connection (funcall in 'home)))
         ("ready" (gemini-companion-host-connection--ready connection message))
         ("file" (gemini-companion-host-connection--take-file connection message))
+        ((or "edit" "unedited")
+         (gemini-companion-log-run-hook 'gemini-companion-host-connection-edit-functions
+                                        connection message))
         ("warning" (gemini-companion-host-connection--warn connection (funcall in 'text)))
         ("fault" (gemini-companion-host-connection--end
                   connection (if (equal (funcall in 'kind) "owner") 'owner 'keeper)
@@ -400,6 +407,7 @@ host has that from here, or else HOME."
   (let ((keeper (alist-get 'pid message))
         (hostname (alist-get 'host message))
         (slot (alist-get 'slot message))
+        (editor (alist-get 'editor message))
         (name (gemini-companion-host-connection-name connection)))
     (when (and (natnump keeper) (natnump slot) (stringp hostname)
                (string-match-p "\\`[[:alnum:]._-]\\{1,64\\}\\'" hostname)
@@ -409,6 +417,7 @@ host has that from here, or else HOME."
       (setf (gemini-companion-host-connection-proven connection) t
             (gemini-companion-host-connection-keeper connection) keeper
             (gemini-companion-host-connection-slot connection) slot
+            (gemini-companion-host-connection-editor connection) (and (stringp editor) editor)
             (gemini-companion-host-connection-hostname connection) hostname)
       (gemini-companion-log-add "connected to %s, where process %s of %s announces this Emacs"
                                 name keeper hostname)
@@ -425,14 +434,15 @@ host has that from here, or else HOME."
 (defun gemini-companion-host-connection--announce (connection)
   "Let the keeper of CONNECTION announce this Emacs."
   (pcase-let* ((prefix (gemini-companion-host-connection-prefix connection))
-               (`(,_ ,_ ,relay) (gemini-companion-bridge-host-programs))
+               (`(,_ ,_ ,relay ,editor) (gemini-companion-bridge-host-programs))
                (roots (gemini-companion-host-connection--roots connection)))
     (setf (gemini-companion-host-connection-told connection) (list roots))
-    (gemini-companion-host-connection--send
+    (gemini-companion-host-connection-send
      connection
      `((do . announce)
        (relay . ,relay)
        (hash . ,(substring (secure-hash 'sha256 (encode-coding-string relay 'utf-8)) 0 16))
+       (editor . ,editor)
        ;; This distinguishes the configuration of this user from others on a host.
        (id . ,(replace-regexp-in-string
                "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name)) t t))
@@ -456,7 +466,7 @@ host has that from here, or else HOME."
   (let ((roots (gemini-companion-host-connection--roots connection)))
     (unless (equal (list roots) (gemini-companion-host-connection-told connection))
       (setf (gemini-companion-host-connection-told connection) (list roots))
-      (gemini-companion-host-connection--send connection `((do . roots) (roots . ,roots))))))
+      (gemini-companion-host-connection-send connection `((do . roots) (roots . ,roots))))))
 
 (defun gemini-companion-host-connection--agents ()
   "Return what the keeper needs to know about the agents, a vector."
@@ -493,7 +503,7 @@ error.  For FILE and FUNCTION, see
          (id (1+ (or (caar requests) 0))))
     (push (cons id function) (gemini-companion-host-connection-requests connection))
     (if (eq (gemini-companion-host-connection-state connection) 'ready)
-        (gemini-companion-host-connection--send connection `((id . ,id) ,@request))
+        (gemini-companion-host-connection-send connection `((id . ,id) ,@request))
       (gemini-companion-host-connection--drop-requests connection))))
 
 (defun gemini-companion-host-connection--take-file (connection answer)
@@ -535,21 +545,17 @@ error.  For FILE and FUNCTION, see
 
 (defun gemini-companion-host-connection-diagnosis (connection)
   "Return why CONNECTION is not ready, as (TEXT . REMEDY); REMEDY may be nil."
-  (let ((kind (car (gemini-companion-host-connection-fault connection)))
-        (reason (gemini-companion-host-connection--reason connection)))
+  (let* ((fault (gemini-companion-host-connection-fault connection))
+         (reason (gemini-companion-host-fault-text fault)))
     (cons (concat (gemini-companion-host-connection-name connection) " is not connected"
                   (and reason (concat ": " reason)))
-          (gemini-companion-host-fault-remedy kind))))
-
-(defun gemini-companion-host-connection--reason (connection)
-  "Return why CONNECTION is not ready as text for the user, nil if unknown."
-  (pcase (gemini-companion-host-connection-fault connection)
-    (`(,kind . ,detail)
-     (concat (gemini-companion-host-fault-text kind) (and detail (format " (%s)" detail))))))
+          (gemini-companion-host-fault-remedy fault))))
 
 (defun gemini-companion-host-connection-describe-state (connection)
   "Return the state of CONNECTION as text for the user, without its name."
-  (let ((duration (gemini-companion-ui-duration
+  (let ((reason (gemini-companion-host-fault-text
+                 (gemini-companion-host-connection-fault connection)))
+        (duration (gemini-companion-ui-duration
                    (- (float-time) (gemini-companion-host-connection-since connection)))))
     (pcase (gemini-companion-host-connection-state connection)
       ('ready (format "connected for %s (%s, process %s there)" duration
@@ -558,9 +564,8 @@ error.  For FILE and FUNCTION, see
       ('connecting (if (gemini-companion-host-connection-proven connection)
                        "lost, connecting again..."
                      "connecting..."))
-      ('lost (format "lost for %s, trying again: %s" duration
-                     (gemini-companion-host-connection--reason connection)))
-      (_ (format "not connected: %s" (gemini-companion-host-connection--reason connection))))))
+      ('lost (format "lost for %s, trying again: %s" duration reason))
+      (_ (format "not connected: %s" reason)))))
 
 ;;;; The end of a connection
 

@@ -33,13 +33,16 @@
     (ended "the program that leads there has ended" "M-x gemini-companion-log says more"))
   "Alist of kinds of faults, what they mean, and what to do.")
 
-(defun gemini-companion-host-fault-text (kind)
-  "Return what a fault of KIND means, as text for the user."
-  (car (alist-get kind gemini-companion-host-fault--kinds)))
+(defun gemini-companion-host-fault-text (fault)
+  "Return what FAULT, (KIND . DETAIL), means, as text for the user, or nil."
+  (pcase fault
+    (`(,kind . ,detail)
+     (concat (car (alist-get kind gemini-companion-host-fault--kinds))
+             (and detail (format " (%s)" detail))))))
 
-(defun gemini-companion-host-fault-remedy (kind)
-  "Return what to do about a fault of KIND, as text for the user, or nil."
-  (cadr (alist-get kind gemini-companion-host-fault--kinds)))
+(defun gemini-companion-host-fault-remedy (fault)
+  "Return what to do about FAULT, as text for the user, or nil."
+  (cadr (alist-get (car fault) gemini-companion-host-fault--kinds)))
 
 (defconst gemini-companion-host-fault--errors
   '((authentication . "Permission denied\\|Too many authentication failures\

@@ -14,8 +14,8 @@
 //
 // Messages of Emacs:
 //
-//   {do: announce, relay, hash, id, emacs, slot, roots, agents, sandbox}
-//              relay is the program that a CLI starts, and hash its hash; id names the machine and the
+//   {do: announce, relay, hash, editor, id, emacs, slot, roots, agents, sandbox}
+//              relay is the program that a CLI starts, and hash its hash; editor is one for $VISUAL; id names the machine and the
 //              user of Emacs, of letters, digits, dots and underscores; emacs is a random name, the same
 //              as long as this Emacs serves this host; slot is what Emacs had when it was connected
 //              before, or null; roots are workspace roots; each agent has a name, a pattern for the name
@@ -28,13 +28,18 @@
 //              what is in a file of a CLI, NAME in its home
 //   {do: write, id, file, old, text}
 //              put text there, if there is still old; null stands for no file
+//   {do: edited, id, text}
+//              what the user has made of a text, or null if that stays as it is
 //
 // and those of the keeper:
 //
 //   {say: home, home}                 the user's home
-//   {say: ready, pid, host, slot}     the CLIs can find Emacs
+//   {say: ready, pid, host, slot, editor}   the CLIs can find Emacs, and run the program editor
 //   {say: file, id, name, text}       the answer to read and write: the name of the file, and what is in it
 //   {say: file, id, name, error}      or why it cannot be read, or written
+//   {say: edit, id, terminal, name, text}   the user is to edit text, from a file with this name, for
+//                                     the CLI in this terminal of Emacs
+//   {say: unedited, id}               nobody waits for that any more
 //   {say: warning, text}              for the user
 //   {say: fault, kind, text}          for the user, and the end
 //
@@ -312,7 +317,7 @@ class Clients {
   // Lets clients of AGENT connect to SOCKET.
   listen(agent, socket) {
     const name = Buffer.from(agent);
-    const server = net.createServer((connection) => {
+    return listen(socket, (connection) => {
       this.last += 1;
       const number = this.last;
       this.outbox.send(OPEN, number, name.length, name);
@@ -320,13 +325,6 @@ class Clients {
       connection.on('close', () => {
         this.channels.delete(number);
         this.outbox.send(CLOSE, number, 0);
-      });
-    });
-    return new Promise((resolve, reject) => {
-      server.on('error', reject);
-      server.listen(socket, () => {
-        fs.chmodSync(socket, 0o600);
-        resolve();
       });
     });
   }
@@ -341,14 +339,63 @@ class Clients {
   }
 }
 
+// Calls TAKE with each connection to SOCKET, which only this user can make.
+function listen(socket, take) {
+  const server = net.createServer(take);
+  return new Promise((resolve, reject) => {
+    server.on('error', reject);
+    server.listen(socket, () => {
+      fs.chmodSync(socket, 0o600);
+      resolve();
+    });
+  });
+}
+
+// ---- Editing
+
+// The texts that CLIs want edited.
+class Edits {
+  constructor(outbox) {
+    this.outbox = outbox;
+    this.last = 0;
+    this.waiting = new Map();
+  }
+
+  // Takes an order from editor.mjs.
+  take(connection) {
+    let order = '';
+    let id;
+    connection.setEncoding('utf8').on('error', () => {}).on('data', (data) => {
+      order += data;
+      if (id || Buffer.byteLength(order) > MAX_FILE) connection.destroy();
+      else if (order.endsWith('\n')) id = this.begin(connection, order);
+    }).on('close', () => {
+      if (this.waiting.delete(id)) this.outbox.say({ say: 'unedited', id });
+    });
+  }
+
+  begin(connection, order) {
+    this.last += 1;
+    this.waiting.set(this.last, connection);
+    this.outbox.say({ ...JSON.parse(order), say: 'edit', id: this.last });
+    return this.last;
+  }
+
+  answer({ id, text }) {
+    this.waiting.get(id)?.end(`${JSON.stringify(text)}\n`);
+    this.waiting.delete(id);
+  }
+}
+
 // ---- Announcing
 
 // What is on this machine for the CLIs.
 class Announcement {
-  constructor(outbox, clients, order) {
+  constructor(outbox, clients, edits, order) {
     Object.assign(this, order);
     this.outbox = outbox;
     this.clients = clients;
+    this.edits = edits;
     this.host = os.hostname();
     this.directory = this.findDirectory();
     this.configurations = undefined;
@@ -369,9 +416,20 @@ class Announcement {
       this.sockets.set(name, socket);
       await this.clients.listen(name, socket);
     }
+    this.sockets.set('edits', this.socketName());
     this.writeRelay();
     this.chooseSlot();
+    await this.writeEditor();
     this.announce();
+  }
+
+  // It has the same name as long as the CLIs that know it.
+  async writeEditor() {
+    const socket = this.sockets.get('edits');
+    await listen(socket, (connection) => this.edits.take(connection));
+    this.editorFile = `${this.configurations}-edit.mjs`;
+    this.editor = this.editor.replace("'@SOCKET@'", () => JSON.stringify(socket));
+    write(this.editorFile, this.editor, 0o700);
   }
 
   // The directory for the relay, the configurations and the sockets.
@@ -454,7 +512,8 @@ class Announcement {
 
   configurationOf(agent) {
     return JSON.stringify({
-      socket: this.sockets.get(agent), keeper: process.pid, emacs: this.emacs, roots: this.roots,
+      socket: this.sockets.get(agent), edits: this.sockets.get('edits'), keeper: process.pid,
+      emacs: this.emacs, roots: this.roots,
     });
   }
 
@@ -469,10 +528,11 @@ class Announcement {
   // connection is cut, its keeper may live for a while.
   isLeft(file) {
     if (!isOurFile(file)) return false;
-    const { keeper, emacs, socket } = read(file);
+    const { keeper, emacs, socket, edits } = read(file);
     if (!Number.isInteger(keeper) || keeper <= 0) return false;
     if (keeper !== process.pid && isAlive(keeper)) return emacs === this.emacs;
     removeSocket(socket);
+    removeSocket(edits);
     this.left = keeper;
     return true;
   }
@@ -547,6 +607,7 @@ class Announcement {
       if (isOurFile(file) && read(file).keeper === process.pid) removeFile(file);
     }
     for (const socket of this.sockets.values()) removeSocket(socket);
+    if (this.editorFile && textOf(this.editorFile) === this.editor) removeFile(this.editorFile);
   }
 }
 
@@ -579,6 +640,7 @@ class Keeper {
   constructor() {
     this.outbox = new Outbox();
     this.clients = new Clients(this.outbox);
+    this.edits = new Edits(this.outbox);
     this.announcement = undefined;
     this.silence = undefined;
   }
@@ -619,14 +681,16 @@ class Keeper {
       this.announcement?.setRoots(message.roots);
     } else if (message.do === 'read' || message.do === 'write') {
       this.outbox.say(serveFile(message));
+    } else if (message.do === 'edited') {
+      this.edits.answer(message);
     }
   }
 
   async announce(order) {
-    this.announcement = new Announcement(this.outbox, this.clients, order);
+    this.announcement = new Announcement(this.outbox, this.clients, this.edits, order);
     await this.announcement.begin();
-    const { host, slot } = this.announcement;
-    this.outbox.say({ say: 'ready', pid: process.pid, host, slot });
+    const { host, slot, editorFile: editor } = this.announcement;
+    this.outbox.say({ say: 'ready', pid: process.pid, host, slot, editor });
   }
 
   fail(error) {

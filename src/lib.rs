@@ -54,13 +54,15 @@ fn init(env: &Env) -> Result<()> {
 /// Lisp searches the file for it, to know the version before loading the module.
 const MARKER: &str = concat!("gemini-companion-module:version=", env!("CARGO_PKG_VERSION"), ":end");
 
-/// Return the programs that run on hosts, [BOOTSTRAP KEEPER RELAY]: for the shell, and JavaScript.
+/// Return the programs that run on hosts, [BOOTSTRAP KEEPER RELAY EDITOR]: for the shell, and
+/// JavaScript. The last one runs here, too.
 #[defun]
 fn host_programs(env: &Env) -> Result<Value<'_>> {
     env.vector((
         include_str!("bootstrap.sh"),
         include_str!("keeper.mjs"),
         include_str!("relay.mjs"),
+        include_str!("editor.mjs"),
     ))
 }
 

@@ -10,6 +10,7 @@
 
 (require 'ert)
 (require 'gemini-companion-cli-edit)
+(require 'gemini-companion-host-connection)
 (require 'gemini-companion-test-companion)
 
 (defmacro gemini-companion-cli-edit-test--with (command &rest body)
@@ -47,10 +48,14 @@ It is selected, and prints END and the exit code once the user is done."
                  (with-current-buffer buffer
                    (string-search (format "END %d" (or code 0)) (buffer-string))))
                (gemini-companion-cli-run-terminals))))
-  (should-not (seq-find (lambda (process)
-                          (and (string-prefix-p "gemini edit" (process-name process))
-                               (not (eq process gemini-companion-cli-edit--server))))
-                        (process-list))))
+  (should-not (gemini-companion-cli-edit-test--client)))
+
+(defun gemini-companion-cli-edit-test--client ()
+  "Return the process of a CLI that waits for a text, or nil."
+  (seq-find (lambda (process)
+              (and (string-prefix-p "gemini edit" (process-name process))
+                   (not (eq process gemini-companion-cli-edit--server))))
+            (process-list)))
 
 (ert-deftest gemini-companion-cli-edit/the-text-goes-back-to-the-cli ()
   "The window is selected, and not there any more afterwards."
@@ -109,16 +114,16 @@ It is selected, and prints END and the exit code once the user is done."
       (with-current-buffer buffer
         (gemini-companion-test-wait
          "the end of the program"
-         (lambda () (not (process-live-p gemini-companion-cli-edit--client))))
+         (lambda () (not (gemini-companion-cli-edit-test--client))))
         (insert "x")
         (should-error (gemini-companion-compose-send) :type 'user-error)
         (should (equal (gemini-companion-test-read "prompt.txt") "One\nzwei é"))
         (kill-buffer)))))
 
-(ert-deftest gemini-companion-cli-edit/what-is-no-file-is-not-edited ()
+(ert-deftest gemini-companion-cli-edit/what-is-no-text-is-not-edited ()
   "Nothing asks another machine, either."
-  (dolist (file '("missing" "/" "/ssh:nowhere.invalid:/x"))
-    (gemini-companion-cli-edit-test--with (format "$VISUAL '%s'" file)
+  (dolist (file '("missing" "/" "/ssh:nowhere.invalid:/x" "latin-1.txt"))
+    (gemini-companion-cli-edit-test--with (format "printf '\\351' >latin-1.txt; $VISUAL '%s'" file)
       (gemini-companion-cli-edit-test--ended 1))))
 
 (ert-deftest gemini-companion-cli-edit/it-ends-with-the-mode ()
@@ -142,6 +147,75 @@ It is selected, and prints END and the exit code once the user is done."
       (gemini-companion-cli-edit-test--ended)
       (should (string-search "<mine>" (with-current-buffer (window-buffer) (buffer-string))))
       (should-not gemini-companion-cli-edit--server))))
+
+;;;; Hosts
+
+(defmacro gemini-companion-cli-edit-test--with-host (connection told &rest body)
+  "Evaluate BODY with CONNECTION to a host whose keeper is here.
+TOLD is what it was told about texts, the last first, lists of number and text."
+  (declare (indent 2) (debug (symbolp symbolp body)))
+  `(let* ((,connection (gemini-companion-host-connection--make
+                        :host (gemini-companion-host--make :prefix "/mock:a:") :name "a"
+                        :state 'ready :keeper 7))
+          (gemini-companion-cli-edit--far nil)
+          (gemini-companion-cli-send-history nil)
+          (,told nil))
+     (cl-letf (((symbol-function 'gemini-companion-host-connection-send)
+                (lambda (_ message)
+                  (should (equal (alist-get 'do message) 'edited))
+                  (push (list (alist-get 'id message) (alist-get 'text message)) ,told))))
+       (unwind-protect (save-window-excursion ,@body)
+         (dolist (buffer (buffer-list))
+           (when (string-prefix-p "*edit " (buffer-name buffer))
+             (kill-buffer buffer)))))))
+
+(defun gemini-companion-cli-edit-test--say (connection word id &rest message)
+  "Let the keeper of CONNECTION say WORD about the text ID; MESSAGE is a plist."
+  (gemini-companion-cli-edit-note-far
+   connection `((say . ,word) (id . ,id)
+                ,@(cl-loop for (name value) on message by #'cddr
+                           collect (cons (intern (substring (symbol-name name) 1)) value)))))
+
+(ert-deftest gemini-companion-cli-edit/a-host-gets-what-the-user-has-made-of-its-text ()
+  (gemini-companion-cli-edit-test--with-host connection told
+    (gemini-companion-cli-edit-test--say connection "edit" 1
+                                         :name "p.txt" :text "-*- eval: (error) -*-\n")
+    (switch-to-buffer (gemini-companion-cli-edit-test--buffer))
+    (insert "é")
+    (gemini-companion-compose-send)
+    (should (equal told '((1 "-*- eval: (error) -*-\né"))))
+    ;; It may not have arrived.
+    (should (equal (car gemini-companion-cli-send-history) "-*- eval: (error) -*-\né"))
+    (gemini-companion-cli-edit-test--say connection "edit" 2 :name "p.txt" :text "x")
+    (switch-to-buffer (gemini-companion-cli-edit-test--buffer))
+    (gemini-companion-compose-quit)
+    (should (equal (car told) '(2 nil)))))
+
+(ert-deftest gemini-companion-cli-edit/a-text-for-which-nobody-waits-stays ()
+  "The CLI has ended, or the connection was lost, perhaps to come back."
+  (dolist (end '(nil lost again))
+    (gemini-companion-cli-edit-test--with-host connection told
+      (gemini-companion-cli-edit-test--say connection "edit" 1 :name "p.txt" :text "x")
+      (pcase end
+        ('nil (gemini-companion-cli-edit-test--say connection "unedited" 1))
+        ('lost (setf (gemini-companion-host-connection-state connection) 'lost))
+        (_ (setf (gemini-companion-host-connection-keeper connection) 8)))
+      (with-current-buffer (gemini-companion-cli-edit-test--buffer)
+        (should-error (gemini-companion-compose-send) :type 'user-error)
+        (kill-buffer))
+      (should-not told))))
+
+(ert-deftest gemini-companion-cli-edit/a-hostile-host-gets-nothing-but-that ()
+  "It has few buffers here, and what it says need make no sense."
+  (gemini-companion-cli-edit-test--with-host connection told
+    (gemini-companion-cli-edit-test--say connection "edit" 1 :name '(1) :text "x")
+    (gemini-companion-cli-edit-test--say connection "edit" 2 :name "p.txt")
+    (gemini-companion-cli-edit-test--say connection "edit" 3 :name "p\n.txt" :text "x" :terminal 1)
+    (should (equal told '((2 nil) (1 nil))))
+    (dotimes (number 100)
+      (gemini-companion-cli-edit-test--say connection "edit" (+ 10 number) :name "p.txt" :text "x"))
+    (should (= 8 (seq-count (lambda (buffer) (string-prefix-p "*edit p" (buffer-name buffer)))
+                            (buffer-list))))))
 
 (provide 'gemini-companion-cli-edit-test)
 ;;; gemini-companion-cli-edit-test.el ends here

@@ -91,6 +91,7 @@ It does first what the file say in the home directory tells.")
                                                                    "fake-keeper.mjs"))
                                       "\n")
                               gemini-companion-host-connect-test--odd-text
+                              gemini-companion-host-connect-test--odd-text
                               gemini-companion-host-connect-test--odd-text))))
              ,@body)
          (gemini-companion-mode -1)
@@ -165,7 +166,7 @@ Return the connection."
       (should (eq (gemini-companion-host-connection-state connection) 'ready))
       (should (equal (gemini-companion-host-connection-hostname connection) "far"))
       (dolist (text (list (gemini-companion-host-connect-test--get "home/keeper")
-                          (funcall in 'relay)))
+                          (funcall in 'relay) (funcall in 'editor)))
         (should (equal text gemini-companion-host-connect-test--odd-text)))
       (should (string-match-p "\\`[0-9a-f]\\{16\\}\\'" (funcall in 'hash)))
       (should (string-match-p "\\`[A-Za-z0-9._]+\\'" (funcall in 'id)))

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import {
   chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, rm, symlink, utimes, writeFile,
 } from 'node:fs/promises';
@@ -103,7 +103,7 @@ class Keeper extends Changes {
 
   async announce({ emacs = 'e1', slot = null, agents = [GEMINI], hash = '0123', roots = ['/src'], ...more } = {}) {
     await this.said('home');
-    this.tell({ do: 'announce', relay: RELAY, hash, id: 'laptop_me', emacs, slot, roots, agents, ...more });
+    this.tell({ do: 'announce', relay: RELAY, editor: "'@SOCKET@'", hash, id: 'laptop_me', emacs, slot, roots, agents, ...more });
     this.ready = await this.said('ready');
     return this;
   }
@@ -124,6 +124,13 @@ class Keeper extends Changes {
   get discovery() {
     const { pid } = this.ready;
     return path.join(this.home, 'tmp', 'gemini', 'ide', `gemini-ide-server-${pid}-${pid + 100000}.json`);
+  }
+
+  // What it has written for one agent.
+  async files() {
+    const { socket, edits } = await this.read(this.configuration());
+    const relay = path.join(path.dirname(this.configuration()), 'relay-0123.mjs');
+    return [relay, this.ready.editor, this.configuration(), socket, edits, this.discovery].sort();
   }
 
   // A client, and the frame by which Emacs is told of it.
@@ -191,13 +198,14 @@ for (const shell of SHELLS) {
     assert.deepEqual([pid, host, slot], [keeper.process.pid, os.hostname(), 1]);
     const relay = path.join(cache, 'relay-0123.mjs');
     const discoveries = { gemini: keeper.discovery, qwen: path.join(home, '.qwen', 'ide', `${pid + 100000}.lock`) };
-    const left = [relay];
+    const edits = (await keeper.read(keeper.configuration())).edits;
+    const left = [relay, edits];
     for (const [name, discovery] of Object.entries(discoveries)) {
       const socket = await keeper.socket(name);
       const configuration = keeper.configuration(name);
       assert.equal(path.dirname(socket), cache);
       assert.deepEqual(await keeper.read(configuration),
-        { socket, keeper: pid, emacs: 'e1', roots: ["/src/it's ä", '/b'] });
+        { socket, edits, keeper: pid, emacs: 'e1', roots: ["/src/it's ä", '/b'] });
       const { command } = (await keeper.read(discovery)).stdio;
       assert.ok(path.isAbsolute(command));
       assert.deepEqual(await keeper.read(discovery), {
@@ -208,10 +216,12 @@ for (const shell of SHELLS) {
       });
       left.push(socket, configuration, discovery);
     }
-    assert.deepEqual(await filesIn(home), left.sort());
+    const { editor } = keeper.ready;
+    assert.deepEqual(await filesIn(home), [...left, editor].sort());
     assert.equal(await readFile(relay, 'utf8'), RELAY);
     // Others can read none of it.
     for (const file of left) assert.equal(await modeOf(file), '600', file);
+    assert.equal(await modeOf(editor), '700');
     assert.equal(await modeOf(cache), '700');
     const common = path.join('/tmp/gemini/ide', path.basename(keeper.discovery));
     assert.ok(existsSync(common));
@@ -319,7 +329,7 @@ test('relays that were not used for 30 days are removed', async (t) => {
   }
   await symlink(path.join(home, 'tmp'), path.join(cache, 'relay-link.mjs'));
   await (await Keeper.start(t, home)).announce();
-  const left = (await readdir(cache)).filter((it) => it.endsWith('.mjs')).sort();
+  const left = (await readdir(cache)).filter((it) => /^(relay|other)-/.test(it)).sort();
   assert.deepEqual(left,
     ['other-old.mjs', 'relay-0123.mjs', 'relay-link.mjs', 'relay-new.mjs']);
   const { mtime } = await lstat(path.join(cache, 'relay-0123.mjs'));
@@ -329,25 +339,23 @@ test('relays that were not used for 30 days are removed', async (t) => {
 // ---- Slots
 
 test('another Emacs has another configuration', async (t) => {
-  const { home, cache } = await stage(t);
+  const { home } = await stage(t);
   const one = await (await Keeper.start(t, home)).announce();
   const other = await (await Keeper.start(t, home)).announce({ emacs: 'e2' });
   assert.deepEqual([one.ready.slot, other.ready.slot], [1, 2]);
   await one.end();
-  assert.deepEqual(await filesIn(home), [path.join(cache, 'relay-0123.mjs'), other.configuration(),
-    await other.socket(), other.discovery].sort());
+  assert.deepEqual(await filesIn(home), await other.files());
 });
 
 test('the same Emacs takes its configuration over', async (t) => {
   // Its earlier keeper may live for a while after the connection was cut.
-  const { home, cache } = await stage(t);
+  const { home } = await stage(t);
   const one = await (await Keeper.start(t, home)).announce();
   const other = await (await Keeper.start(t, home)).announce();
   assert.equal(other.ready.slot, 1);
   assert.equal((await other.read(other.configuration())).keeper, other.process.pid);
   await one.end();
-  assert.deepEqual(await filesIn(home), [path.join(cache, 'relay-0123.mjs'), other.configuration(),
-    await other.socket(), other.discovery].sort());
+  assert.deepEqual(await filesIn(home), await other.files());
 });
 
 test('two Emacsen do not change places', async (t) => {
@@ -362,7 +370,7 @@ test('two Emacsen do not change places', async (t) => {
 });
 
 test('what a dead keeper has left is replaced', async (t) => {
-  const { home, cache } = await stage(t);
+  const { home } = await stage(t);
   const dead = await (await Keeper.start(t, home)).announce();
   const socket = await dead.socket();
   dead.process.kill('SIGKILL');
@@ -370,8 +378,7 @@ test('what a dead keeper has left is replaced', async (t) => {
   assert.ok(existsSync(socket) && existsSync(dead.discovery));
   const keeper = await (await Keeper.start(t, home)).announce({ emacs: 'e2' });
   assert.equal(keeper.ready.slot, 1);
-  assert.deepEqual(await filesIn(home), [path.join(cache, 'relay-0123.mjs'), keeper.configuration(),
-    await keeper.socket(), keeper.discovery].sort());
+  assert.deepEqual(await filesIn(home), await keeper.files());
 });
 
 test('what is not ours stays', async (t) => {
@@ -628,6 +635,74 @@ test('a file that cannot be read or written stays, and the answer says why', asy
   const { error } = await request(keeper, 'write', { old: 'read before', text: 'mine' });
   assert.match(error, /has just changed/);
   assert.equal(await readFile(name, 'utf8'), 'saved by the CLI');
+});
+
+// ---- Texts to edit
+
+const EDITOR = readFileSync(new URL('../../src/editor.mjs', import.meta.url), 'utf8');
+
+// A keeper, and what runs its program with a file that contains BYTES, and no terminal.
+async function editing(t, bytes) {
+  const { home, cache } = await stage(t);
+  const keeper = await (await Keeper.start(t, home)).announce({ editor: EDITOR });
+  const file = path.join(home, 'prompt.txt');
+  await writeFile(file, bytes);
+  const run = () => {
+    const program = spawn(keeper.ready.editor, [file], { stdio: ['ignore', 'ignore', 'pipe'] });
+    t.after(() => program.kill());
+    let said = '';
+    program.stderr.on('data', (data) => { said += data; });
+    const ended = new Promise((resolve) => {
+      program.on('close', (code) => resolve({ said, code }));
+    });
+    return { program, ended };
+  };
+  return { keeper, cache, file, run };
+}
+
+test('a text is edited in Emacs, or stays as it is', async (t) => {
+  const { keeper, file, run } = await editing(t, 'eins\n\u2028é');
+  assert.equal(await modeOf(keeper.ready.editor), '700');
+  for (const [text, result] of [[null, 'eins\n\u2028é'], ['zwei\r\n', 'zwei\r\n'], ['', '']]) {
+    const before = keeper.messages.length;
+    const { ended } = run();
+    const order = await keeper.until('an order',
+      () => keeper.messages.slice(before).find((it) => it.say === 'edit'));
+    assert.equal(order.name, 'prompt.txt');
+    assert.equal(order.text, await readFile(file, 'utf8'));
+    keeper.tell({ do: 'edited', id: order.id, text });
+    assert.deepEqual(await ended, { said: '', code: 0 });
+    assert.equal(await readFile(file, 'utf8'), result);
+    keeper.tell({ do: 'edited', id: order.id, text: 'late' });
+  }
+  assert.equal(keeper.messages.filter((it) => it.say === 'unedited').length, 0);
+});
+
+test('Emacs is told if nobody waits for a text any more', async (t) => {
+  const { keeper, run } = await editing(t, 'one');
+  const { program } = run();
+  const { id } = await keeper.said('edit');
+  program.kill();
+  assert.equal((await keeper.said('unedited')).id, id);
+});
+
+test('what cannot be edited in Emacs stays, and its user is told why', async (t) => {
+  for (const [bytes, said] of [[Buffer.from([0xe9]), /no text in UTF-8/], ['x'.repeat(61 << 10), /too long/]]) {
+    const { keeper, file, run } = await editing(t, bytes);
+    const { said: why } = await run().ended;
+    assert.match(why, said);
+    assert.equal((await readFile(file)).length, bytes.length);
+    assert.equal(keeper.messages.filter((it) => it.say === 'edit').length, 0);
+  }
+});
+
+test('with the connection, the program for texts ends, and goes', async (t) => {
+  const { keeper, cache, run } = await editing(t, 'one');
+  const { ended } = run();
+  await keeper.said('edit');
+  await keeper.end();
+  assert.match((await ended).said, /Emacs is not there/);
+  assert.deepEqual(await filesIn(cache), [path.join(cache, 'relay-0123.mjs')]);
 });
 
 test('it ends if Emacs says nothing any more', async (t) => {

@@ -183,7 +183,7 @@ PROGRAM is a file for Node."
       (mapconcat (lambda (name) (format "${%s:+%s=\"$%s\"}" name name name))
                  '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
                    "GEMINI_CLI_IDE_AUTH_TOKEN" "QWEN_CODE_IDE_SERVER_PORT"
-                   "REMOTE_CONTAINERS" "VISUAL")
+                   "REMOTE_CONTAINERS" "VISUAL" "GEMINI_COMPANION_TERMINAL")
                  " ")
       " "
       (mapconcat #'shell-quote-argument

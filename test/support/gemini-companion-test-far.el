@@ -569,8 +569,8 @@ It is not started.  SETTINGS are those of the user there, if they are not
      (gemini-companion-test-far-local far (concat home "/bin/gemini"))
      (format "echo $$ >%s.pid\nexec env -i %s %s \"$@\"\n"
              log
-             (mapconcat (apply-partially #'format "${%1$s:+%1$s=$%1$s}")
-                        '("GEMINI_CLI_IDE_PID" "GEMINI_COMPANION_TERMINAL") " ")
+             (mapconcat (apply-partially #'format "${%1$s:+%1$s=\"$%1$s\"}")
+                        '("GEMINI_CLI_IDE_PID" "GEMINI_COMPANION_TERMINAL" "VISUAL") " ")
              (mapconcat
               #'shell-quote-argument
               `(,(concat "HOME=" home) ,(concat "TMPDIR=" (gemini-companion-test-far-tmp far))
