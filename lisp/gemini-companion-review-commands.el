@@ -228,11 +228,12 @@ Signal a `user-error' unless the user wants it."
   "Ask before an accept of REVIEW, which cannot be shown."
   (gemini-companion-review-commands-confirm
    review
-   (format "%s cannot be shown (%s).  Accept it unseen, %d lines in place of %d? "
+   (format "%s cannot be shown (%s).  Accept it unseen, %s in place of %d? "
            (gemini-companion-ui-one-line (gemini-companion-review-path review))
            (gemini-companion-review-reason review)
-           (gemini-companion-review-effect-count-lines
-            (gemini-companion-review-current-text review))
+           (gemini-companion-review-effect-lines
+            (gemini-companion-review-effect-count-lines
+             (gemini-companion-review-current-text review)))
            (gemini-companion-review-effect-count-lines
             (or (gemini-companion-review-base review) "")))))
 

@@ -171,8 +171,13 @@ What was merged into it since does not count."
              (format "%s ignores an empty text, and would write its own proposal.  Accept? "
                      title)))
           ((gemini-companion-change-deletion-p before after)
-           (format "%s would write a text of %d lines in place of %d lines.  Accept? "
-                   title after before)))))
+           (format "%s would write a text of %s in place of %s.  Accept? "
+                   title (gemini-companion-review-effect-lines after)
+                   (gemini-companion-review-effect-lines before))))))
+
+(defun gemini-companion-review-effect-lines (count)
+  "Return COUNT lines as text for the user."
+  (format (ngettext "%d line" "%d lines" count) count))
 
 (defun gemini-companion-review-effect-count-lines (text)
   "Return the number of newlines in TEXT, which may have megabytes."

@@ -114,10 +114,6 @@ or three texts, as `gemini-companion-review-ediff-show' does."
     (gemini-companion-review-window-show (gemini-companion-review-inline--make :review review)
                                          focus)))
 
-;;;###autoload
-(define-obsolete-function-alias 'gemini-companion-diff-show #'gemini-companion-review-inline-show
-  "0.1.0")
-
 (cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-inline--view))
   "Show VIEW in the window of its file, and follow edits of the proposal."
   (let* ((review (gemini-companion-review-window-review view))
@@ -405,9 +401,10 @@ goes to the next one"))))
                                  hunks)
                    (seq-filter (lambda (it) (< (gemini-companion-review-hunk-start it) line))
                                (reverse hunks)))))
-    (gemini-companion-review-inline--go
-     (or (nth (1- (abs count)) others)
-         (user-error "There is no %s hunk" (if (> count 0) "next" "previous"))))))
+    (unless (zerop count)
+      (gemini-companion-review-inline--go
+       (or (nth (1- (abs count)) others)
+           (user-error "There is no %s hunk" (if (> count 0) "next" "previous")))))))
 
 (defun gemini-companion-review-inline-previous (count)
   "Go to the previous hunk; with a prefix argument, COUNT hunks back."

@@ -437,7 +437,8 @@ decided in advance."
         (host (gemini-companion-host-named (gemini-companion-review-host review))))
     (concat
      (unless (or (zerop rest) (not (eq outcome 'rejected)))
-       (format "; %s cancels %d more that waits behind it"
+       (format (ngettext "; %s cancels %d more that waits behind it"
+                         "; %s cancels %d more that wait behind it" rest)
                (gemini-companion-review-agent-title review) rest))
      (when (and host (gemini-companion-host-lost host))
        (format "; %s is told when %s is connected again"

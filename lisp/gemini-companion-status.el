@@ -105,15 +105,16 @@
 (defun gemini-companion-status--buttons (buttons &optional row)
   "Insert BUTTONS, each (LABEL . FUNCTION), which also update the buffer.
 ROW identifies what they are about, which may be listed elsewhere later."
-  (pcase-dolist (`(,label . ,function) buttons)
-    (insert "  ")
-    (gemini-companion-ui-button
-     label
-     (lambda ()
-       (unwind-protect
-           (funcall function)
-         (gemini-companion-status--refresh (get-buffer "*gemini status*"))))
-     (if row (cons row label) function))))
+  (let ((buffer (current-buffer)))
+    (pcase-dolist (`(,label . ,function) buttons)
+      (insert "  ")
+      (gemini-companion-ui-button
+       label
+       (lambda ()
+         (unwind-protect
+             (funcall function)
+           (gemini-companion-status--refresh buffer)))
+       (if row (cons row label) function)))))
 
 (defun gemini-companion-status--lines (items)
   "Return the strings ITEMS as lines, or a line that says that there are none."
@@ -186,7 +187,10 @@ ROW identifies what they are about, which may be listed elsewhere later."
               ('never ", not listening yet"))
             (and own-front "; you decide its changes in its own front end")
             (unless (zerop reviews) (format ", waiting for %d of your decisions" reviews))
-            (unless (zerop undelivered) (format ", %d decisions not delivered" undelivered)))))
+            (unless (zerop undelivered)
+              (format (ngettext ", %d decision not delivered" ", %d decisions not delivered"
+                                undelivered)
+                      undelivered)))))
 
 (defun gemini-companion-status--insert-reviews ()
   "Insert the open reviews, and how many were decided."
@@ -389,7 +393,10 @@ directory alone, or nil in its place if it is on a host that is not served."
   (pcase-let ((`[,path ,_ ,active ,line ,character ,selection] file))
     (concat path
             (and active (format ", active, at line %d, character %d" line character))
-            (and selection (format ", %d characters selected" (length selection))))))
+            (and selection
+                 (format (ngettext ", %d character selected" ", %d characters selected"
+                                   (length selection))
+                         (length selection))))))
 
 (provide 'gemini-companion-status)
 ;;; gemini-companion-status.el ends here

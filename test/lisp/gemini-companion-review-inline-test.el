@@ -246,13 +246,6 @@ FOCUS is `select' by default."
 
 ;;;; What is shown when
 
-(ert-deftest gemini-companion-review-inline/the-old-name-of-a-view-shows-this-one ()
-  (gemini-companion-review-inline-test--with client "one\ntwo\n"
-    (let ((gemini-companion-diff-function 'gemini-companion-diff-show))
-      (gemini-companion-review-inline-test--show client "one\n2\n")
-      (should (equal (gemini-companion-review-inline-test--lines) '(" one" "-two" "+2")))
-      (should (equal (gemini-companion-review-inline-test--accepted client) "one\n2\n")))))
-
 (ert-deftest gemini-companion-review-inline/three-texts-are-shown-in-ediff ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (let ((before (gemini-companion-review-inline-test--state))

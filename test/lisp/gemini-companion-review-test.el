@@ -246,7 +246,7 @@ The file has no directory."
                    (lambda (text) (setq question text) nil)))
           (should-error (gemini-companion-accept) :type 'user-error))
         (should (string-match-p
-                 "/a\\.txt cannot be shown (No differences).*1 lines in place of 2" question)))
+                 "/a\\.txt cannot be shown (No differences).*1 line in place of 2" question)))
       (should (= (gemini-companion-review-count) 1))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-accept)))
