@@ -15,6 +15,7 @@
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
+(require 'gemini-companion-host)
 (require 'gemini-companion-host-connection)
 (require 'gemini-companion-log)
 (require 'gemini-companion-settings)
@@ -24,7 +25,8 @@
 (defun gemini-companion-host-setup (directory)
   "Let programs on the host of DIRECTORY connect automatically, after questions."
   (let ((connection (or (gemini-companion-host-connection-of-directory directory)
-                        (user-error "%s is not connected" (file-remote-p directory)))))
+                        (user-error "%s is not connected"
+                                    (gemini-companion-host-title (file-remote-p directory))))))
     (dolist (agent (gemini-companion-agent-served))
       (when (gemini-companion-agent-get agent :stdio)
         (gemini-companion-host-setup-apply
@@ -37,7 +39,7 @@ AGAIN and the value are as in `gemini-companion-answer-ask'."
     (gemini-companion-answer-ask
      (gemini-companion-host-setup--question agent machine)
      (format "Turn on ide.enabled in the settings on %s, so that %s there connects by itself? "
-             machine (gemini-companion-agent-get agent :title))
+             (gemini-companion-host-title machine) (gemini-companion-agent-get agent :title))
      again)))
 
 (defun gemini-companion-host-setup--question (agent machine)

@@ -45,7 +45,7 @@ pub struct Limits {
     /// time without a stream: the way there may be interrupted for as long as a laptop is elsewhere.
     pub host_time: Duration,
     /// The same if the way is open: the relay takes seconds to return. But Lisp tells when the way is
-    /// interrupted, and may be busy for minutes.
+    /// interrupted, and may be busy; a relay that comes too late begins anew, with its open diffs.
     pub reachable_time: Duration,
     /// Readers of `/events` that each agent may have. Each is sent all outcomes, so that each may hold
     /// as much of them as the others together.
@@ -113,7 +113,7 @@ impl Default for Limits {
             share_sessions: 20,
             idle_time: Duration::from_secs(120),
             host_time: Duration::from_secs(3600),
-            reachable_time: Duration::from_secs(600),
+            reachable_time: Duration::from_secs(60),
             event_readers: 16,
             reviews: 128,
             share_reviews: 40,

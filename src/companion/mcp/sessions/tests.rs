@@ -18,7 +18,7 @@ use crate::mcp::session::STREAM_GRACE;
 /// As in the default limits.
 const IDLE_TIME: Duration = Duration::from_secs(120);
 const HOST_TIME: Duration = Duration::from_secs(3600);
-const REACHABLE_TIME: Duration = Duration::from_secs(600);
+const REACHABLE_TIME: Duration = Duration::from_secs(60);
 
 fn sessions() -> (Arc<Bridge>, Arc<Sessions>) {
     let bridge = Arc::new(Bridge::new(&Limits::default()));
