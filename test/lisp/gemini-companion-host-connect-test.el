@@ -866,7 +866,7 @@ its settings then."
           (settings "{\n\t\"a\": \"ä\" // x\n}\n"))
       (gemini-companion-host-connect-test--put "home/settings" settings)
       (should (equal settings (gemini-companion-host-connect-test--set-up connection 'no)))
-      (should (string-match-p "on /ssh:build:, so that Gemini CLI there connects by itself\\?"
+      (should (string-match-p "on build, so that Gemini CLI there connects by itself\\?"
                               (car gemini-companion-host-connect-test--questions)))
       ;; That is asked once, and for this host.
       (should (equal settings (gemini-companion-host-connect-test--set-up connection nil)))
