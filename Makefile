@@ -104,7 +104,7 @@ lint: ## Check formatting, style and packaging
 	@scripts/lint
 
 release-check: ## Build the published module twice and compare; downloads 0.5 GB of tools
-	@scripts/bootstrap build
+	@scripts/bootstrap release
 	@scripts/release-check
 
 rehearse: ## Do what a release does, from a tag to a used package; Debian 12, takes 20 minutes
