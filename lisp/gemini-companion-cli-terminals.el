@@ -29,6 +29,7 @@
 (declare-function term-emulate-terminal "term")
 (declare-function term-exec "term")
 (declare-function term-mode "term")
+(declare-function term-send-raw-string "term")
 (declare-function vterm-mode "ext:vterm")
 (defvar ghostel--input-mode)
 (defvar ghostel-kill-buffer-on-exit)
@@ -36,6 +37,7 @@
 (defvar ghostel-use-native-pty)
 (defvar package-archive-contents)
 (defvar package-archives)
+(defvar term-raw-map)
 (defvar vterm-copy-mode)
 (defvar vterm-kill-buffer-on-exit)
 (defvar vterm-min-window-width)
@@ -236,9 +238,22 @@ It runs in the current buffer, which the selected window shows."
 
 (add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-terminals--obey-trackers)
 
+(defvar gemini-companion-cli-terminals--term-keys
+  (let ((map (make-sparse-keymap)))
+    (pcase-dolist (`(,key . ,text) '(([backtab] . "\e[Z") ([f4] . "\eOS") ([f12] . "\e[24~")
+                                     ;; Alt+Enter: without an extension of the terminal, CLIs know
+                                     ;; no other that adds a line.
+                                     ([S-return] . "\e\r") ([C-return] . "\e\r")))
+      (define-key map key (lambda () (interactive) (term-send-raw-string text))))
+    map)
+  "Keys of CLIs that Term does not send.")
+
 (defun gemini-companion-cli-terminals--start-term (program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Term."
   (term-mode)
+  ;; Term takes this very map for its character mode.
+  (setq-local term-raw-map
+              (make-composed-keymap gemini-companion-cli-terminals--term-keys term-raw-map))
   (let ((process-environment environment))
     (term-exec (current-buffer) (buffer-name) program nil arguments))
   (let ((correct (gemini-companion-cli-terminals--term-output)))

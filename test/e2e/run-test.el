@@ -340,6 +340,25 @@ So it is when the CLI is run again from its terminal after it has ended."
     (should (member "Say it twice." (gemini-companion-test-request-texts
                                      (gemini-companion-test-cli-wait-requests cli 1))))))
 
+(ert-deftest gemini-companion-cli-run/keys-that-the-cli-names-work-in-term ()
+  "Also after its line mode; elsewhere, Term is as before."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-with-emacs-and-cli
+      (emacs cli '(("a.txt" . "one\n"))
+             (lambda (it) (gemini-companion-test-cli-start-by-command it 'term)))
+    (gemini-companion-test-cli-wait-terminal cli "Shift\\+Tab to accept edits")
+    (gemini-companion-test-keys emacs "BTab")
+    (gemini-companion-test-cli-wait-terminal cli "auto-accept edits")
+    (gemini-companion-test-keys emacs "C-c" "C-j" "C-c" "C-k" "F4")
+    (gemini-companion-test-cli-wait-terminal cli "Open files:\n.*a\\.txt")
+    (gemini-companion-test-type emacs "Say")
+    (gemini-companion-test-run
+     emacs '(progn (call-interactively (key-binding [S-return])) nil))
+    (gemini-companion-test-type emacs "it")
+    (gemini-companion-test-cli-wait-terminal cli "> Say *\n *it")
+    (should-not (gemini-companion-test-eval
+                 emacs '(lookup-key (default-value 'term-raw-map) [backtab])))))
+
 (ert-deftest gemini-companion-cli-run/the-cli-reads-a-yanked-image ()
   "The real CLI asks nothing before that, and the image is gone after it."
   :tags '(e2e real)
