@@ -10,7 +10,8 @@
 ;;
 ;; A moment after a CLI has written something, Emacs looks at its screen.  A question that is not on
 ;; screen in Emacs shows in the mode line.  If the CLI takes a prompt again although a change of it
-;; waits in Emacs, it has given up that change, which it does not say otherwise.
+;; waits in Emacs, it has given up that change, which it does not say otherwise.  Nor do its hooks
+;; report that the user has answered a question or stopped the CLI, so the screen tells.
 ;;
 ;; While a change waits, C-c C-c in a terminal asks what the user means.  It would send ^C, and the
 ;; CLI would cancel the change and those queued behind it.
@@ -45,8 +46,9 @@
 (defvar-local gemini-companion-cli-watch--asks nil
   "Non-nil if the CLI last asked about something other than a change.")
 
-(defvar-local gemini-companion-cli-watch--rest-since nil
-  "Since when the CLI neither works nor asks, or nil if it does.")
+(defvar-local gemini-companion-cli-watch--seen nil
+  "What the screen shows since when, (STATE . TIME), or nil.
+STATE is `working', or `done' if the CLI is at rest.")
 
 (defvar-local gemini-companion-cli-watch--free-since nil
   "Since when the CLI takes a prompt, or nil if it does not.")
@@ -115,6 +117,10 @@
   "Seconds after which a CLI that takes prompts has given up its changes.
 It writes its screen, and reports an answer to Emacs, at about the same time.")
 
+(defconst gemini-companion-cli-watch--seen-time 3.0
+  "Seconds after which the screen of a CLI counts more than what it has reported.
+It reports first, and its own hooks may take some time.")
+
 (defun gemini-companion-cli-watch--look-soon ()
   "Look at the screen of the current terminal after a moment.
 Some emulators draw their screen a tenth of a second later."
@@ -153,14 +159,17 @@ Return non-nil if Emacs must look at it again, even if it does not change."
     (setq gemini-companion-cli-watch--unreviewed unreviewed
           gemini-companion-cli-watch--free-since
           (and prompt (or gemini-companion-cli-watch--free-since (float-time))))
+    (gemini-companion-cli-watch--note-seen
+     (cond ((stringp prompt) 'done)
+           (prompt 'working)))
     (when (stringp prompt)
       (gemini-companion-cli-note-ready (current-buffer))
       (setq gemini-companion-cli-watch--rested (float-time)))
     (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned
                       (if asks (gemini-companion-cli-watch--not-asked-about reviews) reviews))))
-      (or (gemini-companion-cli-watch--end-turn (stringp prompt))
-          abandoned
-          again))))
+      (let ((accepts (gemini-companion-cli-watch--end-accepting))
+            (differs (gemini-companion-cli-watch--correct)))
+        (or accepts differs abandoned again)))))
 
 (defun gemini-companion-cli-watch--not-asked-about (reviews)
   "Return those of REVIEWS that the question on screen is surely not about."
@@ -201,18 +210,32 @@ Omit names of files that are shortened on screen."
         (setf (gemini-companion-review-queued review) files)
         (force-mode-line-update t)))))
 
-(defun gemini-companion-cli-watch--end-turn (at-rest)
-  "If the CLI here is AT-REST, and stays so, stop accepting changes in advance.
+(defun gemini-companion-cli-watch--note-seen (state)
+  "Record that the screen shows STATE, see `gemini-companion-cli-watch--seen'."
+  (unless (eq state (car gemini-companion-cli-watch--seen))
+    (setq gemini-companion-cli-watch--seen (and state (cons state (float-time))))))
+
+(defun gemini-companion-cli-watch--end-accepting ()
+  "If the CLI here is at rest, and stays so, stop accepting changes in advance.
 Return non-nil if it is too early to tell."
-  (setq gemini-companion-cli-watch--rest-since
-        (and at-rest (or gemini-companion-cli-watch--rest-since (float-time))))
-  (when-let* ((at-rest)
+  (when-let* (((eq (car gemini-companion-cli-watch--seen) 'done))
               (review (gemini-companion-review-turn-rest-of))
               ((gemini-companion-cli-watch--of-p review)))
     ;; Between two changes it may seem to be, for a moment.
-    (or (< (- (float-time) gemini-companion-cli-watch--rest-since)
+    (or (< (- (float-time) (cdr gemini-companion-cli-watch--seen))
            gemini-companion-cli-watch--free-time)
         (ignore (gemini-companion-review-turn-forget-rest review)))))
+
+(defun gemini-companion-cli-watch--correct ()
+  "Correct the record of the CLI here if its screen has shown something else.
+Return non-nil if it is too early for that."
+  (pcase-let ((cli (gemini-companion-cli-in-terminal (current-buffer)))
+              (`(,state . ,since) gemini-companion-cli-watch--seen))
+    (when (and cli state
+               (memq (gemini-companion-cli-state cli) (remq state '(working asking))))
+      (or (< (- (float-time) (max since (gemini-companion-cli-since cli)))
+             gemini-companion-cli-watch--seen-time)
+          (ignore (gemini-companion-cli-note-seen cli state))))))
 
 (defun gemini-companion-cli-watch--set-asking (asks)
   "Record whether the CLI in the current buffer ASKS something.

@@ -278,6 +278,12 @@ some seconds."
   (and (eq (gemini-companion-cli-state cli) 'starting)
        (< (- (float-time) (gemini-companion-cli-since cli)) 15)))
 
+(defun gemini-companion-cli-note-seen (cli state)
+  "Record that CLI is in STATE, as its screen has shown for a while.
+No hook reports that the user has answered a question, or has interrupted it."
+  (gemini-companion-cli--enter cli state)
+  (gemini-companion-cli--changed))
+
 (defun gemini-companion-cli-set-terminal (cli terminal)
   "Record that CLI, which is on a host, runs in the buffer TERMINAL.
 A record from before it had connected goes."

@@ -136,6 +136,26 @@ SPEC is (EMACS CLI), two variables."
                                (user-error (cadr problem))))
                      "No CLI wants anything from you")))))
 
+(ert-deftest gemini-companion-hooks/a-turn-that-is-stopped-is-over ()
+  "No hook of Gemini CLI reports that; in its terminal, Emacs sees it."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with-emacs emacs
+    (gemini-companion-test-with-cli (cli (gemini-companion-test-cli-start-by-command
+                                          emacs 'term 'at-home))
+      (gemini-companion-test-cli-script cli '("run_shell_command" :command "sleep 1000"))
+      (gemini-companion-test-cli-submit cli "please sleep")
+      (gemini-companion-test-cli-wait-terminal cli "1\\. Allow once")
+      (gemini-companion-test-keys emacs "Enter")
+      (gemini-companion-test-cli-wait-terminal cli "esc to cancel")
+      (gemini-companion-hooks-test--wait-state emacs 'working)
+      (gemini-companion-test-run emacs '(select-window (get-buffer-window "a.txt")))
+      (gemini-companion-test-m-x emacs "gemini-companion-cli-list")
+      (gemini-companion-test-wait-screen emacs "works, [0-9]+ s +please sleep")
+      (gemini-companion-test-keys emacs "k")
+      (gemini-companion-test-wait-screen emacs "Stop what Gemini CLI does in project\\?")
+      (gemini-companion-test-keys emacs "y")
+      (gemini-companion-test-wait-screen emacs "done [0-9]+ s ago +please sleep"))))
+
 (defun gemini-companion-hooks-test--wait-notified (emacs text)
   "Wait until the desktop of EMACS has been told TEXT."
   (let ((log (gemini-companion-test-project emacs "log")))
