@@ -265,15 +265,18 @@ that tick, TEXT contains the unsaved edits in that buffer.  MADE is non-nil
 if the client, on a host, has written the file already.  REVIEW is the one
 that was accepted, if any: its client may first wait for decisions on others."
   (let* ((earlier (gemini-companion-write--awaited-of path))
+         (host (gemini-companion-file-host path))
          (awaited (gemini-companion-write--make-awaited
-                   :path path :merged merged :text text
+                   :path path :merged merged
+                   ;; Those of hosts are kept for long.
+                   :text (and (or merged (not host)) text)
                    :before (cond (made 'unknown)
                                  ;; A write that is already awaited may just have happened.
                                  (earlier (gemini-companion-write--awaited-before earlier))
                                  (t (gemini-companion-file-stamp path))))))
     (gemini-companion-write--forget earlier)
     (push awaited gemini-companion-write--awaited)
-    (if (not (gemini-companion-file-host path))
+    (if (not host)
         (gemini-companion-write--poll awaited review)
       ;; On a host, what was rejected stays in the list.
       (gemini-companion-write--forget (nth 64 gemini-companion-write--awaited))
