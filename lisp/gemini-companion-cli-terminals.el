@@ -241,6 +241,8 @@ It runs in the current buffer, which the selected window shows."
 (defvar gemini-companion-cli-terminals--term-keys
   (let ((map (make-sparse-keymap)))
     (pcase-dolist (`(,key . ,text) '(([backtab] . "\e[Z") ([f4] . "\eOS") ([f12] . "\e[24~")
+                                     ;; On a graphical frame, where this key is no Meta.
+                                     ([escape] . "\e")
                                      ;; Alt+Enter: without an extension of the terminal, CLIs know
                                      ;; no other that adds a line.
                                      ([S-return] . "\e\r") ([C-return] . "\e\r")))

@@ -356,6 +356,9 @@ So it is when the CLI is run again from its terminal after it has ended."
      emacs '(progn (call-interactively (key-binding [S-return])) nil))
     (gemini-companion-test-type emacs "it")
     (gemini-companion-test-cli-wait-terminal cli "> Say *\n *it")
+    ;; As on a graphical frame.
+    (gemini-companion-test-run emacs '(progn (call-interactively (key-binding [escape])) nil))
+    (gemini-companion-test-cli-wait-terminal cli "Press Esc again to clear")
     (should-not (gemini-companion-test-eval
                  emacs '(lookup-key (default-value 'term-raw-map) [backtab])))))
 
