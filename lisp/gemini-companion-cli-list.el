@@ -63,11 +63,19 @@
   (mapcar (lambda (cli)
             (list cli
                   (vector (gemini-companion-cli-project cli)
-                          (gemini-companion-cli-title cli)
+                          (gemini-companion-cli-list--name cli)
                           (gemini-companion-cli-list-state cli)
                           (gemini-companion-ui-prompt-line
                            (or (car (gemini-companion-cli-prompt cli)) "")))))
           (gemini-companion-cli-all)))
+
+(defun gemini-companion-cli-list--name (cli)
+  "Return what CLI is called in the list.
+If it runs in a terminal outside of Emacs, that includes its process id."
+  (let ((process (gemini-companion-cli-process cli)))
+    (if (or (gemini-companion-cli-terminal cli) (not (integerp process)))
+        (gemini-companion-cli-title cli)
+      (format "%s, process %d" (gemini-companion-cli-title cli) process))))
 
 (defun gemini-companion-cli-list--keys ()
   "Return the keys that work in the list."
@@ -197,15 +205,19 @@ It continues an earlier session, for which Emacs asks."
 (defun gemini-companion-next ()
   "Go to what a CLI wants from you: a change, a question, or the end of its work.
 A change is shown first, then the terminal of a CLI that asks something,
-then those of CLIs that are done, if you have not been there since."
+then those of CLIs that are done, if you have not been there since.  Those
+outside of Emacs come last: you are told which one it is."
   (interactive)
   (if (gemini-companion-review-waiting-p)
       (call-interactively #'gemini-companion-review-next)
-    (gemini-companion-cli-list-visit
-     (or (gemini-companion-cli-asking-unseen)
-         (car (gemini-companion-cli-in-state 'asking))
-         (seq-find #'gemini-companion-cli-news (gemini-companion-cli-in-state 'done))
-         (user-error "No CLI wants anything from you")))))
+    (let ((clis `(,@(ensure-list (gemini-companion-cli-asking-unseen))
+                  ,@(gemini-companion-cli-in-state 'asking)
+                  ,@(seq-filter #'gemini-companion-cli-news
+                                (gemini-companion-cli-in-state 'done)))))
+      (gemini-companion-cli-list-visit
+       (or (seq-find (lambda (cli) (buffer-live-p (gemini-companion-cli-terminal cli))) clis)
+           (car clis)
+           (user-error "No CLI wants anything from you"))))))
 
 (provide 'gemini-companion-cli-list)
 ;;; gemini-companion-cli-list.el ends here
