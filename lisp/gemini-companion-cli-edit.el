@@ -114,6 +114,13 @@ If CONNECTION is non-nil, AGENT is to run on its host."
 (defvar gemini-companion-cli-edit--far nil
   "The texts that hosts want edited: lists of connection, keeper and number.")
 
+(defun gemini-companion-cli-edit--far-live-p (key)
+  "Return non-nil if KEY is in the list, and its keeper can still be told."
+  (pcase-let ((`(,connection ,keeper ,_) key))
+    (and (member key gemini-companion-cli-edit--far)
+         (eq (gemini-companion-host-connection-state connection) 'ready)
+         (equal (gemini-companion-host-connection-keeper connection) keeper))))
+
 ;;;###autoload
 (defun gemini-companion-cli-edit-note-far (connection message)
   "Note MESSAGE of the keeper of CONNECTION, an alist, about a text to edit."
@@ -122,6 +129,8 @@ If CONNECTION is non-nil, AGENT is to run on its host."
          (send (lambda (text)
                  (gemini-companion-host-connection-send
                   connection `((do . edited) (id . ,id) (text . ,text))))))
+    (setq gemini-companion-cli-edit--far
+          (seq-filter #'gemini-companion-cli-edit--far-live-p gemini-companion-cli-edit--far))
     (cond ((equal (alist-get 'say message) "unedited")
            (setq gemini-companion-cli-edit--far (delete key gemini-companion-cli-edit--far)))
           ((length> gemini-companion-cli-edit--far 7)
@@ -131,10 +140,7 @@ If CONNECTION is non-nil, AGENT is to run on its host."
            (gemini-companion-cli-edit--open
             message
             (gemini-companion-host-connection-prefix connection)
-            (lambda ()
-              (and (member key gemini-companion-cli-edit--far)
-                   (eq (gemini-companion-host-connection-state connection) 'ready)
-                   (equal (gemini-companion-host-connection-keeper connection) (nth 1 key))))
+            (lambda () (gemini-companion-cli-edit--far-live-p key))
             (lambda (edited)
               (when edited
                 (when (length> edited 200000)
@@ -179,7 +185,8 @@ that stays as it is."
   "Return a new buffer with TEXT, of a file with NAME; nothing in it is obeyed.
 For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
   (with-current-buffer (generate-new-buffer
-                        (format "*edit %s*" (gemini-companion-ui-one-line name)))
+                        (format "*edit %s*" (truncate-string-to-width
+                                             (gemini-companion-ui-one-line name) 60 nil nil t)))
     (gemini-companion-compose-mode)
     (insert text)
     (setq buffer-undo-list nil

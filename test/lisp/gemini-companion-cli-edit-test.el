@@ -215,7 +215,13 @@ TOLD is what it was told about texts, the last first, lists of number and text."
     (dotimes (number 100)
       (gemini-companion-cli-edit-test--say connection "edit" (+ 10 number) :name "p.txt" :text "x"))
     (should (= 8 (seq-count (lambda (buffer) (string-prefix-p "*edit p" (buffer-name buffer)))
-                            (buffer-list))))))
+                            (buffer-list))))
+    ;; Those of a connection that was lost are not in the way of others.
+    (setf (gemini-companion-host-connection-keeper connection) 8)
+    (gemini-companion-cli-edit-test--say connection "edit" 200 :name (make-string 1000 ?n) :text "x")
+    (should (seq-find (lambda (buffer) (string-match-p "\\`\\*edit n\\{50,60\\}[.…]+\\*\\'"
+                                                       (buffer-name buffer)))
+                      (buffer-list)))))
 
 (provide 'gemini-companion-cli-edit-test)
 ;;; gemini-companion-cli-edit-test.el ends here
