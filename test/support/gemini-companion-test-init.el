@@ -187,7 +187,7 @@ Return nil if the session is not visible."
 That is windows with their buffers and edges, point in each file, and
 the names of all buffers but Emacs's own hidden ones."
   (list (mapcar (lambda (window)
-                  (list (window-edges window)
+                  (list (gemini-companion-test-inner-edges window)
                         (buffer-name (window-buffer window))
                         (window-point window)
                         (window-start window)
@@ -207,6 +207,15 @@ the names of all buffers but Emacs's own hidden ones."
                                             name))
                           (mapcar #'buffer-name (buffer-list)))
               #'string<)))
+
+(defun gemini-companion-test-inner-edges (window)
+  "Return the edges of WINDOW, without the bottom if that is the echo area.
+A message in two lines moves that."
+  (let ((edges (window-edges window)))
+    (if (= (nth 3 edges)
+           (nth 1 (window-edges (minibuffer-window (window-frame window)))))
+        (seq-take edges 3)
+      edges)))
 
 ;;;; A quiet Emacs
 
