@@ -475,10 +475,10 @@ impl Received {
         self.inherited.append(&mut self.unconfirmed);
     }
 
-    /// Forgets what was received, when the session has been ended.
+    /// Forgets what was received, when the session has been ended. An earlier one, whose end the
+    /// server had not noticed, may still have something for the next.
     fn forget(&mut self) {
         self.unconfirmed.clear();
-        self.inherited.clear();
     }
 }
 
