@@ -265,7 +265,9 @@ The CLI runs on the host with PREFIX, or here if that is empty."
            (buffer (gemini-companion-cli-run--create-buffer agent root))
            (window (selected-window))
            (exec (lambda (environment)
-                   (gemini-companion-cli-run--exec buffer terminal program arguments environment)
+                   (gemini-companion-cli-run--exec
+                    buffer terminal program arguments
+                    (cons (gemini-companion-cli-run--name-entry buffer) environment))
                    ;; A CLI that is run from the terminal gets the same environment.
                    (with-current-buffer buffer
                      (when own-environment (setq-local process-environment environment))
@@ -304,8 +306,7 @@ reach Emacs, the CLI runs without it."
 (defun gemini-companion-cli-run--exec (buffer terminal program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in BUFFER."
   (with-current-buffer buffer
-    (gemini-companion-cli-terminals-start
-     terminal program arguments (cons (gemini-companion-cli-run--name-entry) environment))
+    (gemini-companion-cli-terminals-start terminal program arguments environment)
     ;; Otherwise the terminal would seem to be one whose CLI has ended.
     (unless (get-buffer-process buffer)
       (error "The terminal %s runs no process in its buffer: see `gemini-companion-cli-terminals'"
@@ -318,9 +319,10 @@ reach Emacs, the CLI runs without it."
     ;; Some emulators clear this flag, but the CLI may be at work.
     (set-process-query-on-exit-flag (get-buffer-process buffer) t)))
 
-(defun gemini-companion-cli-run--name-entry ()
-  "Return the entry of an environment that names the terminal in this buffer."
-  (concat "GEMINI_COMPANION_TERMINAL=" gemini-companion-cli-run--name))
+(defun gemini-companion-cli-run--name-entry (buffer)
+  "Return the entry of an environment that names the terminal in BUFFER."
+  (concat "GEMINI_COMPANION_TERMINAL="
+          (buffer-local-value 'gemini-companion-cli-run--name buffer)))
 
 (defvar gemini-companion-cli-run-functions nil
   "Functions called with the buffer of a terminal in which a CLI was started.")
@@ -478,7 +480,7 @@ OPTIONS are for the CLI."
          ;; Of the CLI's own variables, only the process is known there, and needed: the keeper.
          (process (gemini-companion-agent-variable agent 'process))
          (words `("env"
-                  ,(with-current-buffer buffer (gemini-companion-cli-run--name-entry))
+                  ,(gemini-companion-cli-run--name-entry buffer)
                   ,@(mapcan (lambda (function) (funcall function agent connection))
                             gemini-companion-cli-run-environment-functions)
                   ,@(and process

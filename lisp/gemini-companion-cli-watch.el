@@ -159,17 +159,15 @@ Return non-nil if Emacs must look at it again, even if it does not change."
     (setq gemini-companion-cli-watch--unreviewed unreviewed
           gemini-companion-cli-watch--free-since
           (and prompt (or gemini-companion-cli-watch--free-since (float-time))))
-    (gemini-companion-cli-watch--note-seen
-     (cond ((stringp prompt) 'done)
-           (prompt 'working)))
+    (gemini-companion-cli-watch--note-seen (if (stringp prompt) 'done (and prompt 'working)))
     (when (stringp prompt)
       (gemini-companion-cli-note-ready (current-buffer))
       (setq gemini-companion-cli-watch--rested (float-time)))
     (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned
-                      (if asks (gemini-companion-cli-watch--not-asked-about reviews) reviews))))
-      (let ((accepts (gemini-companion-cli-watch--end-accepting))
-            (differs (gemini-companion-cli-watch--correct)))
-        (or accepts differs abandoned again)))))
+                      (if asks (gemini-companion-cli-watch--not-asked-about reviews) reviews)))
+          (accepts (gemini-companion-cli-watch--end-accepting))
+          (differs (gemini-companion-cli-watch--correct)))
+      (or abandoned accepts differs again))))
 
 (defun gemini-companion-cli-watch--not-asked-about (reviews)
   "Return those of REVIEWS that the question on screen is surely not about."

@@ -15,13 +15,13 @@
 // Messages of Emacs:
 //
 //   {do: announce, relay, hash, editor, id, emacs, slot, roots, agents, sandbox}
-//              relay is the program that a CLI starts, and hash its hash; editor is one for $VISUAL; id names the machine and the
-//              user of Emacs, of letters, digits, dots and underscores; emacs is a random name, the same
-//              as long as this Emacs serves this host; slot is what Emacs had when it was connected
-//              before, or null; roots are workspace roots; each agent has a name, a pattern for the name
-//              of its discovery file, and a directory: ["temporary", DIRECTORY], or ["home", VARIABLE,
-//              DEFAULT, DIRECTORY], where the home must exist; sandbox is true if what is written is
-//              mounted in a sandbox, where the CLIs are
+//              relay is the program that a CLI starts, and hash its hash; editor is one for $VISUAL; id
+//              names the machine and the user of Emacs, of letters, digits, dots and underscores; emacs
+//              is a random name, the same as long as this Emacs serves this host; slot is what Emacs had
+//              when it was connected before, or null; roots are workspace roots; each agent has a name, a
+//              pattern for the name of its discovery file, and a directory: ["temporary", DIRECTORY], or
+//              ["home", VARIABLE, DEFAULT, DIRECTORY], where the home must exist; sandbox is true if what
+//              is written is mounted in a sandbox, where the CLIs are
 //   {do: roots, roots}
 //              other workspace roots
 //   {do: read, id, file: [VARIABLE, DEFAULT, NAME]}

@@ -64,14 +64,7 @@ See `gemini-companion-remote-tools-test--clis'."
            emacs `((done "please look"
                          ,(gemini-companion-test-eval emacs '(buffer-name (window-buffer))))))
           ;; The CLI has this Emacs for its editor, too.
-          (gemini-companion-test-type emacs "Say ä")
-          (gemini-companion-test-cli-wait-terminal cli "Say ä")
-          (gemini-companion-test-run emacs '(progn (gemini-companion-compose t) nil))
-          (gemini-companion-test-wait-screen emacs "C-c C-c gives this back to the CLI")
-          (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "Say ä"))
-          (gemini-companion-test-type emacs " ö.")
-          (gemini-companion-test-keys emacs "C-c" "C-c")
-          (gemini-companion-test-cli-wait-terminal cli "Say ä ö\\.")
+          (gemini-companion-test-cli-edit-prompt emacs cli "Say ä" " ö.")
           (gemini-companion-test-cli-script cli "All said")
           (gemini-companion-test-keys emacs "Enter")
           (gemini-companion-test-cli-wait-terminal cli "All said")

@@ -328,14 +328,7 @@ So it is when the CLI is run again from its terminal after it has ended."
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
-    (gemini-companion-test-type emacs "Say it")
-    (gemini-companion-test-cli-wait-terminal cli "Say it")
-    (gemini-companion-test-run emacs '(progn (gemini-companion-compose t) nil))
-    (gemini-companion-test-wait-screen emacs "C-c C-c gives this back to the CLI, C-c C-k cancels")
-    (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "Say it"))
-    (gemini-companion-test-type emacs " twice.")
-    (gemini-companion-test-keys emacs "C-c" "C-c")
-    (gemini-companion-test-cli-wait-terminal cli "Say it twice\\.")
+    (gemini-companion-test-cli-edit-prompt emacs cli "Say it" " twice.")
     (gemini-companion-test-keys emacs "Enter")
     (should (member "Say it twice." (gemini-companion-test-request-texts
                                      (gemini-companion-test-cli-wait-requests cli 1))))))

@@ -329,6 +329,18 @@ If AT-HOME is non-nil, it has the home of EMACS, and so its extension."
                     (gemini-companion-run)
                     (process-id (get-buffer-process (window-buffer))))))))
 
+(defun gemini-companion-test-cli-edit-prompt (emacs cli text more)
+  "Type TEXT in CLI, in the selected terminal of EMACS, and MORE in its editor.
+That is EMACS, too, and gives the prompt back to CLI."
+  (gemini-companion-test-type emacs text)
+  (gemini-companion-test-cli-wait-terminal cli (regexp-quote text))
+  (gemini-companion-test-run emacs '(progn (gemini-companion-compose t) nil))
+  (gemini-companion-test-wait-screen emacs "C-c C-c gives this back to the CLI, C-c C-k cancels")
+  (gemini-companion-test-wait-eval emacs `(equal (buffer-string) ,text))
+  (gemini-companion-test-type emacs more)
+  (gemini-companion-test-keys emacs "C-c" "C-c")
+  (gemini-companion-test-cli-wait-terminal cli (regexp-quote (concat text more))))
+
 (defmacro gemini-companion-test-with-terminals (name terminal docstring &rest body)
   "Define tests NAME/term and NAME/vterm that run BODY.
 In BODY the variable TERMINAL is the emulator.  DOCSTRING is that of the
