@@ -75,7 +75,7 @@ If it runs in a terminal outside of Emacs, that includes its process id."
   (let ((process (gemini-companion-cli-process cli)))
     (if (or (gemini-companion-cli-terminal cli) (not (integerp process)))
         (gemini-companion-cli-title cli)
-      (format "%s, process %d" (gemini-companion-cli-title cli) process))))
+      (format "%s %d" (gemini-companion-cli-title cli) process))))
 
 (defun gemini-companion-cli-list--keys ()
   "Return the keys that work in the list."

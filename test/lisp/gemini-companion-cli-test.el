@@ -166,10 +166,10 @@ ABOUT is a plist of :session, :process, :text and :path."
       (list (gemini-companion-cli-test--session "k1" (emacs-pid) "/home/me/project")
             (gemini-companion-cli-test--session "k2" nil "/ssh:there:/src"))
     (gemini-companion-cli--note-sessions 2)
-    (should (string-match-p "^project +Gemini CLI, process [0-9]+ +ready *\n/ssh:there:/src +Gemini CLI +ready"
+    (should (string-match-p "^project +Gemini CLI [0-9]+ +ready *\n/ssh:there:/src +Gemini CLI +ready"
                             (gemini-companion-cli-test--list)))
     (gemini-companion-cli-test--tell "prompt" :text "do\n it %s")
-    (should (string-match-p "^gc-[^ ]+ +Gemini CLI, process [0-9]+ +works, 0 s +do it %s$"
+    (should (string-match-p "^gc-[^ ]+ +Gemini CLI [0-9]+ +works, 0 s +do it %s$"
                             (gemini-companion-cli-test--list)))
     (gemini-companion-cli-test--tell "asks" :text "Run: rm")
     (should (string-match-p "asks, 0 s: Run: rm" (gemini-companion-cli-test--list)))
