@@ -89,13 +89,13 @@ pings were answered within %.2f s"
 ;;;; Random texts
 
 (ert-deftest gemini-companion-files/texts-are-returned-byte-for-byte ()
-  "Four hundred random texts are shown and accepted unchanged."
+  "A hundred random texts are shown and accepted unchanged."
   :tags '(e2e)
   (random "gemini-companion")
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     ;; The test shows them.  One that was selected automatically would ignore its key for a moment.
     (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
-    (dotimes (batch 16)
+    (dotimes (batch 4)
       (let* ((before (length (gemini-companion-test-fake-outcomes client)))
              (proposed
               (cl-loop for n below 25
