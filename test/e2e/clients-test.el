@@ -107,7 +107,10 @@ receives the outcomes of its reviews, and nothing else."
     (gemini-companion-test-fake-sync
      emacs (cl-set-difference (mapcar #'cdr clients) gone))
     (pcase-dolist (`(,client . ,outcomes) expected)
-      (gemini-companion-test-fake-wait-outcomes client outcomes))))
+      (gemini-companion-test-fake-wait-outcomes client outcomes))
+    ;; The next clients are of the same process, and would inherit outcomes of sessions that were lost.
+    (dolist (client (cl-set-difference (mapcar #'cdr clients) gone))
+      (fake-cli-terminate (gemini-companion-test-fake-client-cli client)))))
 
 (defun gemini-companion-clients-test--run-all (view &rest scenarios)
   "Run SCENARIOS, lists of reviews, in one Emacs with two clients.
