@@ -41,7 +41,8 @@ function that enables it in a buffer.  The hooks that usually do this do not
 run in these buffers, so letters would go into the proposed text.  Viper is
 not included, because enabling it may change the text."
   :type '(alist :key-type (symbol :tag "Variable of the global mode")
-                :value-type (function :tag "Function for a buffer"))
+                ;; A symbol: only some of the packages are installed.
+                :value-type (symbol :tag "Function for a buffer"))
   :group 'gemini-companion-review
   :risky t
   :package-version '(gemini-companion . "0.1.0"))

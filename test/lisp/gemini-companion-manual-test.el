@@ -86,6 +86,33 @@ Only the core was loaded, and Customize loads the rest."
                   (ert-info ((symbol-name symbol))
                     (should (memq symbol shown))))))))
 
+(defun gemini-companion-manual-test--settings ()
+  "Return the options that the manual and the README set, as (OPTION VALUE)."
+  (let ((settings nil))
+    (dolist (file '("README.md" "docs/gemini-companion.texi"))
+      (with-temp-buffer
+        (insert-file-contents (gemini-companion-test-path file))
+        (while (re-search-forward "(setq gemini-companion-" nil t)
+          (push (cdr (read (progn (goto-char (match-beginning 0)) (current-buffer))))
+                settings))))
+    settings))
+
+(ert-deftest gemini-companion-manual/options-have-values-of-their-type ()
+  "Otherwise Customize shows a mismatch, and `setopt' warns."
+  (gemini-companion-manual-test--public)
+  (let ((settings (gemini-companion-manual-test--settings)))
+    (should (> (length settings) 4))
+    (mapatoms (lambda (symbol)
+                (when (and (gemini-companion-manual-test--own-p symbol)
+                           (get symbol 'custom-type))
+                  (push (list symbol (car (get symbol 'standard-value))) settings))))
+    (require 'cus-edit)
+    (cl-letf (((symbol-function 'my-show-proposal) #'ignore)) ; the example of the manual
+      (pcase-dolist (`(,option ,value) settings)
+        (ert-info ((format "%s: %S" option value))
+          (should (widget-apply (widget-convert (get option 'custom-type))
+                                :match (eval value t))))))))
+
 (ert-deftest gemini-companion-manual/m-x-offers-what-makes-sense-anywhere ()
   "If the user has it hide the commands of other modes."
   (gemini-companion-manual-test--public)
