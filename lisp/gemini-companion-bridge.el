@@ -325,7 +325,7 @@ string that says why if that cannot be known."
   "Define a handler for events of TYPE, a symbol, that evaluates BODY.
 DOCSTRING is its documentation.  For the ARGUMENTS of each type see
 `gemini-companion--mod-next-event'."
-  (declare (indent 2) (doc-string 3) (debug (symbolp sexp stringp body)))
+  (declare (indent 2) (doc-string 3) (debug (&define name lambda-list stringp def-body)))
   (let ((function (intern (format "gemini-companion--handle-%s" type))))
     `(progn
        (defun ,function ,arguments ,docstring ,@body)

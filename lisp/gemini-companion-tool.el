@@ -188,7 +188,7 @@ from some other program."
 If BODY signals an error, CALL fails.  For timers and other callbacks: the
 current buffer, point there and the match data stay as they are; but where
 BODY replaces text, point is where BODY puts it."
-  (declare (indent 1) (debug t))
+  (declare (indent 1) (debug (form def-body)))
   `(gemini-companion-tool--go-on ,call (lambda () ,@body)))
 
 (defun gemini-companion-tool--run (call tool arguments)
