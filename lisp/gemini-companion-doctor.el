@@ -324,7 +324,7 @@ CLI takes, if that is an Emacs."
         (and (natnump .port) (< 0 .port 65536)
              (stringp .authToken) (string-match-p "\\`[!-~]+\\'" .authToken)
              (equal (car (gemini-companion-cli-search-ide chosen)) "emacs")
-             `(,.port ,.authToken . ,(format "The Emacs on port %d" .port)))))))
+             (cl-list* .port .authToken (format "The Emacs on port %d" .port)))))))
 
 (defun gemini-companion-doctor--probe-program (case callback)
   "Find out which version the CLI in CASE has, and call CALLBACK."
