@@ -233,7 +233,7 @@ Return non-nil if it is too early for that."
                (memq (gemini-companion-cli-state cli) (remq state '(working asking))))
       (or (< (- (float-time) (max since (gemini-companion-cli-since cli)))
              gemini-companion-cli-watch--seen-time)
-          (ignore (gemini-companion-cli-note-seen cli state))))))
+          (ignore (gemini-companion-cli-enter cli state))))))
 
 (defun gemini-companion-cli-watch--set-asking (asks)
   "Record whether the CLI in the current buffer ASKS something.
