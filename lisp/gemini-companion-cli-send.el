@@ -199,7 +199,8 @@ If the question is not on screen, show it instead."
   "Press KEY, which means NAME, in the CLI if it asks a question.
 If the question is not on screen, show it instead."
   (with-current-buffer (gemini-companion-cli-send-terminal)
-    (gemini-companion-cli-send--check (gemini-companion-cli-send--question-fault))
+    (when-let* ((fault (gemini-companion-cli-send--question-fault)))
+      (user-error "%s" fault))
     (cond ((gemini-companion-cli-send--question-seen-p)
            (setq gemini-companion-cli-send--answered (buffer-chars-modified-tick))
            (gemini-companion-cli-send-key key (current-buffer))
@@ -209,18 +210,14 @@ If the question is not on screen, show it instead."
            (message "The question of %s was not on screen; look at it, then answer"
                     (gemini-companion-cli-send-title))))))
 
-(defvar-local gemini-companion-cli-send--shown nil
-  "The text of the last question that was shown as well as possible.")
-
 (defun gemini-companion-cli-send--question-seen-p ()
-  "Return non-nil if the user can see the question of the current terminal.
-If it does not fit in a window, Emacs must have shown as much as possible."
+  "Return non-nil if a window shows as much of the question here as it can."
   (let ((start (gemini-companion-cli-screen-question-start))
         (end (gemini-companion-cli-screen-end)))
     (seq-some (lambda (window)
                 (and (<= (window-start window) end (window-end window t))
                      (or (<= (window-start window) start)
-                         (equal gemini-companion-cli-send--shown (buffer-substring start end)))))
+                         (zerop (window-max-delta window)))))
               (gemini-companion-ui-windows-of (current-buffer)))))
 
 (defun gemini-companion-cli-send--show-question ()
@@ -228,7 +225,6 @@ If it does not fit in a window, Emacs must have shown as much as possible."
 Leave the selected window selected."
   (let ((start (gemini-companion-cli-screen-question-start))
         (end (gemini-companion-cli-screen-end)))
-    (setq gemini-companion-cli-send--shown (buffer-substring start end))
     (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
       (set-window-point window end)
       (let ((missing (- (1+ (count-lines start end)) (window-body-height window))))
@@ -312,12 +308,8 @@ Once it is ready, it drops what was typed before."
 
 (defun gemini-companion-cli-send-check (terminal)
   "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."
-  (with-current-buffer terminal
-    (gemini-companion-cli-send--check (gemini-companion-cli-send--fault))))
-
-(defun gemini-companion-cli-send--check (fault)
-  "Signal a `user-error' with the text FAULT, unless that is nil."
-  (when fault (user-error "%s" fault)))
+  (when-let* ((fault (with-current-buffer terminal (gemini-companion-cli-send--fault))))
+    (user-error "%s" fault)))
 
 (defun gemini-companion-cli-send-title ()
   "Return the name of the CLI in the current buffer, for the user."
@@ -345,7 +337,7 @@ with nil."
               (if (and sent then)
                   (gemini-companion-cli-send--await-shown
                    buffer text before
-                   (lambda () (gemini-companion-cli-send--finish buffer then t)))
+                   (lambda (_) (gemini-companion-cli-send--finish buffer then t)))
                 (gemini-companion-cli-send--finish buffer then nil))))))))
 
 (defun gemini-companion-cli-send--finish (buffer then sent)
@@ -438,8 +430,7 @@ BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
          (and quiet (not (eql tick before))
               (gemini-companion-cli-send--shown-p buffer text))))
    ;; Some CLIs are never quiet.
-   50
-   (lambda (_) (funcall then))))
+   50 then))
 
 (defun gemini-companion-cli-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
@@ -468,7 +459,16 @@ or nil if TEXT is not even there, or the CLI has ended."
      (lambda () (gemini-companion-cli-send--state terminal))
      (lambda (state quiet) (or (eq state 'ended) (and quiet (stringp state))))
      gemini-companion-cli-send--patience
-     (lambda (state) (gemini-companion-cli-send--put text terminal state finish)))))
+     (lambda (state)
+       (if (not (or (stringp state) (eq state 'works)))
+           (funcall finish nil)
+         (let ((empty (and (stringp state) (string-prefix-p ">Typeyourmessageor@" state))))
+           (gemini-companion-cli-send--paste
+            ;; After what is there, on a line of its own.
+            terminal (if empty text (concat "\n" text))
+            (lambda (live)
+              (if live (gemini-companion-cli-send--press text terminal empty finish)
+                (funcall finish nil))))))))))
 
 (defun gemini-companion-cli-send--state (terminal)
   "Return what the CLI in TERMINAL does, according to its screen.
@@ -483,20 +483,6 @@ If it is at rest, that is a string, the contents of its prompt; otherwise
              nil)
             ((gemini-companion-cli-screen-question-p) 'asks)
             (t (gemini-companion-cli-screen-prompt))))))
-
-(defun gemini-companion-cli-send--put (text terminal state finish)
-  "Paste TEXT into the CLI in TERMINAL, which is in STATE, and maybe send it.
-For STATE, see `gemini-companion-cli-send--state'; for FINISH, see
-`gemini-companion-cli-send-at-rest'."
-  (let ((empty (and (stringp state) (string-prefix-p ">Typeyourmessageor@" state))))
-    (if (not (or (stringp state) (eq state 'works)))
-        (funcall finish nil)
-      (gemini-companion-cli-send--paste
-       ;; After what is there, on a line of its own.
-       terminal (if empty text (concat "\n" text))
-       (lambda (live)
-         (if live (gemini-companion-cli-send--press text terminal empty finish)
-           (funcall finish nil)))))))
 
 (defun gemini-companion-cli-send--press (text terminal empty finish)
   "Return the key that sends TEXT in TERMINAL, or nil if it must not be sent.
@@ -528,8 +514,6 @@ its agent with the innermost directory around the file."
   "Return the terminal with the innermost directory around the file of REVIEW.
 REVIEW's agent must run in it, and no process that is known to be another."
   (cl-loop with file-name-handler-alist = nil
-           with innermost = nil
-           with longest = 0
            for (buffer . directory) in (gemini-companion-cli-run-terminals)
            for root = (file-name-as-directory
                        (file-truename (gemini-companion-host-name-here directory)))
@@ -537,11 +521,9 @@ REVIEW's agent must run in it, and no process that is known to be another."
            if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
                        (gemini-companion-review-agent review))
                    (not (and cli (stringp (gemini-companion-cli-process cli))))
-                   (string-prefix-p root (gemini-companion-review-path review))
-                   (length> root longest))
-           do (setq innermost buffer
-                    longest (length root))
-           finally return innermost))
+                   (string-prefix-p root (gemini-companion-review-path review)))
+           collect (cons (length root) buffer) into found
+           finally return (cdr (assq (apply #'max 0 (mapcar #'car found)) found))))
 
 (provide 'gemini-companion-cli-send)
 ;;; gemini-companion-cli-send.el ends here
