@@ -231,9 +231,7 @@ Otherwise a shell would read, and run, what is sent to its terminal."
 The CLI runs on the host with PREFIX, or here if that is empty."
   (seq-find (lambda (buffer)
               (let ((root (buffer-local-value 'gemini-companion-cli-run-root buffer)))
-                (and root
-                     name
-                     (string-prefix-p prefix root)
+                (and root name (string-prefix-p prefix root)
                      (equal name (buffer-local-value 'gemini-companion-cli-run--name buffer)))))
             (buffer-list)))
 
@@ -263,7 +261,6 @@ The CLI runs on the host with PREFIX, or here if that is empty."
            (own-path (and (local-variable-p 'exec-path) (list exec-path)))
            (arguments (append options (gemini-companion-cli-run--arguments agent)))
            (buffer (gemini-companion-cli-run--create-buffer agent root))
-           (window (selected-window))
            (exec (lambda (environment)
                    (gemini-companion-cli-run--exec
                     buffer terminal program arguments
@@ -272,26 +269,21 @@ The CLI runs on the host with PREFIX, or here if that is empty."
                    (with-current-buffer buffer
                      (when own-environment (setq-local process-environment environment))
                      (when own-path (setq-local exec-path (car own-path)))))))
-      (condition-case error
-          (progn
-            ;; First, because the size of the terminal is that of its window.
-            (gemini-companion-cli-run-show buffer)
-            (if (gemini-companion-cli-search-sandbox-p agent root arguments environment)
-                (gemini-companion-cli-run--in-sandbox buffer agent root environment exec)
-              (funcall exec environment)))
-        (error
-         (gemini-companion-cli-run--discard buffer)
-         (when (window-live-p window) (select-window window))
-         (signal (car error) (cdr error)))))))
+      (gemini-companion-cli-run-show buffer)
+      (gemini-companion-cli-run--start-in
+       buffer nil
+       (lambda ()
+         (if (gemini-companion-cli-search-sandbox-p agent root arguments environment)
+             (gemini-companion-cli-run--in-sandbox buffer agent root environment exec)
+           (funcall exec environment)))))))
 
 (defun gemini-companion-cli-run--in-sandbox (buffer agent root environment exec)
   "Call EXEC in BUFFER once the sandbox of AGENT in ROOT can reach this Emacs.
-Pass it ENVIRONMENT with what the sandbox needs.  If the sandbox cannot
-reach Emacs, the CLI runs without it."
+BUFFER is current.  Pass EXEC what the sandbox needs, and ENVIRONMENT, or only
+that if the sandbox cannot reach Emacs."
   (require 'gemini-companion-host-sandbox)
   (let ((connection (gemini-companion-host-sandbox-open buffer root)))
-    (with-current-buffer buffer
-      (insert "Connecting the sandbox...\n"))
+    (insert "Connecting the sandbox...\n")
     (gemini-companion-host-connection-when-ready
      connection
      (lambda (fault)
@@ -393,12 +385,6 @@ Kill those in which AGENT has ended."
     (format "*%s: %s%s*" agent (if host (concat host ":") "")
             (file-name-nondirectory (directory-file-name (file-local-name root))))))
 
-(defun gemini-companion-cli-run--discard (buffer)
-  "Kill the terminal BUFFER and its process without asking."
-  (when-let* ((process (get-buffer-process buffer)))
-    (delete-process process))
-  (gemini-companion-ui-kill-buffer buffer))
-
 ;;;; Starting a CLI on another machine
 
 (defun gemini-companion-cli-run--connect (agent root)
@@ -427,8 +413,15 @@ where it will be."
                   (gemini-companion-cli-run--start-in
                    buffer fault
                    (lambda ()
-                     (gemini-companion-cli-run--exec-on-host connection buffer terminal
-                                                             environment options))))))
+                     (pcase-let ((`(,program . ,arguments)
+                                  (gemini-companion-host-connection-command
+                                   connection
+                                   (gemini-companion-cli-run--command-on-host
+                                    connection buffer terminal environment options)
+                                   t)))
+                       (gemini-companion-cli-run--exec buffer terminal program arguments
+                                                       environment)
+                       (setq default-directory root)))))))
     (with-current-buffer buffer
       (insert (format "Connecting to %s...\n" (gemini-companion-host-connection-name connection))))
     (gemini-companion-cli-run-show buffer)
@@ -456,42 +449,31 @@ If that fails, or if there is a FAULT, show why, and kill BUFFER."
               (erase-buffer)
               (funcall exec))))
       (error
-       (gemini-companion-cli-run--discard buffer)
+       (when-let* ((process (get-buffer-process buffer)))
+         (delete-process process))
+       (gemini-companion-ui-kill-buffer buffer)
        (gemini-companion-ui-message buffer "%s" (gemini-companion-ui-error-text error))))))
-
-(defun gemini-companion-cli-run--exec-on-host (connection buffer terminal environment options)
-  "Run the CLI of BUFFER, the current one, on the host of CONNECTION by TERMINAL.
-ENVIRONMENT is that of the program that leads there, OPTIONS are for the CLI."
-  (pcase-let ((`(,program . ,arguments)
-               (gemini-companion-host-connection-command
-                connection
-                (gemini-companion-cli-run--command-on-host connection buffer terminal environment
-                                                           options)
-                t)))
-    (gemini-companion-cli-run--exec buffer terminal program arguments environment)
-    (setq default-directory gemini-companion-cli-run-root)))
 
 (defun gemini-companion-cli-run--command-on-host (connection buffer terminal environment options)
   "Return the shell command for the CLI of BUFFER on the host of CONNECTION.
 TERMINAL is the emulator, ENVIRONMENT that of the program that leads there;
 OPTIONS are for the CLI."
   (let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent buffer))
-         (root (file-local-name (buffer-local-value 'gemini-companion-cli-run-root buffer)))
          ;; Of the CLI's own variables, only the process is known there, and needed: the keeper.
-         (process (gemini-companion-agent-variable agent 'process))
-         (words `("env"
-                  ,(gemini-companion-cli-run--name-entry buffer)
-                  ,@(mapcan (lambda (function) (funcall function agent connection))
-                            gemini-companion-cli-run-environment-functions)
-                  ,@(and process
-                         (list (format "%s=%d" process
-                                       (gemini-companion-host-connection-keeper connection))))
-                  ,@(seq-filter (lambda (entry) (string-search "=" entry))
-                                (gemini-companion-cli-terminals-variables terminal environment))
-                  ,(gemini-companion-agent-get agent :program)
-                  ,@options
-                  ,@(gemini-companion-cli-run--arguments agent))))
-    (gemini-companion-cli-run--shell-command root words)))
+         (process (gemini-companion-agent-variable agent 'process)))
+    (gemini-companion-cli-run--shell-command
+     (file-local-name (buffer-local-value 'gemini-companion-cli-run-root buffer))
+     `("env"
+       ,(gemini-companion-cli-run--name-entry buffer)
+       ,@(mapcan (lambda (function) (funcall function agent connection))
+                 gemini-companion-cli-run-environment-functions)
+       ,@(and process
+              (list (format "%s=%d" process (gemini-companion-host-connection-keeper connection))))
+       ,@(seq-filter (lambda (entry) (string-search "=" entry))
+                     (gemini-companion-cli-terminals-variables terminal environment))
+       ,(gemini-companion-agent-get agent :program)
+       ,@options
+       ,@(gemini-companion-cli-run--arguments agent)))))
 
 (defun gemini-companion-cli-run--shell-command (directory words)
   "Return the shell command that runs WORDS in DIRECTORY of a host."
@@ -503,16 +485,14 @@ OPTIONS are for the CLI."
 
 (defun gemini-companion-cli-run-resume (agent root)
   "Run AGENT in an earlier session of the project in ROOT that the user chooses."
-  (let ((options (gemini-companion-agent-get agent :resume))
-        (remote (gemini-companion-host-remote-p root)))
-    (pcase options
-      (`(,option) (gemini-companion-cli-run--start agent root (list option)))
-      (`(,_ ,list) (if remote (gemini-companion-cli-run--list-on-host agent root list)
-                     (gemini-companion-cli-run--choose
-                      agent root
-                      (list (gemini-companion-cli-run--find-program agent) list))))
-      (_ (user-error "%s: no option is known that resumes a session"
-                     (gemini-companion-agent-get agent :title))))))
+  (pcase (gemini-companion-agent-get agent :resume)
+    (`(,option) (gemini-companion-cli-run--start agent root (list option)))
+    (`(,_ ,list) (if (gemini-companion-host-remote-p root)
+                     (gemini-companion-cli-run--list-on-host agent root list)
+                   (gemini-companion-cli-run--choose
+                    agent root (list (gemini-companion-cli-run--find-program agent) list))))
+    (_ (user-error "%s: no option is known that resumes a session"
+                   (gemini-companion-agent-get agent :title)))))
 
 (defun gemini-companion-cli-run--list-on-host (agent root list)
   "Let the user choose a session of AGENT in ROOT, a remote name, and resume it.
