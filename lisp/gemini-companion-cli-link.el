@@ -13,6 +13,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'button)
 (require 'jit-lock)
 (require 'subr-x)
 (require 'gemini-companion-cli-run)
@@ -87,6 +88,13 @@ If NAME is not in the project, it means a file only if LINE is non-nil."
     map)
   "Keymap of mentions; other keys are for the CLI.")
 
+(define-button-type 'gemini-companion-cli-link
+  'gemini-companion-cli-link t
+  'face 'underline
+  'follow-link t
+  'help-echo "mouse-1: visit this file"
+  'keymap gemini-companion-cli-link--map)
+
 ;;;###autoload
 (defun gemini-companion-cli-link-watch (terminal)
   "Let clicks on files that TERMINAL mentions visit these."
@@ -105,14 +113,7 @@ If NAME is not in the project, it means a file only if LINE is non-nil."
         (remove-overlays (point) end 'gemini-companion-cli-link t)
         (cl-loop for (from to) = (gemini-companion-cli-link--next end)
                  while from
-                 do (let ((overlay (make-overlay from to)))
-                      (overlay-put overlay 'gemini-companion-cli-link t)
-                      (overlay-put overlay 'evaporate t)
-                      (overlay-put overlay 'face 'underline)
-                      (overlay-put overlay 'mouse-face 'highlight)
-                      (overlay-put overlay 'help-echo "mouse-1: visit this file")
-                      (overlay-put overlay 'follow-link t)
-                      (overlay-put overlay 'keymap gemini-companion-cli-link--map)))))))
+                 do (make-button from to :type 'gemini-companion-cli-link))))))
 
 (defun gemini-companion-cli-link--click (event)
   "Visit the file that the terminal mentions where EVENT was."

@@ -212,8 +212,7 @@ If the question is not on screen, show it instead."
 
 (defun gemini-companion-cli-send--question-seen-p ()
   "Return non-nil if a window shows as much of the question here as it can."
-  (let ((start (gemini-companion-cli-screen-question-start))
-        (end (gemini-companion-cli-screen-end)))
+  (pcase-let ((`(,start . ,end) (gemini-companion-cli-screen-question-bounds)))
     (seq-some (lambda (window)
                 (and (<= (window-start window) end (window-end window t))
                      (or (<= (window-start window) start)
@@ -223,8 +222,7 @@ If the question is not on screen, show it instead."
 (defun gemini-companion-cli-send--show-question ()
   "Show the question of the current terminal in a window that is large enough.
 Leave the selected window selected."
-  (let ((start (gemini-companion-cli-screen-question-start))
-        (end (gemini-companion-cli-screen-end)))
+  (pcase-let ((`(,start . ,end) (gemini-companion-cli-screen-question-bounds)))
     (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
       (set-window-point window end)
       (let ((missing (- (1+ (count-lines start end)) (window-body-height window))))
@@ -313,9 +311,7 @@ Once it is ready, it drops what was typed before."
 
 (defun gemini-companion-cli-send-title ()
   "Return the name of the CLI in the current buffer, for the user."
-  (if gemini-companion-cli-run-agent
-      (gemini-companion-agent-get gemini-companion-cli-run-agent :title)
-    "The CLI"))
+  (or (gemini-companion-agent-get gemini-companion-cli-run-agent :title) "The CLI"))
 
 (defun gemini-companion-cli-send--paste (buffer text &optional then)
   "Paste TEXT into the CLI in the terminal BUFFER, once nothing else is on its way.
