@@ -155,8 +155,7 @@ M-x gemini-companion-compose"))
 ;;;; Completion
 
 (defun gemini-companion-cli-compose--complete ()
-  "Complete the name of a project file after an @.
-For `completion-at-point-functions'."
+  "Complete the name of a project file after an @."
   (save-excursion
     (let ((end (point)))
       (when (re-search-backward "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)\\=" (line-beginning-position) t)
@@ -170,8 +169,7 @@ For `completion-at-point-functions'."
 
 (defun gemini-companion-cli-compose--files ()
   "Return the names of the project's files, quoted for a prompt.
-On another machine, return only files that Emacs visits, since listing the
-others may take long, and some users complete as they type."
+On another machine, where that may take long, only those that Emacs visits."
   (let* ((remote (gemini-companion-host-remote-p default-directory))
          (directory (if remote default-directory (expand-file-name default-directory)))
          (project (and (not remote) (project-current nil directory)))
@@ -186,8 +184,7 @@ others may take long, and some users complete as they type."
            (t (seq-filter #'file-regular-p (directory-files directory t)))))))
 
 (defun gemini-companion-cli-compose--complete-command ()
-  "Complete the name of a command after a slash at the beginning of the prompt.
-For `completion-at-point-functions'."
+  "Complete the name of a command after a slash at the beginning of the prompt."
   (let ((end (point)))
     (save-excursion
       (goto-char (point-min))
@@ -197,8 +194,7 @@ For `completion-at-point-functions'."
               (gemini-companion-cli-compose--commands))))))
 
 (defun gemini-companion-cli-compose--commands ()
-  "Return the names of the commands of the CLI: its own, the user's, the project's.
-On another machine, return only its own."
+  "Return the names of the CLI's own commands; here, the user's and project's, too."
   (let ((agent (and (buffer-live-p gemini-companion-cli-compose-terminal)
                     (or (buffer-local-value 'gemini-companion-cli-run-agent
                                             gemini-companion-cli-compose-terminal)
@@ -258,9 +254,8 @@ If the client has given up the change, put them into the kill ring."
 ;;;###autoload (add-hook 'gemini-companion-review-comment-send-functions #'gemini-companion-cli-compose-send-comments)
 
 (defun gemini-companion-cli-compose--read-reason (review)
-  "Read and return the user's reason for rejecting REVIEW.
-If REVIEW has ended meanwhile, put the reason into the kill ring, and signal
-a `user-error'."
+  "Read the user's reason for rejecting REVIEW.
+If REVIEW ends meanwhile, put it into the kill ring and signal a `user-error'."
   (let ((prompt (format "Reject %s because: " (gemini-companion-review-file review)))
         (reason ""))
     (condition-case error
@@ -277,8 +272,7 @@ a `user-error'."
 
 (defun gemini-companion-cli-compose--send (review text possible)
   "Send TEXT, about REVIEW, which has ended, to its client if POSSIBLE.
-If the client does not run in a terminal of Emacs, or takes no prompt, put
-TEXT into the kill ring."
+If its terminal is not in Emacs, or takes no prompt, use the kill ring."
   (let* ((title (gemini-companion-review-agent-title review))
          (file (gemini-companion-review-file review))
          (ended (format "Change to %s %s" file (gemini-companion-review-reason review)))

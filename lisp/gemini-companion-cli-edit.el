@@ -154,9 +154,8 @@ If CONNECTION is non-nil, AGENT is to run on its host."
 
 (defun gemini-companion-cli-edit--open (order prefix live-p answer)
   "Let the user edit what ORDER, an alist, says, but not now: windows change.
-PREFIX is that of the host of the CLI, or empty.  The function LIVE-P returns
-non-nil as long as the CLI waits.  Call ANSWER with the text, or with nil if
-that stays as it is."
+PREFIX is that of the CLI's host, or empty.  LIVE-P returns non-nil while the
+CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
   (let-alist order
     (if (not (and (stringp .name) (stringp .text))) (funcall answer nil)
       (run-at-time 0 nil #'gemini-companion-cli-edit--show

@@ -107,8 +107,7 @@ is TERMINAL."
 
 (defun gemini-companion-cli-image--parent (terminal)
   "Return where the CLI in TERMINAL keeps temporary files of its project, or nil.
-Elsewhere, Gemini CLI would ask before it reads an image, and Qwen Code would
-not read it."
+Elsewhere, Gemini CLI would ask before it reads it, and Qwen Code would not."
   (when-let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent terminal))
               (settings (gemini-companion-agent-settings-file agent process-environment))
               (home (file-name-directory settings))

@@ -25,9 +25,8 @@
 ;;;; What is mentioned
 
 (defun gemini-companion-cli-link--next (end)
-  "Return the next mention of a file in the current terminal before END, or nil.
-It is (START END FILE LINE COLUMN); LINE and COLUMN may be nil.  Move point
-after it."
+  "Move point after the next mention of a file before END, and return it, or nil.
+It is (START END FILE LINE COLUMN); LINE and COLUMN may be nil."
   (cl-loop
    do (skip-chars-forward "^/." end)
    while (< (point) end)

@@ -238,13 +238,15 @@ The CLI runs on the host with PREFIX, or here if that is empty."
 ;;;; Starting a CLI
 
 (defun gemini-companion-cli-run--start (agent root &optional options)
-  "Run AGENT with OPTIONS in the project in ROOT, which may be remote."
-  (if (gemini-companion-host-remote-p root)
-      (gemini-companion-cli-run--start-on-host agent root options)
-    (gemini-companion-cli-run--start-here agent root options)))
+  "Run AGENT with OPTIONS and its usual arguments in ROOT, which may be remote."
+  (funcall (if (gemini-companion-host-remote-p root)
+               #'gemini-companion-cli-run--start-on-host
+             #'gemini-companion-cli-run--start-here)
+           agent root
+           (append options (and (eq agent gemini-companion-agent) gemini-companion-arguments))))
 
-(defun gemini-companion-cli-run--start-here (agent root options)
-  "Run AGENT with OPTIONS in the project in ROOT, here, in a new terminal."
+(defun gemini-companion-cli-run--start-here (agent root arguments)
+  "Run AGENT with ARGUMENTS in the project in ROOT, here, in a new terminal."
   (let ((program (gemini-companion-cli-run--find-program agent)))
     (gemini-companion-cli-run--announce agent root)
     (gemini-companion-cli-run--prepare
@@ -259,7 +261,6 @@ The CLI runs on the host with PREFIX, or here if that is empty."
                     (gemini-companion-cli-run--environment agent root)))
            (own-environment (local-variable-p 'process-environment))
            (own-path (and (local-variable-p 'exec-path) (list exec-path)))
-           (arguments (append options (gemini-companion-cli-run--arguments agent)))
            (buffer (gemini-companion-cli-run--create-buffer agent root))
            (exec (lambda (environment)
                    (gemini-companion-cli-run--exec
@@ -319,10 +320,6 @@ that if the sandbox cannot reach Emacs."
 (defvar gemini-companion-cli-run-functions nil
   "Functions called with the buffer of a terminal in which a CLI was started.")
 
-(defun gemini-companion-cli-run--arguments (agent)
-  "Return the arguments of the program of AGENT."
-  (and (eq agent gemini-companion-agent) gemini-companion-arguments))
-
 (defun gemini-companion-cli-run-program (agent)
   "Return the program of AGENT, a name or an absolute file name."
   (or (and (eq agent gemini-companion-agent) gemini-companion-program)
@@ -353,9 +350,8 @@ created its directory; see also `gemini-companion-agents'"
   (gemini-companion-workspace-announce root))
 
 (defun gemini-companion-cli-run--prepare (ask)
-  "Ask the user all questions before a CLI runs, also by the function ASK.
-Then install what the user has agreed to, which takes longer.  Return the
-value of ASK."
+  "Ask all questions, also by ASK, and then install what the user has agreed to.
+Return the value of ASK."
   (let ((install (gemini-companion-cli-terminals-offer)))
     (prog1 (funcall ask)
       (when install
@@ -396,10 +392,9 @@ Kill those in which AGENT has ended."
                 (or (gemini-companion-agent-get agent :title) agent)))
   (gemini-companion-host-connect-to root))
 
-(defun gemini-companion-cli-run--start-on-host (agent root options)
-  "Run AGENT with OPTIONS in the project in ROOT, once its host is connected.
-ROOT is a remote name.  Show the terminal at once, so that the user sees
-where it will be."
+(defun gemini-companion-cli-run--start-on-host (agent root arguments)
+  "Run AGENT with ARGUMENTS in ROOT, a remote name, once its host is connected.
+Show the terminal at once, so that the user sees where it will be."
   (let* ((connection (gemini-companion-cli-run--connect agent root))
          (tools nil)
          (agreed (gemini-companion-cli-run--prepare
@@ -413,14 +408,10 @@ where it will be."
                   (gemini-companion-cli-run--start-in
                    buffer fault
                    (lambda ()
-                     (pcase-let ((`(,program . ,arguments)
-                                  (gemini-companion-host-connection-command
-                                   connection
-                                   (gemini-companion-cli-run--command-on-host
-                                    connection buffer terminal environment options)
-                                   t)))
-                       (gemini-companion-cli-run--exec buffer terminal program arguments
-                                                       environment)
+                     (pcase-let ((`(,program . ,words)
+                                  (gemini-companion-cli-run--command-on-host
+                                   connection buffer terminal environment arguments)))
+                       (gemini-companion-cli-run--exec buffer terminal program words environment)
                        (setq default-directory root)))))))
     (with-current-buffer buffer
       (insert (format "Connecting to %s...\n" (gemini-companion-host-connection-name connection))))
@@ -454,15 +445,15 @@ If that fails, or if there is a FAULT, show why, and kill BUFFER."
        (gemini-companion-ui-kill-buffer buffer)
        (gemini-companion-ui-message buffer "%s" (gemini-companion-ui-error-text error))))))
 
-(defun gemini-companion-cli-run--command-on-host (connection buffer terminal environment options)
-  "Return the shell command for the CLI of BUFFER on the host of CONNECTION.
-TERMINAL is the emulator, ENVIRONMENT that of the program that leads there;
-OPTIONS are for the CLI."
+(defun gemini-companion-cli-run--command-on-host (connection buffer terminal environment arguments)
+  "Return a list of what runs the CLI of BUFFER, with ARGUMENTS, by CONNECTION.
+TERMINAL is the emulator, ENVIRONMENT that of the program that leads there."
   (let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent buffer))
          ;; Of the CLI's own variables, only the process is known there, and needed: the keeper.
          (process (gemini-companion-agent-variable agent 'process)))
-    (gemini-companion-cli-run--shell-command
-     (file-local-name (buffer-local-value 'gemini-companion-cli-run-root buffer))
+    (gemini-companion-cli-run--on-host
+     connection
+     (buffer-local-value 'gemini-companion-cli-run-root buffer)
      `("env"
        ,(gemini-companion-cli-run--name-entry buffer)
        ,@(mapcan (lambda (function) (funcall function agent connection))
@@ -472,14 +463,18 @@ OPTIONS are for the CLI."
        ,@(seq-filter (lambda (entry) (string-search "=" entry))
                      (gemini-companion-cli-terminals-variables terminal environment))
        ,(gemini-companion-agent-get agent :program)
-       ,@options
-       ,@(gemini-companion-cli-run--arguments agent)))))
+       ,@arguments)
+     t)))
 
-(defun gemini-companion-cli-run--shell-command (directory words)
-  "Return the shell command that runs WORDS in DIRECTORY of a host."
-  (format "cd %s && exec %s"
-          (gemini-companion-host-command-quote (directory-file-name directory))
-          (mapconcat #'gemini-companion-host-command-quote words " ")))
+(defun gemini-companion-cli-run--on-host (connection root words &optional terminal)
+  "Return a list of a program and its arguments that run WORDS by CONNECTION.
+They run in ROOT, a remote name, and if TERMINAL is non-nil, in a terminal."
+  (gemini-companion-host-connection-command
+   connection
+   (format "cd %s && exec %s"
+           (gemini-companion-host-command-quote (directory-file-name (file-local-name root)))
+           (mapconcat #'gemini-companion-host-command-quote words " "))
+   terminal))
 
 ;;;; Earlier sessions
 
@@ -504,14 +499,11 @@ LIST is the option that makes AGENT list them."
        (if fault (gemini-companion-ui-message connection "%s" fault)
          (gemini-companion-cli-run--choose
           agent root
-          (gemini-companion-host-connection-command
-           connection
-           (gemini-companion-cli-run--shell-command
-            (file-local-name root) (list (gemini-companion-agent-get agent :program) list)))))))))
+          (gemini-companion-cli-run--on-host
+           connection root (list (gemini-companion-agent-get agent :program) list))))))))
 
 (defun gemini-companion-cli-run--choose (agent root command)
-  "Let the user choose a session of AGENT in ROOT, and resume it.
-COMMAND lists them."
+  "Resume a session of AGENT in ROOT that the user chooses from those of COMMAND."
   (let* ((remote (gemini-companion-host-remote-p root))
          (buffer (current-buffer))
          (process-environment (if remote
@@ -539,9 +531,8 @@ COMMAND lists them."
 ;;;; The environment of a CLI
 
 (defun gemini-companion-cli-run--environment (agent root)
-  "Return the environment of AGENT in ROOT.
-This is that of the current buffer, with the variables that lead a client
-to this Emacs, which `gemini-companion-agent-set-environment' has set."
+  "Return the environment of AGENT in ROOT: that of the current buffer, and more.
+`gemini-companion-agent-set-environment' has set what leads a client to Emacs."
   (let ((process-environment (copy-sequence process-environment)))
     ;; A buffer-local environment, from direnv for example, may lack these.
     (dolist (name (cons "REMOTE_CONTAINERS"

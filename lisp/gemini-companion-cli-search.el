@@ -108,8 +108,7 @@ It has ENVIRONMENT, and runs in or below PROCESS."
 
 (defun gemini-companion-cli-search--file (name pattern directory)
   "Return the discovery file NAME as a client in DIRECTORY sees it.
-The first group of the regexp PATTERN, if there is one, matches the process
-id in its name."
+A group of the regexp PATTERN, if there is one, matches the process id."
   (let* ((object (gemini-companion-cli-search-read name))
          (fault (and (stringp object) object))
          (content (unless fault object))

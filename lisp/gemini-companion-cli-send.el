@@ -149,8 +149,7 @@ If both are on the same remote machine, that is the name there."
           (t (expand-file-name file)))))
 
 (defun gemini-companion-cli-send--name-there (file directory)
-  "Return what the machine of DIRECTORY, if that is remote, calls FILE.
-Return nil if the machine does not have FILE."
+  "Return what the remote machine of DIRECTORY calls FILE, nil if it has none."
   (let ((machine (gemini-companion-host-remote-p directory))
         (host (gemini-companion-host-of-name directory)))
     (cond ((and machine (equal machine (gemini-companion-host-remote-p file)))
@@ -196,8 +195,7 @@ If the question is not on screen, show it instead."
   (gemini-companion-cli-send--answer "\e" "no"))
 
 (defun gemini-companion-cli-send--answer (key name)
-  "Press KEY, which means NAME, in the CLI if it asks a question.
-If the question is not on screen, show it instead."
+  "Press KEY, which means NAME, if the CLI's question is on screen; else show it."
   (with-current-buffer (gemini-companion-cli-send-terminal)
     (when-let* ((fault (gemini-companion-cli-send--question-fault)))
       (user-error "%s" fault))
@@ -220,8 +218,7 @@ If the question is not on screen, show it instead."
               (gemini-companion-ui-windows-of (current-buffer)))))
 
 (defun gemini-companion-cli-send--show-question ()
-  "Show the question of the current terminal in a window that is large enough.
-Leave the selected window selected."
+  "Show the question here in a large enough window; select no other window."
   (pcase-let ((`(,start . ,end) (gemini-companion-cli-screen-question-bounds)))
     (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
       (set-window-point window end)
@@ -315,17 +312,15 @@ Once it is ready, it drops what was typed before."
 
 (defun gemini-companion-cli-send--paste (buffer text &optional then)
   "Paste TEXT into the CLI in the terminal BUFFER, once nothing else is on its way.
-When the CLI shows TEXT, call THEN with t in BUFFER, and send the string
-that it returns, if any.  If that fails, or the CLI ends before, call THEN
-with nil."
+When the CLI shows TEXT, call THEN with non-nil in BUFFER, and send the string
+that it returns, if any.  If that fails, or the CLI ends, call THEN with nil."
   (cond ((not (buffer-live-p buffer))
          (gemini-companion-cli-send--finish buffer then nil))
         ((buffer-local-value 'gemini-companion-cli-send--busy buffer)
          (run-at-time gemini-companion-cli-send--poll-interval nil
                       #'gemini-companion-cli-send--paste buffer text then))
         (t
-         (with-current-buffer buffer
-           (setq gemini-companion-cli-send--busy t))
+         (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) t)
          (let ((before (buffer-chars-modified-tick buffer)))
            (gemini-companion-cli-send--write
             buffer (concat "\e[200~" text "\e[201~")
@@ -342,11 +337,11 @@ SENT is nil if the text before it was not sent."
   (let* ((live (and sent (buffer-live-p buffer) (process-live-p (get-buffer-process buffer))))
          (key (when then
                 (gemini-companion-log-errors "sending"
-                  (if live (with-current-buffer buffer (funcall then t)) (funcall then nil)))))
+                  (with-current-buffer (if live buffer (current-buffer))
+                    (funcall then live)))))
          (release (lambda (_)
                     (when (buffer-live-p buffer)
-                      (with-current-buffer buffer
-                        (setq gemini-companion-cli-send--busy nil))))))
+                      (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) nil)))))
     (if key (gemini-companion-cli-send--write buffer key release)
       (funcall release nil))))
 
@@ -374,10 +369,9 @@ If that fails, or the CLI has ended, call THEN with nil."
                     buffer (if (eq outcome 'later) text "") then)))))
 
 (defun gemini-companion-cli-send--try (process text)
-  "Send TEXT to PROCESS, and return `sent' if the terminal has taken all of it.
-If not, return `waits'; Emacs keeps the rest, and sends it before anything
-else.  Without a timeout, Emacs would wait until PROCESS reads, and the user
-could not quit that in a timer."
+  "Send TEXT to PROCESS; return `sent', or `waits' if it has not read all of it.
+Emacs then sends the rest before anything else.  Without a timeout, Emacs
+would wait, and the user could not quit that in a timer."
   (let ((inhibit-quit t)
         (gemini-companion-cli-send--waiting t))
     (with-timeout (0.05 'waits)
@@ -385,8 +379,7 @@ could not quit that in a timer."
       'sent)))
 
 (defun gemini-companion-cli-send--submit ()
-  "Return the key that submits the prompt in the current buffer.
-Return nil, and tell the user, if the CLI takes no prompt now."
+  "Return the key that submits the prompt here, or nil, and tell the user why."
   (if-let* ((fault (gemini-companion-cli-send--fault)))
       (ignore (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
                                            (buffer-name) fault))

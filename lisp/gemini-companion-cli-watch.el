@@ -194,8 +194,7 @@ something else.  Return non-nil if some are too new to tell."
            else if since collect review))
 
 (defun gemini-companion-cli-watch--note-queue (review)
-  "Record what the screen shows in the queue after REVIEW, the one in question.
-Omit names of files that are shortened on screen."
+  "Record the queue behind REVIEW, but no file names that the screen shortens."
   (let* ((here (gemini-companion-host-name-here
                 (gemini-companion-cli-send-directory (current-buffer))))
          (directory (if (gemini-companion-host-remote-p here) here (file-truename here)))
@@ -207,8 +206,7 @@ Omit names of files that are shortened on screen."
       (force-mode-line-update t))))
 
 (defun gemini-companion-cli-watch--end-accepting ()
-  "If the CLI here is at rest, and stays so, stop accepting changes in advance.
-Return non-nil if it is too early to tell."
+  "Accept no more in advance if the CLI here rests; non-nil if that is uncertain."
   (when-let* (((eq (car gemini-companion-cli-watch--seen) 'done))
               (review (gemini-companion-review-turn-rest-of))
               ((gemini-companion-cli-watch--of-p review)))
@@ -218,8 +216,7 @@ Return non-nil if it is too early to tell."
         (ignore (gemini-companion-review-turn-forget-rest review)))))
 
 (defun gemini-companion-cli-watch--correct ()
-  "Correct the record of the CLI here if its screen has shown something else.
-Return non-nil if it is too early for that."
+  "Let the screen here correct the record; return non-nil if it is too early."
   (pcase-let ((cli (gemini-companion-cli-in-terminal (current-buffer)))
               (`(,state . ,since) gemini-companion-cli-watch--seen))
     (when (and cli state

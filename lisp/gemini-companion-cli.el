@@ -225,15 +225,13 @@ sessions is limited, return nil if it has no session."
             gemini-companion-cli--all))
 
 (defun gemini-companion-cli--begin-turn (cli prompt)
-  "Record that the user has given PROMPT to CLI.
-So CLI has given up what it had proposed before."
+  "Record that the user has given PROMPT to CLI, so it has given up its changes."
   (mapc #'gemini-companion-review-cancel (gemini-companion-cli-reviews cli))
   (setf (gemini-companion-cli-prompt cli) (cons (or prompt "") (current-time)))
   (gemini-companion-cli-enter cli 'working))
 
 (defun gemini-companion-cli--end (cli reason)
-  "Record that the conversation of CLI has ended for REASON.
-Unless the user has only cleared it, the process ends, too."
+  "Record that CLI's conversation, and unless REASON is \"clear\", CLI has ended."
   (if (not (equal reason "clear"))
       (setq gemini-companion-cli--all (delq cli gemini-companion-cli--all))
     (setf (gemini-companion-cli-prompt cli) nil)
