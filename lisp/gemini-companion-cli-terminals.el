@@ -175,7 +175,6 @@ Return non-nil if the user says yes.  In batch mode, do not ask."
 (defun gemini-companion-cli-terminals-install-eat ()
   "Install Eat, and wait until that is done.
 If it fails, or if the user quits, say so and what to do next."
-  (require 'package)
   (message "Installing Eat; type C-g to use Term instead...")
   (condition-case problem
       ;; The byte compiler shows its warnings in windows.

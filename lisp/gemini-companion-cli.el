@@ -209,11 +209,18 @@ sessions is limited, return nil if it has no session."
     (setf (gemini-companion-cli-session cli) session
           (gemini-companion-cli-directory cli) (or directory (gemini-companion-cli-directory cli)))
     (pcase what
-      ('prompt (gemini-companion-cli--begin-turn cli text))
+      ('prompt
+       ;; It has given up what it had proposed before.
+       (mapc #'gemini-companion-review-cancel (gemini-companion-cli-reviews cli))
+       (setf (gemini-companion-cli-prompt cli) (cons (or text "") (current-time)))
+       (gemini-companion-cli-enter cli 'working))
       ('asks (gemini-companion-cli-enter cli 'asking text))
       ('done (gemini-companion-cli-enter cli 'done))
       ((or 'edit 'edited 'ran) (gemini-companion-cli-enter cli 'working))
-      ('end (gemini-companion-cli--end cli text)))
+      ((and 'end (guard (equal text "clear"))) ; only the conversation
+       (setf (gemini-companion-cli-prompt cli) nil)
+       (gemini-companion-cli-enter cli 'idle))
+      ('end (setq gemini-companion-cli--all (delq cli gemini-companion-cli--all))))
     (gemini-companion-cli--changed)
     cli))
 
@@ -223,19 +230,6 @@ sessions is limited, return nil if it has no session."
               (and (equal session (gemini-companion-cli-session cli))
                    (not (and process (gemini-companion-cli-process cli)))))
             gemini-companion-cli--all))
-
-(defun gemini-companion-cli--begin-turn (cli prompt)
-  "Record that the user has given PROMPT to CLI, so it has given up its changes."
-  (mapc #'gemini-companion-review-cancel (gemini-companion-cli-reviews cli))
-  (setf (gemini-companion-cli-prompt cli) (cons (or prompt "") (current-time)))
-  (gemini-companion-cli-enter cli 'working))
-
-(defun gemini-companion-cli--end (cli reason)
-  "Record that CLI's conversation, and unless REASON is \"clear\", CLI has ended."
-  (if (not (equal reason "clear"))
-      (setq gemini-companion-cli--all (delq cli gemini-companion-cli--all))
-    (setf (gemini-companion-cli-prompt cli) nil)
-    (gemini-companion-cli-enter cli 'idle)))
 
 (defun gemini-companion-cli-enter (cli state &optional question)
   "Record that CLI is in STATE, and if it is asking, its QUESTION."
