@@ -99,8 +99,8 @@ It has ENVIRONMENT, and runs in or below PROCESS."
          (candidates (or (seq-filter #'gemini-companion-cli-search-file-fits files) files))
          (port (gemini-companion-cli-search--value agent 'port environment)))
     (or (seq-find (lambda (file)
-                    (let ((content (gemini-companion-cli-search-file-content file)))
-                      (equal port (format "%s" (alist-get 'port content)))))
+                    (let-alist (gemini-companion-cli-search-file-content file)
+                      (equal port (format "%s" .port))))
                   candidates)
         (car candidates))))
 

@@ -75,7 +75,8 @@ in Emacs, or not known.")
 (defun gemini-companion-cli-of-process (process)
   "Return the CLI with the id PROCESS, or nil."
   (and process
-       (cl-find process gemini-companion-cli--all :key #'gemini-companion-cli-process :test #'equal)))
+       (cl-find process gemini-companion-cli--all
+                :key #'gemini-companion-cli-process :test #'equal)))
 
 (defun gemini-companion-cli-prompt-of-process (process)
   "Return the last prompt of the CLI with the id PROCESS, or nil."
