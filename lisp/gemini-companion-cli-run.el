@@ -264,12 +264,11 @@ The CLI runs on the host with PREFIX, or here if that is empty."
            (buffer (gemini-companion-cli-run--create-buffer agent root))
            (exec (lambda (environment)
                    (gemini-companion-cli-run--exec
-                    buffer terminal program arguments
-                    (cons (gemini-companion-cli-run--name-entry buffer) environment))
+                    terminal program arguments
+                    (cons (gemini-companion-cli-run--name-entry) environment))
                    ;; A CLI that is run from the terminal gets the same environment.
-                   (with-current-buffer buffer
-                     (when own-environment (setq-local process-environment environment))
-                     (when own-path (setq-local exec-path (car own-path)))))))
+                   (when own-environment (setq-local process-environment environment))
+                   (when own-path (setq-local exec-path (car own-path))))))
       (gemini-companion-cli-run-show buffer)
       (gemini-companion-cli-run--start-in
        buffer nil
@@ -296,26 +295,25 @@ that if the sandbox cannot reach Emacs."
                           (gemini-companion-host-sandbox-environment
                            buffer agent environment)))))))))
 
-(defun gemini-companion-cli-run--exec (buffer terminal program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in BUFFER."
-  (with-current-buffer buffer
-    (gemini-companion-cli-terminals-start terminal program arguments environment)
+(defun gemini-companion-cli-run--exec (terminal program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in the current buffer."
+  (gemini-companion-cli-terminals-start terminal program arguments environment)
+  (let ((process (get-buffer-process (current-buffer))))
     ;; Otherwise the terminal would seem to be one whose CLI has ended.
-    (unless (get-buffer-process buffer)
+    (unless process
       (error "The terminal %s runs no process in its buffer: see `gemini-companion-cli-terminals'"
              terminal))
-    (gemini-companion-cli-note-start buffer gemini-companion-cli-run-agent
+    (gemini-companion-cli-note-start (current-buffer) gemini-companion-cli-run-agent
                                      gemini-companion-cli-run-root)
     (gemini-companion-ui-pass-keys)
-    (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions buffer)
+    (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions (current-buffer))
     (gemini-companion-ui-omit-line-numbers)
     ;; Some emulators clear this flag, but the CLI may be at work.
-    (set-process-query-on-exit-flag (get-buffer-process buffer) t)))
+    (set-process-query-on-exit-flag process t)))
 
-(defun gemini-companion-cli-run--name-entry (buffer)
-  "Return the entry of an environment that names the terminal in BUFFER."
-  (concat "GEMINI_COMPANION_TERMINAL="
-          (buffer-local-value 'gemini-companion-cli-run--name buffer)))
+(defun gemini-companion-cli-run--name-entry ()
+  "Return the entry of an environment that names the terminal in this buffer."
+  (concat "GEMINI_COMPANION_TERMINAL=" gemini-companion-cli-run--name))
 
 (defvar gemini-companion-cli-run-functions nil
   "Functions called with the buffer of a terminal in which a CLI was started.")
@@ -410,8 +408,8 @@ Show the terminal at once, so that the user sees where it will be."
                    (lambda ()
                      (pcase-let ((`(,program . ,words)
                                   (gemini-companion-cli-run--command-on-host
-                                   connection buffer terminal environment arguments)))
-                       (gemini-companion-cli-run--exec buffer terminal program words environment)
+                                   connection terminal environment arguments)))
+                       (gemini-companion-cli-run--exec terminal program words environment)
                        (setq default-directory root)))))))
     (with-current-buffer buffer
       (insert (format "Connecting to %s...\n" (gemini-companion-host-connection-name connection))))
@@ -445,17 +443,16 @@ If that fails, or if there is a FAULT, show why, and kill BUFFER."
        (gemini-companion-ui-kill-buffer buffer)
        (gemini-companion-ui-message buffer "%s" (gemini-companion-ui-error-text error))))))
 
-(defun gemini-companion-cli-run--command-on-host (connection buffer terminal environment arguments)
-  "Return a list of what runs the CLI of BUFFER, with ARGUMENTS, by CONNECTION.
+(defun gemini-companion-cli-run--command-on-host (connection terminal environment arguments)
+  "Return a list of what runs the CLI of this buffer with ARGUMENTS by CONNECTION.
 TERMINAL is the emulator, ENVIRONMENT that of the program that leads there."
-  (let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent buffer))
+  (let* ((agent gemini-companion-cli-run-agent)
          ;; Of the CLI's own variables, only the process is known there, and needed: the keeper.
          (process (gemini-companion-agent-variable agent 'process)))
     (gemini-companion-cli-run--on-host
-     connection
-     (buffer-local-value 'gemini-companion-cli-run-root buffer)
+     connection gemini-companion-cli-run-root
      `("env"
-       ,(gemini-companion-cli-run--name-entry buffer)
+       ,(gemini-companion-cli-run--name-entry)
        ,@(mapcan (lambda (function) (funcall function agent connection))
                  gemini-companion-cli-run-environment-functions)
        ,@(and process
