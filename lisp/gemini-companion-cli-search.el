@@ -124,7 +124,7 @@ A group of the regexp PATTERN, if there is one, matches the process id."
   "Return the JSON object in the discovery file NAME, an alist.
 If clients ignore that file, return a string that says why."
   (let ((owner (file-attribute-user-id (file-attributes (file-truename name)))))
-    (if (memq owner (list nil (user-uid)))
+    (if (memq owner (list nil (gemini-companion-cli-search--user)))
         (gemini-companion-cli-search-read-json name)
       (format "belongs to another user (uid %d)" owner))))
 
@@ -151,6 +151,10 @@ If clients ignore that file, return a string that says why."
 (defun gemini-companion-cli-search-text (name)
   "Return the text in the file NAME."
   (decode-coding-string (gemini-companion-file-read-as-named name) 'utf-8-unix))
+
+(defun gemini-companion-cli-search--user ()
+  "Return the user id that a client has."
+  (user-uid))
 
 (defun gemini-companion-cli-search--fits-p (roots directory)
   "Return non-nil if one of ROOTS, a string with separators, contains DIRECTORY."

@@ -271,7 +271,7 @@ It has no other variables with which a CLI finds this Emacs."
 (ert-deftest gemini-companion-doctor/wrong-owner ()
   (gemini-companion-doctor-test--with
     (let ((owner (user-uid)))
-      (cl-letf (((symbol-function 'user-uid) (lambda () (1+ owner))))
+      (cl-letf (((symbol-function 'gemini-companion-cli-search--user) (lambda () (1+ owner))))
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
          "Clients ignore all files in"
