@@ -42,9 +42,6 @@
 (defvar-local gemini-companion-cli-compose--names nil
   "Names of the project's files, computed when first needed.")
 
-(defvar-local gemini-companion-cli-compose--commands nil
-  "Names of the CLI's commands, computed when first needed.")
-
 (defvar-local gemini-companion-cli-compose--index -1
   "Index in the history of the prompt in this buffer, or -1 for a new one.")
 
@@ -81,18 +78,14 @@ With EDIT, interactively the prefix argument, let the CLI give you the
 prompt that you have begun there: press the key of its external editor."
   (interactive "P")
   (let ((terminal (gemini-companion-cli-send-terminal)))
-    (if edit (gemini-companion-cli-compose--edit terminal)
-      (gemini-companion-cli-compose--new terminal))))
-
-(defun gemini-companion-cli-compose--edit (terminal)
-  "Have the CLI in TERMINAL open its prompt in its editor."
-  (gemini-companion-cli-send-check terminal)
-  (gemini-companion-cli-run-show terminal)
-  (gemini-companion-cli-send-key
-   (or (cadr (gemini-companion-agent-get
-              (buffer-local-value 'gemini-companion-cli-run-agent terminal) :editor))
-       "\C-g")
-   terminal))
+    (if (not edit) (gemini-companion-cli-compose--new terminal)
+      (gemini-companion-cli-send-check terminal)
+      (gemini-companion-cli-run-show terminal)
+      (gemini-companion-cli-send-key
+       (or (cadr (gemini-companion-agent-get
+                  (buffer-local-value 'gemini-companion-cli-run-agent terminal) :editor))
+           "\C-g")
+       terminal))))
 
 (defun gemini-companion-cli-compose-show (buffer)
   "Show BUFFER, in which the user composes something, and select its window."
@@ -108,43 +101,35 @@ prompt that you have begun there: press the key of its external editor."
     (gemini-companion-compose-mode))
   (setq default-directory (gemini-companion-cli-send-directory terminal)
         gemini-companion-cli-compose-terminal terminal
-        gemini-companion-cli-compose--names nil
-        gemini-companion-cli-compose--commands nil))
+        gemini-companion-cli-compose--names nil))
 
 (defun gemini-companion-compose-send ()
   "Send the prompt in the current buffer to the CLI.
 If the CLI has given you the text to edit, give it back."
   (interactive nil gemini-companion-compose-mode)
-  (cond (gemini-companion-cli-compose-finish-function
-         (funcall gemini-companion-cli-compose-finish-function
-                  (save-restriction
-                    (widen)
-                    (buffer-substring-no-properties (point-min) (point-max))))
-         (quit-window t))
-        (t
-         (gemini-companion-cli-compose--send-prompt)
-         (gemini-companion-compose-quit))))
-
-(defun gemini-companion-cli-compose--send-prompt ()
-  "Send the prompt in the current buffer to the CLI."
-  (let ((prompt (gemini-companion-cli-compose--prompt)))
-    (when (string-empty-p prompt)
-      (user-error "There is nothing to send"))
-    (unless (process-live-p (get-buffer-process gemini-companion-cli-compose-terminal))
-      (user-error "The CLI has ended, but your prompt is still here: run the CLI again, then \
+  (if gemini-companion-cli-compose-finish-function
+      (progn (funcall gemini-companion-cli-compose-finish-function
+                      (gemini-companion-cli-compose--text))
+             (quit-window t))
+    (let ((prompt (string-trim (gemini-companion-cli-compose--text))))
+      (when (string-empty-p prompt)
+        (user-error "There is nothing to send"))
+      (unless (process-live-p (get-buffer-process gemini-companion-cli-compose-terminal))
+        (user-error "The CLI has ended, but your prompt is still here: run the CLI again, then \
 M-x gemini-companion-compose"))
-    (gemini-companion-cli-send-text prompt t gemini-companion-cli-compose-terminal)))
+      (gemini-companion-cli-send-text prompt t gemini-companion-cli-compose-terminal))
+    (gemini-companion-compose-quit)))
 
-(defun gemini-companion-cli-compose--prompt ()
-  "Return the prompt in the current buffer."
+(defun gemini-companion-cli-compose--text ()
+  "Return the text of the current buffer, which may be narrowed."
   (save-restriction
     (widen)
-    (string-trim (buffer-substring-no-properties (point-min) (point-max)))))
+    (buffer-substring-no-properties (point-min) (point-max))))
 
 (defun gemini-companion-compose-quit ()
   "Discard the prompt in the current buffer; the history keeps it."
   (interactive nil gemini-companion-compose-mode)
-  (let ((prompt (gemini-companion-cli-compose--prompt)))
+  (let ((prompt (string-trim (gemini-companion-cli-compose--text))))
     (unless (string-empty-p prompt)
       (add-to-history 'gemini-companion-cli-send-history prompt)))
   (quit-window t))
@@ -170,8 +155,7 @@ M-x gemini-companion-compose"))
 ;;;; Completion
 
 (defun gemini-companion-cli-compose--complete ()
-  "Complete the name of a project file after an @.
-For `completion-at-point-functions'."
+  "Complete the name of a project file after an @."
   (save-excursion
     (let ((end (point)))
       (when (re-search-backward "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)\\=" (line-beginning-position) t)
@@ -185,8 +169,7 @@ For `completion-at-point-functions'."
 
 (defun gemini-companion-cli-compose--files ()
   "Return the names of the project's files, quoted for a prompt.
-On another machine, return only files that Emacs visits, since listing the
-others may take long, and some users complete as they type."
+On another machine, where that may take long, only those that Emacs visits."
   (let* ((remote (gemini-companion-host-remote-p default-directory))
          (directory (if remote default-directory (expand-file-name default-directory)))
          (project (and (not remote) (project-current nil directory)))
@@ -201,21 +184,17 @@ others may take long, and some users complete as they type."
            (t (seq-filter #'file-regular-p (directory-files directory t)))))))
 
 (defun gemini-companion-cli-compose--complete-command ()
-  "Complete the name of a command after a slash at the beginning of the prompt.
-For `completion-at-point-functions'."
+  "Complete the name of a command after a slash at the beginning of the prompt."
   (let ((end (point)))
     (save-excursion
       (goto-char (point-min))
       (when (and (looking-at "/\\([^ \t\n]*\\)")
                  (<= (match-beginning 1) end (match-end 1)))
         (list (match-beginning 1) end
-              (or gemini-companion-cli-compose--commands
-                  (setq gemini-companion-cli-compose--commands
-                        (gemini-companion-cli-compose--find-commands))))))))
+              (gemini-companion-cli-compose--commands))))))
 
-(defun gemini-companion-cli-compose--find-commands ()
-  "Return the names of the commands of the CLI: its own, the user's, the project's.
-On another machine, return only its own."
+(defun gemini-companion-cli-compose--commands ()
+  "Return the names of the CLI's own commands; here, the user's and project's, too."
   (let ((agent (and (buffer-live-p gemini-companion-cli-compose-terminal)
                     (or (buffer-local-value 'gemini-companion-cli-run-agent
                                             gemini-companion-cli-compose-terminal)
@@ -275,9 +254,8 @@ If the client has given up the change, put them into the kill ring."
 ;;;###autoload (add-hook 'gemini-companion-review-comment-send-functions #'gemini-companion-cli-compose-send-comments)
 
 (defun gemini-companion-cli-compose--read-reason (review)
-  "Read and return the user's reason for rejecting REVIEW.
-If REVIEW has ended meanwhile, put the reason into the kill ring, and signal
-a `user-error'."
+  "Read the user's reason for rejecting REVIEW.
+If REVIEW ends meanwhile, put it into the kill ring and signal a `user-error'."
   (let ((prompt (format "Reject %s because: " (gemini-companion-review-file review)))
         (reason ""))
     (condition-case error
@@ -294,8 +272,7 @@ a `user-error'."
 
 (defun gemini-companion-cli-compose--send (review text possible)
   "Send TEXT, about REVIEW, which has ended, to its client if POSSIBLE.
-If the client does not run in a terminal of Emacs, or takes no prompt, put
-TEXT into the kill ring."
+If its terminal is not in Emacs, or takes no prompt, use the kill ring."
   (let* ((title (gemini-companion-review-agent-title review))
          (file (gemini-companion-review-file review))
          (ended (format "Change to %s %s" file (gemini-companion-review-reason review)))

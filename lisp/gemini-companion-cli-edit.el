@@ -81,8 +81,7 @@ If CONNECTION is non-nil, AGENT is to run on its host."
                                     :service socket :coding 'utf-8-unix
                                     :filter #'gemini-companion-cli-edit--note-order
                                     :sentinel #'ignore
-                                    :plist (list 'program program)))
-        (add-hook 'kill-emacs-hook #'gemini-companion-cli-edit-stop)))
+                                    :plist (list 'program program)))))
     (process-get gemini-companion-cli-edit--server 'program)))
 
 (defun gemini-companion-cli-edit-stop ()
@@ -90,10 +89,10 @@ If CONNECTION is non-nil, AGENT is to run on its host."
   (when-let* ((server gemini-companion-cli-edit--server))
     (setq gemini-companion-cli-edit--server nil)
     (delete-process server)
-    (remove-hook 'kill-emacs-hook #'gemini-companion-cli-edit-stop)
     (delete-directory (file-name-directory (process-get server 'program)) t)))
 
 (add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-edit-stop)
+(add-hook 'kill-emacs-hook #'gemini-companion-cli-edit-stop)
 
 (defun gemini-companion-cli-edit--note-order (client text)
   "Note that CLIENT, the program, has sent TEXT, part of a line."
@@ -153,14 +152,10 @@ If CONNECTION is non-nil, AGENT is to run on its host."
 
 ;;;; Editing
 
-(defvar-local gemini-companion-cli-edit--release nil
-  "Function that lets the CLI go on without a change of the text in this buffer.")
-
 (defun gemini-companion-cli-edit--open (order prefix live-p answer)
   "Let the user edit what ORDER, an alist, says, but not now: windows change.
-PREFIX is that of the host of the CLI, or empty.  The function LIVE-P returns
-non-nil as long as the CLI waits.  Call ANSWER with the text, or with nil if
-that stays as it is."
+PREFIX is that of the CLI's host, or empty.  LIVE-P returns non-nil while the
+CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
   (let-alist order
     (if (not (and (stringp .name) (stringp .text))) (funcall answer nil)
       (run-at-time 0 nil #'gemini-companion-cli-edit--show
@@ -190,21 +185,18 @@ For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
     (gemini-companion-compose-mode)
     (insert text)
     (setq buffer-undo-list nil
-          gemini-companion-cli-edit--release (lambda () (when (funcall live-p)
-                                                          (funcall answer nil)))
           gemini-companion-cli-compose-finish-function
           (lambda (text)
             (unless (funcall live-p)
               (user-error "The CLI no longer waits for this text, but you can copy it"))
             (funcall answer text)))
-    (add-hook 'kill-buffer-hook #'gemini-companion-cli-edit--end nil t)
+    (add-hook 'kill-buffer-hook (lambda () (gemini-companion-cli-edit--end live-p answer)) nil t)
     (current-buffer)))
 
-(defun gemini-companion-cli-edit--end ()
-  "Let the CLI go on that waits for the text in the current buffer, if it does.
-Then see to its screen."
+(defun gemini-companion-cli-edit--end (live-p answer)
+  "Call ANSWER with nil if LIVE-P says that the CLI waits; then see to its screen."
   (gemini-companion-log-errors "a text to edit"
-    (funcall gemini-companion-cli-edit--release))
+    (when (funcall live-p) (funcall answer nil)))
   (dolist (seconds '(0.5 2))
     (run-at-time seconds nil #'gemini-companion-cli-edit--wake
                  gemini-companion-cli-compose-terminal)))

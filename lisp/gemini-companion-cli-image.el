@@ -26,9 +26,6 @@
 
 (declare-function yank-media-handler "ext:yank-media")
 
-(defvar gemini-companion-cli-image--directories nil
-  "Alist of the processes of terminals and the directories of their images.")
-
 ;;;###autoload
 (defun gemini-companion-cli-image-set-up (&optional terminal)
   "Let the user yank images, and drop files, into the current buffer.
@@ -97,21 +94,20 @@ is TERMINAL."
 
 (defun gemini-companion-cli-image--directory (terminal process)
   "Return the directory for images of the CLI in TERMINAL, which runs as PROCESS."
-  (or (alist-get process gemini-companion-cli-image--directories)
+  (or (process-get process 'gemini-companion-images)
       (let ((directory (make-temp-file
                         (expand-file-name "emacs-"
                                           (or (gemini-companion-cli-image--parent terminal)
                                               temporary-file-directory))
                         t)))
-        (push (cons process directory) gemini-companion-cli-image--directories)
+        (process-put process 'gemini-companion-images directory)
         (add-hook 'kill-emacs-hook #'gemini-companion-cli-image--delete-all)
         (add-function :after (process-sentinel process) #'gemini-companion-cli-image--note-end)
         directory)))
 
 (defun gemini-companion-cli-image--parent (terminal)
   "Return where the CLI in TERMINAL keeps temporary files of its project, or nil.
-Elsewhere, Gemini CLI would ask before it reads an image, and Qwen Code would
-not read it."
+Elsewhere, Gemini CLI would ask before it reads it, and Qwen Code would not."
   (when-let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent terminal))
               (settings (gemini-companion-agent-settings-file agent process-environment))
               (home (file-name-directory settings))
@@ -134,16 +130,18 @@ not read it."
 (defun gemini-companion-cli-image--note-end (process &rest _)
   "Delete the images of PROCESS, that of a terminal, if it has ended."
   (unless (process-live-p process)
-    (gemini-companion-log-errors "Deleting images"
-      (when-let* ((directory (alist-get process gemini-companion-cli-image--directories)))
-        (setf (alist-get process gemini-companion-cli-image--directories nil t) nil)
-        (delete-directory directory t)))))
+    (gemini-companion-cli-image--delete process)))
 
 (defun gemini-companion-cli-image--delete-all ()
   "Delete all images that were yanked."
-  (pcase-dolist (`(,_ . ,directory) gemini-companion-cli-image--directories)
-    (ignore-errors (delete-directory directory t)))
-  (setq gemini-companion-cli-image--directories nil))
+  (mapc #'gemini-companion-cli-image--delete (process-list)))
+
+(defun gemini-companion-cli-image--delete (process)
+  "Delete the images of PROCESS, if there are any."
+  (when-let* ((directory (process-get process 'gemini-companion-images)))
+    (gemini-companion-log-errors "Deleting images"
+      (process-put process 'gemini-companion-images nil)
+      (delete-directory directory t))))
 
 (provide 'gemini-companion-cli-image)
 ;;; gemini-companion-cli-image.el ends here

@@ -13,6 +13,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'button)
 (require 'jit-lock)
 (require 'subr-x)
 (require 'gemini-companion-cli-run)
@@ -24,9 +25,8 @@
 ;;;; What is mentioned
 
 (defun gemini-companion-cli-link--next (end)
-  "Return the next mention of a file in the current terminal before END, or nil.
-It is (START END FILE LINE COLUMN); LINE and COLUMN may be nil.  Move point
-after it."
+  "Move point after the next mention of a file before END, and return it, or nil.
+It is (START END FILE LINE COLUMN); LINE and COLUMN may be nil."
   (cl-loop
    do (skip-chars-forward "^/." end)
    while (< (point) end)
@@ -79,13 +79,16 @@ If NAME is not in the project, it means a file only if LINE is non-nil."
 
 ;;;; Clicks
 
-(defvar gemini-companion-cli-link--map
-  (let ((map (make-sparse-keymap)))
-    (define-key map [mouse-2] (lambda (event)
-                                (interactive "e")
-                                (gemini-companion-cli-link--click event)))
-    map)
-  "Keymap of mentions; other keys are for the CLI.")
+(define-button-type 'gemini-companion-cli-link
+  'gemini-companion-cli-link t
+  'face 'underline
+  'follow-link t
+  'help-echo "mouse-1: visit this file"
+  ;; Other keys are for the CLI.
+  'keymap (let ((map (make-sparse-keymap)))
+            (define-key map [mouse-2] #'push-button)
+            map)
+  'action (lambda (button) (gemini-companion-cli-link--visit (button-get button 'mention))))
 
 ;;;###autoload
 (defun gemini-companion-cli-link-watch (terminal)
@@ -103,34 +106,10 @@ If NAME is not in the project, it means a file only if LINE is non-nil."
         (goto-char start)
         (forward-line 0)
         (remove-overlays (point) end 'gemini-companion-cli-link t)
-        (cl-loop for (from to) = (gemini-companion-cli-link--next end)
-                 while from
-                 do (let ((overlay (make-overlay from to)))
-                      (overlay-put overlay 'gemini-companion-cli-link t)
-                      (overlay-put overlay 'evaporate t)
-                      (overlay-put overlay 'face 'underline)
-                      (overlay-put overlay 'mouse-face 'highlight)
-                      (overlay-put overlay 'help-echo "mouse-1: visit this file")
-                      (overlay-put overlay 'follow-link t)
-                      (overlay-put overlay 'keymap gemini-companion-cli-link--map)))))))
-
-(defun gemini-companion-cli-link--click (event)
-  "Visit the file that the terminal mentions where EVENT was."
-  (let* ((position (event-start event))
-         (mention (with-current-buffer (window-buffer (posn-window position))
-                    (gemini-companion-cli-link--at (posn-point position)))))
-    (gemini-companion-cli-link--visit
-     (or mention (user-error "The CLI has changed its screen meanwhile")))))
-
-(defun gemini-companion-cli-link--at (position)
-  "Return the mention of a file at POSITION in the current terminal, or nil."
-  (save-excursion
-    (goto-char position)
-    (let ((end (line-end-position)))
-      (forward-line 0)
-      (cl-loop for mention = (gemini-companion-cli-link--next end)
-               while mention
-               if (<= (nth 0 mention) position (nth 1 mention)) return mention))))
+        (cl-loop for mention = (gemini-companion-cli-link--next end)
+                 while mention
+                 do (make-button (car mention) (cadr mention)
+                                 :type 'gemini-companion-cli-link 'mention mention))))))
 
 ;;;; The command
 

@@ -70,8 +70,7 @@
           (gemini-companion-cli-all)))
 
 (defun gemini-companion-cli-list--name (cli)
-  "Return what CLI is called in the list.
-If it runs in a terminal outside of Emacs, that includes its process id."
+  "Return what CLI is called in the list; outside of Emacs, with its process id."
   (let ((process (gemini-companion-cli-process cli)))
     (if (or (gemini-companion-cli-terminal cli) (not (integerp process)))
         (gemini-companion-cli-title cli)

@@ -231,22 +231,22 @@ Otherwise a shell would read, and run, what is sent to its terminal."
 The CLI runs on the host with PREFIX, or here if that is empty."
   (seq-find (lambda (buffer)
               (let ((root (buffer-local-value 'gemini-companion-cli-run-root buffer)))
-                (and root
-                     name
-                     (string-prefix-p prefix root)
+                (and root name (string-prefix-p prefix root)
                      (equal name (buffer-local-value 'gemini-companion-cli-run--name buffer)))))
             (buffer-list)))
 
 ;;;; Starting a CLI
 
 (defun gemini-companion-cli-run--start (agent root &optional options)
-  "Run AGENT with OPTIONS in the project in ROOT, which may be remote."
-  (if (gemini-companion-host-remote-p root)
-      (gemini-companion-cli-run--start-on-host agent root options)
-    (gemini-companion-cli-run--start-here agent root options)))
+  "Run AGENT with OPTIONS and its usual arguments in ROOT, which may be remote."
+  (funcall (if (gemini-companion-host-remote-p root)
+               #'gemini-companion-cli-run--start-on-host
+             #'gemini-companion-cli-run--start-here)
+           agent root
+           (append options (and (eq agent gemini-companion-agent) gemini-companion-arguments))))
 
-(defun gemini-companion-cli-run--start-here (agent root options)
-  "Run AGENT with OPTIONS in the project in ROOT, here, in a new terminal."
+(defun gemini-companion-cli-run--start-here (agent root arguments)
+  "Run AGENT with ARGUMENTS in the project in ROOT, here, in a new terminal."
   (let ((program (gemini-companion-cli-run--find-program agent)))
     (gemini-companion-cli-run--announce agent root)
     (gemini-companion-cli-run--prepare
@@ -261,37 +261,29 @@ The CLI runs on the host with PREFIX, or here if that is empty."
                     (gemini-companion-cli-run--environment agent root)))
            (own-environment (local-variable-p 'process-environment))
            (own-path (and (local-variable-p 'exec-path) (list exec-path)))
-           (arguments (append options (gemini-companion-cli-run--arguments agent)))
            (buffer (gemini-companion-cli-run--create-buffer agent root))
-           (window (selected-window))
            (exec (lambda (environment)
                    (gemini-companion-cli-run--exec
-                    buffer terminal program arguments
-                    (cons (gemini-companion-cli-run--name-entry buffer) environment))
+                    terminal program arguments
+                    (cons (gemini-companion-cli-run--name-entry) environment))
                    ;; A CLI that is run from the terminal gets the same environment.
-                   (with-current-buffer buffer
-                     (when own-environment (setq-local process-environment environment))
-                     (when own-path (setq-local exec-path (car own-path)))))))
-      (condition-case error
-          (progn
-            ;; First, because the size of the terminal is that of its window.
-            (gemini-companion-cli-run-show buffer)
-            (if (gemini-companion-cli-search-sandbox-p agent root arguments environment)
-                (gemini-companion-cli-run--in-sandbox buffer agent root environment exec)
-              (funcall exec environment)))
-        (error
-         (gemini-companion-cli-run--discard buffer)
-         (when (window-live-p window) (select-window window))
-         (signal (car error) (cdr error)))))))
+                   (when own-environment (setq-local process-environment environment))
+                   (when own-path (setq-local exec-path (car own-path))))))
+      (gemini-companion-cli-run-show buffer)
+      (gemini-companion-cli-run--start-in
+       buffer nil
+       (lambda ()
+         (if (gemini-companion-cli-search-sandbox-p agent root arguments environment)
+             (gemini-companion-cli-run--in-sandbox buffer agent root environment exec)
+           (funcall exec environment)))))))
 
 (defun gemini-companion-cli-run--in-sandbox (buffer agent root environment exec)
   "Call EXEC in BUFFER once the sandbox of AGENT in ROOT can reach this Emacs.
-Pass it ENVIRONMENT with what the sandbox needs.  If the sandbox cannot
-reach Emacs, the CLI runs without it."
+BUFFER is current.  Pass EXEC what the sandbox needs, and ENVIRONMENT, or only
+that if the sandbox cannot reach Emacs."
   (require 'gemini-companion-host-sandbox)
   (let ((connection (gemini-companion-host-sandbox-open buffer root)))
-    (with-current-buffer buffer
-      (insert "Connecting the sandbox...\n"))
+    (insert "Connecting the sandbox...\n")
     (gemini-companion-host-connection-when-ready
      connection
      (lambda (fault)
@@ -303,33 +295,28 @@ reach Emacs, the CLI runs without it."
                           (gemini-companion-host-sandbox-environment
                            buffer agent environment)))))))))
 
-(defun gemini-companion-cli-run--exec (buffer terminal program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in BUFFER."
-  (with-current-buffer buffer
-    (gemini-companion-cli-terminals-start terminal program arguments environment)
+(defun gemini-companion-cli-run--exec (terminal program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in the current buffer."
+  (gemini-companion-cli-terminals-start terminal program arguments environment)
+  (let ((process (get-buffer-process (current-buffer))))
     ;; Otherwise the terminal would seem to be one whose CLI has ended.
-    (unless (get-buffer-process buffer)
+    (unless process
       (error "The terminal %s runs no process in its buffer: see `gemini-companion-cli-terminals'"
              terminal))
-    (gemini-companion-cli-note-start buffer gemini-companion-cli-run-agent
+    (gemini-companion-cli-note-start (current-buffer) gemini-companion-cli-run-agent
                                      gemini-companion-cli-run-root)
     (gemini-companion-ui-pass-keys)
-    (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions buffer)
+    (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions (current-buffer))
     (gemini-companion-ui-omit-line-numbers)
     ;; Some emulators clear this flag, but the CLI may be at work.
-    (set-process-query-on-exit-flag (get-buffer-process buffer) t)))
+    (set-process-query-on-exit-flag process t)))
 
-(defun gemini-companion-cli-run--name-entry (buffer)
-  "Return the entry of an environment that names the terminal in BUFFER."
-  (concat "GEMINI_COMPANION_TERMINAL="
-          (buffer-local-value 'gemini-companion-cli-run--name buffer)))
+(defun gemini-companion-cli-run--name-entry ()
+  "Return the entry of an environment that names the terminal in this buffer."
+  (concat "GEMINI_COMPANION_TERMINAL=" gemini-companion-cli-run--name))
 
 (defvar gemini-companion-cli-run-functions nil
   "Functions called with the buffer of a terminal in which a CLI was started.")
-
-(defun gemini-companion-cli-run--arguments (agent)
-  "Return the arguments of the program of AGENT."
-  (and (eq agent gemini-companion-agent) gemini-companion-arguments))
 
 (defun gemini-companion-cli-run-program (agent)
   "Return the program of AGENT, a name or an absolute file name."
@@ -361,9 +348,8 @@ created its directory; see also `gemini-companion-agents'"
   (gemini-companion-workspace-announce root))
 
 (defun gemini-companion-cli-run--prepare (ask)
-  "Ask the user all questions before a CLI runs, also by the function ASK.
-Then install what the user has agreed to, which takes longer.  Return the
-value of ASK."
+  "Ask all questions, also by ASK, and then install what the user has agreed to.
+Return the value of ASK."
   (let ((install (gemini-companion-cli-terminals-offer)))
     (prog1 (funcall ask)
       (when install
@@ -393,12 +379,6 @@ Kill those in which AGENT has ended."
     (format "*%s: %s%s*" agent (if host (concat host ":") "")
             (file-name-nondirectory (directory-file-name (file-local-name root))))))
 
-(defun gemini-companion-cli-run--discard (buffer)
-  "Kill the terminal BUFFER and its process without asking."
-  (when-let* ((process (get-buffer-process buffer)))
-    (delete-process process))
-  (gemini-companion-ui-kill-buffer buffer))
-
 ;;;; Starting a CLI on another machine
 
 (defun gemini-companion-cli-run--connect (agent root)
@@ -410,10 +390,9 @@ Kill those in which AGENT has ended."
                 (or (gemini-companion-agent-get agent :title) agent)))
   (gemini-companion-host-connect-to root))
 
-(defun gemini-companion-cli-run--start-on-host (agent root options)
-  "Run AGENT with OPTIONS in the project in ROOT, once its host is connected.
-ROOT is a remote name.  Show the terminal at once, so that the user sees
-where it will be."
+(defun gemini-companion-cli-run--start-on-host (agent root arguments)
+  "Run AGENT with ARGUMENTS in ROOT, a remote name, once its host is connected.
+Show the terminal at once, so that the user sees where it will be."
   (let* ((connection (gemini-companion-cli-run--connect agent root))
          (tools nil)
          (agreed (gemini-companion-cli-run--prepare
@@ -427,8 +406,11 @@ where it will be."
                   (gemini-companion-cli-run--start-in
                    buffer fault
                    (lambda ()
-                     (gemini-companion-cli-run--exec-on-host connection buffer terminal
-                                                             environment options))))))
+                     (pcase-let ((`(,program . ,words)
+                                  (gemini-companion-cli-run--command-on-host
+                                   connection terminal environment arguments)))
+                       (gemini-companion-cli-run--exec terminal program words environment)
+                       (setq default-directory root)))))))
     (with-current-buffer buffer
       (insert (format "Connecting to %s...\n" (gemini-companion-host-connection-name connection))))
     (gemini-companion-cli-run-show buffer)
@@ -456,63 +438,53 @@ If that fails, or if there is a FAULT, show why, and kill BUFFER."
               (erase-buffer)
               (funcall exec))))
       (error
-       (gemini-companion-cli-run--discard buffer)
+       (when-let* ((process (get-buffer-process buffer)))
+         (delete-process process))
+       (gemini-companion-ui-kill-buffer buffer)
        (gemini-companion-ui-message buffer "%s" (gemini-companion-ui-error-text error))))))
 
-(defun gemini-companion-cli-run--exec-on-host (connection buffer terminal environment options)
-  "Run the CLI of BUFFER, the current one, on the host of CONNECTION by TERMINAL.
-ENVIRONMENT is that of the program that leads there, OPTIONS are for the CLI."
-  (pcase-let ((`(,program . ,arguments)
-               (gemini-companion-host-connection-command
-                connection
-                (gemini-companion-cli-run--command-on-host connection buffer terminal environment
-                                                           options)
-                t)))
-    (gemini-companion-cli-run--exec buffer terminal program arguments environment)
-    (setq default-directory gemini-companion-cli-run-root)))
-
-(defun gemini-companion-cli-run--command-on-host (connection buffer terminal environment options)
-  "Return the shell command for the CLI of BUFFER on the host of CONNECTION.
-TERMINAL is the emulator, ENVIRONMENT that of the program that leads there;
-OPTIONS are for the CLI."
-  (let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent buffer))
-         (root (file-local-name (buffer-local-value 'gemini-companion-cli-run-root buffer)))
+(defun gemini-companion-cli-run--command-on-host (connection terminal environment arguments)
+  "Return a list of what runs the CLI of this buffer with ARGUMENTS by CONNECTION.
+TERMINAL is the emulator, ENVIRONMENT that of the program that leads there."
+  (let* ((agent gemini-companion-cli-run-agent)
          ;; Of the CLI's own variables, only the process is known there, and needed: the keeper.
-         (process (gemini-companion-agent-variable agent 'process))
-         (words `("env"
-                  ,(gemini-companion-cli-run--name-entry buffer)
-                  ,@(mapcan (lambda (function) (funcall function agent connection))
-                            gemini-companion-cli-run-environment-functions)
-                  ,@(and process
-                         (list (format "%s=%d" process
-                                       (gemini-companion-host-connection-keeper connection))))
-                  ,@(seq-filter (lambda (entry) (string-search "=" entry))
-                                (gemini-companion-cli-terminals-variables terminal environment))
-                  ,(gemini-companion-agent-get agent :program)
-                  ,@options
-                  ,@(gemini-companion-cli-run--arguments agent))))
-    (gemini-companion-cli-run--shell-command root words)))
+         (process (gemini-companion-agent-variable agent 'process)))
+    (gemini-companion-cli-run--on-host
+     connection gemini-companion-cli-run-root
+     `("env"
+       ,(gemini-companion-cli-run--name-entry)
+       ,@(mapcan (lambda (function) (funcall function agent connection))
+                 gemini-companion-cli-run-environment-functions)
+       ,@(and process
+              (list (format "%s=%d" process (gemini-companion-host-connection-keeper connection))))
+       ,@(seq-filter (lambda (entry) (string-search "=" entry))
+                     (gemini-companion-cli-terminals-variables terminal environment))
+       ,(gemini-companion-agent-get agent :program)
+       ,@arguments)
+     t)))
 
-(defun gemini-companion-cli-run--shell-command (directory words)
-  "Return the shell command that runs WORDS in DIRECTORY of a host."
-  (format "cd %s && exec %s"
-          (gemini-companion-host-command-quote (directory-file-name directory))
-          (mapconcat #'gemini-companion-host-command-quote words " ")))
+(defun gemini-companion-cli-run--on-host (connection root words &optional terminal)
+  "Return a list of a program and its arguments that run WORDS by CONNECTION.
+They run in ROOT, a remote name, and if TERMINAL is non-nil, in a terminal."
+  (gemini-companion-host-connection-command
+   connection
+   (format "cd %s && exec %s"
+           (gemini-companion-host-command-quote (directory-file-name (file-local-name root)))
+           (mapconcat #'gemini-companion-host-command-quote words " "))
+   terminal))
 
 ;;;; Earlier sessions
 
 (defun gemini-companion-cli-run-resume (agent root)
   "Run AGENT in an earlier session of the project in ROOT that the user chooses."
-  (let ((options (gemini-companion-agent-get agent :resume))
-        (remote (gemini-companion-host-remote-p root)))
-    (pcase options
-      (`(,option) (gemini-companion-cli-run--start agent root (list option)))
-      (`(,_ ,list) (if remote (gemini-companion-cli-run--list-on-host agent root list)
-                     (gemini-companion-cli-run--choose
-                      agent root
-                      (list (gemini-companion-cli-run--find-program agent) list))))
-      (_ (user-error "%s: no option is known that resumes a session"
-                     (gemini-companion-agent-get agent :title))))))
+  (pcase (gemini-companion-agent-get agent :resume)
+    (`(,option) (gemini-companion-cli-run--start agent root (list option)))
+    (`(,_ ,list) (if (gemini-companion-host-remote-p root)
+                     (gemini-companion-cli-run--list-on-host agent root list)
+                   (gemini-companion-cli-run--choose
+                    agent root (list (gemini-companion-cli-run--find-program agent) list))))
+    (_ (user-error "%s: no option is known that resumes a session"
+                   (gemini-companion-agent-get agent :title)))))
 
 (defun gemini-companion-cli-run--list-on-host (agent root list)
   "Let the user choose a session of AGENT in ROOT, a remote name, and resume it.
@@ -524,14 +496,11 @@ LIST is the option that makes AGENT list them."
        (if fault (gemini-companion-ui-message connection "%s" fault)
          (gemini-companion-cli-run--choose
           agent root
-          (gemini-companion-host-connection-command
-           connection
-           (gemini-companion-cli-run--shell-command
-            (file-local-name root) (list (gemini-companion-agent-get agent :program) list)))))))))
+          (gemini-companion-cli-run--on-host
+           connection root (list (gemini-companion-agent-get agent :program) list))))))))
 
 (defun gemini-companion-cli-run--choose (agent root command)
-  "Let the user choose a session of AGENT in ROOT, and resume it.
-COMMAND lists them."
+  "Resume a session of AGENT in ROOT that the user chooses from those of COMMAND."
   (let* ((remote (gemini-companion-host-remote-p root))
          (buffer (current-buffer))
          (process-environment (if remote
@@ -559,9 +528,8 @@ COMMAND lists them."
 ;;;; The environment of a CLI
 
 (defun gemini-companion-cli-run--environment (agent root)
-  "Return the environment of AGENT in ROOT.
-This is that of the current buffer, with the variables that lead a client
-to this Emacs, which `gemini-companion-agent-set-environment' has set."
+  "Return the environment of AGENT in ROOT: that of the current buffer, and more.
+`gemini-companion-agent-set-environment' has set what leads a client to Emacs."
   (let ((process-environment (copy-sequence process-environment)))
     ;; A buffer-local environment, from direnv for example, may lack these.
     (dolist (name (cons "REMOTE_CONTAINERS"

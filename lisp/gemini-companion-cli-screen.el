@@ -42,16 +42,12 @@ The choices are in the last box, and the user's prompt is not below it."
   "Go back to the beginning of a box, if it is on the 200 lines before point."
   (re-search-backward "^ *╭" (line-beginning-position -200) 'move))
 
-(defun gemini-companion-cli-screen-question-start ()
-  "Return where the box of the question on screen begins, if it is not too long."
+(defun gemini-companion-cli-screen-question-bounds ()
+  "Return where the question on screen begins, if it is not too long, and ends."
   (gemini-companion-cli-screen--at-end
-    (gemini-companion-cli-screen--goto-box)
-    (point)))
-
-(defun gemini-companion-cli-screen-end ()
-  "Return the end of what the terminal in the current buffer shows."
-  (gemini-companion-cli-screen--at-end
-    (point)))
+    (let ((end (point)))
+      (gemini-companion-cli-screen--goto-box)
+      (cons (point) end))))
 
 (defun gemini-companion-cli-screen-question-title ()
   "Return the first line of the question on screen, or nil."

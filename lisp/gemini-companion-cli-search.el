@@ -99,8 +99,8 @@ It has ENVIRONMENT, and runs in or below PROCESS."
          (candidates (or (seq-filter #'gemini-companion-cli-search-file-fits files) files))
          (port (gemini-companion-cli-search--value agent 'port environment)))
     (or (seq-find (lambda (file)
-                    (let ((content (gemini-companion-cli-search-file-content file)))
-                      (equal port (format "%s" (alist-get 'port content)))))
+                    (let-alist (gemini-companion-cli-search-file-content file)
+                      (equal port (format "%s" .port))))
                   candidates)
         (car candidates))))
 
@@ -108,8 +108,7 @@ It has ENVIRONMENT, and runs in or below PROCESS."
 
 (defun gemini-companion-cli-search--file (name pattern directory)
   "Return the discovery file NAME as a client in DIRECTORY sees it.
-The first group of the regexp PATTERN, if there is one, matches the process
-id in its name."
+A group of the regexp PATTERN, if there is one, matches the process id."
   (let* ((object (gemini-companion-cli-search-read name))
          (fault (and (stringp object) object))
          (content (unless fault object))
@@ -125,34 +124,29 @@ id in its name."
   "Return the JSON object in the discovery file NAME, an alist.
 If clients ignore that file, return a string that says why."
   (let ((owner (file-attribute-user-id (file-attributes (file-truename name)))))
-    (if (not (memq owner (list nil (gemini-companion-cli-search--user))))
-        (format "belongs to another user (uid %d)" owner)
-      (let ((content (gemini-companion-cli-search-read-json name)))
-        ;; In JavaScript, an array is an object without members.
-        (if (vectorp content) nil content)))))
+    (if (memq owner (list nil (gemini-companion-cli-search--user)))
+        (gemini-companion-cli-search-read-json name)
+      (format "belongs to another user (uid %d)" owner))))
 
 (defun gemini-companion-cli-search-read-json (name)
-  "Return the JSON object, an alist, or array, a vector, in the file NAME.
-If there is none, return a string that says why."
+  "Return the JSON object in the file NAME, an alist, or a string: why not."
   (or (gemini-companion-cli-search-unreadable name)
       (condition-case nil
           (with-temp-buffer
             (insert (gemini-companion-cli-search-text name))
             (let ((content (gemini-companion-cli-search-parse-buffer)))
-              (if (or (listp content) (vectorp content)) content "holds no JSON object")))
+              (if (listp content) content "holds no JSON object")))
         ((json-error) "holds no JSON")
         ((error) "cannot be read"))))
 
 (defun gemini-companion-cli-search-unreadable (name)
   "Return why the file NAME cannot be read, as text for the user, or nil."
-  ;; Clients follow symbolic links.
-  (let ((attributes (file-attributes (file-truename name))))
-    (cond ((null attributes) "cannot be read")
-          ;; Anything else could make Emacs wait.
-          ((not (file-regular-p name)) "is no file")
-          ;; Anybody can have written the settings of a project.
-          ((> (file-attribute-size attributes) (* 1024 1024)) "is far too large")
-          ((not (file-readable-p name)) "cannot be read"))))
+  (cond ((not (file-readable-p name)) "cannot be read")
+        ;; Anything else could make Emacs wait.
+        ((not (file-regular-p name)) "is no file")
+        ;; Anybody can have written the settings of a project.
+        ((> (file-attribute-size (file-attributes (file-truename name))) (* 1024 1024))
+         "is far too large")))
 
 (defun gemini-companion-cli-search-text (name)
   "Return the text in the file NAME."
@@ -176,7 +170,6 @@ If there is none, return a string that says why."
 (defun gemini-companion-cli-search-real-directory (directory)
   "Return DIRECTORY without symbolic links, with a slash at its end."
   (file-name-as-directory (file-truename directory)))
-
 
 (defun gemini-companion-cli-search-ide (file)
   "Return which editor wrote the discovery FILE, or nil if it does not say.
@@ -211,15 +204,17 @@ defaults.  CONTENT is an alist, or a string that says what is wrong."
                                              (file-name-directory system)))))))
     (cl-loop for file in (seq-uniq (delq nil files))
              if (file-exists-p file)
-             collect (let ((content (gemini-companion-cli-search-read-json file)))
-                       (cons file (if (vectorp content) "holds no JSON object" content))))))
+             collect (cons file (gemini-companion-cli-search-read-json file)))))
 
 (defun gemini-companion-cli-search-setting (settings path)
   "Return (VALUE . FILE) for the setting PATH, a list of symbols, or nil.
 SETTINGS is as `gemini-companion-cli-search-settings' returns it."
   (cl-loop for (file . content) in settings
-           for found = (gemini-companion-cli-search--member path content)
-           if found return (cons (cdr found) file)))
+           for value = (seq-reduce (lambda (object name)
+                                     ;; Of several members with one name the last counts.
+                                     (and (listp object) (alist-get name (reverse object))))
+                                   path content)
+           if value return (cons value file)))
 
 (defun gemini-companion-cli-search-sandbox-p (agent root arguments environment)
   "Return non-nil if AGENT will run in a container of its own.
@@ -237,14 +232,6 @@ hide nothing that it needs."
        (if (member value '(t "true" "1"))
            (not (eq system-type 'darwin))
          (and (member value '("docker" "podman" "runsc")) t))))))
-
-(defun gemini-companion-cli-search--member (path object)
-  "Return (NAME . VALUE) for PATH, a list of names, in OBJECT, or nil.
-Of several members with one name the last counts."
-  (let ((found (cons nil object)))
-    (while (and found path)
-      (setq found (and (listp (cdr found)) (assq (pop path) (reverse (cdr found))))))
-    found))
 
 ;;;; JSON
 

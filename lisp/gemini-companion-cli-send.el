@@ -149,8 +149,7 @@ If both are on the same remote machine, that is the name there."
           (t (expand-file-name file)))))
 
 (defun gemini-companion-cli-send--name-there (file directory)
-  "Return what the machine of DIRECTORY, if that is remote, calls FILE.
-Return nil if the machine does not have FILE."
+  "Return what the remote machine of DIRECTORY calls FILE, nil if it has none."
   (let ((machine (gemini-companion-host-remote-p directory))
         (host (gemini-companion-host-of-name directory)))
     (cond ((and machine (equal machine (gemini-companion-host-remote-p file)))
@@ -196,10 +195,10 @@ If the question is not on screen, show it instead."
   (gemini-companion-cli-send--answer "\e" "no"))
 
 (defun gemini-companion-cli-send--answer (key name)
-  "Press KEY, which means NAME, in the CLI if it asks a question.
-If the question is not on screen, show it instead."
+  "Press KEY, which means NAME, if the CLI's question is on screen; else show it."
   (with-current-buffer (gemini-companion-cli-send-terminal)
-    (gemini-companion-cli-send--check (gemini-companion-cli-send--question-fault))
+    (when-let* ((fault (gemini-companion-cli-send--question-fault)))
+      (user-error "%s" fault))
     (cond ((gemini-companion-cli-send--question-seen-p)
            (setq gemini-companion-cli-send--answered (buffer-chars-modified-tick))
            (gemini-companion-cli-send-key key (current-buffer))
@@ -209,26 +208,18 @@ If the question is not on screen, show it instead."
            (message "The question of %s was not on screen; look at it, then answer"
                     (gemini-companion-cli-send-title))))))
 
-(defvar-local gemini-companion-cli-send--shown nil
-  "The text of the last question that was shown as well as possible.")
-
 (defun gemini-companion-cli-send--question-seen-p ()
-  "Return non-nil if the user can see the question of the current terminal.
-If it does not fit in a window, Emacs must have shown as much as possible."
-  (let ((start (gemini-companion-cli-screen-question-start))
-        (end (gemini-companion-cli-screen-end)))
+  "Return non-nil if a window shows as much of the question here as it can."
+  (pcase-let ((`(,start . ,end) (gemini-companion-cli-screen-question-bounds)))
     (seq-some (lambda (window)
                 (and (<= (window-start window) end (window-end window t))
                      (or (<= (window-start window) start)
-                         (equal gemini-companion-cli-send--shown (buffer-substring start end)))))
+                         (zerop (window-max-delta window)))))
               (gemini-companion-ui-windows-of (current-buffer)))))
 
 (defun gemini-companion-cli-send--show-question ()
-  "Show the question of the current terminal in a window that is large enough.
-Leave the selected window selected."
-  (let ((start (gemini-companion-cli-screen-question-start))
-        (end (gemini-companion-cli-screen-end)))
-    (setq gemini-companion-cli-send--shown (buffer-substring start end))
+  "Show the question here in a large enough window; select no other window."
+  (pcase-let ((`(,start . ,end) (gemini-companion-cli-screen-question-bounds)))
     (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
       (set-window-point window end)
       (let ((missing (- (1+ (count-lines start end)) (window-body-height window))))
@@ -312,32 +303,24 @@ Once it is ready, it drops what was typed before."
 
 (defun gemini-companion-cli-send-check (terminal)
   "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."
-  (with-current-buffer terminal
-    (gemini-companion-cli-send--check (gemini-companion-cli-send--fault))))
-
-(defun gemini-companion-cli-send--check (fault)
-  "Signal a `user-error' with the text FAULT, unless that is nil."
-  (when fault (user-error "%s" fault)))
+  (when-let* ((fault (with-current-buffer terminal (gemini-companion-cli-send--fault))))
+    (user-error "%s" fault)))
 
 (defun gemini-companion-cli-send-title ()
   "Return the name of the CLI in the current buffer, for the user."
-  (if gemini-companion-cli-run-agent
-      (gemini-companion-agent-get gemini-companion-cli-run-agent :title)
-    "The CLI"))
+  (or (gemini-companion-agent-get gemini-companion-cli-run-agent :title) "The CLI"))
 
 (defun gemini-companion-cli-send--paste (buffer text &optional then)
   "Paste TEXT into the CLI in the terminal BUFFER, once nothing else is on its way.
-When the CLI shows TEXT, call THEN with t in BUFFER, and send the string
-that it returns, if any.  If that fails, or the CLI ends before, call THEN
-with nil."
+When the CLI shows TEXT, call THEN with non-nil in BUFFER, and send the string
+that it returns, if any.  If that fails, or the CLI ends, call THEN with nil."
   (cond ((not (buffer-live-p buffer))
          (gemini-companion-cli-send--finish buffer then nil))
         ((buffer-local-value 'gemini-companion-cli-send--busy buffer)
          (run-at-time gemini-companion-cli-send--poll-interval nil
                       #'gemini-companion-cli-send--paste buffer text then))
         (t
-         (with-current-buffer buffer
-           (setq gemini-companion-cli-send--busy t))
+         (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) t)
          (let ((before (buffer-chars-modified-tick buffer)))
            (gemini-companion-cli-send--write
             buffer (concat "\e[200~" text "\e[201~")
@@ -345,7 +328,7 @@ with nil."
               (if (and sent then)
                   (gemini-companion-cli-send--await-shown
                    buffer text before
-                   (lambda () (gemini-companion-cli-send--finish buffer then t)))
+                   (lambda (_) (gemini-companion-cli-send--finish buffer then t)))
                 (gemini-companion-cli-send--finish buffer then nil))))))))
 
 (defun gemini-companion-cli-send--finish (buffer then sent)
@@ -354,11 +337,11 @@ SENT is nil if the text before it was not sent."
   (let* ((live (and sent (buffer-live-p buffer) (process-live-p (get-buffer-process buffer))))
          (key (when then
                 (gemini-companion-log-errors "sending"
-                  (if live (with-current-buffer buffer (funcall then t)) (funcall then nil)))))
+                  (with-current-buffer (if live buffer (current-buffer))
+                    (funcall then live)))))
          (release (lambda (_)
                     (when (buffer-live-p buffer)
-                      (with-current-buffer buffer
-                        (setq gemini-companion-cli-send--busy nil))))))
+                      (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) nil)))))
     (if key (gemini-companion-cli-send--write buffer key release)
       (funcall release nil))))
 
@@ -386,10 +369,9 @@ If that fails, or the CLI has ended, call THEN with nil."
                     buffer (if (eq outcome 'later) text "") then)))))
 
 (defun gemini-companion-cli-send--try (process text)
-  "Send TEXT to PROCESS, and return `sent' if the terminal has taken all of it.
-If not, return `waits'; Emacs keeps the rest, and sends it before anything
-else.  Without a timeout, Emacs would wait until PROCESS reads, and the user
-could not quit that in a timer."
+  "Send TEXT to PROCESS; return `sent', or `waits' if it has not read all of it.
+Emacs then sends the rest before anything else.  Without a timeout, Emacs
+would wait, and the user could not quit that in a timer."
   (let ((inhibit-quit t)
         (gemini-companion-cli-send--waiting t))
     (with-timeout (0.05 'waits)
@@ -397,8 +379,7 @@ could not quit that in a timer."
       'sent)))
 
 (defun gemini-companion-cli-send--submit ()
-  "Return the key that submits the prompt in the current buffer.
-Return nil, and tell the user, if the CLI takes no prompt now."
+  "Return the key that submits the prompt here, or nil, and tell the user why."
   (if-let* ((fault (gemini-companion-cli-send--fault)))
       (ignore (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
                                            (buffer-name) fault))
@@ -438,8 +419,7 @@ BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
          (and quiet (not (eql tick before))
               (gemini-companion-cli-send--shown-p buffer text))))
    ;; Some CLIs are never quiet.
-   50
-   (lambda (_) (funcall then))))
+   50 then))
 
 (defun gemini-companion-cli-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
@@ -468,7 +448,16 @@ or nil if TEXT is not even there, or the CLI has ended."
      (lambda () (gemini-companion-cli-send--state terminal))
      (lambda (state quiet) (or (eq state 'ended) (and quiet (stringp state))))
      gemini-companion-cli-send--patience
-     (lambda (state) (gemini-companion-cli-send--put text terminal state finish)))))
+     (lambda (state)
+       (if (not (or (stringp state) (eq state 'works)))
+           (funcall finish nil)
+         (let ((empty (and (stringp state) (string-prefix-p ">Typeyourmessageor@" state))))
+           (gemini-companion-cli-send--paste
+            ;; After what is there, on a line of its own.
+            terminal (if empty text (concat "\n" text))
+            (lambda (live)
+              (if live (gemini-companion-cli-send--press text terminal empty finish)
+                (funcall finish nil))))))))))
 
 (defun gemini-companion-cli-send--state (terminal)
   "Return what the CLI in TERMINAL does, according to its screen.
@@ -483,20 +472,6 @@ If it is at rest, that is a string, the contents of its prompt; otherwise
              nil)
             ((gemini-companion-cli-screen-question-p) 'asks)
             (t (gemini-companion-cli-screen-prompt))))))
-
-(defun gemini-companion-cli-send--put (text terminal state finish)
-  "Paste TEXT into the CLI in TERMINAL, which is in STATE, and maybe send it.
-For STATE, see `gemini-companion-cli-send--state'; for FINISH, see
-`gemini-companion-cli-send-at-rest'."
-  (let ((empty (and (stringp state) (string-prefix-p ">Typeyourmessageor@" state))))
-    (if (not (or (stringp state) (eq state 'works)))
-        (funcall finish nil)
-      (gemini-companion-cli-send--paste
-       ;; After what is there, on a line of its own.
-       terminal (if empty text (concat "\n" text))
-       (lambda (live)
-         (if live (gemini-companion-cli-send--press text terminal empty finish)
-           (funcall finish nil)))))))
 
 (defun gemini-companion-cli-send--press (text terminal empty finish)
   "Return the key that sends TEXT in TERMINAL, or nil if it must not be sent.
@@ -528,8 +503,6 @@ its agent with the innermost directory around the file."
   "Return the terminal with the innermost directory around the file of REVIEW.
 REVIEW's agent must run in it, and no process that is known to be another."
   (cl-loop with file-name-handler-alist = nil
-           with innermost = nil
-           with longest = 0
            for (buffer . directory) in (gemini-companion-cli-run-terminals)
            for root = (file-name-as-directory
                        (file-truename (gemini-companion-host-name-here directory)))
@@ -537,11 +510,9 @@ REVIEW's agent must run in it, and no process that is known to be another."
            if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
                        (gemini-companion-review-agent review))
                    (not (and cli (stringp (gemini-companion-cli-process cli))))
-                   (string-prefix-p root (gemini-companion-review-path review))
-                   (length> root longest))
-           do (setq innermost buffer
-                    longest (length root))
-           finally return innermost))
+                   (string-prefix-p root (gemini-companion-review-path review)))
+           collect (cons (length root) buffer) into found
+           finally return (cdr (assq (apply #'max 0 (mapcar #'car found)) found))))
 
 (provide 'gemini-companion-cli-send)
 ;;; gemini-companion-cli-send.el ends here

@@ -175,7 +175,6 @@ Return non-nil if the user says yes.  In batch mode, do not ask."
 (defun gemini-companion-cli-terminals-install-eat ()
   "Install Eat, and wait until that is done.
 If it fails, or if the user quits, say so and what to do next."
-  (require 'package)
   (message "Installing Eat; type C-g to use Term instead...")
   (condition-case problem
       ;; The byte compiler shows its warnings in windows.
@@ -335,10 +334,9 @@ REGEXP matches such an end.  The next call puts it before its argument."
         (substring output 0 end)))))
 
 (defun gemini-companion-cli-terminals--term-output ()
-  "Return a function that returns its argument without what Term gets wrong.
+  "Return a function to call with all output, as bytes, that corrects it for Term.
 Term shows window titles as text, erases only the end of a line instead of
-all of it, and shows the bytes of a character that arrives in parts.  Call
-the function with all output of a program in order, as bytes."
+all of it, and shows the bytes of a character that arrives in parts."
   (let ((complete
          (gemini-companion-cli-terminals--hold-back
           ;; An escape sequence, or a character.
@@ -366,10 +364,9 @@ On a text terminal, vterm starts with one column too many."
               (set-process-window-size process (cdr size) (car size)))))))))
 
 (defun gemini-companion-cli-terminals--answer-background ()
-  "Return a function that answers queries for the background color.
-It is for the arguments of a process filter, and removes the queries from
-the output.  vterm does not answer them, and Eat answers wrongly on a text
-terminal, which makes programs choose colors for a dark background."
+  "Return a function for a filter's arguments that answers background queries.
+It takes them out.  vterm does not answer them, and Eat wrongly on a text
+terminal, so that programs would choose colors for a dark background."
   (let ((complete
          (gemini-companion-cli-terminals--hold-back
           "\e\\(?:]\\(?:1\\(?:1\\(?:;\\(?:\\?\e?\\)?\\)?\\)?\\)?\\)?\\'")))

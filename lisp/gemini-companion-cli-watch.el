@@ -92,8 +92,6 @@ STATE is `working', or `done' if the CLI is at rest.")
   (gemini-companion-cli-watch--mode -1)
   (gemini-companion-cli-watch--set-asking nil))
 
-(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-watch-forget-all)
-
 (defun gemini-companion-cli-watch-forget-all ()
   "Stop watching all terminals."
   (dolist (buffer (buffer-list))
@@ -102,6 +100,7 @@ STATE is `working', or `done' if the CLI is at rest.")
         (when-let* ((process (get-buffer-process buffer)))
           (remove-function (process-filter process) #'gemini-companion-cli-watch--note-output))
         (gemini-companion-cli-watch--forget)))))
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-watch-forget-all)
 
 (defun gemini-companion-cli-watch--note-output (process &rest _)
   "Look at the screen soon, as the CLI in the terminal of PROCESS has written."
@@ -118,8 +117,7 @@ STATE is `working', or `done' if the CLI is at rest.")
 It writes its screen, and reports an answer to Emacs, at about the same time.")
 
 (defconst gemini-companion-cli-watch--seen-time 3.0
-  "Seconds after which the screen of a CLI counts more than what it has reported.
-It reports first, and its own hooks may take some time.")
+  "Seconds after which the screen of a CLI counts more than what its hooks report.")
 
 (defun gemini-companion-cli-watch--look-soon ()
   "Look at the screen of the current terminal after a moment.
@@ -146,20 +144,22 @@ Some emulators draw their screen a tenth of a second later."
 Return non-nil if Emacs must look at it again, even if it does not change."
   ;; The CLI may just have reported what its screen shows.
   (gemini-companion-bridge-drain)
-  (let* ((reviews (gemini-companion-cli-watch-reviews))
+  (let* ((reviews (gemini-companion-cli-watch--reviews))
          (asks (gemini-companion-cli-screen-question-p))
          (unreviewed (and asks (null reviews)))
          ;; For a moment, that may be what the user has just answered in a review.
          (again (and unreviewed (not gemini-companion-cli-watch--unreviewed)))
          (prompt (and (not asks) (not (gemini-companion-cli-terminals-frozen))
-                      (gemini-companion-cli-screen-prompt))))
+                      (gemini-companion-cli-screen-prompt)))
+         (state (if (stringp prompt) 'done (and prompt 'working))))
     (when (and asks reviews)
       (gemini-companion-cli-watch--note-queue (car reviews)))
     (gemini-companion-cli-watch--set-asking (and unreviewed (not again)))
     (setq gemini-companion-cli-watch--unreviewed unreviewed
           gemini-companion-cli-watch--free-since
           (and prompt (or gemini-companion-cli-watch--free-since (float-time))))
-    (gemini-companion-cli-watch--note-seen (if (stringp prompt) 'done (and prompt 'working)))
+    (unless (eq state (car gemini-companion-cli-watch--seen))
+      (setq gemini-companion-cli-watch--seen (and state (cons state (float-time)))))
     (when (stringp prompt)
       (gemini-companion-cli-note-ready (current-buffer))
       (setq gemini-companion-cli-watch--rested (float-time)))
@@ -179,9 +179,8 @@ Return non-nil if Emacs must look at it again, even if it does not change."
 
 (defun gemini-companion-cli-watch--cancel-abandoned (reviews)
   "Cancel those of REVIEWS that the CLI of the current terminal has given up.
-Either it takes a prompt, so it asks nothing, or it was at rest while they
-were open, and now asks about something else.  Return non-nil if some are
-too new to tell."
+It takes a prompt, or it was at rest while they were open, and now asks about
+something else.  Return non-nil if some are too new to tell."
   (cl-loop for review in (seq-filter #'gemini-companion-cli-watch--certain-p reviews)
            for created = (float-time (gemini-companion-review-created review))
            for rested = gemini-companion-cli-watch--rested
@@ -195,27 +194,19 @@ too new to tell."
            else if since collect review))
 
 (defun gemini-companion-cli-watch--note-queue (review)
-  "Record what the screen shows in the queue after REVIEW, the one in question.
-Omit names of files that are shortened on screen."
-  (let ((directory (gemini-companion-host-name-here
-                    (gemini-companion-cli-send-directory (current-buffer)))))
-    (unless (gemini-companion-host-remote-p directory)
-      (setq directory (file-truename directory)))
-    (let ((files (cl-loop for name in (gemini-companion-cli-screen-queued-files)
-                          unless (string-search "..." name)
-                          collect (expand-file-name name directory))))
-      (unless (equal files (gemini-companion-review-queued review))
-        (setf (gemini-companion-review-queued review) files)
-        (force-mode-line-update t)))))
-
-(defun gemini-companion-cli-watch--note-seen (state)
-  "Record that the screen shows STATE, see `gemini-companion-cli-watch--seen'."
-  (unless (eq state (car gemini-companion-cli-watch--seen))
-    (setq gemini-companion-cli-watch--seen (and state (cons state (float-time))))))
+  "Record the queue behind REVIEW, but no file names that the screen shortens."
+  (let* ((here (gemini-companion-host-name-here
+                (gemini-companion-cli-send-directory (current-buffer))))
+         (directory (if (gemini-companion-host-remote-p here) here (file-truename here)))
+         (files (cl-loop for name in (gemini-companion-cli-screen-queued-files)
+                         unless (string-search "..." name)
+                         collect (expand-file-name name directory))))
+    (unless (equal files (gemini-companion-review-queued review))
+      (setf (gemini-companion-review-queued review) files)
+      (force-mode-line-update t))))
 
 (defun gemini-companion-cli-watch--end-accepting ()
-  "If the CLI here is at rest, and stays so, stop accepting changes in advance.
-Return non-nil if it is too early to tell."
+  "Accept no more in advance if the CLI here rests; non-nil if that is uncertain."
   (when-let* (((eq (car gemini-companion-cli-watch--seen) 'done))
               (review (gemini-companion-review-turn-rest-of))
               ((gemini-companion-cli-watch--of-p review)))
@@ -225,15 +216,14 @@ Return non-nil if it is too early to tell."
         (ignore (gemini-companion-review-turn-forget-rest review)))))
 
 (defun gemini-companion-cli-watch--correct ()
-  "Correct the record of the CLI here if its screen has shown something else.
-Return non-nil if it is too early for that."
+  "Let the screen here correct the record; return non-nil if it is too early."
   (pcase-let ((cli (gemini-companion-cli-in-terminal (current-buffer)))
               (`(,state . ,since) gemini-companion-cli-watch--seen))
     (when (and cli state
                (memq (gemini-companion-cli-state cli) (remq state '(working asking))))
       (or (< (- (float-time) (max since (gemini-companion-cli-since cli)))
              gemini-companion-cli-watch--seen-time)
-          (ignore (gemini-companion-cli-note-seen cli state))))))
+          (ignore (gemini-companion-cli-enter cli state))))))
 
 (defun gemini-companion-cli-watch--set-asking (asks)
   "Record whether the CLI in the current buffer ASKS something.
@@ -259,14 +249,9 @@ If its terminal is not known, there must be no other client."
                (length (gemini-companion-bridge-host-sessions host))
              (gemini-companion-bridge-clients)))))
 
-(defun gemini-companion-cli-watch-reviews ()
-  "Return the open reviews of the CLI here, the one on screen first."
-  (let ((reviews (seq-filter #'gemini-companion-cli-watch--of-p
-                             (gemini-companion-review-all-open)))
-        (shown (gemini-companion-review-shown)))
-    (if (memq shown reviews)
-        (cons shown (remq shown reviews))
-      reviews)))
+(defun gemini-companion-cli-watch--reviews ()
+  "Return the open reviews of the CLI here, the oldest first."
+  (seq-filter #'gemini-companion-cli-watch--of-p (gemini-companion-review-all-open)))
 
 ;;;; C-c C-c
 
@@ -297,8 +282,7 @@ Ask before a key cancels the change that waits for its CLI."
 
 (defun gemini-companion-cli-watch--guard (map)
   "Return MAP if a change of the CLI in the current buffer waits, or soon will.
-Do so, too, if one of another client is on screen: its header line names
-keys that are in MAP."
+So does a change of another client on screen: its header line names these keys."
   (and (gemini-companion-log-errors "a key"
          (or (gemini-companion-cli-watch--review)
              (pcase (gemini-companion-review-turn-last-accept)
@@ -312,15 +296,23 @@ keys that are in MAP."
   (let ((shown (gemini-companion-review-shown)))
     (if (and shown (gemini-companion-review-on-screen-p shown))
         shown
-      (car (gemini-companion-cli-watch-reviews)))))
+      (car (gemini-companion-cli-watch--reviews)))))
 
 (defun gemini-companion-terminal-interrupt ()
   "Ask whether to accept the change that waits, or to send ^C to the CLI."
   (interactive nil gemini-companion-cli-watch--mode)
-  (if-let* ((review (gemini-companion-cli-watch--review)))
-      (gemini-companion-cli-watch--do review (gemini-companion-cli-watch--ask review))
-    (message "You have just accepted a change; wait a moment before you interrupt %s"
-             (gemini-companion-cli-send-title))))
+  (let ((review (gemini-companion-cli-watch--review)))
+    (pcase (and review (gemini-companion-cli-watch--ask review))
+      ((guard (not review))
+       (message "You have just accepted a change; wait a moment before you interrupt %s"
+                (gemini-companion-cli-send-title)))
+      (?a (gemini-companion-review-commands-decide review
+                                                   #'gemini-companion-review-commands-accept))
+      (?! (gemini-companion-accept-all review))
+      (?r (gemini-companion-review-commands-decide review #'gemini-companion-review-reject))
+      (?g (gemini-companion-review-visit review))
+      (?c (gemini-companion-cli-send-key "\C-c" (current-buffer)))
+      (_ (message "Nothing was sent")))))
 
 (defun gemini-companion-cli-watch--ask (review)
   "Ask what the user wants to do about REVIEW; return a character or nil."
@@ -341,16 +333,6 @@ keys that are in MAP."
                    (?c "send ^C" ,(concat "That cancels " cancels))
                    (?q "nothing" "Everything stays as it is"))))
          (quit nil))))))
-
-(defun gemini-companion-cli-watch--do (review choice)
-  "Do what CHOICE, of `gemini-companion-cli-watch--ask', means for REVIEW."
-  (pcase choice
-    (?a (gemini-companion-review-commands-decide review #'gemini-companion-review-commands-accept))
-    (?! (gemini-companion-accept-all review))
-    (?r (gemini-companion-review-commands-decide review #'gemini-companion-review-reject))
-    (?g (gemini-companion-review-visit review))
-    (?c (gemini-companion-cli-send-key "\C-c" (current-buffer)))
-    (_ (message "Nothing was sent"))))
 
 (provide 'gemini-companion-cli-watch)
 ;;; gemini-companion-cli-watch.el ends here

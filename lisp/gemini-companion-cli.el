@@ -15,7 +15,8 @@
 
 ;;; Code:
 
-(eval-when-compile (require 'cl-lib))
+(require 'cl-lib)
+(require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
@@ -63,10 +64,9 @@ in Emacs, or not known.")
 
 (defun gemini-companion-cli-in-state (state)
   "Return the CLIs in STATE, those that entered it first before the others."
-  (sort (cl-loop for cli in gemini-companion-cli--all
-                 if (eq (gemini-companion-cli-state cli) state) collect cli)
-        (lambda (one other)
-          (< (gemini-companion-cli-since one) (gemini-companion-cli-since other)))))
+  (seq-sort-by #'gemini-companion-cli-since #'<
+               (seq-filter (lambda (cli) (eq (gemini-companion-cli-state cli) state))
+                           gemini-companion-cli--all)))
 
 (defun gemini-companion-cli-title (cli)
   "Return what CLI is called, for the user."
@@ -75,8 +75,8 @@ in Emacs, or not known.")
 (defun gemini-companion-cli-of-process (process)
   "Return the CLI with the id PROCESS, or nil."
   (and process
-       (cl-loop for cli in gemini-companion-cli--all
-                if (equal process (gemini-companion-cli-process cli)) return cli)))
+       (cl-find process gemini-companion-cli--all
+                :key #'gemini-companion-cli-process :test #'equal)))
 
 (defun gemini-companion-cli-prompt-of-process (process)
   "Return the last prompt of the CLI with the id PROCESS, or nil."
@@ -95,10 +95,9 @@ On another machine, that is the whole name of its directory."
 
 (defun gemini-companion-cli-reviews (cli)
   "Return the open reviews of CLI, the oldest first."
-  (cl-loop with process = (gemini-companion-cli-process cli)
-           for review in (gemini-companion-review-all-open)
-           if (and process (equal process (gemini-companion-review-process review)))
-           collect review))
+  (when-let* ((process (gemini-companion-cli-process cli)))
+    (seq-filter (lambda (review) (equal process (gemini-companion-review-process review)))
+                (gemini-companion-review-all-open))))
 
 ;;;; Sessions
 
@@ -116,9 +115,9 @@ On another machine, that is the whole name of its directory."
 (defun gemini-companion-cli-forget-ended ()
   "Forget the CLIs whose processes have ended without a report."
   (setq gemini-companion-cli--all
-        (cl-loop for cli in gemini-companion-cli--all
-                 if (or (gemini-companion-cli-key cli) (gemini-companion-cli--lives-p cli))
-                 collect cli)))
+        (seq-filter (lambda (cli)
+                      (or (gemini-companion-cli-key cli) (gemini-companion-cli--lives-p cli)))
+                    gemini-companion-cli--all)))
 
 (add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-cli--note-sessions)
 
@@ -126,8 +125,8 @@ On another machine, that is the whole name of its directory."
   "Find the CLI of SESSION, one of `gemini-companion-bridge-sessions'."
   (pcase-let* ((`[,key ,_ ,process ,_ ,_ ,_ ,_ ,directory ,_ ,agent ,_] session)
                (cli (or (gemini-companion-cli-of-process process)
-                        (cl-loop for cli in gemini-companion-cli--all
-                                 if (equal key (gemini-companion-cli-key cli)) return cli)
+                        (cl-find key gemini-companion-cli--all
+                                 :key #'gemini-companion-cli-key :test #'equal)
                         (gemini-companion-cli--add agent process))))
     (setf (gemini-companion-cli-key cli) key
           (gemini-companion-cli-directory cli)
@@ -138,10 +137,10 @@ On another machine, that is the whole name of its directory."
 It runs in TERMINAL, if that is known, and works in DIRECTORY.  If a CLI that
 has not connected yet is known there, return that."
   (let* ((terminal (or terminal (gemini-companion-cli--find-terminal process)))
-         (cli (cl-loop for cli in gemini-companion-cli--all
-                       if (and terminal (eq terminal (gemini-companion-cli-terminal cli))
-                               (not (gemini-companion-cli-process cli)))
-                       return cli)))
+         (cli (seq-find (lambda (cli)
+                          (and terminal (eq terminal (gemini-companion-cli-terminal cli))
+                               (not (gemini-companion-cli-process cli))))
+                        gemini-companion-cli--all)))
     (unless cli
       (setq cli (gemini-companion-cli--make :agent agent :terminal terminal :directory directory)
             gemini-companion-cli--all (append gemini-companion-cli--all (list cli))))
@@ -154,11 +153,10 @@ On a host, that is at first known only if the host is the sandbox of a CLI."
   (if (stringp process)
       (when-let* ((host (gemini-companion-host-of-name process)))
         (gemini-companion-host-sandbox host))
-    (let ((ids (gemini-companion-cli-ancestry process)))
-      (cl-loop for buffer in (buffer-list)
-               if (when-let* ((own (get-buffer-process buffer)))
-                    (memq (process-id own) ids))
-               return buffer))))
+    (when-let* ((ids (gemini-companion-cli-ancestry process)))
+      (seq-find (lambda (buffer)
+                  (when-let* ((own (get-buffer-process buffer))) (memq (process-id own) ids)))
+                (buffer-list)))))
 
 (defun gemini-companion-cli-ancestry (process)
   "Return a list of PROCESS, an id on this machine, its parent, and so on.
@@ -187,8 +185,8 @@ asks.  On a host, nothing but its session shows that it has ended."
   "Return the session of CLI if its stream is open, or nil.
 For the value see `gemini-companion-bridge-sessions'."
   (when-let* ((key (gemini-companion-cli-key cli)))
-    (cl-loop for session in (gemini-companion-bridge-sessions)
-             if (and (equal (aref session 0) key) (eq (aref session 4) 'open)) return session)))
+    (seq-find (lambda (session) (and (equal (aref session 0) key) (eq (aref session 4) 'open)))
+              (gemini-companion-bridge-sessions))))
 
 (defun gemini-companion-cli-reviews-here-p (cli)
   "Return non-nil if CLI certainly proposes its changes in this Emacs.
@@ -212,44 +210,37 @@ sessions is limited, return nil if it has no session."
     (setf (gemini-companion-cli-session cli) session
           (gemini-companion-cli-directory cli) (or directory (gemini-companion-cli-directory cli)))
     (pcase what
-      ('prompt (gemini-companion-cli--begin-turn cli text))
-      ('asks (gemini-companion-cli--enter cli 'asking text))
-      ('done (gemini-companion-cli--enter cli 'done))
-      ((or 'edit 'edited 'ran) (gemini-companion-cli--enter cli 'working))
-      ('end (gemini-companion-cli--end cli text)))
+      ('prompt
+       ;; It has given up what it had proposed before.
+       (mapc #'gemini-companion-review-cancel (gemini-companion-cli-reviews cli))
+       (setf (gemini-companion-cli-prompt cli) (cons (or text "") (current-time)))
+       (gemini-companion-cli-enter cli 'working))
+      ('asks (gemini-companion-cli-enter cli 'asking text))
+      ('done (gemini-companion-cli-enter cli 'done))
+      ((or 'edit 'edited 'ran) (gemini-companion-cli-enter cli 'working))
+      ((and 'end (guard (equal text "clear"))) ; only the conversation
+       (setf (gemini-companion-cli-prompt cli) nil)
+       (gemini-companion-cli-enter cli 'idle))
+      ('end (setq gemini-companion-cli--all (delq cli gemini-companion-cli--all))))
     (gemini-companion-cli--changed)
     cli))
 
 (defun gemini-companion-cli--of-conversation (session process)
   "Return the CLI with the conversation SESSION, unless that is not PROCESS."
-  (cl-loop for cli in gemini-companion-cli--all
-           if (and (equal session (gemini-companion-cli-session cli))
-                   (not (and process (gemini-companion-cli-process cli))))
-           return cli))
+  (seq-find (lambda (cli)
+              (and (equal session (gemini-companion-cli-session cli))
+                   (not (and process (gemini-companion-cli-process cli)))))
+            gemini-companion-cli--all))
 
-(defun gemini-companion-cli--begin-turn (cli prompt)
-  "Record that the user has given PROMPT to CLI.
-So CLI has given up what it had proposed before."
-  (mapc #'gemini-companion-review-cancel (gemini-companion-cli-reviews cli))
-  (setf (gemini-companion-cli-prompt cli) (cons (or prompt "") (current-time)))
-  (gemini-companion-cli--enter cli 'working))
-
-(defun gemini-companion-cli--end (cli reason)
-  "Record that the conversation of CLI has ended for REASON.
-Unless the user has only cleared it, the process ends, too."
-  (cond ((equal reason "clear")
-         (setf (gemini-companion-cli-prompt cli) nil)
-         (gemini-companion-cli--enter cli 'idle))
-        (t (setq gemini-companion-cli--all (delq cli gemini-companion-cli--all)))))
-
-(defun gemini-companion-cli--enter (cli state &optional question)
+(defun gemini-companion-cli-enter (cli state &optional question)
   "Record that CLI is in STATE, and if it is asking, its QUESTION."
   (setf (gemini-companion-cli-question cli) question)
   (unless (eq state (gemini-companion-cli-state cli))
     (setf (gemini-companion-cli-state cli) state
           (gemini-companion-cli-since cli) (float-time)
           (gemini-companion-cli-news cli) (eq state 'done))
-    (gemini-companion-log-run-hook 'gemini-companion-cli-state-functions cli)))
+    (gemini-companion-log-run-hook 'gemini-companion-cli-state-functions cli))
+  (gemini-companion-cli--changed))
 
 (defun gemini-companion-cli--changed ()
   "Update what shows the CLIs."
@@ -260,14 +251,13 @@ Unless the user has only cleared it, the process ends, too."
 
 (defun gemini-companion-cli-note-start (terminal agent directory)
   "Record that Emacs has started AGENT in the buffer TERMINAL, in DIRECTORY."
-  (gemini-companion-cli--enter (gemini-companion-cli--add agent nil terminal directory) 'starting)
-  (gemini-companion-cli--changed))
+  (gemini-companion-cli-enter (gemini-companion-cli--add agent nil terminal directory) 'starting))
 
 (defun gemini-companion-cli-note-ready (terminal)
   "Record that the CLI in the buffer TERMINAL, if it was starting, is ready."
   (when-let* ((cli (gemini-companion-cli-in-terminal terminal))
               ((eq (gemini-companion-cli-state cli) 'starting)))
-    (gemini-companion-cli--enter cli 'idle)
+    (gemini-companion-cli-enter cli 'idle)
     (gemini-companion-cli-forget-ended)
     (gemini-companion-cli--changed)))
 
@@ -278,27 +268,20 @@ some seconds."
   (and (eq (gemini-companion-cli-state cli) 'starting)
        (< (- (float-time) (gemini-companion-cli-since cli)) 15)))
 
-(defun gemini-companion-cli-note-seen (cli state)
-  "Record that CLI is in STATE, as its screen has shown for a while.
-No hook reports that the user has answered a question, or has interrupted it."
-  (gemini-companion-cli--enter cli state)
-  (gemini-companion-cli--changed))
-
 (defun gemini-companion-cli-set-terminal (cli terminal)
   "Record that CLI, which is on a host, runs in the buffer TERMINAL.
 A record from before it had connected goes."
   (unless (eq terminal (gemini-companion-cli-terminal cli))
     (setq gemini-companion-cli--all
-          (cl-loop for other in gemini-companion-cli--all
-                   unless (and (eq terminal (gemini-companion-cli-terminal other))
-                               (not (gemini-companion-cli-process other)))
-                   collect other))
+          (seq-remove (lambda (other)
+                        (and (eq terminal (gemini-companion-cli-terminal other))
+                             (not (gemini-companion-cli-process other))))
+                      gemini-companion-cli--all))
     (setf (gemini-companion-cli-terminal cli) terminal)))
 
 (defun gemini-companion-cli-in-terminal (terminal)
   "Return the CLI that is known to run in the buffer TERMINAL, or nil."
-  (cl-loop for cli in gemini-companion-cli--all
-           if (eq terminal (gemini-companion-cli-terminal cli)) return cli))
+  (cl-find terminal gemini-companion-cli--all :key #'gemini-companion-cli-terminal))
 
 (defun gemini-companion-cli-note-screen (terminal asks agent directory)
   "Record whether the CLI in TERMINAL ASKS something, as its screen shows.
@@ -307,21 +290,19 @@ only while it starts or asks."
   (let ((cli (or (gemini-companion-cli-in-terminal terminal)
                  (and asks (gemini-companion-cli--add agent nil terminal directory)))))
     (cond ((null cli))
-          (asks (gemini-companion-cli--enter cli 'asking (gemini-companion-cli-question cli)))
-          ((not (eq (gemini-companion-cli-state cli) 'asking)))
-          ((gemini-companion-cli-session cli) (gemini-companion-cli--enter cli 'working))
-          ((gemini-companion-cli-process cli)
-           (gemini-companion-cli--enter cli 'idle)
-           (gemini-companion-cli-forget-ended))
-          ;; The user has perhaps trusted the folder; the prompt comes next.
-          (t (gemini-companion-cli--enter cli 'starting)))
-    (gemini-companion-cli--changed)))
+          (asks (gemini-companion-cli-enter cli 'asking (gemini-companion-cli-question cli)))
+          ((eq (gemini-companion-cli-state cli) 'asking)
+           (gemini-companion-cli-enter cli (cond ((gemini-companion-cli-session cli) 'working)
+                                                 ((gemini-companion-cli-process cli) 'idle)
+                                                 ;; The user has perhaps trusted the folder;
+                                                 ;; the prompt comes next.
+                                                 (t 'starting)))))))
 
 (defun gemini-companion-cli-asking-unseen ()
   "Return a CLI that asks something in a terminal that is not visible, or nil."
-  (cl-loop for cli in (gemini-companion-cli-in-state 'asking)
-           unless (gemini-companion-ui-window-of (gemini-companion-cli-terminal cli))
-           return cli))
+  (seq-find (lambda (cli)
+              (not (gemini-companion-ui-window-of (gemini-companion-cli-terminal cli))))
+            (gemini-companion-cli-in-state 'asking)))
 
 ;;;; Reviews
 
@@ -332,8 +313,7 @@ A rejection ends the turn, unless other changes wait."
               (cli (gemini-companion-cli-of-process (gemini-companion-review-process review)))
               ((not (gemini-companion-cli-reviews cli)))
               ((not (memq (gemini-companion-cli-state cli) '(starting idle)))))
-    (gemini-companion-cli--enter cli 'done)
-    (gemini-companion-cli--changed)))
+    (gemini-companion-cli-enter cli 'done)))
 
 (add-hook 'gemini-companion-review-end-functions #'gemini-companion-cli--note-review-end)
 

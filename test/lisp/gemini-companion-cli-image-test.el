@@ -52,7 +52,6 @@ Return the file that the prompt then mentions."
       (delete-process (get-buffer-process gemini-companion-cli-compose-terminal))
       (gemini-companion-test-wait "no directory"
                                   (lambda () (not (file-exists-p (file-name-directory one)))))
-      (should-not gemini-companion-cli-image--directories)
       (should-error (gemini-companion-cli-image--yank 'image/png data) :type 'user-error))))
 
 (ert-deftest gemini-companion-cli-image/it-is-where-the-cli-looks-for-images ()

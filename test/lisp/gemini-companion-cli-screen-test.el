@@ -57,7 +57,7 @@
            "^│ ╰" (concat (apply #'concat (make-list count line)) "│ ╰")
            gemini-companion-cli-screen-test--question t t)
         (should (gemini-companion-cli-screen-question-p))
-        (let ((start (gemini-companion-cli-screen-question-start)))
+        (let ((start (car (gemini-companion-cli-screen-question-bounds))))
           (should (< (point-min) start (point-max)))
           (should (eq (zerop count) (eql start (save-excursion
                                                  (goto-char (point-min))

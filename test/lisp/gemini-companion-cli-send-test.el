@@ -313,7 +313,7 @@ SENT is bound to a function that returns the text sent to it."
         (insert text)
         (call-interactively (key-binding (kbd "TAB")))
         (should (equal (buffer-string) completed)))
-      (should-not (member "README" gemini-companion-cli-compose--commands)))))
+      (should-not (member "README" (gemini-companion-cli-compose--commands))))))
 
 (defvar flycheck-checkers)
 (defvar flycheck-current-errors)
