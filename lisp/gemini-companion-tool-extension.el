@@ -460,29 +460,56 @@ read, or before showing you a file that is open.  (Writes an extension and a pol
   "Do WHAT with the files on the host of CONNECTION, then call FUNCTION.
 WHAT is `enable', `disable', or `update', which writes only files that are
 there.  The argument of FUNCTION is the outcome, a message, or nil."
-  (gemini-companion-tool-extension--change-agents
-   connection what
-   (seq-filter (lambda (agent)
-                 (and (gemini-companion-agent-get agent :extension)
-                      (gemini-companion-agent-get agent :stdio)))
-               (gemini-companion-agent-names))
-   function nil))
-
-(defun gemini-companion-tool-extension--change-agents (connection what agents function outcomes)
-  "Do WHAT with the files of AGENTS on the host of CONNECTION, in that order.
-Then call FUNCTION with OUTCOMES, a list, and theirs, as one message or nil."
-  (if (null agents)
-      (funcall function (and outcomes (string-join (reverse outcomes) "\n")))
-    (gemini-companion-tool-extension--read-there
-     connection (car agents)
-     (lambda (found)
+  (let ((outcomes nil))
+    (gemini-companion-tool-extension--in-order
+     (seq-filter (lambda (agent)
+                   (and (gemini-companion-agent-get agent :extension)
+                        (gemini-companion-agent-get agent :stdio)))
+                 (gemini-companion-agent-names))
+     (lambda (agent next)
        (gemini-companion-tool-extension--change-there
-        connection (car agents) what found
+        connection agent what
         (lambda (outcome)
-          (when outcome (gemini-companion-log-add "%s" outcome))
-          (gemini-companion-tool-extension--change-agents
-           connection what (cdr agents) function
-           (if outcome (cons outcome outcomes) outcomes))))))))
+          (when outcome
+            (gemini-companion-log-add "%s" outcome)
+            (push outcome outcomes))
+          (funcall next))))
+     (lambda ()
+       (funcall function (and outcomes (string-join (reverse outcomes) "\n")))))))
+
+(defun gemini-companion-tool-extension--in-order (list step done)
+  "Call STEP with each element of LIST and a function, then DONE.
+STEP calls that function to go on."
+  (if (null list) (funcall done)
+    (funcall step (car list)
+             (lambda () (gemini-companion-tool-extension--in-order (cdr list) step done)))))
+
+(defun gemini-companion-tool-extension--change-there (connection agent what function)
+  "Do WHAT with the files of AGENT on the host of CONNECTION.
+Then call FUNCTION with the outcome, a message, or nil."
+  (gemini-companion-tool-extension--read-there
+   connection agent
+   (lambda (found)
+     (let ((title (format "%s on %s" (gemini-companion-agent-get agent :title)
+                          (gemini-companion-host-connection-name connection)))
+           (state (gemini-companion-tool-extension--judge-there agent found))
+           (settings (cdr (assoc (gemini-companion-tool-extension--settings-name agent) found))))
+       (cond ((stringp state) (funcall function (format "%s: %s" title state)))
+             ;; A CLI that was used has settings.
+             ((not (or state (and (eq what 'enable)
+                                  (or (alist-get 'text settings) (alist-get 'error settings)))))
+              (funcall function nil))
+             (t
+              (gemini-companion-tool-extension--write-there
+               connection agent
+               (gemini-companion-tool-extension--changes-there agent what found)
+               (lambda (fault)
+                 (funcall function
+                          (pcase what
+                            ((guard fault) (format "%s: %s" title fault))
+                            ('disable (format "Removed the tools of Emacs from %s" title))
+                            ('enable (format "The model can use Emacs in %s when that next starts"
+                                             title))))))))))))
 
 (defun gemini-companion-tool-extension-state-there (connection agent function)
   "Find what there is of the extension of AGENT on the host of CONNECTION.
@@ -491,13 +518,35 @@ it, and whether the user does not want the tools there."
   (gemini-companion-tool-extension--read-there
    connection agent
    (lambda (found)
-     (let ((state (gemini-companion-tool-extension--judge-there agent 'disable found)))
-       (funcall function
-                (cond ((not (eq state t)) state)
-                      ((gemini-companion-tool-extension--changes-there agent 'update found) 'stale)
-                      (t 'current))
-                (eq 'never (gemini-companion-answer-get
-                            (gemini-companion-tool-extension--question connection))))))))
+     (funcall function
+              (gemini-companion-tool-extension--judge-there agent found)
+              (eq 'never (gemini-companion-answer-get
+                          (gemini-companion-tool-extension--question connection)))))))
+
+(defun gemini-companion-tool-extension--judge-there (agent found)
+  "Return the state of the extension of AGENT on a host that has FOUND.
+It is as `gemini-companion-tool-extension-state' returns it."
+  (let* ((get (lambda (key name) (alist-get key (alist-get name found nil nil #'equal))))
+         (names (mapcar #'car (gemini-companion-tool-extension--texts agent)))
+         (manifest (funcall get 'text (car names))))
+    (cond ((seq-some (apply-partially get 'error) names))
+          ((if manifest (not (gemini-companion-tool-extension--own-manifest-p
+                              (ignore-errors (json-read-from-string manifest))))
+             ;; Somebody else may have an extension there that has no manifest yet.
+             (cl-loop for name in names
+                      thereis (and (string-prefix-p gemini-companion-tool-extension--directory name)
+                                   (funcall get 'text name))))
+           (format "this package did not write %s there, and leaves it alone"
+                   gemini-companion-tool-extension--directory))
+          ((not manifest) nil)
+          ((gemini-companion-tool-extension--changes-there agent 'update found) 'stale)
+          (t 'current))))
+
+(defun gemini-companion-tool-extension--changes-there (agent what found)
+  "Return how to do WHAT with the files of AGENT, which a host has FOUND.
+The value is that of `gemini-companion-tool-extension--changes'."
+  (let ((system-type 'gnu/linux))       ; whatever this machine is
+    (gemini-companion-tool-extension--changes agent what found)))
 
 (defun gemini-companion-tool-extension--file-there (agent name)
   "Return NAME in the directory of AGENT in the form that a connection takes."
@@ -511,83 +560,31 @@ it, and whether the user does not want the tools there."
 (defun gemini-companion-tool-extension--read-there (connection agent function)
   "Read the files of AGENT, and its settings, on the host of CONNECTION.
 Then call FUNCTION with an alist of names and what the host answers."
-  (let* ((names (cons (gemini-companion-tool-extension--settings-name agent)
-                      (mapcar #'car (gemini-companion-tool-extension--texts agent))))
-         (found nil)
-         (next nil))
-    (setq next (lambda ()
-                 (if (null names) (funcall function found)
-                   (gemini-companion-host-connection-read-file
-                    connection (gemini-companion-tool-extension--file-there agent (car names))
-                    (lambda (answer)
-                      (push (cons (pop names) answer) found)
-                      (funcall next))))))
-    (funcall next)))
-
-(defun gemini-companion-tool-extension--change-there (connection agent what found function)
-  "Do WHAT with the files of AGENT on the host of CONNECTION.
-They have the contents FOUND there.  Then call FUNCTION with the outcome, a
-message, or nil."
-  (let ((name (gemini-companion-host-connection-name connection))
-        (title (gemini-companion-agent-get agent :title)))
-    (pcase (gemini-companion-tool-extension--judge-there agent what found)
-      ('nil (funcall function nil))
-      ((and (pred stringp) fault) (funcall function (format "%s on %s: %s" title name fault)))
-      (_
-       (gemini-companion-tool-extension--write-there
-        connection agent
-        (gemini-companion-tool-extension--changes-there agent what found)
-        (lambda (fault)
-          (funcall function
-                   (cond (fault (format "%s on %s: %s" title name fault))
-                         ((eq what 'disable) (format "Removed the tools of Emacs from %s on %s"
-                                                     title name))
-                         ((eq what 'enable) (format "The model can use Emacs in %s on %s when \
-that next starts" title name))))))))))
-
-(defun gemini-companion-tool-extension--judge-there (agent what found)
-  "Return t if WHAT can be done with the files of AGENT on a host.
-They have the contents FOUND there.  Return nil if there is nothing to do,
-and otherwise a message that says why not."
-  (let* ((get (lambda (key name) (alist-get key (alist-get name found nil nil #'equal))))
-         (names (mapcar #'car (gemini-companion-tool-extension--texts agent)))
-         (manifest (funcall get 'text (car names)))
-         (settings (gemini-companion-tool-extension--settings-name agent)))
-    (cond ((seq-some (apply-partially get 'error) names))
-          ((if manifest (not (gemini-companion-tool-extension--own-manifest-p
-                              (ignore-errors (json-read-from-string manifest))))
-             ;; Somebody else may have an extension there that has no manifest yet.
-             (seq-some (apply-partially get 'text)
-                       (seq-filter (apply-partially
-                                    #'string-prefix-p gemini-companion-tool-extension--directory)
-                                   names)))
-           (unless (eq what 'update)
-             (format "this package did not write %s there, and leaves it alone"
-                     gemini-companion-tool-extension--directory)))
-          (manifest t)
-          ;; A CLI that was used has settings.
-          (t (and (eq what 'enable)
-                  (or (funcall get 'text settings) (funcall get 'error settings))
-                  t)))))
-
-(defun gemini-companion-tool-extension--changes-there (agent what found)
-  "Return how to do WHAT with the files of AGENT, which a host has FOUND.
-The value is that of `gemini-companion-tool-extension--changes'."
-  (let ((system-type 'gnu/linux))       ; whatever this machine is
-    (gemini-companion-tool-extension--changes agent what found)))
+  (let ((found nil))
+    (gemini-companion-tool-extension--in-order
+     (cons (gemini-companion-tool-extension--settings-name agent)
+           (mapcar #'car (gemini-companion-tool-extension--texts agent)))
+     (lambda (name next)
+       (gemini-companion-host-connection-read-file
+        connection (gemini-companion-tool-extension--file-there agent name)
+        (lambda (answer)
+          (push (cons name answer) found)
+          (funcall next))))
+     (lambda () (funcall function found)))))
 
 (defun gemini-companion-tool-extension--write-there (connection agent changes function)
   "Make CHANGES of files of AGENT on the host of CONNECTION, each (NAME OLD NEW).
 Then call FUNCTION with nil, or with a message if that has failed."
-  (pcase changes
-    ('nil (funcall function nil))
-    (`((,name ,old ,new) . ,rest)
+  (gemini-companion-tool-extension--in-order
+   changes
+   (pcase-lambda (`(,name ,old ,new) next)
      (gemini-companion-host-connection-write-file
       connection (gemini-companion-tool-extension--file-there agent name) old new
       (lambda (answer)
         (if-let* ((fault (alist-get 'error answer)))
             (funcall function (format "%s: %s" name fault))
-          (gemini-companion-tool-extension--write-there connection agent rest function)))))))
+          (funcall next)))))
+   (lambda () (funcall function nil))))
 
 (provide 'gemini-companion-tool-extension)
 ;;; gemini-companion-tool-extension.el ends here
