@@ -47,7 +47,6 @@
 (declare-function flymake-running-backends "flymake" ())
 (declare-function flymake-start "flymake" (&optional deferred force))
 (declare-function project-root "project" (project))
-(declare-function url-unhex-string "url-util" (str &optional allow-newlines))
 (declare-function track-changes-inconsistent-state-p "ext:track-changes" ())
 (defvar eglot--docver)
 (defvar eglot--recent-changes)
@@ -60,23 +59,16 @@
 ;;;; What Eglot's servers have checked
 
 (defvar-local gemini-companion-tool-diagnostics--sent nil
-  "The `buffer-chars-modified-tick' of the text that the server has, or nil.")
-
-(defvar-local gemini-companion-tool-diagnostics--sent-time nil
-  "When the server got that text, in seconds since 1970.")
+  "The text that the server has, as (TICK . TIME), or nil.
+That is its `buffer-chars-modified-tick', and when the server got it.")
 
 ;; When the major mode is turned on again, Eglot closes the text and opens it again.
 (put 'gemini-companion-tool-diagnostics--sent 'permanent-local t)
-(put 'gemini-companion-tool-diagnostics--sent-time 'permanent-local t)
 
 (defvar-local gemini-companion-tool-diagnostics--published nil
-  "The tick of the text that the server has checked, or nil.")
-
-(defvar-local gemini-companion-tool-diagnostics--heard nil
-  "When the server last published diagnostics without a version, or nil.")
-
-(defvar-local gemini-companion-tool-diagnostics--clean nil
-  "Non-nil if the server last published no diagnostics, without a version.")
+  "What the server published last, as (TIME . KIND), or nil.
+TIME is when, 0 if it was not about the text that the server had then.  KIND
+is `versioned' if it named the version of the text, else `empty' or `full'.")
 
 (defvar-local gemini-companion-tool-diagnostics--reopened nil
   "Non-nil if the server may yet publish none because the text was closed.
@@ -89,12 +81,15 @@ It does so when it has got the text again.")
   "Return non-nil if Eglot manages the current buffer."
   (and (fboundp 'eglot-managed-p) (eglot-managed-p)))
 
+(defun gemini-companion-tool-diagnostics--sent-p ()
+  "Return non-nil if the language server has the text of the current buffer."
+  (eql (buffer-chars-modified-tick) (car gemini-companion-tool-diagnostics--sent)))
+
 (defun gemini-companion-tool-diagnostics--record-sent (&rest _)
   "Record that the language server has the text of the current buffer."
-  (let ((tick (buffer-chars-modified-tick)))
-    (unless (eql tick gemini-companion-tool-diagnostics--sent)
-      (setq gemini-companion-tool-diagnostics--sent tick
-            gemini-companion-tool-diagnostics--sent-time (float-time)))))
+  (unless (gemini-companion-tool-diagnostics--sent-p)
+    (setq gemini-companion-tool-diagnostics--sent
+          (cons (buffer-chars-modified-tick) (float-time)))))
 
 (defun gemini-companion-tool-diagnostics--record-opened (&rest _)
   "Record that Eglot has opened the current buffer in the language server again."
@@ -118,28 +113,24 @@ PARAMETERS are those of the notification."
 (defun gemini-companion-tool-diagnostics--take-publication (version empty)
   "Record that a server has checked VERSION, or nil, of the current buffer.
 EMPTY is non-nil if it has found nothing."
-  (let ((tick (buffer-chars-modified-tick))
-        (unversioned (null version)))
-    (setq gemini-companion-tool-diagnostics--heard (and unversioned (float-time))
-          gemini-companion-tool-diagnostics--clean (and unversioned empty))
-    (unless (and gemini-companion-tool-diagnostics--reopened unversioned empty)
-      ;; Eglot shows them even if they are for an older text.
-      (setq gemini-companion-tool-diagnostics--published
-            (and (eql tick gemini-companion-tool-diagnostics--sent)
-                 (or unversioned
-                     (eql version (or (bound-and-true-p eglot--docver) ; since Eglot 1.18
-                                      (bound-and-true-p eglot--versioned-identifier))))
-                 tick)))
-    (setq gemini-companion-tool-diagnostics--reopened nil)))
+  (setq gemini-companion-tool-diagnostics--published
+        ;; Eglot shows what comes last even if it is for an older text.
+        (cons (if (and (gemini-companion-tool-diagnostics--sent-p)
+                       (if version
+                           (eql version (or (bound-and-true-p eglot--docver) ; since Eglot 1.18
+                                            (bound-and-true-p eglot--versioned-identifier)))
+                         (not (and empty gemini-companion-tool-diagnostics--reopened))))
+                  (float-time)
+                0)
+              (cond (version 'versioned) (empty 'empty) (t 'full)))
+        gemini-companion-tool-diagnostics--reopened nil))
 
 (defun gemini-companion-tool-diagnostics-uri-file (uri)
   "Return the file name that URI, from a language server, has on its machine.
 If URI names no file, the value is not an absolute file name."
-  (let ((file-name-handler-alist nil)
-        ;; The second one is that of Emacs 29.
-        (function (seq-find #'fboundp '(eglot-uri-to-path eglot--uri-to-path lsp--uri-to-path))))
-    (if function (funcall function uri)
-      (decode-coding-string (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8))))
+  (let ((file-name-handler-alist nil))
+    ;; The second one is that of Emacs 29.
+    (funcall (seq-find #'fboundp '(eglot-uri-to-path eglot--uri-to-path lsp--uri-to-path)) uri)))
 
 (defconst gemini-companion-tool-diagnostics--advice
   ;; Not a method: many users define one with the same specializers, which would replace it.
@@ -170,7 +161,7 @@ there are changes that Eglot has not sent."
         (when (and (gemini-companion-tool-diagnostics--eglot-p)
                    (not (bound-and-true-p eglot--recent-changes)))
           (gemini-companion-tool-diagnostics--observe-eglot)
-          (setq gemini-companion-tool-diagnostics--published (buffer-chars-modified-tick)))))))
+          (setq gemini-companion-tool-diagnostics--published (cons (float-time) 'versioned)))))))
 
 (defun gemini-companion-tool-diagnostics-stop ()
   "Stop recording what Eglot's servers have checked."
@@ -193,26 +184,22 @@ there are changes that Eglot has not sent."
 
 (defun gemini-companion-tool-diagnostics--server-behind-p ()
   "Return non-nil if a server of Eglot has not checked the current buffer yet."
-  (and (gemini-companion-tool-diagnostics--eglot-p)
-       (or (not (eql gemini-companion-tool-diagnostics--published (buffer-chars-modified-tick)))
-           ;; One that names no versions publishes the last part after some time.
-           (and gemini-companion-tool-diagnostics--heard
-                (< (float-time) (+ gemini-companion-tool-diagnostics--heard 0.5))))))
+  (pcase-let ((`(,time . ,kind) (or gemini-companion-tool-diagnostics--published '(0))))
+    (and (gemini-companion-tool-diagnostics--eglot-p)
+         (not (and (gemini-companion-tool-diagnostics--sent-p)
+                   (<= (cdr gemini-companion-tool-diagnostics--sent) time)
+                   ;; One that names no versions publishes the last part after some time.
+                   (or (eq kind 'versioned) (<= (+ time 0.5) (float-time))))))))
 
 (defun gemini-companion-tool-diagnostics--silent-p ()
   "Return non-nil if a server of Eglot seems to have nothing to publish."
-  (and gemini-companion-tool-diagnostics--clean
+  (and (eq 'empty (cdr gemini-companion-tool-diagnostics--published))
        (gemini-companion-tool-diagnostics--server-behind-p)
-       (eql gemini-companion-tool-diagnostics--sent (buffer-chars-modified-tick))
-       (> (float-time) (+ gemini-companion-tool-diagnostics--sent-time
+       (gemini-companion-tool-diagnostics--sent-p)
+       (> (float-time) (+ (cdr gemini-companion-tool-diagnostics--sent)
                           gemini-companion-tool-diagnostics--silence))))
 
 ;;;; Checkers
-
-(defun gemini-companion-tool-diagnostics--unchecked-p ()
-  "Return non-nil if nobody has checked the current buffer, which is remote."
-  (and (gemini-companion-tool-diagnostics--remote-p)
-       (not (gemini-companion-tool-diagnostics--up-to-date-p))))
 
 (defun gemini-companion-tool-diagnostics--remote-p ()
   "Return non-nil if the file of the current buffer is remote."
@@ -355,7 +342,9 @@ LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
           ((and 'fresh (guard (not (or (bound-and-true-p lsp-managed-mode)
                                        (and (gemini-companion-tool-diagnostics--wait-managed wait)
                                             (not (gemini-companion-tool-diagnostics--eglot-p)))
-                                       (gemini-companion-tool-diagnostics--unchecked-p)))))
+                                       ;; Emacs has no file checked that is remote.
+                                       (and (gemini-companion-tool-diagnostics--remote-p)
+                                            (not (gemini-companion-tool-diagnostics--up-to-date-p)))))))
            'fresh)
           ('nil 'waiting)
           (_ 'stale))))))
