@@ -235,18 +235,19 @@ is written first and removed last.  A policy of somebody else stays."
   "Do WHAT with the files for AGENT with ENVIRONMENT.
 WHAT is as in `gemini-companion-tool-extension-change-host'.  Return the
 names of the files that changed."
-  (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent environment)
-    (let ((changes (gemini-companion-tool-extension--changes
-                    agent what (gemini-companion-tool-extension--found agent))))
-      (pcase-dolist (`(,name ,_ ,text) changes)
-        (if (not text) (delete-file name)
-          (make-directory (file-name-directory (expand-file-name name)) t)
-          (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
-                                         (logand #o644 (default-file-modes)))
-          (gemini-companion-log-add "wrote %s" (expand-file-name name))))
-      (when (and changes (eq what 'disable))
-        (gemini-companion-tool-extension--remove-empty))
-      (mapcar (lambda (it) (abbreviate-file-name (expand-file-name (car it)))) changes))))
+  (when-let* ((home (gemini-companion-tool-extension--home agent environment)))
+    (gemini-companion-tool-extension--in home
+      (let ((changes (gemini-companion-tool-extension--changes
+                      agent what (gemini-companion-tool-extension--found agent))))
+        (pcase-dolist (`(,name ,_ ,text) changes)
+          (if (not text) (delete-file name)
+            (make-directory (file-name-directory (expand-file-name name)) t)
+            (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
+                                           (logand #o644 (default-file-modes)))
+            (gemini-companion-log-add "wrote %s" (expand-file-name name))))
+        (when (and changes (eq what 'disable))
+          (gemini-companion-tool-extension--remove-empty))
+        (mapcar (lambda (it) (abbreviate-file-name (expand-file-name (car it)))) changes)))))
 
 (defun gemini-companion-tool-extension--remove-empty ()
   "Remove the directories of an extension in the current one that are empty."
@@ -275,17 +276,13 @@ In a buffer of a connected host, this is about the CLIs there.
 missing"))
   (if (gemini-companion-host-of-name default-directory)
       (gemini-companion-tool-extension--enable-there)
-    (gemini-companion-tool-extension--enable-here)))
-
-(defun gemini-companion-tool-extension--enable-here ()
-  "Let the models of CLIs on this machine use tools of Emacs."
-  (let* ((agents (or (gemini-companion-tool-extension--agents)
-                     (user-error "No program in `gemini-companion-agents' can use Emacs's tools")))
-         (absent (gemini-companion-tool-extension--absent agents)))
-    (if (or (null absent) (gemini-companion-tool-extension--ask absent))
-        (gemini-companion-tool-extension--report
-         (mapcar #'gemini-companion-tool-extension--enable agents))
-      (message "Nothing was written"))))
+    (let* ((agents (or (gemini-companion-tool-extension--agents)
+                       (user-error "No program in `gemini-companion-agents' can use Emacs's tools")))
+           (absent (gemini-companion-tool-extension--absent agents)))
+      (if (or (null absent) (gemini-companion-tool-extension--ask absent))
+          (gemini-companion-tool-extension--report
+           (mapcar (apply-partially #'gemini-companion-tool-extension--change-here 'enable) agents))
+        (message "Nothing was written")))))
 
 ;;;###autoload
 (defun gemini-companion-tools-disable ()
@@ -296,7 +293,7 @@ connected host, remove those there."
   (if (gemini-companion-host-of-name default-directory)
       (gemini-companion-tool-extension--disable-there)
     (gemini-companion-tool-extension--report
-     (or (delq nil (mapcar #'gemini-companion-tool-extension--disable
+     (or (delq nil (mapcar (apply-partially #'gemini-companion-tool-extension--change-here 'disable)
                            (gemini-companion-agent-names)))
          '(("There are no tools of Emacs to remove"))))))
 
@@ -322,46 +319,31 @@ connected host, remove those there."
 
 (defun gemini-companion-tool-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
-  (let ((question
-         (format "Let the model use Emacs in %s, and hooks tell Emacs of your prompts, questions \
+  (let ((files (cl-loop for agent in agents
+                        for home = (gemini-companion-tool-extension--home agent process-environment)
+                        for policy = (gemini-companion-tool-extension--get agent :policy)
+                        collect (concat home gemini-companion-tool-extension--directory "/")
+                        if policy collect (concat home policy))))
+    (y-or-n-p
+     (format "Let the model use Emacs in %s, and hooks tell Emacs of your prompts, questions \
 and edits?  The CLI will not ask before tools that only read, or before showing you a file, which \
 runs your hooks as C-x C-f does.  (Writes %s) "
-                 (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
-                            agents " and ")
-                 (mapconcat #'abbreviate-file-name
-                            (mapcan #'gemini-companion-tool-extension--places agents) " and "))))
-    (y-or-n-p question)))
+             (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
+             (mapconcat #'abbreviate-file-name files " and ")))))
 
-(defun gemini-companion-tool-extension--places (agent)
-  "Return the extension and the policy of AGENT, a list of file names."
-  (let ((home (gemini-companion-tool-extension--home agent process-environment))
-        (policy (gemini-companion-tool-extension--get agent :policy)))
-    (cons (concat home gemini-companion-tool-extension--directory "/")
-          (and policy (list (concat home policy))))))
-
-(defun gemini-companion-tool-extension--enable (agent)
-  "Write the files for AGENT, unless somebody else's are there.
-Return the outcome, a list of a message and whether it is an error."
+(defun gemini-companion-tool-extension--change-here (what agent)
+  "Do WHAT, `enable' or `disable', with the files of AGENT on this machine.
+Return the outcome, a list of a message and whether it is an error, or nil."
   (let ((title (gemini-companion-agent-get agent :title))
         (state (gemini-companion-tool-extension-state agent process-environment)))
     (condition-case problem
-        (if (stringp state) (list state t)
-          (list (concat (format "The model can use Emacs in %s" title)
-                        (and (gemini-companion-tool-extension--change
-                              agent process-environment 'enable)
-                             " when it next starts"))))
+        (if (stringp state) (and (eq what 'enable) (list state t))
+          (let ((changed (gemini-companion-tool-extension--change agent process-environment what)))
+            (cond ((eq what 'enable)
+                   (list (concat (format "The model can use Emacs in %s" title)
+                                 (and changed " when it next starts"))))
+                  (changed (list (concat "Removed " (string-join (reverse changed) ", ")))))))
       (file-error (list (gemini-companion-ui-error-text problem) t)))))
-
-(defun gemini-companion-tool-extension--disable (agent)
-  "Remove the files of this package for AGENT, if there are any.
-Return the outcome as `gemini-companion-tool-extension--enable' does, or nil."
-  (condition-case problem
-      (when-let* (((symbolp (gemini-companion-tool-extension-state agent process-environment)))
-                  ((gemini-companion-tool-extension--home agent process-environment))
-                  (removed (gemini-companion-tool-extension--change
-                            agent process-environment 'disable)))
-        (list (concat "Removed " (string-join (reverse removed) ", "))))
-    (file-error (list (gemini-companion-ui-error-text problem) t))))
 
 (defun gemini-companion-tool-extension--report (outcomes)
   "Show OUTCOMES; signal a `user-error' if one of them is an error."
@@ -383,7 +365,9 @@ Return the outcome, a message, or nil."
               (agents
                (gemini-companion-tool-extension--absent (gemini-companion-tool-extension--agents))))
     (if (gemini-companion-tool-extension--ask agents)
-        (mapconcat #'car (mapcar #'gemini-companion-tool-extension--enable agents) "\n")
+        (mapconcat (lambda (agent)
+                     (car (gemini-companion-tool-extension--change-here 'enable agent)))
+                   agents "\n")
       (gemini-companion-answer-set 'tools 'never)
       "Nothing was written for the model; M-x gemini-companion-tools-enable asks again")))
 
