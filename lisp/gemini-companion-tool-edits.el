@@ -112,9 +112,7 @@ Its texts were BEFORE, which may be nil, and AFTER."
                 (differs (abs differs)))))
     (setq gemini-companion-tool-edits--followed
           (list call (gemini-companion-tool-file call path)
-                (cl-loop for character across (substring after 0 (min (1- same) (length after)))
-                         count (eq character ?\n) into lines
-                         finally return (1+ lines))))
+                (length (split-string (substring after 0 (min (1- same) (length after))) "\n"))))
     (unless waits
       (gemini-companion-ui-when-free #'gemini-companion-tool-edits--show))))
 

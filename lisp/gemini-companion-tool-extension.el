@@ -164,19 +164,12 @@ They tell it where AGENT looks for the discovery files of an Emacs."
 
 ;;;; What is there
 
-(defmacro gemini-companion-tool-extension--in (home &rest body)
-  "Evaluate BODY in the directory HOME, without handlers of files."
-  (declare (indent 1) (debug t))
-  `(let ((default-directory ,home)
-         (file-name-handler-alist nil))
-     ,@body))
-
 (defun gemini-companion-tool-extension-state (agent environment)
   "Return the state of the extension of AGENT with ENVIRONMENT.
 The value is nil if there is none, `current', `stale' if its files are not
 as this package writes them, or a message, if somebody else wrote it."
-  (when-let* ((home (gemini-companion-tool-extension--home agent environment)))
-    (gemini-companion-tool-extension--in home
+  (when-let* ((default-directory (gemini-companion-tool-extension--home agent environment)))
+    (let ((file-name-handler-alist nil))
       (cond ((gemini-companion-tool-extension--foreign agent))
             ((not (file-exists-p (gemini-companion-tool-extension--manifest-name agent))) nil)
             ((gemini-companion-tool-extension--changes
@@ -235,19 +228,19 @@ is written first and removed last.  A policy of somebody else stays."
   "Do WHAT with the files for AGENT with ENVIRONMENT.
 WHAT is as in `gemini-companion-tool-extension-change-host'.  Return the
 names of the files that changed."
-  (when-let* ((home (gemini-companion-tool-extension--home agent environment)))
-    (gemini-companion-tool-extension--in home
-      (let ((changes (gemini-companion-tool-extension--changes
-                      agent what (gemini-companion-tool-extension--found agent))))
-        (pcase-dolist (`(,name ,_ ,text) changes)
-          (if (not text) (delete-file name)
-            (make-directory (file-name-directory (expand-file-name name)) t)
-            (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
-                                           (logand #o644 (default-file-modes)))
-            (gemini-companion-log-add "wrote %s" (expand-file-name name))))
-        (when (and changes (eq what 'disable))
-          (gemini-companion-tool-extension--remove-empty))
-        (mapcar (lambda (it) (abbreviate-file-name (expand-file-name (car it)))) changes)))))
+  (when-let* ((default-directory (gemini-companion-tool-extension--home agent environment)))
+    (let* ((file-name-handler-alist nil)
+           (changes (gemini-companion-tool-extension--changes
+                     agent what (gemini-companion-tool-extension--found agent))))
+      (pcase-dolist (`(,name ,_ ,text) changes)
+        (if (not text) (delete-file name)
+          (make-directory (file-name-directory (expand-file-name name)) t)
+          (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
+                                         (logand #o644 (default-file-modes)))
+          (gemini-companion-log-add "wrote %s" (expand-file-name name))))
+      (when (and changes (eq what 'disable))
+        (gemini-companion-tool-extension--remove-empty))
+      (mapcar (lambda (it) (abbreviate-file-name (expand-file-name (car it)))) changes))))
 
 (defun gemini-companion-tool-extension--remove-empty ()
   "Remove the directories of an extension in the current one that are empty."
