@@ -124,10 +124,12 @@ lsp-mode makes objects hash tables with strings as keys, or plists."
       (gethash (substring (symbol-name key) 1) object)
     (plist-get object key)))
 
-(defun gemini-companion-tool-symbols--object-p (value)
-  "Return non-nil if VALUE, from a language server, is one object."
-  (or (hash-table-p value)
-      (and (consp value) (keywordp (car value)))))
+(defun gemini-companion-tool-symbols--list (value)
+  "Return VALUE, one object or string or several from a server, as a list."
+  (if (or (stringp value) (hash-table-p value)
+          (and (consp value) (keywordp (car value))))
+      (list value)
+    (append value nil)))
 
 ;;;; Places
 
@@ -136,8 +138,7 @@ lsp-mode makes objects hash tables with strings as keys, or plists."
 RESULT is one location, a vector or list of locations, or nil."
   (gemini-companion-tool-symbols--places
    call
-   (cl-loop for location in (if (gemini-companion-tool-symbols--object-p result) (list result)
-                              (append result nil))
+   (cl-loop for location in (gemini-companion-tool-symbols--list result)
             for get = (lambda (key) (gemini-companion-tool-symbols--get location key))
             for range = (or (funcall get :range) (funcall get :targetSelectionRange))
             for start = (gemini-companion-tool-symbols--get range :start)
@@ -260,10 +261,7 @@ Search the current buffer, too, which Emacs may not have loaded."
 (defun gemini-companion-tool-symbols--hover-text (result &optional _call)
   "Return the text of RESULT, the answer of a language server to hover."
   (let* ((contents (and result (gemini-companion-tool-symbols--get result :contents)))
-         (texts (cl-loop for part in (if (or (stringp contents)
-                                             (gemini-companion-tool-symbols--object-p contents))
-                                         (list contents)
-                                       (append contents nil))
+         (texts (cl-loop for part in (gemini-companion-tool-symbols--list contents)
                          for text = (if (stringp part) part
                                       (gemini-companion-tool-symbols--get part :value))
                          unless (string-blank-p (or text ""))
