@@ -443,10 +443,11 @@ If there are too many for an answer, keep the most severe ones, errors first."
   (let* ((most (- gemini-companion-tool-max-lines 10))
          (more (- (length lines) most)))
     (if (<= more 0) (mapcar #'cdr lines)
-      `(,@(mapcar #'cdr (seq-take (seq-sort-by (lambda (line)
-                                                 (seq-position '("error" "warning" "note") (car line)))
-                                               #'< lines)
-                                  most))
+      `(,@(mapcar #'cdr (seq-take
+                         (seq-sort-by (lambda (line)
+                                        (seq-position '("error" "warning" "note") (car line)))
+                                      #'< lines)
+                         most))
         ,(format "(%d more, none of them more severe)" more)))))
 
 (defun gemini-companion-tool-diagnostics--notes (name buffer fresh)

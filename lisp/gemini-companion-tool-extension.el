@@ -202,7 +202,7 @@ on the host of CONNECTION, or here if that is nil."
              ;; Somebody else may have an extension there that has no manifest yet.
              (cl-loop for name in names
                       thereis (and (string-prefix-p directory name) (funcall get 'text name))))
-           (format "this package did not write %s, and leaves it alone; rename it to use Emacs's tools"
+           (format "this package did not write %s, and leaves it alone; rename it for Emacs's tools"
                    (if connection (concat directory " there")
                      (abbreviate-file-name
                       (concat (gemini-companion-tool-extension--home agent) directory)))))
@@ -307,9 +307,8 @@ Then call FUNCTION with a message, or nil, and whether that is an error."
   (gemini-companion-tool-extension--read
    connection agent
    (lambda (found)
-     (let* ((title (concat (gemini-companion-agent-get agent :title)
-                           (and connection
-                                (concat " on " (gemini-companion-host-connection-name connection)))))
+     (let* ((host (and connection (gemini-companion-host-connection-name connection)))
+            (title (concat (gemini-companion-agent-get agent :title) (and host " on ") host))
             (settings (cdr (assoc (gemini-companion-tool-extension--settings-name agent) found)))
             (home (gemini-companion-tool-extension--home agent))
             (state (gemini-companion-tool-extension--judge connection agent found))
@@ -394,7 +393,7 @@ missing"))
   (if (gemini-companion-host-of-name default-directory)
       (gemini-companion-tool-extension--enable-there)
     (let* ((agents (or (gemini-companion-tool-extension--agents)
-                       (user-error "No program in `gemini-companion-agents' can use Emacs's tools")))
+                       (user-error "No program in `gemini-companion-agents' can use these tools")))
            (absent (gemini-companion-tool-extension--absent agents)))
       (if (or (null absent) (gemini-companion-tool-extension--ask absent))
           (gemini-companion-tool-extension--change-all
@@ -443,12 +442,12 @@ connected host, remove those there."
                         for policy = (gemini-companion-tool-extension--get agent :policy)
                         collect (concat home gemini-companion-tool-extension--directory "/")
                         if policy collect (concat home policy))))
-    (y-or-n-p
-     (format "Let the model use Emacs in %s, and hooks tell Emacs of your prompts, questions \
-and edits?  The CLI will not ask before tools that only read, or before showing you a file, which \
-runs your hooks as C-x C-f does.  (Writes %s) "
-             (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
-             (mapconcat #'abbreviate-file-name files " and ")))))
+    (y-or-n-p (concat
+               "Let the model use Emacs in "
+               (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
+               ", and hooks tell Emacs of your prompts, questions and edits?  The CLI will not ask \
+before tools that only read, or before showing you a file, which runs your hooks as C-x C-f does.  \
+(Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
 
 (defun gemini-companion-tool-extension--report (outcomes)
   "Show OUTCOMES; signal a `user-error' if one of them is an error."

@@ -244,7 +244,7 @@ Search the current buffer, too, which Emacs may not have loaded."
                                    (documentation-property symbol 'variable-documentation))))
                       (and (facep symbol) (cons "face" (face-documentation symbol)))))
          (parts (cl-loop for (what . text) in (delq nil known)
-                         collect (format "%s is a %s\n%s" symbol what (or text "Not documented.")))))
+                         collect (format "%s is a %s\n%s" name what (or text "Not documented.")))))
     (if parts (string-join parts "\n\n")
       "Nothing is known about it: its file may not be loaded in this Emacs.")))
 
