@@ -311,15 +311,11 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
 (defun gemini-companion-workspace--guessable-root (directory)
   "Return the name of DIRECTORY as a root, or nil if it must not be guessed."
   (when-let* ((root (gemini-companion-workspace--valid-root directory)))
-    (unless (gemini-companion-workspace--general-p root)
-      root)))
-
-(defun gemini-companion-workspace--general-p (directory)
-  "Return non-nil if DIRECTORY, which is local, is too general for a root."
-  (let ((file-name-handler-alist nil))
-    (cl-loop for general in (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
-                                  (or (getenv "TMPDIR") "/"))
-             thereis (file-equal-p directory general))))
+    (let ((file-name-handler-alist nil))
+      (cl-loop for general in (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
+                                    (or (getenv "TMPDIR") "/"))
+               never (file-equal-p root general)
+               finally return root))))
 
 ;;;; Scopes
 
