@@ -22,32 +22,14 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 
-(defmacro gemini-companion-bridge--declare (&rest functions)
-  "Declare FUNCTIONS of the module, each a list (NAME ARGUMENTS...)."
-  `(progn
-     ,@(mapcar (lambda (function)
-                 `(declare-function
-                   ,(intern (format "gemini-companion--mod-%s" (car function)))
-                   "ext:gemini-companion-module" ,(cdr function) t))
-               functions)))
-
-(gemini-companion-bridge--declare
- (start agents port roots max-message) (restart companion) (stop companion)
- (port companion) (port-fault companion) (token companion agent) (set-tracing companion on)
- (discovery-fault companion) (discovery-files companion) (damaged-files companion)
- (set-roots companion roots) (ignored-p ignore-file path)
- (places companion) (publish-contexts companion contexts) (context-json files trusted)
- (set-wake-pipe companion pipe) (next-event companion)
- (sessions companion) (disconnect companion key) (ping companion)
- (accept-review companion review text may-omit) (reject-review companion review)
- (awaited-p companion call) (answer-call companion call text may-omit)
- (fail-call companion call reason) (set-tools companion tools) (tools-adapter)
- (open-host companion prefix) (close-host companion prefix) (host-programs)
- (open-wire companion prefix arguments environment script)
- (write-wire companion wire message) (close-wire companion wire)
- (set-host-reachable companion prefix reachable)
- (set-host-mounts companion prefix there here sandbox)
- (host-ignored-p companion prefix root name))
+(declare-function gemini-companion--mod-context-json "ext:gemini-companion-module"
+                  (files trusted) t)
+(declare-function gemini-companion--mod-host-programs "ext:gemini-companion-module" () t)
+(declare-function gemini-companion--mod-ignored-p "ext:gemini-companion-module"
+                  (ignore-file path) t)
+(declare-function gemini-companion--mod-start "ext:gemini-companion-module"
+                  (agents port roots max-message) t)
+(declare-function gemini-companion--mod-tools-adapter "ext:gemini-companion-module" () t)
 
 (defvar gemini-companion-bridge-clients-functions nil
   "Functions called with the number of sessions when it has changed.")
@@ -77,10 +59,12 @@
 
 ;;;; The companion
 
-(defun gemini-companion-bridge--call (function &rest arguments)
+(defmacro gemini-companion-bridge--call (function &rest arguments)
   "Call FUNCTION of the module with the running companion, if any, and ARGUMENTS."
-  (when gemini-companion-bridge--companion
-    (apply function gemini-companion-bridge--companion arguments)))
+  (declare (debug (symbolp &rest form)))
+  `(progn (declare-function ,function "ext:gemini-companion-module")
+          (when gemini-companion-bridge--companion
+            (,function gemini-companion-bridge--companion ,@arguments))))
 
 (defun gemini-companion-bridge-start (agents port roots max-message)
   "Start a companion that serves AGENTS on PORT; 0 means a free port.
@@ -93,8 +77,8 @@ message in bytes."
         (gemini-companion--mod-start (vconcat agents) port (vconcat roots) max-message))
   (unless (eq system-type 'windows-nt)
     (setq gemini-companion-bridge--pipe (gemini-companion-bridge--make-pipe))
-    (gemini-companion--mod-set-wake-pipe gemini-companion-bridge--companion
-                                         gemini-companion-bridge--pipe))
+    (gemini-companion-bridge--call gemini-companion--mod-set-wake-pipe
+                                   gemini-companion-bridge--pipe))
   (gemini-companion-bridge-trace gemini-companion-bridge-tracing)
   (gemini-companion-bridge--adjust-polling)
   (gemini-companion-bridge-drain))
@@ -103,17 +87,17 @@ message in bytes."
   "Log each message from and to clients from now on if ON is non-nil.
 Tokens are never logged, but the beginnings of files are."
   (setq gemini-companion-bridge-tracing on)
-  (gemini-companion-bridge--call #'gemini-companion--mod-set-tracing on))
+  (gemini-companion-bridge--call gemini-companion--mod-set-tracing on))
 
 (defun gemini-companion-bridge-restart ()
   "Restart the server of the running companion, and keep sessions and reviews.
 Discovery files that are missing or were changed are written again."
-  (gemini-companion-bridge--call #'gemini-companion--mod-restart))
+  (gemini-companion-bridge--call gemini-companion--mod-restart))
 
 (defun gemini-companion-bridge-stop ()
   "Stop the companion: reject open reviews, delete the discovery files."
   (unwind-protect
-      (gemini-companion-bridge--call #'gemini-companion--mod-stop)
+      (gemini-companion-bridge--call gemini-companion--mod-stop)
     (setq gemini-companion-bridge--companion nil)
     (gemini-companion-bridge-handle-event 'clients 0)
     (cancel-function-timers #'gemini-companion-bridge-drain)
@@ -133,29 +117,28 @@ Discovery files that are missing or were changed are written again."
 
 (defun gemini-companion-bridge-port ()
   "Return the port of the running companion."
-  (gemini-companion-bridge--call #'gemini-companion--mod-port))
+  (gemini-companion-bridge--call gemini-companion--mod-port))
 
 (defun gemini-companion-bridge-token (&optional agent)
   "Return the token of AGENT, by default `gemini', nil if AGENT is not served.
 Never print or log it."
-  (gemini-companion--mod-token gemini-companion-bridge--companion
-                               (symbol-name (or agent 'gemini))))
+  (gemini-companion-bridge--call gemini-companion--mod-token (symbol-name (or agent 'gemini))))
 
 (defun gemini-companion-bridge-port-fault ()
   "Return why the port is not the requested one, or nil if it is."
-  (gemini-companion-bridge--call #'gemini-companion--mod-port-fault))
+  (gemini-companion-bridge--call gemini-companion--mod-port-fault))
 
 (defun gemini-companion-bridge-discovery-fault ()
   "Return why some clients cannot find a discovery file, or nil."
-  (gemini-companion-bridge--call #'gemini-companion--mod-discovery-fault))
+  (gemini-companion-bridge--call gemini-companion--mod-discovery-fault))
 
 (defun gemini-companion-bridge-discovery-files ()
   "Return the names of the discovery files."
-  (append (gemini-companion-bridge--call #'gemini-companion--mod-discovery-files) nil))
+  (append (gemini-companion-bridge--call gemini-companion--mod-discovery-files) nil))
 
 (defun gemini-companion-bridge-damaged-files ()
   "Return the names of discovery files that are missing or were changed."
-  (append (gemini-companion-bridge--call #'gemini-companion--mod-damaged-files) nil))
+  (append (gemini-companion-bridge--call gemini-companion--mod-damaged-files) nil))
 
 (defun gemini-companion-bridge-clients ()
   "Return the number of connected sessions."
@@ -165,13 +148,13 @@ Never print or log it."
 
 (defun gemini-companion-bridge-set-roots (roots)
   "Announce ROOTS, a list of directories, as the workspace roots."
-  (gemini-companion-bridge--call #'gemini-companion--mod-set-roots (vconcat roots)))
+  (gemini-companion-bridge--call gemini-companion--mod-set-roots (vconcat roots)))
 
 (defun gemini-companion-bridge-places ()
   "Return the directories in which clients work, each once.
 One of them is nil if there are clients whose directory is not known.  A
 directory on a host begins with the prefix of that."
-  (append (gemini-companion-bridge--call #'gemini-companion--mod-places) nil))
+  (append (gemini-companion-bridge--call gemini-companion--mod-places) nil))
 
 (defun gemini-companion-bridge-publish-contexts (contexts)
   "Publish CONTEXTS, a list of (DIRECTORY FILES TRUSTED).
@@ -181,7 +164,7 @@ SELECTION], the most recently focused file first.  Only the active file
 has the last three elements.  A PATH on a host is without its prefix.
 TRUSTED is non-nil if the user trusts DIRECTORY."
   (gemini-companion-bridge--call
-   #'gemini-companion--mod-publish-contexts
+   gemini-companion--mod-publish-contexts
    (vconcat (mapcar (pcase-lambda (`(,directory ,files ,trusted))
                       (vector directory (vconcat files) trusted))
                     contexts))))
@@ -204,16 +187,16 @@ return a string that says why: \"cannot be read: ...\"."
 If MAY-OMIT is non-nil, TEXT is what the client proposed, and the session
 that proposed it is not sent it again.  Return nil if the review was no
 longer open; an event `close-review' follows then."
-  (gemini-companion-bridge--call #'gemini-companion--mod-accept-review review text may-omit))
+  (gemini-companion-bridge--call gemini-companion--mod-accept-review review text may-omit))
 
 (defun gemini-companion-bridge-reject (review)
   "Report that the user has rejected the review with id REVIEW.
 For the value see `gemini-companion-bridge-accept'."
-  (gemini-companion-bridge--call #'gemini-companion--mod-reject-review review))
+  (gemini-companion-bridge--call gemini-companion--mod-reject-review review))
 
 (defun gemini-companion-bridge-ping ()
   "Ping each client, and return their number; each answer is an event `pong'."
-  (gemini-companion-bridge--call #'gemini-companion--mod-ping))
+  (gemini-companion-bridge--call gemini-companion--mod-ping))
 
 (defun gemini-companion-bridge-sessions ()
   "Return the sessions as a list of vectors, the oldest first.
@@ -226,24 +209,24 @@ number of outcomes that wait for the stream, the directory in which the
 client works, nil if that is not known, t if its user decides changes in a
 front of its own, such as an editor that speaks ACP with it, the agent, and
 t once it has asked for the tools of Emacs, so that it proposes changes here."
-  (append (gemini-companion-bridge--call #'gemini-companion--mod-sessions) nil))
+  (append (gemini-companion-bridge--call gemini-companion--mod-sessions) nil))
 
 (defun gemini-companion-bridge-disconnect (key)
   "End the session with KEY; return nil if there is none."
-  (gemini-companion-bridge--call #'gemini-companion--mod-disconnect key))
+  (gemini-companion-bridge--call gemini-companion--mod-disconnect key))
 
 (defun gemini-companion-bridge-awaited-p (call)
   "Return non-nil if the client still waits for the answer to CALL."
-  (gemini-companion-bridge--call #'gemini-companion--mod-awaited-p call))
+  (gemini-companion-bridge--call gemini-companion--mod-awaited-p call))
 
 (defun gemini-companion-bridge-answer (call text &optional may-omit)
   "Answer the tool call with id CALL with TEXT.
 For MAY-OMIT see `gemini-companion-bridge-accept'."
-  (gemini-companion-bridge--call #'gemini-companion--mod-answer-call call text may-omit))
+  (gemini-companion-bridge--call gemini-companion--mod-answer-call call text may-omit))
 
 (defun gemini-companion-bridge-fail (call reason)
   "Answer the tool call with id CALL with an error, the string REASON."
-  (gemini-companion-bridge--call #'gemini-companion--mod-fail-call call reason))
+  (gemini-companion-bridge--call gemini-companion--mod-fail-call call reason))
 
 (defun gemini-companion-bridge-tools-adapter ()
   "Return the program that lets a CLI use the tools of Emacs, as JavaScript."
@@ -254,7 +237,7 @@ For MAY-OMIT see `gemini-companion-bridge-accept'."
 Each is [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS HOSTS], ARGUMENTS a
 vector of [NAME TYPE DESCRIPTION REQUIRED]; TYPE is \"string\", \"integer\"
 or \"boolean\".  Clients on hosts have those with HOSTS only."
-  (gemini-companion-bridge--call #'gemini-companion--mod-set-tools (vconcat tools)))
+  (gemini-companion-bridge--call gemini-companion--mod-set-tools (vconcat tools)))
 
 ;;;; Hosts
 
@@ -263,23 +246,23 @@ or \"boolean\".  Clients on hosts have those with HOSTS only."
 Return an alist of agents and the tokens of their clients there.  Never
 print or log them."
   (mapcar (pcase-lambda (`[,agent ,token]) (cons (intern agent) token))
-          (gemini-companion--mod-open-host gemini-companion-bridge--companion prefix)))
+          (gemini-companion-bridge--call gemini-companion--mod-open-host prefix)))
 
 (defun gemini-companion-bridge-close-host (prefix)
   "Stop serving clients on the host with PREFIX; their reviews end."
-  (gemini-companion-bridge--call #'gemini-companion--mod-close-host prefix))
+  (gemini-companion-bridge--call gemini-companion--mod-close-host prefix))
 
 (defun gemini-companion-bridge-set-host-reachable (prefix reachable)
   "Record whether clients on the host with PREFIX are REACHABLE.
 Clients that do not return then count as ended."
-  (gemini-companion-bridge--call #'gemini-companion--mod-set-host-reachable prefix reachable))
+  (gemini-companion-bridge--call gemini-companion--mod-set-host-reachable prefix reachable))
 
 (defun gemini-companion-bridge-set-host-mounts (prefix mounts sandbox)
   "Record MOUNTS of the host with PREFIX, as in `gemini-companion-host-mounts'.
 If it is a SANDBOX, no other file there is served."
-  (gemini-companion-bridge--call #'gemini-companion--mod-set-host-mounts prefix
-                                 (vconcat (mapcar #'car mounts)) (vconcat (mapcar #'cdr mounts))
-                                 sandbox))
+  (gemini-companion-bridge--call
+   gemini-companion--mod-set-host-mounts
+   prefix (vconcat (mapcar #'car mounts)) (vconcat (mapcar #'cdr mounts)) sandbox))
 
 (defun gemini-companion-bridge-host-sessions (prefix)
   "Return those `gemini-companion-bridge-sessions' on the host with PREFIX."
@@ -292,19 +275,20 @@ If it is a SANDBOX, no other file there is served."
   "Open a wire to the host with PREFIX, which is open, and return its number.
 COMMAND, a list, runs a shell there, which reads SCRIPT; ENVIRONMENT is as
 in `process-environment'."
-  (gemini-companion--mod-open-wire
-   gemini-companion-bridge--companion prefix (vconcat command)
+  (gemini-companion-bridge--call
+   gemini-companion--mod-open-wire
+   prefix (vconcat command)
    (vconcat (mapcar (lambda (entry) (encode-coding-string entry locale-coding-system t))
                     environment))
    script))
 
 (defun gemini-companion-bridge-write-wire (wire message)
   "Send MESSAGE, an object of JSON, to the keeper at the end of WIRE."
-  (gemini-companion-bridge--call #'gemini-companion--mod-write-wire wire message))
+  (gemini-companion-bridge--call gemini-companion--mod-write-wire wire message))
 
 (defun gemini-companion-bridge-close-wire (wire)
   "Close WIRE, which then sends no more events."
-  (gemini-companion-bridge--call #'gemini-companion--mod-close-wire wire))
+  (gemini-companion-bridge--call gemini-companion--mod-close-wire wire))
 
 (defun gemini-companion-bridge-host-programs ()
   "Return the texts of the programs for hosts, (BOOTSTRAP KEEPER RELAY EDITOR)."
@@ -315,7 +299,7 @@ in `process-environment'."
 Both are names on the host with PREFIX.  Return nil if it does not, and a
 string that says why if that cannot be known."
   (if gemini-companion-bridge--companion
-      (gemini-companion--mod-host-ignored-p gemini-companion-bridge--companion prefix root name)
+      (gemini-companion-bridge--call gemini-companion--mod-host-ignored-p prefix root name)
     "not known"))
 
 ;;;; From the clients
@@ -358,16 +342,13 @@ A quit waits until that is done, as it does in timers."
   (when (and gemini-companion-bridge--companion (not gemini-companion-bridge--draining))
     (let ((gemini-companion-bridge--draining t)
           ;; A quit would lose the event just taken off the queue.
-          (inhibit-quit t)
-          ;; So that the user need not wait long.
-          (remaining 64)
-          event)
-      (while (and (> remaining 0)
-                  (setq event (gemini-companion-bridge--call
-                               #'gemini-companion--mod-next-event)))
-        (setq remaining (1- remaining))
-        (gemini-companion-bridge--dispatch event))
-      (when (zerop remaining) (gemini-companion-bridge--drain-soon)))))
+          (inhibit-quit t))
+      ;; If there are more, the user need not wait until all are handled.
+      (when (cl-loop repeat 64
+                     for event = (gemini-companion-bridge--call gemini-companion--mod-next-event)
+                     always event
+                     do (gemini-companion-bridge--dispatch event))
+        (gemini-companion-bridge--drain-soon)))))
 
 (defun gemini-companion-bridge--dispatch (event)
   "Handle EVENT; log errors, so that the following events are handled, too.

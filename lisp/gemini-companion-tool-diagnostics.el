@@ -47,7 +47,6 @@
 (declare-function flymake-running-backends "flymake" ())
 (declare-function flymake-start "flymake" (&optional deferred force))
 (declare-function project-root "project" (project))
-(declare-function url-unhex-string "url-util" (str &optional allow-newlines))
 (declare-function track-changes-inconsistent-state-p "ext:track-changes" ())
 (defvar eglot--docver)
 (defvar eglot--recent-changes)
@@ -60,23 +59,16 @@
 ;;;; What Eglot's servers have checked
 
 (defvar-local gemini-companion-tool-diagnostics--sent nil
-  "The `buffer-chars-modified-tick' of the text that the server has, or nil.")
-
-(defvar-local gemini-companion-tool-diagnostics--sent-time nil
-  "When the server got that text, in seconds since 1970.")
+  "The text that the server has, as (TICK . TIME), or nil.
+That is its `buffer-chars-modified-tick', and when the server got it.")
 
 ;; When the major mode is turned on again, Eglot closes the text and opens it again.
 (put 'gemini-companion-tool-diagnostics--sent 'permanent-local t)
-(put 'gemini-companion-tool-diagnostics--sent-time 'permanent-local t)
 
 (defvar-local gemini-companion-tool-diagnostics--published nil
-  "The tick of the text that the server has checked, or nil.")
-
-(defvar-local gemini-companion-tool-diagnostics--heard nil
-  "When the server last published diagnostics without a version, or nil.")
-
-(defvar-local gemini-companion-tool-diagnostics--clean nil
-  "Non-nil if the server last published no diagnostics, without a version.")
+  "What the server published last, as (TIME . KIND), or nil.
+TIME is when, 0 if it was not about the text that the server had then.  KIND
+is `versioned' if it named the version of the text, else `empty' or `full'.")
 
 (defvar-local gemini-companion-tool-diagnostics--reopened nil
   "Non-nil if the server may yet publish none because the text was closed.
@@ -89,12 +81,15 @@ It does so when it has got the text again.")
   "Return non-nil if Eglot manages the current buffer."
   (and (fboundp 'eglot-managed-p) (eglot-managed-p)))
 
+(defun gemini-companion-tool-diagnostics--sent-p ()
+  "Return non-nil if the language server has the text of the current buffer."
+  (eql (buffer-chars-modified-tick) (car gemini-companion-tool-diagnostics--sent)))
+
 (defun gemini-companion-tool-diagnostics--record-sent (&rest _)
   "Record that the language server has the text of the current buffer."
-  (let ((tick (buffer-chars-modified-tick)))
-    (unless (eql tick gemini-companion-tool-diagnostics--sent)
-      (setq gemini-companion-tool-diagnostics--sent tick
-            gemini-companion-tool-diagnostics--sent-time (float-time)))))
+  (unless (gemini-companion-tool-diagnostics--sent-p)
+    (setq gemini-companion-tool-diagnostics--sent
+          (cons (buffer-chars-modified-tick) (float-time)))))
 
 (defun gemini-companion-tool-diagnostics--record-opened (&rest _)
   "Record that Eglot has opened the current buffer in the language server again."
@@ -118,28 +113,24 @@ PARAMETERS are those of the notification."
 (defun gemini-companion-tool-diagnostics--take-publication (version empty)
   "Record that a server has checked VERSION, or nil, of the current buffer.
 EMPTY is non-nil if it has found nothing."
-  (let ((tick (buffer-chars-modified-tick))
-        (unversioned (null version)))
-    (setq gemini-companion-tool-diagnostics--heard (and unversioned (float-time))
-          gemini-companion-tool-diagnostics--clean (and unversioned empty))
-    (unless (and gemini-companion-tool-diagnostics--reopened unversioned empty)
-      ;; Eglot shows them even if they are for an older text.
-      (setq gemini-companion-tool-diagnostics--published
-            (and (eql tick gemini-companion-tool-diagnostics--sent)
-                 (or unversioned
-                     (eql version (or (bound-and-true-p eglot--docver) ; since Eglot 1.18
-                                      (bound-and-true-p eglot--versioned-identifier))))
-                 tick)))
-    (setq gemini-companion-tool-diagnostics--reopened nil)))
+  (setq gemini-companion-tool-diagnostics--published
+        ;; Eglot shows what comes last even if it is for an older text.
+        (cons (if (and (gemini-companion-tool-diagnostics--sent-p)
+                       (if version
+                           (eql version (or (bound-and-true-p eglot--docver) ; since Eglot 1.18
+                                            (bound-and-true-p eglot--versioned-identifier)))
+                         (not (and empty gemini-companion-tool-diagnostics--reopened))))
+                  (float-time)
+                0)
+              (cond (version 'versioned) (empty 'empty) (t 'full)))
+        gemini-companion-tool-diagnostics--reopened nil))
 
 (defun gemini-companion-tool-diagnostics-uri-file (uri)
   "Return the file name that URI, from a language server, has on its machine.
 If URI names no file, the value is not an absolute file name."
-  (let ((file-name-handler-alist nil)
-        ;; The second one is that of Emacs 29.
-        (function (seq-find #'fboundp '(eglot-uri-to-path eglot--uri-to-path lsp--uri-to-path))))
-    (if function (funcall function uri)
-      (decode-coding-string (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8))))
+  (let ((file-name-handler-alist nil))
+    ;; The second one is that of Emacs 29.
+    (funcall (seq-find #'fboundp '(eglot-uri-to-path eglot--uri-to-path lsp--uri-to-path)) uri)))
 
 (defconst gemini-companion-tool-diagnostics--advice
   ;; Not a method: many users define one with the same specializers, which would replace it.
@@ -170,7 +161,7 @@ there are changes that Eglot has not sent."
         (when (and (gemini-companion-tool-diagnostics--eglot-p)
                    (not (bound-and-true-p eglot--recent-changes)))
           (gemini-companion-tool-diagnostics--observe-eglot)
-          (setq gemini-companion-tool-diagnostics--published (buffer-chars-modified-tick)))))))
+          (setq gemini-companion-tool-diagnostics--published (cons (float-time) 'versioned)))))))
 
 (defun gemini-companion-tool-diagnostics-stop ()
   "Stop recording what Eglot's servers have checked."
@@ -193,26 +184,22 @@ there are changes that Eglot has not sent."
 
 (defun gemini-companion-tool-diagnostics--server-behind-p ()
   "Return non-nil if a server of Eglot has not checked the current buffer yet."
-  (and (gemini-companion-tool-diagnostics--eglot-p)
-       (or (not (eql gemini-companion-tool-diagnostics--published (buffer-chars-modified-tick)))
-           ;; One that names no versions publishes the last part after some time.
-           (and gemini-companion-tool-diagnostics--heard
-                (< (float-time) (+ gemini-companion-tool-diagnostics--heard 0.5))))))
+  (pcase-let ((`(,time . ,kind) (or gemini-companion-tool-diagnostics--published '(0))))
+    (and (gemini-companion-tool-diagnostics--eglot-p)
+         (not (and (gemini-companion-tool-diagnostics--sent-p)
+                   (<= (cdr gemini-companion-tool-diagnostics--sent) time)
+                   ;; One that names no versions publishes the last part after some time.
+                   (or (eq kind 'versioned) (<= (+ time 0.5) (float-time))))))))
 
 (defun gemini-companion-tool-diagnostics--silent-p ()
   "Return non-nil if a server of Eglot seems to have nothing to publish."
-  (and gemini-companion-tool-diagnostics--clean
+  (and (eq 'empty (cdr gemini-companion-tool-diagnostics--published))
        (gemini-companion-tool-diagnostics--server-behind-p)
-       (eql gemini-companion-tool-diagnostics--sent (buffer-chars-modified-tick))
-       (> (float-time) (+ gemini-companion-tool-diagnostics--sent-time
+       (gemini-companion-tool-diagnostics--sent-p)
+       (> (float-time) (+ (cdr gemini-companion-tool-diagnostics--sent)
                           gemini-companion-tool-diagnostics--silence))))
 
 ;;;; Checkers
-
-(defun gemini-companion-tool-diagnostics--unchecked-p ()
-  "Return non-nil if nobody has checked the current buffer, which is remote."
-  (and (gemini-companion-tool-diagnostics--remote-p)
-       (not (gemini-companion-tool-diagnostics--up-to-date-p))))
 
 (defun gemini-companion-tool-diagnostics--remote-p ()
   "Return non-nil if the file of the current buffer is remote."
@@ -297,10 +284,9 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 
 (cl-defstruct (gemini-companion-tool-diagnostics--wait (:copier nil))
   "A wait for the diagnostics of a buffer."
-  buffer
   (managed nil :documentation "Non-nil if Eglot managed the buffer when it began.")
-  (started nil :documentation "The tick of the text for which checkers were started, or nil.")
-  (dated nil :documentation "Non-nil if checkers were started before the server had checked."))
+  (started nil :documentation "The tick of the text for which checkers were started, or nil.
+If a language server had not checked that text before, it is `early'."))
 
 (defun gemini-companion-tool-diagnostics-when-fresh (call buffers patience callback &optional lazy)
   "Call CALLBACK for CALL once checkers have checked the present text of BUFFERS.
@@ -313,19 +299,21 @@ text needs.  Return nil."
   (gemini-companion-tool-diagnostics--observe)
   (let ((deadline (+ (float-time) patience))
         (waits (mapcar (lambda (buffer)
-                         (gemini-companion-tool-diagnostics--begin buffer lazy))
+                         (cons buffer (gemini-companion-tool-diagnostics--begin buffer lazy)))
                        buffers)))
     (ignore
      (gemini-companion-tool-poll
       call
       (lambda ()
         (let* ((late (> (float-time) deadline))
-               (states (mapcar #'gemini-companion-tool-diagnostics--go-on waits)))
-          (when (or late (not (memq 'waiting states)))
+               (states (cl-loop for (buffer . wait) in waits
+                                if (buffer-live-p buffer)
+                                collect (cons buffer (with-current-buffer buffer
+                                                       (gemini-companion-tool-diagnostics--step
+                                                        wait))))))
+          (when (or late (not (rassq 'waiting states)))
             (funcall callback
-                     (cl-loop for buffer in buffers
-                              for state in states
-                              if (buffer-live-p buffer)
+                     (cl-loop for (buffer . state) in states
                               collect (list buffer
                                             (gemini-companion-tool-diagnostics-list buffer)
                                             (eq state 'fresh))))
@@ -337,74 +325,86 @@ LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
   (with-current-buffer buffer
     (gemini-companion-tool-diagnostics-flush)
     (let ((wait (make-gemini-companion-tool-diagnostics--wait
-                 :buffer buffer
-                 :managed (gemini-companion-tool-diagnostics--eglot-p)
-                 :started (and lazy (gemini-companion-tool-diagnostics--up-to-date-p)
-                               (buffer-chars-modified-tick))
-                 :dated (gemini-companion-tool-diagnostics--server-behind-p))))
+                 :managed (gemini-companion-tool-diagnostics--eglot-p))))
+      (when (and lazy (gemini-companion-tool-diagnostics--up-to-date-p))
+        (gemini-companion-tool-diagnostics--record-start wait))
       (gemini-companion-tool-diagnostics--step wait)
       wait)))
 
-(defun gemini-companion-tool-diagnostics--go-on (wait)
-  "Advance WAIT; return `fresh', `stale' or `waiting'."
-  (let ((buffer (gemini-companion-tool-diagnostics--wait-buffer wait)))
-    (if (not (buffer-live-p buffer)) 'stale
-      (with-current-buffer buffer
-        (pcase (gemini-companion-tool-diagnostics--step wait)
-          ;; Does Emacs know what a language server has checked?  That of Eglot may have died.
-          ((and 'fresh (guard (not (or (bound-and-true-p lsp-managed-mode)
-                                       (and (gemini-companion-tool-diagnostics--wait-managed wait)
-                                            (not (gemini-companion-tool-diagnostics--eglot-p)))
-                                       (gemini-companion-tool-diagnostics--unchecked-p)))))
-           'fresh)
-          ('nil 'waiting)
-          (_ 'stale))))))
-
 (defun gemini-companion-tool-diagnostics--step (wait)
   "Start the checkers of the current buffer for WAIT if needed.
-Return `fresh' if all have reported about the present text, or `silent' if
-only a language server has not, and may never do so.  While the user types,
+Return `fresh' if all have reported about the present text, `stale' if that
+may never be so, or is not known, and else `waiting'.  While the user types,
 do not start or send anything again."
   (let ((started (gemini-companion-tool-diagnostics--wait-started wait))
         (behind (gemini-companion-tool-diagnostics--server-behind-p))
         (idle (gemini-companion-ui-idle-p 0.5)))
     (when idle (gemini-companion-tool-diagnostics-flush))
-    (cond ((not started)
-           ;; Other checkers can begin while a server is behind.
-           (gemini-companion-tool-diagnostics--start wait behind))
-          ((gemini-companion-tool-diagnostics--checking-p) nil)
-          (behind (and (gemini-companion-tool-diagnostics--silent-p) 'silent))
-          ((and (eql started (buffer-chars-modified-tick))
-                (not (gemini-companion-tool-diagnostics--wait-dated wait)))
-           'fresh)
-          ;; Flymake gets from Eglot what was published last.
-          (idle (gemini-companion-tool-diagnostics--start wait nil)))))
+    (cond ((and started (gemini-companion-tool-diagnostics--checking-p)) 'waiting)
+          ((and started behind)
+           (if (gemini-companion-tool-diagnostics--silent-p) 'stale 'waiting))
+          ((eql started (buffer-chars-modified-tick))
+           (if (gemini-companion-tool-diagnostics--known-p wait) 'fresh 'stale))
+          ;; Other checkers can begin while a server is behind; but Flymake gets from Eglot what was
+          ;; published last, so they begin again.
+          ((or idle (not started))
+           (gemini-companion-tool-diagnostics--start wait))
+          (t 'waiting))))
 
-(defun gemini-companion-tool-diagnostics--start (wait dated)
-  "Start the checkers of the current buffer for WAIT, and return nil.
-DATED is non-nil if its language server has not checked it yet."
-  (setf (gemini-companion-tool-diagnostics--wait-started wait) (buffer-chars-modified-tick)
-        (gemini-companion-tool-diagnostics--wait-dated wait) dated)
-  (ignore
-   (gemini-companion-log-errors "starting a check"
-     (pcase (and (not (gemini-companion-tool-diagnostics--remote-p))
-                 (gemini-companion-tool-diagnostics--checkers))
-       ('flycheck (flycheck-buffer))
-       ('flymake (flymake-start))))))
+(defun gemini-companion-tool-diagnostics--known-p (wait)
+  "Return non-nil if Emacs knows which text the checkers of WAIT have checked."
+  (not (or (bound-and-true-p lsp-managed-mode)
+           ;; The server may have died.
+           (and (gemini-companion-tool-diagnostics--wait-managed wait)
+                (not (gemini-companion-tool-diagnostics--eglot-p)))
+           ;; Nothing was started for a remote file.
+           (and (gemini-companion-tool-diagnostics--remote-p)
+                (not (gemini-companion-tool-diagnostics--up-to-date-p))))))
+
+(defun gemini-companion-tool-diagnostics--start (wait)
+  "Start the checkers of the current buffer for WAIT, and return `waiting'."
+  (gemini-companion-tool-diagnostics--record-start wait)
+  (gemini-companion-log-errors "starting a check"
+    (pcase (and (not (gemini-companion-tool-diagnostics--remote-p))
+                (gemini-companion-tool-diagnostics--checkers))
+      ('flycheck (flycheck-buffer))
+      ('flymake (flymake-start))))
+  'waiting)
+
+(defun gemini-companion-tool-diagnostics--record-start (wait)
+  "Record in WAIT that the checkers check the text of the current buffer."
+  (setf (gemini-companion-tool-diagnostics--wait-started wait)
+        (if (gemini-companion-tool-diagnostics--server-behind-p) 'early
+          (buffer-chars-modified-tick))))
 
 ;;;; The tool
 
 (defun gemini-companion-tool-diagnostics--get (call path wait)
-  "Answer CALL with the diagnostics of PATH, or of all open files.
+  "Answer CALL with the diagnostics of PATH, or of all open files, of 50 at most.
 Wait WAIT seconds at most until they are fresh."
   (let ((patience (max 0 (min gemini-companion-tool-patience
-                              (or wait gemini-companion-tool-patience)))))
-    (if (not path) (gemini-companion-tool-diagnostics--get-all call patience)
-      (let ((buffer (gemini-companion-tool-open-buffer call path)))
-        (gemini-companion-tool-diagnostics-take-file buffer)
-        (unless (gemini-companion-tool-diagnostics-checked-p buffer)
-          (user-error "Neither Flymake nor Flycheck checks this file in Emacs: %s" path))
-        (gemini-companion-tool-diagnostics--collect call (list buffer) patience)))))
+                              (or wait gemini-companion-tool-patience))))
+        (buffers (if path (list (gemini-companion-tool-open-buffer call path))
+                   (gemini-companion-tool-diagnostics--checked-buffers call))))
+    (mapc #'gemini-companion-tool-diagnostics-take-file buffers)
+    (cond ((not buffers) "Neither Flymake nor Flycheck checks an open file.")
+          ((not (gemini-companion-tool-diagnostics-checked-p (car buffers)))
+           (user-error "Neither Flymake nor Flycheck checks this file in Emacs: %s" path))
+          (t (gemini-companion-tool-diagnostics-when-fresh
+              call (seq-take buffers 50) patience
+              (lambda (found)
+                (gemini-companion-tool-answer
+                 call (gemini-companion-tool-diagnostics--text call found)))
+              (not path))))))
+
+(defun gemini-companion-tool-diagnostics--checked-buffers (call)
+  "Return the buffers that have checkers and of which CALL may know."
+  (cl-loop for buffer in (buffer-list)
+           if (and (gemini-companion-tool-diagnostics-checked-p buffer)
+                   (gemini-companion-tool-visible-p
+                    call (buffer-file-name buffer)
+                    (length (gemini-companion-tool-diagnostics-list buffer))))
+           collect buffer))
 
 (defun gemini-companion-tool-diagnostics-take-file (buffer)
   "Revert BUFFER if its file is local and has changed, and that loses no edits."
@@ -414,33 +414,11 @@ Wait WAIT seconds at most until they are fresh."
     (gemini-companion-log-errors "reverting a buffer"
       (gemini-companion-write-revert-now (buffer-file-name buffer)))))
 
-(defun gemini-companion-tool-diagnostics--get-all (call patience)
-  "Answer CALL with the diagnostics of all open files, of 50 at most.
-PATIENCE is in seconds."
-  (let ((found (cl-loop for buffer in (buffer-list)
-                        if (and (gemini-companion-tool-diagnostics-checked-p buffer)
-                                (gemini-companion-tool-visible-p
-                                 call (buffer-file-name buffer)
-                                 (length (gemini-companion-tool-diagnostics-list buffer))))
-                        collect buffer)))
-    (if (not found) "Neither Flymake nor Flycheck checks an open file."
-      (mapc #'gemini-companion-tool-diagnostics-take-file found)
-      (gemini-companion-tool-diagnostics--collect call (seq-take found 50) patience 'lazy))))
-
 (defun gemini-companion-tool-diagnostics-checked-p (buffer)
   "Return non-nil if BUFFER visits a file and has checkers."
   (and (buffer-live-p buffer)
        (buffer-file-name buffer)
        (with-current-buffer buffer (gemini-companion-tool-diagnostics--checkers))))
-
-(defun gemini-companion-tool-diagnostics--collect (call buffers patience &optional lazy)
-  "Answer CALL when BUFFERS are checked, or after PATIENCE seconds; return nil.
-LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
-  (gemini-companion-tool-diagnostics-when-fresh
-   call buffers patience
-   (lambda (found)
-     (gemini-companion-tool-answer call (gemini-companion-tool-diagnostics--text call found)))
-   lazy))
 
 (defun gemini-companion-tool-diagnostics--text (call found)
   "Return the answer to CALL for FOUND, a list of (BUFFER DIAGNOSTICS FRESH)."
@@ -465,11 +443,12 @@ If there are too many for an answer, keep the most severe ones, errors first."
   (let* ((most (- gemini-companion-tool-max-lines 10))
          (more (- (length lines) most)))
     (if (<= more 0) (mapcar #'cdr lines)
-      (append (seq-take (cl-loop for severity in '("error" "warning" "note")
-                                 append (cl-loop for (its . line) in lines
-                                                 if (equal its severity) collect line))
-                        most)
-              (list (format "(%d more, none of them more severe)" more))))))
+      `(,@(mapcar #'cdr (seq-take
+                         (seq-sort-by (lambda (line)
+                                        (seq-position '("error" "warning" "note") (car line)))
+                                      #'< lines)
+                         most))
+        ,(format "(%d more, none of them more severe)" more)))))
 
 (defun gemini-companion-tool-diagnostics--notes (name buffer fresh)
   "Return lines about what was not checked in BUFFER, the file NAME.

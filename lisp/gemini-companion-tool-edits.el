@@ -112,9 +112,7 @@ Its texts were BEFORE, which may be nil, and AFTER."
                 (differs (abs differs)))))
     (setq gemini-companion-tool-edits--followed
           (list call (gemini-companion-tool-file call path)
-                (cl-loop for character across (substring after 0 (min (1- same) (length after)))
-                         count (eq character ?\n) into lines
-                         finally return (1+ lines))))
+                (length (split-string (substring after 0 (min (1- same) (length after))) "\n"))))
     (unless waits
       (gemini-companion-ui-when-free #'gemini-companion-tool-edits--show))))
 
@@ -167,21 +165,19 @@ BEFORE and AFTER are as in `gemini-companion-tool-edits--note'."
 (defun gemini-companion-tool-edits--known-p (file after)
   "Return non-nil if the last change of FILE in the history has made it AFTER.
 The user decided it in Emacs, or the client reports it twice."
-  (when-let* ((entry (seq-find (lambda (entry)
-                                 (gemini-companion-tool-edits--of-p entry file))
-                               (gemini-companion-history-all))))
-    (and (or (gemini-companion-history-made-p entry)
+  (let* ((host (gemini-companion-file-host file))
+         (name (if host file
+                 (let ((file-name-handler-alist nil)) (file-truename file))))
+         (entry (seq-find (lambda (entry)
+                            (equal name (if host (gemini-companion-history-path entry)
+                                          (gemini-companion-history-truename entry))))
+                          (gemini-companion-history-all))))
+    (and entry
+         (or (gemini-companion-history-made-p entry)
              (eq (gemini-companion-history-outcome entry) 'closed))
          (< (float-time (time-since (gemini-companion-history-time entry))) 60)
          (equal (gemini-companion-file-plain (gemini-companion-history-after entry))
                 (gemini-companion-file-plain after)))))
-
-(defun gemini-companion-tool-edits--of-p (entry file)
-  "Return non-nil if ENTRY is known to be about FILE."
-  (if (gemini-companion-file-host file)
-      (equal file (gemini-companion-history-path entry))
-    (equal (let ((file-name-handler-alist nil)) (file-truename file))
-           (gemini-companion-history-truename entry))))
 
 ;;;; Diagnostics
 

@@ -69,10 +69,10 @@ priority = 100
   "Return PROPERTY of the extension of AGENT, nil if there is none."
   (plist-get (gemini-companion-agent-get agent :extension) property))
 
-(defun gemini-companion-tool-extension--home (agent environment)
-  "Return the directory of AGENT with ENVIRONMENT, or nil if it has none."
+(defun gemini-companion-tool-extension--home (agent)
+  "Return the directory of AGENT on this machine, or nil if it has none."
   (when-let* (((gemini-companion-agent-get agent :extension))
-              (settings (gemini-companion-agent-settings-file agent environment)))
+              (settings (gemini-companion-agent-settings-file agent process-environment)))
     (file-name-directory settings)))
 
 (defun gemini-companion-tool-extension--manifest-name (agent)
@@ -164,62 +164,114 @@ They tell it where AGENT looks for the discovery files of an Emacs."
 
 ;;;; What is there
 
-(defmacro gemini-companion-tool-extension--in (home &rest body)
-  "Evaluate BODY in the directory HOME, without handlers of files."
-  (declare (indent 1) (debug t))
-  `(let ((default-directory ,home)
-         (file-name-handler-alist nil))
-     ,@body))
+;; For a file of this machine the functions below have nil as the connection, and call the function
+;; that takes what they find at once.
 
 (defun gemini-companion-tool-extension-state (agent environment)
   "Return the state of the extension of AGENT with ENVIRONMENT.
 The value is nil if there is none, `current', `stale' if its files are not
 as this package writes them, or a message, if somebody else wrote it."
-  (when-let* ((home (gemini-companion-tool-extension--home agent environment)))
-    (gemini-companion-tool-extension--in home
-      (cond ((gemini-companion-tool-extension--foreign agent))
-            ((not (file-exists-p (gemini-companion-tool-extension--manifest-name agent))) nil)
-            ((gemini-companion-tool-extension--changes
-              agent 'update (gemini-companion-tool-extension--found agent))
-             'stale)
-            (t 'current)))))
+  (let ((process-environment environment))
+    (when (gemini-companion-tool-extension--home agent)
+      (gemini-companion-tool-extension--judge
+       nil agent (gemini-companion-tool-extension--found-here agent)))))
 
-(defun gemini-companion-tool-extension--foreign (agent)
-  "Return why the extension in the directory of AGENT is not ours, or nil."
-  (let* ((directory gemini-companion-tool-extension--directory)
-         (manifest (gemini-companion-tool-extension--manifest-name agent)))
-    (unless (or (not (file-attributes directory))
-                (and (not (seq-some #'file-symlink-p
-                                    (list directory (concat directory "/hooks") manifest)))
-                     (or (directory-empty-p directory)
-                         (gemini-companion-tool-extension--own-manifest-p
-                          (gemini-companion-cli-search-read manifest)))))
-      (format "This package did not write %s, and leaves it alone: rename it to use Emacs's tools"
-              (abbreviate-file-name (expand-file-name directory))))))
+(defun gemini-companion-tool-extension-state-there (connection agent function)
+  "Find what there is of the extension of AGENT on the host of CONNECTION.
+Call FUNCTION with that, as `gemini-companion-tool-extension-state' returns
+it, and whether the user does not want the tools there."
+  (gemini-companion-tool-extension--read
+   connection agent
+   (lambda (found)
+     (funcall function
+              (gemini-companion-tool-extension--judge connection agent found)
+              (eq 'never (gemini-companion-answer-get
+                          (gemini-companion-tool-extension--question connection)))))))
 
-(defun gemini-companion-tool-extension--own-manifest-p (content)
-  "Return non-nil if CONTENT, the JSON in a manifest, is of this package."
-  (and (listp content) (consp (alist-get 'gemini-companion content))))
+(defun gemini-companion-tool-extension--judge (connection agent found)
+  "Return the state of the extension of AGENT, of whose files there is FOUND.
+It is as `gemini-companion-tool-extension-state' returns it.  The files are
+on the host of CONNECTION, or here if that is nil."
+  (let* ((get (lambda (key name) (alist-get key (alist-get name found nil nil #'equal))))
+         (names (mapcar #'car (gemini-companion-tool-extension--texts agent)))
+         (directory gemini-companion-tool-extension--directory)
+         (manifest (funcall get 'text (car names)))
+         (content (and manifest (ignore-errors (json-read-from-string manifest)))))
+    (cond ((seq-some (apply-partially get 'error) names))
+          ((if manifest (not (and (listp content) (consp (alist-get 'gemini-companion content))))
+             ;; Somebody else may have an extension there that has no manifest yet.
+             (cl-loop for name in names
+                      thereis (and (string-prefix-p directory name) (funcall get 'text name))))
+           (format "this package did not write %s, and leaves it alone; rename it for Emacs's tools"
+                   (if connection (concat directory " there")
+                     (abbreviate-file-name
+                      (concat (gemini-companion-tool-extension--home agent) directory)))))
+          ((not manifest) nil)
+          ((gemini-companion-tool-extension--changes connection agent 'update found) 'stale)
+          (t 'current))))
 
-(defun gemini-companion-tool-extension--found (agent)
-  "Return the contents of the files for AGENT in the current directory.
-The value is as `gemini-companion-tool-extension--read-there' passes it on.
-A file that cannot be read, or is a symbolic link, counts as empty."
-  (cl-loop for (name . _) in (gemini-companion-tool-extension--texts agent)
-           if (file-attributes name)
-           collect `(,name (text . ,(if (or (file-symlink-p name)
-                                            (gemini-companion-cli-search-unreadable name))
-                                        ""
-                                      (gemini-companion-cli-search-text name))))))
+(defun gemini-companion-tool-extension--read (connection agent function)
+  "Read the files of AGENT on the host of CONNECTION, or here if that is nil.
+Then call FUNCTION with an alist of names and what a host answers."
+  (let ((found nil))
+    (if (not connection)
+        (funcall function (gemini-companion-tool-extension--found-here agent))
+      (gemini-companion-tool-extension--in-order
+       (cons (gemini-companion-tool-extension--settings-name agent)
+             (mapcar #'car (gemini-companion-tool-extension--texts agent)))
+       (lambda (name next)
+         (gemini-companion-host-connection-read-file
+          connection (gemini-companion-tool-extension--file-there agent name)
+          (lambda (answer)
+            (push (cons name answer) found)
+            (funcall next))))
+       (lambda () (funcall function found))))))
+
+(defun gemini-companion-tool-extension--found-here (agent)
+  "Return the files for AGENT on this machine, as a host would answer.
+A file that cannot be read, or is a symbolic link, counts as empty.  So does
+the manifest, if the directory is a link, or has other files but none."
+  (let ((default-directory (gemini-companion-tool-extension--home agent))
+        (file-name-handler-alist nil)
+        (directory gemini-companion-tool-extension--directory)
+        (manifest (gemini-companion-tool-extension--manifest-name agent)))
+    (if (and (file-attributes directory)
+             (or (seq-some #'file-symlink-p (list directory (concat directory "/hooks") manifest))
+                 (not (or (file-exists-p manifest) (directory-empty-p directory)))))
+        `((,manifest (text . "")))
+      (cl-loop for (name . _) in (gemini-companion-tool-extension--texts agent)
+               if (file-attributes name)
+               collect `(,name (text . ,(if (or (file-symlink-p name)
+                                                (gemini-companion-cli-search-unreadable name))
+                                            ""
+                                          (gemini-companion-cli-search-text name))))))))
+
+(defun gemini-companion-tool-extension--file-there (agent name)
+  "Return NAME in the directory of AGENT in the form that a connection takes."
+  (pcase-let ((`(,variable ,default ,settings) (gemini-companion-agent-get agent :settings)))
+    (list variable default (concat (file-name-directory settings) name))))
+
+(defun gemini-companion-tool-extension--settings-name (agent)
+  "Return the name of the settings in the directory of AGENT."
+  (file-name-nondirectory (nth 2 (gemini-companion-agent-get agent :settings))))
+
+(defun gemini-companion-tool-extension--in-order (list step done)
+  "Call STEP with each element of LIST and a function, then DONE.
+STEP calls that function to go on."
+  (if (null list) (funcall done)
+    (funcall step (car list)
+             (lambda () (gemini-companion-tool-extension--in-order (cdr list) step done)))))
 
 ;;;; Writing and removing
 
-(defun gemini-companion-tool-extension--changes (agent what found)
+(defun gemini-companion-tool-extension--changes (connection agent what found)
   "Return how to do WHAT with the files of AGENT, which now have contents FOUND.
-WHAT is as in `gemini-companion-tool-extension-change-host'.  The value is a
-list of (NAME OLD NEW).  The manifest, without which nothing else is ours,
-is written first and removed last.  A policy of somebody else stays."
-  (let ((texts (gemini-companion-tool-extension--texts agent)))
+For CONNECTION see `gemini-companion-tool-extension--judge', for WHAT
+`gemini-companion-tool-extension-change-host'.  The value is a list of (NAME
+OLD NEW).  The manifest, without which nothing else is ours, is written
+first and removed last.  A policy of somebody else stays."
+  (let* ((system-type (if connection 'gnu/linux system-type)) ; for the hooks
+         (texts (gemini-companion-tool-extension--texts agent)))
     (cl-loop for (name . text) in (if (eq what 'disable) (reverse texts) texts)
              for new = (and (not (eq what 'disable)) text)
              for old = (alist-get 'text (alist-get name found nil nil #'equal))
@@ -231,30 +283,95 @@ is written first and removed last.  A policy of somebody else stays."
                              (not (string-prefix-p "# Written by gemini-companion," old))))
              collect (list name old new))))
 
-(defun gemini-companion-tool-extension--change (agent environment what)
-  "Do WHAT with the files for AGENT with ENVIRONMENT.
-WHAT is as in `gemini-companion-tool-extension-change-host'.  Return the
-names of the files that changed."
-  (gemini-companion-tool-extension--in (gemini-companion-tool-extension--home agent environment)
-    (let ((changes (gemini-companion-tool-extension--changes
-                    agent what (gemini-companion-tool-extension--found agent))))
-      (pcase-dolist (`(,name ,_ ,text) changes)
-        (if (not text) (delete-file name)
-          (make-directory (file-name-directory (expand-file-name name)) t)
-          (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
-                                         (logand #o644 (default-file-modes)))
-          (gemini-companion-log-add "wrote %s" (expand-file-name name))))
-      (when (and changes (eq what 'disable))
-        (gemini-companion-tool-extension--remove-empty))
-      (mapcar (lambda (it) (abbreviate-file-name (expand-file-name (car it)))) changes))))
+(defun gemini-companion-tool-extension--change-all (connection what agents function)
+  "Do WHAT with the files of AGENTS on the host of CONNECTION, or here.
+WHAT is as in `gemini-companion-tool-extension-change-host'.  Then call
+FUNCTION with the outcomes, each a list of a message and whether it is an
+error."
+  (let ((outcomes nil))
+    (gemini-companion-tool-extension--in-order
+     agents
+     (lambda (agent next)
+       (gemini-companion-tool-extension--change
+        connection what agent
+        (lambda (message &optional fault)
+          (when message
+            (gemini-companion-log-add "%s" message)
+            (push (list message fault) outcomes))
+          (funcall next))))
+     (lambda () (funcall function (reverse outcomes))))))
 
-(defun gemini-companion-tool-extension--remove-empty ()
-  "Remove the directories of an extension in the current one that are empty."
-  (dolist (directory (list (concat gemini-companion-tool-extension--directory "/hooks")
-                           gemini-companion-tool-extension--directory
-                           "extensions" "policies"))
-    (when (and (directory-empty-p directory) (not (file-symlink-p directory)))
-      (delete-directory directory))))
+(defun gemini-companion-tool-extension--change (connection what agent function)
+  "Do WHAT with the files of AGENT on the host of CONNECTION, or here.
+Then call FUNCTION with a message, or nil, and whether that is an error."
+  (gemini-companion-tool-extension--read
+   connection agent
+   (lambda (found)
+     (let* ((host (and connection (gemini-companion-host-connection-name connection)))
+            (title (concat (gemini-companion-agent-get agent :title) (and host " on ") host))
+            (settings (cdr (assoc (gemini-companion-tool-extension--settings-name agent) found)))
+            (home (gemini-companion-tool-extension--home agent))
+            (state (gemini-companion-tool-extension--judge connection agent found))
+            (changes (gemini-companion-tool-extension--changes connection agent what found)))
+       (cond ((stringp state)
+              (funcall function (format "%s: %s" title state) (eq what 'enable)))
+             ;; A CLI that was used has settings.
+             ((and connection (eq what 'enable) (not state)
+                   (not (or (alist-get 'text settings) (alist-get 'error settings))))
+              (funcall function nil))
+             (t
+              (gemini-companion-tool-extension--write
+               connection agent changes
+               (lambda (fault)
+                 (funcall function
+                          (cond (fault (format "%s: %s" title fault))
+                                ((eq what 'enable)
+                                 (concat "The model can use Emacs in " title
+                                         (and changes " when it next starts")))
+                                ((not (and changes (eq what 'disable))) nil)
+                                (connection (concat "Removed the tools of Emacs from " title))
+                                (t
+                                 (concat "Removed "
+                                         (mapconcat (lambda (it)
+                                                      (abbreviate-file-name (concat home (car it))))
+                                                    (reverse changes) ", "))))
+                          fault)))))))))
+
+(defun gemini-companion-tool-extension--write (connection agent changes function)
+  "Make CHANGES of files of AGENT on the host of CONNECTION, or here.
+Each is (NAME OLD NEW).  Then call FUNCTION with nil, or with a message if
+that has failed."
+  (if (not connection)
+      (funcall function (condition-case problem
+                            (ignore (gemini-companion-tool-extension--write-here agent changes))
+                          (file-error (gemini-companion-ui-error-text problem))))
+    (gemini-companion-tool-extension--in-order
+     changes
+     (pcase-lambda (`(,name ,old ,new) next)
+       (gemini-companion-host-connection-write-file
+        connection (gemini-companion-tool-extension--file-there agent name) old new
+        (lambda (answer)
+          (if-let* ((fault (alist-get 'error answer)))
+              (funcall function (format "%s: %s" name fault))
+            (funcall next)))))
+     (lambda () (funcall function nil)))))
+
+(defun gemini-companion-tool-extension--write-here (agent changes)
+  "Make CHANGES of files of AGENT on this machine, each (NAME OLD NEW).
+If they remove files, remove directories that are empty then, too."
+  (let ((default-directory (gemini-companion-tool-extension--home agent))
+        (file-name-handler-alist nil)
+        (directory gemini-companion-tool-extension--directory))
+    (pcase-dolist (`(,name ,_ ,text) changes)
+      (gemini-companion-log-add "%s %s" (if text "writing" "removing") (expand-file-name name))
+      (if (not text) (delete-file name)
+        (make-directory (file-name-directory (expand-file-name name)) t)
+        (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
+                                       (logand #o644 (default-file-modes)))))
+    (when (and changes (null (nth 2 (car changes))))
+      (dolist (directory (list (concat directory "/hooks") directory "extensions" "policies"))
+        (when (and (directory-empty-p directory) (not (file-symlink-p directory)))
+          (delete-directory directory))))))
 
 ;;;; Commands
 
@@ -275,17 +392,13 @@ In a buffer of a connected host, this is about the CLIs there.
 missing"))
   (if (gemini-companion-host-of-name default-directory)
       (gemini-companion-tool-extension--enable-there)
-    (gemini-companion-tool-extension--enable-here)))
-
-(defun gemini-companion-tool-extension--enable-here ()
-  "Let the models of CLIs on this machine use tools of Emacs."
-  (let* ((agents (or (gemini-companion-tool-extension--agents)
-                     (user-error "No program in `gemini-companion-agents' can use Emacs's tools")))
-         (absent (gemini-companion-tool-extension--absent agents)))
-    (if (or (null absent) (gemini-companion-tool-extension--ask absent))
-        (gemini-companion-tool-extension--report
-         (mapcar #'gemini-companion-tool-extension--enable agents))
-      (message "Nothing was written"))))
+    (let* ((agents (or (gemini-companion-tool-extension--agents)
+                       (user-error "No program in `gemini-companion-agents' can use these tools")))
+           (absent (gemini-companion-tool-extension--absent agents)))
+      (if (or (null absent) (gemini-companion-tool-extension--ask absent))
+          (gemini-companion-tool-extension--change-all
+           nil 'enable agents #'gemini-companion-tool-extension--report)
+        (message "Nothing was written")))))
 
 ;;;###autoload
 (defun gemini-companion-tools-disable ()
@@ -295,15 +408,17 @@ connected host, remove those there."
   (interactive)
   (if (gemini-companion-host-of-name default-directory)
       (gemini-companion-tool-extension--disable-there)
-    (gemini-companion-tool-extension--report
-     (or (delq nil (mapcar #'gemini-companion-tool-extension--disable
-                           (gemini-companion-agent-names)))
-         '(("There are no tools of Emacs to remove"))))))
+    (gemini-companion-tool-extension--change-all
+     nil 'disable
+     (seq-filter #'gemini-companion-tool-extension--home (gemini-companion-agent-names))
+     (lambda (outcomes)
+       (gemini-companion-tool-extension--report
+        (or outcomes '(("There are no tools of Emacs to remove"))))))))
 
 (defun gemini-companion-tool-extension--agents ()
   "Return the programs that are served and used here and have extensions."
   (seq-filter (lambda (agent)
-                (and (gemini-companion-tool-extension--home agent process-environment)
+                (and (gemini-companion-tool-extension--home agent)
                      (gemini-companion-agent-directories agent)))
               (gemini-companion-agent-served)))
 
@@ -322,46 +437,17 @@ connected host, remove those there."
 
 (defun gemini-companion-tool-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
-  (let ((question
-         (format "Let the model use Emacs in %s, and hooks tell Emacs of your prompts, questions \
-and edits?  The CLI will not ask before tools that only read, or before showing you a file, which \
-runs your hooks as C-x C-f does.  (Writes %s) "
-                 (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
-                            agents " and ")
-                 (mapconcat #'abbreviate-file-name
-                            (mapcan #'gemini-companion-tool-extension--places agents) " and "))))
-    (y-or-n-p question)))
-
-(defun gemini-companion-tool-extension--places (agent)
-  "Return the extension and the policy of AGENT, a list of file names."
-  (let ((home (gemini-companion-tool-extension--home agent process-environment))
-        (policy (gemini-companion-tool-extension--get agent :policy)))
-    (cons (concat home gemini-companion-tool-extension--directory "/")
-          (and policy (list (concat home policy))))))
-
-(defun gemini-companion-tool-extension--enable (agent)
-  "Write the files for AGENT, unless somebody else's are there.
-Return the outcome, a list of a message and whether it is an error."
-  (let ((title (gemini-companion-agent-get agent :title))
-        (state (gemini-companion-tool-extension-state agent process-environment)))
-    (condition-case problem
-        (if (stringp state) (list state t)
-          (list (concat (format "The model can use Emacs in %s" title)
-                        (and (gemini-companion-tool-extension--change
-                              agent process-environment 'enable)
-                             " when it next starts"))))
-      (file-error (list (gemini-companion-ui-error-text problem) t)))))
-
-(defun gemini-companion-tool-extension--disable (agent)
-  "Remove the files of this package for AGENT, if there are any.
-Return the outcome as `gemini-companion-tool-extension--enable' does, or nil."
-  (condition-case problem
-      (when-let* (((symbolp (gemini-companion-tool-extension-state agent process-environment)))
-                  ((gemini-companion-tool-extension--home agent process-environment))
-                  (removed (gemini-companion-tool-extension--change
-                            agent process-environment 'disable)))
-        (list (concat "Removed " (string-join (reverse removed) ", "))))
-    (file-error (list (gemini-companion-ui-error-text problem) t))))
+  (let ((files (cl-loop for agent in agents
+                        for home = (gemini-companion-tool-extension--home agent)
+                        for policy = (gemini-companion-tool-extension--get agent :policy)
+                        collect (concat home gemini-companion-tool-extension--directory "/")
+                        if policy collect (concat home policy))))
+    (y-or-n-p (concat
+               "Let the model use Emacs in "
+               (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
+               ", and hooks tell Emacs of your prompts, questions and edits?  The CLI will not ask \
+before tools that only read, or before showing you a file, which runs your hooks as C-x C-f does.  \
+(Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
 
 (defun gemini-companion-tool-extension--report (outcomes)
   "Show OUTCOMES; signal a `user-error' if one of them is an error."
@@ -381,11 +467,15 @@ Return the outcome, a message, or nil."
   (when-let* (((not (gemini-companion-tool-extension-declined-p)))
               ((ignore-errors (gemini-companion-native-load)))
               (agents
-               (gemini-companion-tool-extension--absent (gemini-companion-tool-extension--agents))))
+               (gemini-companion-tool-extension--absent (gemini-companion-tool-extension--agents)))
+              (outcome "Nothing was written for the model; M-x gemini-companion-tools-enable asks \
+again"))
     (if (gemini-companion-tool-extension--ask agents)
-        (mapconcat #'car (mapcar #'gemini-companion-tool-extension--enable agents) "\n")
-      (gemini-companion-answer-set 'tools 'never)
-      "Nothing was written for the model; M-x gemini-companion-tools-enable asks again")))
+        (gemini-companion-tool-extension--change-all
+         nil 'enable agents
+         (lambda (outcomes) (setq outcome (mapconcat #'car outcomes "\n"))))
+      (gemini-companion-answer-set 'tools 'never))
+    outcome))
 
 (defun gemini-companion-tool-extension-declined-p ()
   "Return non-nil if the user does not want to be offered the tools."
@@ -394,11 +484,12 @@ Return the outcome, a message, or nil."
 ;;;###autoload
 (defun gemini-companion-tool-extension-keep-current ()
   "Replace files of extensions that this package would write differently."
-  (dolist (agent (gemini-companion-agent-names))
+  (let ((process-environment (default-toplevel-value 'process-environment)))
     (gemini-companion-log-errors "gemini-companion-tool-extension-keep-current"
-      (let ((environment (default-toplevel-value 'process-environment)))
-        (when (eq (gemini-companion-tool-extension-state agent environment) 'stale)
-          (gemini-companion-tool-extension--change agent environment 'update))))))
+      (gemini-companion-tool-extension--change-all
+       nil 'update (seq-filter #'gemini-companion-tool-extension--home
+                               (gemini-companion-agent-names))
+       #'ignore))))
 
 ;;;; On hosts
 
@@ -460,134 +551,14 @@ read, or before showing you a file that is open.  (Writes an extension and a pol
   "Do WHAT with the files on the host of CONNECTION, then call FUNCTION.
 WHAT is `enable', `disable', or `update', which writes only files that are
 there.  The argument of FUNCTION is the outcome, a message, or nil."
-  (gemini-companion-tool-extension--change-agents
+  (gemini-companion-tool-extension--change-all
    connection what
    (seq-filter (lambda (agent)
                  (and (gemini-companion-agent-get agent :extension)
                       (gemini-companion-agent-get agent :stdio)))
                (gemini-companion-agent-names))
-   function nil))
-
-(defun gemini-companion-tool-extension--change-agents (connection what agents function outcomes)
-  "Do WHAT with the files of AGENTS on the host of CONNECTION, in that order.
-Then call FUNCTION with OUTCOMES, a list, and theirs, as one message or nil."
-  (if (null agents)
-      (funcall function (and outcomes (string-join (reverse outcomes) "\n")))
-    (gemini-companion-tool-extension--read-there
-     connection (car agents)
-     (lambda (found)
-       (gemini-companion-tool-extension--change-there
-        connection (car agents) what found
-        (lambda (outcome)
-          (when outcome (gemini-companion-log-add "%s" outcome))
-          (gemini-companion-tool-extension--change-agents
-           connection what (cdr agents) function
-           (if outcome (cons outcome outcomes) outcomes))))))))
-
-(defun gemini-companion-tool-extension-state-there (connection agent function)
-  "Find what there is of the extension of AGENT on the host of CONNECTION.
-Call FUNCTION with that, as `gemini-companion-tool-extension-state' returns
-it, and whether the user does not want the tools there."
-  (gemini-companion-tool-extension--read-there
-   connection agent
-   (lambda (found)
-     (let ((state (gemini-companion-tool-extension--judge-there agent 'disable found)))
-       (funcall function
-                (cond ((not (eq state t)) state)
-                      ((gemini-companion-tool-extension--changes-there agent 'update found) 'stale)
-                      (t 'current))
-                (eq 'never (gemini-companion-answer-get
-                            (gemini-companion-tool-extension--question connection))))))))
-
-(defun gemini-companion-tool-extension--file-there (agent name)
-  "Return NAME in the directory of AGENT in the form that a connection takes."
-  (pcase-let ((`(,variable ,default ,settings) (gemini-companion-agent-get agent :settings)))
-    (list variable default (concat (file-name-directory settings) name))))
-
-(defun gemini-companion-tool-extension--settings-name (agent)
-  "Return the name of the settings in the directory of AGENT."
-  (file-name-nondirectory (nth 2 (gemini-companion-agent-get agent :settings))))
-
-(defun gemini-companion-tool-extension--read-there (connection agent function)
-  "Read the files of AGENT, and its settings, on the host of CONNECTION.
-Then call FUNCTION with an alist of names and what the host answers."
-  (let* ((names (cons (gemini-companion-tool-extension--settings-name agent)
-                      (mapcar #'car (gemini-companion-tool-extension--texts agent))))
-         (found nil)
-         (next nil))
-    (setq next (lambda ()
-                 (if (null names) (funcall function found)
-                   (gemini-companion-host-connection-read-file
-                    connection (gemini-companion-tool-extension--file-there agent (car names))
-                    (lambda (answer)
-                      (push (cons (pop names) answer) found)
-                      (funcall next))))))
-    (funcall next)))
-
-(defun gemini-companion-tool-extension--change-there (connection agent what found function)
-  "Do WHAT with the files of AGENT on the host of CONNECTION.
-They have the contents FOUND there.  Then call FUNCTION with the outcome, a
-message, or nil."
-  (let ((name (gemini-companion-host-connection-name connection))
-        (title (gemini-companion-agent-get agent :title)))
-    (pcase (gemini-companion-tool-extension--judge-there agent what found)
-      ('nil (funcall function nil))
-      ((and (pred stringp) fault) (funcall function (format "%s on %s: %s" title name fault)))
-      (_
-       (gemini-companion-tool-extension--write-there
-        connection agent
-        (gemini-companion-tool-extension--changes-there agent what found)
-        (lambda (fault)
-          (funcall function
-                   (cond (fault (format "%s on %s: %s" title name fault))
-                         ((eq what 'disable) (format "Removed the tools of Emacs from %s on %s"
-                                                     title name))
-                         ((eq what 'enable) (format "The model can use Emacs in %s on %s when \
-that next starts" title name))))))))))
-
-(defun gemini-companion-tool-extension--judge-there (agent what found)
-  "Return t if WHAT can be done with the files of AGENT on a host.
-They have the contents FOUND there.  Return nil if there is nothing to do,
-and otherwise a message that says why not."
-  (let* ((get (lambda (key name) (alist-get key (alist-get name found nil nil #'equal))))
-         (names (mapcar #'car (gemini-companion-tool-extension--texts agent)))
-         (manifest (funcall get 'text (car names)))
-         (settings (gemini-companion-tool-extension--settings-name agent)))
-    (cond ((seq-some (apply-partially get 'error) names))
-          ((if manifest (not (gemini-companion-tool-extension--own-manifest-p
-                              (ignore-errors (json-read-from-string manifest))))
-             ;; Somebody else may have an extension there that has no manifest yet.
-             (seq-some (apply-partially get 'text)
-                       (seq-filter (apply-partially
-                                    #'string-prefix-p gemini-companion-tool-extension--directory)
-                                   names)))
-           (unless (eq what 'update)
-             (format "this package did not write %s there, and leaves it alone"
-                     gemini-companion-tool-extension--directory)))
-          (manifest t)
-          ;; A CLI that was used has settings.
-          (t (and (eq what 'enable)
-                  (or (funcall get 'text settings) (funcall get 'error settings))
-                  t)))))
-
-(defun gemini-companion-tool-extension--changes-there (agent what found)
-  "Return how to do WHAT with the files of AGENT, which a host has FOUND.
-The value is that of `gemini-companion-tool-extension--changes'."
-  (let ((system-type 'gnu/linux))       ; whatever this machine is
-    (gemini-companion-tool-extension--changes agent what found)))
-
-(defun gemini-companion-tool-extension--write-there (connection agent changes function)
-  "Make CHANGES of files of AGENT on the host of CONNECTION, each (NAME OLD NEW).
-Then call FUNCTION with nil, or with a message if that has failed."
-  (pcase changes
-    ('nil (funcall function nil))
-    (`((,name ,old ,new) . ,rest)
-     (gemini-companion-host-connection-write-file
-      connection (gemini-companion-tool-extension--file-there agent name) old new
-      (lambda (answer)
-        (if-let* ((fault (alist-get 'error answer)))
-            (funcall function (format "%s: %s" name fault))
-          (gemini-companion-tool-extension--write-there connection agent rest function)))))))
+   (lambda (outcomes)
+     (funcall function (and outcomes (mapconcat #'car outcomes "\n"))))))
 
 (provide 'gemini-companion-tool-extension)
 ;;; gemini-companion-tool-extension.el ends here

@@ -33,16 +33,25 @@
 
 ;;;; Where the symbol is
 
-(defun gemini-companion-tool-symbols--call (call path line symbol function)
-  "Call FUNCTION for CALL at SYMBOL on LINE of the file PATH; return its value."
-  (let ((buffer (gemini-companion-tool-open-buffer call path)))
-    (gemini-companion-tool-diagnostics-take-file buffer)
-    (with-current-buffer buffer
-      (save-excursion
-        (save-restriction
-          (widen)
-          (goto-char (gemini-companion-tool-symbols--position line symbol))
-          (funcall function))))))
+(defun gemini-companion-tool-symbols--asking (method capability answer &optional extra elisp)
+  "Return the function of a tool that requests METHOD from a language server.
+Its arguments are a call, a path, a line of that file, and a symbol there.
+For CAPABILITY, ANSWER and EXTRA see `gemini-companion-tool-symbols--request'.
+If ELISP is non-nil, it is a function that returns the answer in Emacs Lisp;
+its arguments are the symbol and the call."
+  (lambda (call path line symbol)
+    (let ((buffer (gemini-companion-tool-open-buffer call path)))
+      (gemini-companion-tool-diagnostics-take-file buffer)
+      (with-current-buffer buffer
+        (save-excursion
+          (save-restriction
+            (widen)
+            (goto-char (gemini-companion-tool-symbols--position line symbol))
+            (if (and elisp
+                     (derived-mode-p 'emacs-lisp-mode)
+                     (not (gemini-companion-tool-symbols--server)))
+                (funcall elisp symbol call)
+              (gemini-companion-tool-symbols--request call method capability answer extra))))))))
 
 (defun gemini-companion-tool-symbols--position (line symbol)
   "Return the position of SYMBOL on LINE of the current buffer.
@@ -64,14 +73,14 @@ Signal a `user-error' if it is not there."
   (cond ((and (fboundp 'eglot-current-server) (eglot-current-server)) 'eglot)
         ((and (bound-and-true-p lsp-managed-mode) (fboundp 'lsp-request-async)) 'lsp)))
 
-(defun gemini-companion-tool-symbols--request (call method capability extra answer)
+(defun gemini-companion-tool-symbols--request (call method capability answer extra)
   "Request METHOD, a string, at point from the language server of the buffer.
-Then answer CALL with the value of the function ANSWER, called with CALL and
-the result.  CAPABILITY, a keyword, is what the server must be capable of;
-EXTRA is a plist of more parameters."
+Then answer CALL with the value of the function ANSWER, called with the
+result and CALL.  CAPABILITY, a keyword, is what the server must be capable
+of; EXTRA is a plist of more parameters."
   (let* ((done (lambda (result)
                  (gemini-companion-tool-go-on call
-                   (gemini-companion-tool-answer call (funcall answer call result)))))
+                   (gemini-companion-tool-answer call (funcall answer result call)))))
          (fail (lambda (reason)
                  (gemini-companion-tool-fail call (format "The language server: %s" reason)))))
     (pcase (gemini-companion-tool-symbols--server)
@@ -115,20 +124,21 @@ lsp-mode makes objects hash tables with strings as keys, or plists."
       (gethash (substring (symbol-name key) 1) object)
     (plist-get object key)))
 
-(defun gemini-companion-tool-symbols--object-p (value)
-  "Return non-nil if VALUE, from a language server, is one object."
-  (or (hash-table-p value)
-      (and (consp value) (keywordp (car value)))))
+(defun gemini-companion-tool-symbols--list (value)
+  "Return VALUE, one object or string or several from a server, as a list."
+  (if (or (stringp value) (hash-table-p value)
+          (and (consp value) (keywordp (car value))))
+      (list value)
+    (append value nil)))
 
 ;;;; Places
 
-(defun gemini-companion-tool-symbols--locations (call result)
-  "Return the answer to CALL for RESULT, the locations that a server has found.
+(defun gemini-companion-tool-symbols--locations (result call)
+  "Return the answer for RESULT, the locations that a server has found, to CALL.
 RESULT is one location, a vector or list of locations, or nil."
   (gemini-companion-tool-symbols--places
    call
-   (cl-loop for location in (if (gemini-companion-tool-symbols--object-p result) (list result)
-                              (append result nil))
+   (cl-loop for location in (gemini-companion-tool-symbols--list result)
             for get = (lambda (key) (gemini-companion-tool-symbols--get location key))
             for range = (or (funcall get :range) (funcall get :targetSelectionRange))
             for start = (gemini-companion-tool-symbols--get range :start)
@@ -191,12 +201,8 @@ which is empty if Emacs cannot read FILE."
 
 ;;;; Emacs Lisp
 
-(defun gemini-companion-tool-symbols--elisp-p ()
-  "Return non-nil if Emacs itself knows the symbols of the current buffer best."
-  (and (derived-mode-p 'emacs-lisp-mode) (not (gemini-companion-tool-symbols--server))))
-
-(defun gemini-companion-tool-symbols--elisp-definitions (call symbol)
-  "Return the answer to CALL: where SYMBOL is defined, as far as Emacs knows.
+(defun gemini-companion-tool-symbols--elisp-definitions (symbol call)
+  "Return where SYMBOL is defined, as far as Emacs knows, as the answer to CALL.
 Search the current buffer, too, which Emacs may not have loaded."
   (require 'xref)
   (let* ((here buffer-file-name)
@@ -225,24 +231,20 @@ Search the current buffer, too, which Emacs may not have loaded."
              while (re-search-forward regexp nil t)
              collect (line-number-at-pos (match-beginning 0)))))
 
-(defun gemini-companion-tool-symbols--elisp-describe (name)
+(defun gemini-companion-tool-symbols--elisp-describe (name &optional _call)
   "Return what is known about the symbol of Emacs Lisp with NAME."
   (let* ((symbol (intern-soft name))
-         (parts
-          (cl-loop
-           for (what . text)
-           in (and symbol
-                   `(,@(when (fboundp symbol)
-                         `((,(gemini-companion-tool-symbols--signature symbol)
-                            . ,(ignore-errors (documentation symbol)))))
-                     ,@(when (or (get symbol 'variable-documentation)
-                                 (and (boundp symbol) (not (keywordp symbol)) (symbol-value symbol)
-                                      (not (eq symbol t))))
-                         `((,(if (custom-variable-p symbol) "user option" "variable")
-                            . ,(ignore-errors
-                                 (documentation-property symbol 'variable-documentation)))))
-                     ,@(when (facep symbol) `(("face" . ,(face-documentation symbol))))))
-           collect (format "%s is a %s\n%s" symbol what (or text "Not documented.")))))
+         (known (list (and (fboundp symbol)
+                           (cons (gemini-companion-tool-symbols--signature symbol)
+                                 (ignore-errors (documentation symbol))))
+                      (and (or (get symbol 'variable-documentation)
+                               (and (boundp symbol) (not (macroexp-const-p symbol))))
+                           (cons (if (custom-variable-p symbol) "user option" "variable")
+                                 (ignore-errors
+                                   (documentation-property symbol 'variable-documentation))))
+                      (and (facep symbol) (cons "face" (face-documentation symbol)))))
+         (parts (cl-loop for (what . text) in (delq nil known)
+                         collect (format "%s is a %s\n%s" name what (or text "Not documented.")))))
     (if parts (string-join parts "\n\n")
       "Nothing is known about it: its file may not be loaded in this Emacs.")))
 
@@ -256,44 +258,10 @@ Search the current buffer, too, which Emacs may not have loaded."
 
 ;;;; The tools
 
-(defun gemini-companion-tool-symbols--find-definition (call path line symbol)
-  "Answer CALL with where SYMBOL on LINE of the file PATH is defined."
-  (gemini-companion-tool-symbols--call
-   call path line symbol
-   (lambda ()
-     (if (gemini-companion-tool-symbols--elisp-p)
-         (gemini-companion-tool-symbols--elisp-definitions call symbol)
-       (gemini-companion-tool-symbols--request
-        call "textDocument/definition" :definitionProvider nil
-        #'gemini-companion-tool-symbols--locations)))))
-
-(defun gemini-companion-tool-symbols--find-references (call path line symbol)
-  "Answer CALL with where SYMBOL on LINE of the file PATH is used."
-  (gemini-companion-tool-symbols--call
-   call path line symbol
-   (lambda ()
-     (gemini-companion-tool-symbols--request
-      call "textDocument/references" :referencesProvider '(:context (:includeDeclaration t))
-      #'gemini-companion-tool-symbols--locations))))
-
-(defun gemini-companion-tool-symbols--describe (call path line symbol)
-  "Answer CALL with what is known about SYMBOL on LINE of the file PATH."
-  (gemini-companion-tool-symbols--call
-   call path line symbol
-   (lambda ()
-     (if (gemini-companion-tool-symbols--elisp-p)
-         (gemini-companion-tool-symbols--elisp-describe symbol)
-       (gemini-companion-tool-symbols--request
-        call "textDocument/hover" :hoverProvider nil
-        (lambda (_call result) (gemini-companion-tool-symbols--hover-text result)))))))
-
-(defun gemini-companion-tool-symbols--hover-text (result)
+(defun gemini-companion-tool-symbols--hover-text (result &optional _call)
   "Return the text of RESULT, the answer of a language server to hover."
   (let* ((contents (and result (gemini-companion-tool-symbols--get result :contents)))
-         (texts (cl-loop for part in (if (or (stringp contents)
-                                             (gemini-companion-tool-symbols--object-p contents))
-                                         (list contents)
-                                       (append contents nil))
+         (texts (cl-loop for part in (gemini-companion-tool-symbols--list contents)
                          for text = (if (stringp part) part
                                       (gemini-companion-tool-symbols--get part :value))
                          unless (string-blank-p (or text ""))
@@ -310,16 +278,24 @@ Search the current buffer, too, which Emacs may not have loaded."
     (gemini-companion-tool-define "findDefinition"
       :description "Where a symbol in an open file is defined, by its language server."
       :arguments arguments :read-only t
-      :function #'gemini-companion-tool-symbols--find-definition)
+      :function (gemini-companion-tool-symbols--asking
+                 "textDocument/definition" :definitionProvider
+                 #'gemini-companion-tool-symbols--locations nil
+                 #'gemini-companion-tool-symbols--elisp-definitions))
     (gemini-companion-tool-define "findReferences"
       :description "Where a symbol in an open file is used, by its language server; exact, \
 unlike a search for text."
       :arguments arguments :read-only t
-      :function #'gemini-companion-tool-symbols--find-references)
+      :function (gemini-companion-tool-symbols--asking
+                 "textDocument/references" :referencesProvider
+                 #'gemini-companion-tool-symbols--locations
+                 '(:context (:includeDeclaration t))))
     (gemini-companion-tool-define "describeSymbol"
       :description "Type, signature and documentation of a symbol in an open file."
       :arguments arguments :read-only t
-      :function #'gemini-companion-tool-symbols--describe)))
+      :function (gemini-companion-tool-symbols--asking
+                 "textDocument/hover" :hoverProvider #'gemini-companion-tool-symbols--hover-text nil
+                 #'gemini-companion-tool-symbols--elisp-describe))))
 ;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-symbols-define)
 
 (provide 'gemini-companion-tool-symbols)

@@ -99,14 +99,12 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
     (setq gemini-companion-tool--wanted t))
   (gemini-companion-bridge-set-tools
    (cl-loop for (name . tool) in (reverse gemini-companion-tool--table)
-            collect (vector name (plist-get tool :description)
-                            (and (plist-get tool :read-only) t)
-                            (not (plist-get tool :hidden))
-                            (vconcat
-                             (cl-loop for (argument type description optional)
-                                      in (plist-get tool :arguments)
-                                      collect (vector argument (symbol-name type) description
-                                                      (not optional))))
+            for arguments = (cl-loop for (argument type description optional)
+                                     in (plist-get tool :arguments)
+                                     collect (vector argument (symbol-name type) description
+                                                     (not optional)))
+            collect (vector name (plist-get tool :description) (and (plist-get tool :read-only) t)
+                            (not (plist-get tool :hidden)) (vconcat arguments)
                             (and (plist-get tool :hosts) t)))))
 ;;;###autoload (put 'tools-wanted 'gemini-companion-handler #'gemini-companion-tool-announce)
 
@@ -158,15 +156,15 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
           ((not (gemini-companion-tool--allowed-p call))
            (gemini-companion-tool-fail call "Your user does not let the models of this machine \
 use Emacs: M-x gemini-companion-tools-enable in a buffer of it does"))
-          ((gemini-companion-workspace-pending-p)
-           ;; So far, nothing is in any scope.
+          ((not (gemini-companion-workspace-pending-p))
+           (gemini-companion-tool--run call tool arguments))
+          (t                            ; so far, nothing is in any scope
            (gemini-companion-tool-poll
             call
             (lambda ()
               (unless (gemini-companion-workspace-pending-p)
                 (gemini-companion-tool--run call tool arguments)
-                t))))
-          (t (gemini-companion-tool--run call tool arguments)))))
+                t)))))))
 ;;;###autoload (put 'call-tool 'gemini-companion-handler #'gemini-companion-tool-call)
 
 (defun gemini-companion-tool-question (host)
@@ -200,30 +198,24 @@ BODY replaces text, point is where BODY puts it."
 
 (defun gemini-companion-tool--go-on (call function)
   "Call FUNCTION for CALL; see `gemini-companion-tool-go-on'."
-  (when (gemini-companion-tool-live-p call)
-    (condition-case problem
-        (gemini-companion-tool--keep-point
-         (lambda ()
-           (save-match-data
-             (let ((inhibit-quit nil)
-                   (throw-on-input nil))
-               (funcall function)))))
-      (quit (gemini-companion-tool-fail call "The user has interrupted this"))
-      (user-error (gemini-companion-tool-fail call (gemini-companion-ui-error-text problem)))
-      (error (gemini-companion-tool--fail-by-fault call (gemini-companion-ui-error-text problem)))))
+  (save-match-data
+    (when (gemini-companion-tool-live-p call)
+      (let ((buffer (current-buffer))
+            (point (point))
+            (tick (buffer-chars-modified-tick)))
+        (condition-case problem
+            (save-current-buffer
+              (let ((inhibit-quit nil)
+                    (throw-on-input nil))
+                (funcall function)))
+          (quit (gemini-companion-tool-fail call "The user has interrupted this"))
+          (user-error (gemini-companion-tool-fail call (gemini-companion-ui-error-text problem)))
+          (error (gemini-companion-tool--fail-by-fault
+                  call (gemini-companion-ui-error-text problem))))
+        (when (and (eq buffer (current-buffer))
+                   (eql tick (buffer-chars-modified-tick)))
+          (goto-char point)))))
   nil)
-
-(defun gemini-companion-tool--keep-point (function)
-  "Call FUNCTION; keep the current buffer and point there.
-If FUNCTION replaces the text of that buffer, as a list that it updates, or a
-file that was edited, it must put point into its place in the new text."
-  (let ((buffer (current-buffer))
-        (point (point))
-        (tick (buffer-chars-modified-tick)))
-    (unwind-protect (save-current-buffer (funcall function))
-      (when (and (buffer-live-p buffer) (eq buffer (current-buffer))
-                 (eql tick (buffer-chars-modified-tick)))
-        (goto-char point)))))
 
 (defun gemini-companion-tool--fail-by-fault (call text)
   "Answer CALL with an error, for a fault whose message is TEXT.
@@ -305,8 +297,7 @@ Stop when CALL has ended; an error of CHECK fails it."
                  0.05 0.05
                  (lambda ()
                    (let ((done t))      ; also after an error
-                     (gemini-companion-log-errors "tools"
-                       (gemini-companion-tool-go-on call (setq done (funcall check))))
+                     (gemini-companion-tool-go-on call (setq done (funcall check)))
                      (when done (cancel-timer timer))))))))
 
 ;;;; What the model may know

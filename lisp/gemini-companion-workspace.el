@@ -261,28 +261,23 @@ The directory EXTRA, unless it is nil, is one of them."
         name))))
 
 (defun gemini-companion-workspace--buffer-directories ()
-  "Return the directories of all buffers, each as (DIRECTORY . ONLY-PROJECT).
-See `gemini-companion-workspace--guess-root' for both.  Those of the
-buffers selected last come first."
+  "Return the directories of all buffers, those selected last first.
+Each is as `gemini-companion-workspace--directory-of' returns it."
   (when gemini-companion-workspace-guess
     ;; Only names are handled here, so that remote ones need no handlers.
     (let ((file-name-handler-alist nil))
-      (delete-dups
-       (delq nil (mapcar (lambda (buffer)
-                           (if-let* ((file (buffer-file-name buffer)))
-                               (list (file-name-directory file))
-                             (gemini-companion-workspace--directory-without-file buffer)))
-                         (buffer-list)))))))
+      (delete-dups (delq nil (mapcar #'gemini-companion-workspace--directory-of (buffer-list)))))))
 
-(defun gemini-companion-workspace--directory-without-file (buffer)
-  "Return the directory of BUFFER, which visits no file, or nil if none counts.
-The value is (DIRECTORY . ONLY-PROJECT)."
-  (let ((mode (buffer-local-value 'major-mode buffer))
+(defun gemini-companion-workspace--directory-of (buffer)
+  "Return the directory of BUFFER as (DIRECTORY . ONLY-PROJECT), or nil.
+See `gemini-companion-workspace--guess-root' for both."
+  (let ((file (buffer-file-name buffer))
+        (mode (buffer-local-value 'major-mode buffer))
         (directory (buffer-local-value 'default-directory buffer)))
-    (cond ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
+    (cond (file (list (file-name-directory file)))
+          ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
            (list directory))
-          ((cl-loop for parent in '(dired-mode magit-mode vc-dir-mode)
-                    thereis (provided-mode-derived-p mode parent))
+          ((provided-mode-derived-p mode 'dired-mode 'magit-mode 'vc-dir-mode)
            (cons directory t)))))
 
 (defun gemini-companion-workspace--guess-root (directory &optional only-project)
@@ -316,15 +311,11 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
 (defun gemini-companion-workspace--guessable-root (directory)
   "Return the name of DIRECTORY as a root, or nil if it must not be guessed."
   (when-let* ((root (gemini-companion-workspace--valid-root directory)))
-    (unless (gemini-companion-workspace--general-p root)
-      root)))
-
-(defun gemini-companion-workspace--general-p (directory)
-  "Return non-nil if DIRECTORY, which is local, is too general for a root."
-  (let ((file-name-handler-alist nil))
-    (cl-loop for general in (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
-                                  (or (getenv "TMPDIR") "/"))
-             thereis (file-equal-p directory general))))
+    (let ((file-name-handler-alist nil))
+      (cl-loop for general in (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
+                                    (or (getenv "TMPDIR") "/"))
+               never (file-equal-p root general)
+               finally return root))))
 
 ;;;; Scopes
 

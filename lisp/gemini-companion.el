@@ -57,40 +57,16 @@
 
 (declare-function gemini-companion-tool-extension-keep-current "gemini-companion-tool-extension")
 (declare-function gemini-companion-install-instead "gemini-companion-install")
-(declare-function loaddefs-generate "ext:loaddefs-gen")
-
-(with-suppressed-warnings ((obsolete make-directory-autoloads))
-  (declare-function make-directory-autoloads "autoload"))
-
-(defun gemini-companion--load-autoloads ()
-  "Generate the autoloads of this checkout, and evaluate them."
-  (let* ((directory (file-name-directory (or load-file-name buffer-file-name)))
-         (temporary (make-temp-file "gemini-companion-" 'directory))
-         (file (expand-file-name "gemini-companion-autoloads.el" temporary))
-         (inhibit-message t)
-         (message-log-max nil))
-    (unwind-protect
-        (progn
-          (if (fboundp 'loaddefs-generate) ; Emacs 29
-              (loaddefs-generate directory file)
-            (with-suppressed-warnings ((obsolete autoload make-directory-autoloads))
-              (require 'autoload)
-              (make-directory-autoloads directory file)
-              (kill-buffer (get-file-buffer file))))
-          (with-temp-buffer
-            (insert-file-contents file)
-            ;; The names in it are relative to its directory.
-            (let ((prefix (file-relative-name directory temporary)))
-              (while (search-forward prefix nil t)
-                (replace-match "" t t)))
-            (eval-buffer)))
-      (delete-directory temporary t))))
+(declare-function package-generate-autoloads "package" (name pkg-dir))
 
 ;; Package managers and `make build' generate a file of autoloads; package managers also load it.
 ;;;###autoload (put 'gemini-companion-mode 'gemini-companion-autoloads t)
 (unless (or (get 'gemini-companion-mode 'gemini-companion-autoloads)
             (load "gemini-companion-autoloads" 'noerror 'nomessage))
-  (gemini-companion--load-autoloads))
+  (require 'package)
+  (load (package-generate-autoloads "gemini-companion"
+                                    (file-name-directory (or load-file-name buffer-file-name)))
+        nil 'nomessage))
 
 ;;;; Options
 

@@ -190,14 +190,6 @@ class Fault extends Error {
   }
 }
 
-function frame(kind, channel, length, data) {
-  const header = Buffer.allocUnsafe(HEADER);
-  header[0] = kind;
-  header.writeUInt32BE(channel, 1);
-  header.writeUInt32BE(length, 5);
-  return data ? Buffer.concat([header, data]) : header;
-}
-
 // What is sent to Emacs.  While much waits, no client is read, so that nothing waits for long.
 class Outbox {
   get isFull() {
@@ -205,7 +197,11 @@ class Outbox {
   }
 
   send(kind, channel, length, data) {
-    process.stdout.write(frame(kind, channel, length, data));
+    const header = Buffer.allocUnsafe(HEADER);
+    header[0] = kind;
+    header.writeUInt32BE(channel, 1);
+    header.writeUInt32BE(length, 5);
+    process.stdout.write(data ? Buffer.concat([header, data]) : header);
   }
 
   say(message) {

@@ -272,18 +272,10 @@ function exchange(where, more, body, patience, signal) {
     }));
     request.on('error', (error) => end(isConnected ? error : unreachable(error)));
     request.on('response', (response) => {
-      const chunks = [];
-      let size = 0;
-      response.on('data', (chunk) => {
-        chunks.push(chunk);
-        size += chunk.length;
-        if (size > MAX_ANSWER) end(new Error('its answer is far too long'));
-      });
-      response.on('error', end);
-      response.on('end', () => {
+      readAll(response, MAX_ANSWER).then((text) => {
         clearTimeout(timer);
-        resolve({ status: response.statusCode, text: Buffer.concat(chunks).toString() });
-      });
+        resolve({ status: response.statusCode, text });
+      }, end);
     });
     request.end(body);
   });
@@ -693,7 +685,7 @@ async function readAll(stream, limit) {
   let size = 0;
   for await (const chunk of stream) {
     size += chunk.length;
-    if (size > limit) throw new Error('too long');
+    if (size > limit) throw new Error('what it says is far too long');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();

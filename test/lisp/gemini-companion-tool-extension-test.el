@@ -424,7 +424,7 @@ showing you a file, which runs your hooks as C-x C-f does.  \
     (should (equal (gemini-companion-tool-extension-test--names)
                    gemini-companion-tool-extension-test--there-written))
     (should (gemini-companion-tool-extension-test--said-p
-             "The model can use Emacs in Gemini CLI on build when that next starts"))
+             "The model can use Emacs in Gemini CLI on build when it next starts"))
     (should (equal (gemini-companion-answer-all) '(((tools . "/ssh:build:") . always))))
     (should-not (gemini-companion-tool-extension-test--files-written-here-p))
     ;; A run asks no more.

@@ -142,6 +142,8 @@ gone.served:4:
       (setq-local lsp-managed-mode t)
       (let (requests)
         (cl-letf (((symbol-function 'lsp-feature?) #'always)
+                  ((symbol-function 'lsp--uri-to-path)
+                   (lambda (uri) (string-remove-prefix "file://" uri)))
                   ((symbol-function 'lsp--text-document-position-params)
                    (lambda () (list :position (point))))
                   ((symbol-function 'lsp-request-async)

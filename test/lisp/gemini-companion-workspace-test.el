@@ -11,9 +11,7 @@
 
 (defun gemini-companion-workspace-test--buffer-root ()
   "Return the root to which the current buffer belongs, or nil."
-  (pcase (if buffer-file-name
-             (list (file-name-directory buffer-file-name))
-           (gemini-companion-workspace--directory-without-file (current-buffer)))
+  (pcase (gemini-companion-workspace--directory-of (current-buffer))
     (`(,directory . ,only-project)
      (car (gemini-companion-workspace--guess-root directory only-project)))))
 
