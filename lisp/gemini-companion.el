@@ -59,14 +59,28 @@
 (declare-function gemini-companion-install-instead "gemini-companion-install")
 (declare-function package-generate-autoloads "package" (name pkg-dir))
 
+(defun gemini-companion--load-autoloads ()
+  "Generate the autoloads of this checkout, and evaluate them.
+A file of them beside the others might be out of date after the next update."
+  (let* ((temporary (make-temp-file "gemini-companion-" 'directory))
+         (load-path (cons temporary load-path))
+         (inhibit-message t)
+         (message-log-max nil))
+    (unwind-protect
+        (progn
+          (require 'package)
+          (dolist (file (directory-files (file-name-directory (or load-file-name buffer-file-name))
+                                         t "\\.el\\'"))
+            (copy-file file (file-name-as-directory temporary)))
+          (package-generate-autoloads "gemini-companion" temporary)
+          (load "gemini-companion-autoloads" nil 'nomessage))
+      (delete-directory temporary t))))
+
 ;; Package managers and `make build' generate a file of autoloads; package managers also load it.
 ;;;###autoload (put 'gemini-companion-mode 'gemini-companion-autoloads t)
 (unless (or (get 'gemini-companion-mode 'gemini-companion-autoloads)
             (load "gemini-companion-autoloads" 'noerror 'nomessage))
-  (require 'package)
-  (load (package-generate-autoloads "gemini-companion"
-                                    (file-name-directory (or load-file-name buffer-file-name)))
-        nil 'nomessage))
+  (gemini-companion--load-autoloads))
 
 ;;;; Options
 
