@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value, json};
 use tokio::sync::watch;
 
 use super::hello::{self, Hello};
-use super::message::{Params, Reply, Request, RpcError, ToolCall, truncate};
+use super::message::{Params, Reply, Request, RpcError, ToolCall, text_block, truncate};
 use super::tools;
 use crate::agent::Agent;
 use crate::bridge::{Answer, ArgumentValue, Bridge, CallError, CallId, Event};
@@ -64,12 +64,8 @@ pub enum ArgumentKind {
 impl ArgumentKind {
     /// The type with this name in JSON Schema.
     pub fn named(name: &str) -> Option<ArgumentKind> {
-        match name {
-            "string" => Some(ArgumentKind::Text),
-            "integer" => Some(ArgumentKind::Integer),
-            "boolean" => Some(ArgumentKind::Flag),
-            _ => None,
-        }
+        let all = [ArgumentKind::Text, ArgumentKind::Integer, ArgumentKind::Flag];
+        all.into_iter().find(|kind| kind.name() == name)
     }
 
     fn name(self) -> &'static str {
@@ -213,7 +209,7 @@ impl ModelTools {
             Ok(text) => (text, false),
             Err(reason) => (reason, true),
         };
-        Ok(json!({ "content": [tools::text(&text)], "isError": failed }))
+        Ok(json!({ "content": [text_block(&text)], "isError": failed }))
     }
 
     async fn ask_emacs(

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::message::notification_json;
-use crate::ide::{Meta, Notification, Outcome, ReviewId};
+use crate::ide::{Decision, Meta, Outcome, ReviewId};
 
 /// Messages that may wait to be sent. With more of them the client has to read first.
 const MAX_WAITING: usize = 64;
@@ -229,12 +229,19 @@ impl Outgoing {
 
 impl Decided {
     fn to_json(&self) -> String {
+        let method = match (&self.outcome, self.form) {
+            (Outcome::Accepted { .. }, Form::Event) => "notifications/ide/diffAccepted",
+            (Outcome::Rejected, Form::Event) => "notifications/ide/diffRejected",
+            (Outcome::Accepted { .. }, _) => "ide/diffAccepted",
+            (Outcome::Rejected, _) => "ide/diffRejected",
+        };
+        let content = match &self.outcome {
+            Outcome::Accepted { .. } if self.form == Form::Brief => Some(""),
+            Outcome::Accepted { content, .. } => Some(&**content),
+            Outcome::Rejected => None,
+        };
         let meta = self.name.as_deref().map(|proposal| Meta { proposal });
-        notification_json(&match self.form {
-            Form::Whole => Notification::outcome(&self.path, &self.outcome, meta),
-            Form::Brief => Notification::brief_outcome(&self.path, meta),
-            Form::Event => Notification::outcome_event(&self.path, &self.outcome),
-        })
+        notification_json(method, &Decision { file_path: &self.path, content, meta })
     }
 }
 

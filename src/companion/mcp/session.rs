@@ -1,15 +1,17 @@
 //! One session: its outbox, its stream, its calls, and whether its client is still there.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::calls::Cancels;
 use super::client::{Client, Origin};
 use super::endings::Endings;
 use super::hello::Revision;
+use super::message::Id;
 use super::outbox::{Outbox, Outgoing};
 use crate::agent::Agent;
 use crate::allowance::Allowance;
@@ -48,7 +50,8 @@ pub struct Session {
     pub stream: Stream,
     /// HTTP requests being answered.
     pub busy: usize,
-    pub calls: Cancels,
+    /// What cancels its calls, by their ids. Some may be over.
+    calls: HashMap<Box<str>, oneshot::Sender<()>>,
     /// How its last reviews have ended.
     pub endings: Endings,
     pub last_used: Instant,
@@ -85,7 +88,7 @@ impl Session {
             knows_tools: false,
             stream: Stream::Never,
             busy: 0,
-            calls: Cancels::default(),
+            calls: HashMap::new(),
             endings: Endings::default(),
             last_used: now,
         }
@@ -134,6 +137,21 @@ impl Session {
         match Place::of(self.process()) {
             Place::Unknown => self.origin.place.clone(),
             place => place,
+        }
+    }
+
+    /// Begins the call with this id. The receiver gets a value when the client cancels it.
+    pub fn begin_call(&mut self, id: &Id) -> oneshot::Receiver<()> {
+        self.calls.retain(|_, cancel| !cancel.is_closed());
+        let (cancel, cancelled) = oneshot::channel();
+        self.calls.insert(id.as_str().into(), cancel);
+        cancelled
+    }
+
+    /// Cancels the call with this id, which gets no answer.
+    pub fn cancel_call(&mut self, id: &Id) {
+        if let Some(cancel) = self.calls.remove(id.as_str()) {
+            let _ = cancel.send(());
         }
     }
 

@@ -9,11 +9,11 @@ use tokio::time::Instant;
 use super::Sessions;
 use super::table::Table;
 use crate::bridge::Event;
-use crate::ide::{ActiveFile, IdeContext, Notification};
+use crate::ide::{ActiveFile, IdeContext};
 use crate::mcp::client::SessionId;
-use crate::mcp::contexts::Context;
 use crate::mcp::message::notification_json;
 use crate::mcp::outbox::Outgoing;
+use crate::mcp::session::Session;
 use crate::place::Place;
 
 /// The most clients that are checked at once for another working directory, as Emacs waits for it.
@@ -42,7 +42,7 @@ impl Sessions {
 
     /// Records where the client of a session works now, which determines the contexts that it is sent.
     fn set_place(&self, table: &mut Table, id: &SessionId, place: Place) {
-        let context = table.contexts.get(&place).map(|context| context.message.clone());
+        let context = table.contexts.get(&place).map(context_json);
         let Some(session) = table.sessions.get_mut(id) else { return };
         session.placed = Instant::now();
         if session.origin.place == place {
@@ -58,19 +58,17 @@ impl Sessions {
 
     /// Sends the clients in each of these places its context, unless they have it already.
     pub fn publish_contexts(&self, contexts: Vec<(Place, IdeContext)>) {
-        let contexts: Vec<_> =
-            contexts.into_iter().map(|(place, snapshot)| (place, Context::new(snapshot))).collect();
         let mut table = self.table();
         if table.announced == 0 {
             return;
         }
         for (place, context) in contexts {
-            if !table.contexts.is_known(&place, &context) {
+            if table.contexts.get(&place) != Some(&context) {
                 table.send_context(place, context);
             }
         }
         let places = table.places();
-        table.contexts.keep(&places);
+        table.contexts.retain(|place, _| places.contains(place));
         drop(table);
         self.published.notify_waiters();
     }
@@ -85,14 +83,14 @@ impl Sessions {
                 session.wants_active_file = true;
             }
             if let Some(context) = table.context_of(session) {
-                return context.snapshot.active_file();
+                return context.active_file();
             }
             if table.ending {
                 return None;
             }
         }
         let _ = tokio::time::timeout(self.limits.first_context, published).await;
-        self.table().context_of(session)?.snapshot.active_file()
+        self.table().context_of(session)?.active_file()
     }
 }
 
@@ -107,39 +105,40 @@ impl Table {
     }
 
     /// The context for a session.
-    pub(super) fn context_of(&self, id: &SessionId) -> Option<&Context> {
+    pub(super) fn context_of(&self, id: &SessionId) -> Option<&IdeContext> {
         self.contexts.get(&self.sessions.get(id)?.origin.place)
     }
 
     /// Sends the clients in `place` a new context, each in the format of its document.
-    fn send_context(&mut self, place: Place, context: Context) {
+    fn send_context(&mut self, place: Place, context: IdeContext) {
         if self.listeners.any_in(&place) {
-            self.listeners.queue_context(&place, &event_json(&context.snapshot));
+            self.listeners.queue_context(&place, &event_json(&context));
         }
-        let before = self.contexts.get(&place).map(|context| context.snapshot.active_file());
-        let active = context.snapshot.active_file();
+        let message = context_json(&context);
+        let active = context.active_file();
+        let before = self.contexts.get(&place).map(IdeContext::active_file);
         let active_is_new = before.as_ref() != Some(&active);
-        let mut active_message = None;
-        for session in
-            self.sessions.values_mut().filter(|session| session.is_sent_context_of(&place))
-        {
-            session.push(Outgoing::Context(context.message.clone()));
+        let in_place = |session: &&mut Session| session.is_sent_context_of(&place);
+        for session in self.sessions.values_mut().filter(in_place) {
+            session.push(Outgoing::Context(message.clone()));
             if session.wants_active_file && active_is_new {
-                let message =
-                    active_message.get_or_insert_with(|| active_file_json(active.as_ref()));
-                session.push(Outgoing::ActiveFile(message.clone()));
+                session.push(Outgoing::ActiveFile(active_file_json(active.as_ref())));
             }
         }
-        self.contexts.set(place, context);
+        self.contexts.insert(place, context);
     }
 }
 
+pub(super) fn context_json(context: &IdeContext) -> Arc<str> {
+    notification_json("ide/contextUpdate", context).into()
+}
+
 /// A context in the form of `/events`.
-pub(super) fn event_json(snapshot: &IdeContext) -> Arc<str> {
-    notification_json(&Notification::ContextEvent(&snapshot.event())).into()
+pub(super) fn event_json(context: &IdeContext) -> Arc<str> {
+    notification_json("notifications/context-update", &context.event()).into()
 }
 
 fn active_file_json(active: Option<&ActiveFile>) -> Arc<str> {
     let params = active.map_or_else(|| json!({}), |active| json!(active));
-    notification_json(&Notification::ActiveFile(&params)).into()
+    notification_json("activeFileNotification", &params).into()
 }

@@ -7,12 +7,12 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Sessions;
+use super::context::context_json;
 use crate::agent::Agent;
 use crate::bridge::Event;
 use crate::host::{Host, IgnoreFile};
 use crate::ide::IdeContext;
 use crate::mcp::client::SessionId;
-use crate::mcp::contexts::Context;
 use crate::mcp::hello::Revision;
 use crate::mcp::message::Id;
 use crate::mcp::outbox::Outgoing;
@@ -31,14 +31,6 @@ pub struct ActiveSession {
     host: Option<Arc<Host>>,
     /// Finds out where the client works, if the request names no session.
     unnamed: Option<FindPlace>,
-}
-
-/// A call in progress, which its client may cancel.
-pub struct Cancellable<'a> {
-    session: &'a ActiveSession,
-    id: Id,
-    /// None if the session has ended.
-    cancelled: Option<oneshot::Receiver<()>>,
 }
 
 impl Sessions {
@@ -125,19 +117,17 @@ impl ActiveSession {
         }
     }
 
-    /// Begins the call with this id.
-    pub fn begin(&self, id: &Id) -> Cancellable<'_> {
+    /// Begins the call with this id. The receiver gets a value if the client cancels it.
+    pub fn begin(&self, id: &Id) -> oneshot::Receiver<()> {
         let mut table = self.sessions.table();
         let session = table.sessions.get_mut(&self.session);
-        let cancelled = session.map(|session| session.calls.begin(id));
-        Cancellable { session: self, id: id.clone(), cancelled }
+        session.map_or_else(|| oneshot::channel().1, |session| session.begin_call(id))
     }
 
-    /// Cancels the call with this id, which gets no answer.
     pub fn cancel(&self, id: &Id) {
         let mut table = self.sessions.table();
         if let Some(session) = table.sessions.get_mut(&self.session) {
-            session.calls.cancel(id);
+            session.cancel_call(id);
         }
     }
 
@@ -159,8 +149,7 @@ impl ActiveSession {
             && let Some(session) = table.sessions.get_mut(&self.session)
             && !session.is_unnamed
         {
-            let no_file = Context::new(IdeContext::new(Vec::new()));
-            session.push(Outgoing::Context(no_file.message));
+            session.push(Outgoing::Context(context_json(&IdeContext::new(Vec::new()))));
         }
     }
 
@@ -190,27 +179,6 @@ impl Drop for ActiveSession {
             if session.is_idle() {
                 self.sessions.changed.notify_one();
             }
-        }
-    }
-}
-
-impl Cancellable<'_> {
-    /// Waits until the client cancels the call, forever if it does not.
-    pub async fn cancelled(&mut self) {
-        let Some(cancelled) = &mut self.cancelled else { return std::future::pending().await };
-        if cancelled.await.is_err() {
-            // The session has ended, or the client reused the id: the call goes on.
-            std::future::pending().await
-        }
-    }
-}
-
-impl Drop for Cancellable<'_> {
-    fn drop(&mut self) {
-        self.cancelled = None;
-        let mut table = self.session.sessions.table();
-        if let Some(session) = table.sessions.get_mut(&self.session.session) {
-            session.calls.end(&self.id);
         }
     }
 }

@@ -6,18 +6,20 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 
 use crate::agent::Agent;
+use crate::ide::IdeContext;
 use crate::mcp::client::SessionId;
-use crate::mcp::contexts::Contexts;
 use crate::mcp::listeners::Listeners;
 use crate::mcp::outbox::{Decided, Outgoing};
 use crate::mcp::reviews::Reviews;
 use crate::mcp::session::{Session, Stream};
+use crate::place::Place;
 
 #[derive(Default)]
 pub struct Table {
     pub sessions: HashMap<SessionId, Session>,
     pub reviews: Reviews,
-    pub contexts: Contexts,
+    /// The latest context of each place where clients work. Lisp decides which belongs to which.
+    pub contexts: HashMap<Place, IdeContext>,
     pub listeners: Listeners,
     /// The number of connected clients that Lisp was last notified of.
     pub announced: usize,
@@ -92,7 +94,7 @@ impl Table {
 
     /// Drops all contexts, including those that wait for sessions that may come back.
     pub fn forget_context(&mut self) {
-        self.contexts.forget();
+        self.contexts.clear();
         for session in self.sessions.values_mut() {
             session.outbox.forget_context();
         }

@@ -2,7 +2,7 @@
 
 use super::handover::{OtherProcess, TICK};
 use super::*;
-use crate::ide::Notification;
+use crate::ide::Decision;
 use crate::mcp::message::notification_json;
 
 fn begin_from(sessions: &Sessions, process: u32) -> SessionId {
@@ -48,8 +48,8 @@ fn the_next_session_of_a_living_process_inherits() {
         std::iter::from_fn(next).collect::<Vec<_>>()
     };
     let rejected = |path| {
-        let notification = Notification::DiffRejected { file_path: path, meta: None };
-        notification_json(&notification)
+        let decision = Decision { file_path: path, content: None, meta: None };
+        notification_json("ide/diffRejected", &decision)
     };
     assert_eq!(received(&successor), [rejected("/decided"), rejected("/a")]);
     assert_eq!(received(&other), [""; 0]);
