@@ -335,7 +335,7 @@ fn who_does_not_read_outcomes_gets_no_more_reviews_and_loses_none() {
 
 #[test]
 fn outcomes_that_nobody_reads_leave_less_room_for_reviews() {
-    let server = server(|limits| limits.review_bytes = 1000);
+    let server = server(|limits| limits.share_review_bytes = 1000);
     let session = server.open_session();
     assert_eq!(try_open_diff(&session, local!("/no/such/1")), json!({ "content": [] }));
     let review = server.opened();

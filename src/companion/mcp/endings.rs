@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -62,9 +63,10 @@ impl Endings {
         self.find(path).is_some()
     }
 
-    pub fn last_text(&self, path: &str) -> Option<&LastText> {
-        let ending = self.find(path)?;
-        Some(&ending.last).filter(|last| !matches!(last, LastText::Forgotten))
+    /// What there is in place of the last review of `path`, unless that has ended longer ago.
+    pub fn last_text(&self, path: &str, kept_time: Duration) -> Option<&LastText> {
+        let ending = self.find(path).filter(|ending| ending.at.elapsed() < kept_time)?;
+        Some(&ending.last)
     }
 
     /// Whether the last proposal of `path` is called `name`.
@@ -94,16 +96,6 @@ impl Endings {
             }
         }
     }
-
-    /// Forgets what is older than `since`.
-    pub fn forget_before(&mut self, since: Instant) {
-        self.all.retain(|ending| ending.at > since);
-    }
-
-    /// When the oldest was recorded.
-    pub fn oldest(&self) -> Option<Instant> {
-        self.all.front().map(|ending| ending.at)
-    }
 }
 
 impl LastText {
@@ -123,24 +115,14 @@ impl LastText {
 mod tests {
     use super::*;
 
-    fn accepted(text: &str) -> LastText {
-        LastText::Accepted(Some(text.into()))
-    }
-
-    fn text(endings: &Endings, path: &str) -> Option<String> {
-        match endings.last_text(path)? {
-            LastText::Accepted(Some(text)) => Some(text.to_string()),
-            other => panic!("{other:?}"),
-        }
-    }
-
     #[test]
     fn what_has_no_text_is_known_after_texts_are_forgotten() {
         let mut endings = Endings::default();
         endings.add("/a".into(), None, LastText::Rejected);
-        endings.add("/b".into(), None, accepted("b"));
+        endings.add("/b".into(), None, LastText::Accepted(Some("b".into())));
         endings.forget_texts(1);
-        assert!(matches!(endings.last_text("/a"), Some(LastText::Rejected)));
-        assert!(text(&endings, "/b").is_none());
+        let last_text = |path| endings.last_text(path, Duration::MAX);
+        assert!(matches!(last_text("/a"), Some(LastText::Rejected)));
+        assert!(matches!(last_text("/b"), Some(LastText::Forgotten)));
     }
 }

@@ -14,7 +14,6 @@ use crate::ide::{Decision, Meta, Outcome, ReviewId};
 
 /// Messages that may wait to be sent. With more of them the client has to read first.
 const MAX_WAITING: usize = 64;
-const MAX_WAITING_BYTES: usize = 64 << 20;
 /// Messages that are kept after they were sent, in case the stream was broken: as many as reviews may
 /// be open, since the user may decide all before that is noticed. `Limits::kept_bytes` limits their
 /// bytes.
@@ -132,11 +131,6 @@ impl Outbox {
         self.after(self.sent).filter(|message| matches!(message, Outgoing::Outcome(_))).count()
     }
 
-    /// Bytes of all messages that wait to be sent.
-    pub fn waiting_bytes(&self) -> usize {
-        self.after(self.sent).map(Outgoing::len).sum()
-    }
-
     /// Bytes of the messages that the client certainly does not have: those that wait, and the one that
     /// is being written.
     pub fn undelivered_bytes(&self) -> usize {
@@ -174,7 +168,7 @@ impl Outbox {
 
     /// Whether so many messages wait to be sent that no more should be added.
     pub fn is_full(&self) -> bool {
-        self.after(self.sent).count() > MAX_WAITING || self.waiting_bytes() > MAX_WAITING_BYTES
+        self.after(self.sent).count() > MAX_WAITING
     }
 
     /// The outcomes, for another session. Some were sent to a stream that may have been broken; getting
@@ -372,28 +366,14 @@ pub mod tests {
         outbox.push(context("context"));
         outbox.push(outcome(1));
         let seen =
-            |outbox: &Outbox| (outbox.has_context(), outbox.waiting(), outbox.waiting_bytes());
+            |outbox: &Outbox| (outbox.has_context(), outbox.waiting(), outbox.undelivered_bytes());
         assert_eq!(seen(&outbox), (true, 1, "contexto1".len()));
         outbox.next();
-        assert_eq!(seen(&outbox), (false, 1, "o1".len()));
+        assert_eq!(seen(&outbox), (false, 1, "contexto1".len())); // the context is being written
         outbox.next();
-        assert_eq!(seen(&outbox), (false, 0, 0));
-        assert_eq!(outbox.undelivered_bytes(), "o1".len()); // it is being written
+        assert_eq!(seen(&outbox), (false, 0, "o1".len()));
         outbox.next();
         assert_eq!(outbox.undelivered_bytes(), 0);
-    }
-
-    #[test]
-    fn it_is_full_when_too_many_bytes_wait() {
-        let mut outbox = Outbox::default();
-        let half = text_of(32 << 20);
-        outbox.push(long_outcome(1, &half));
-        outbox.push(long_outcome(2, &half));
-        assert!(!outbox.is_full());
-        outbox.push(long_outcome(3, &text_of(1)));
-        assert!(outbox.is_full());
-        outbox.next();
-        assert!(!outbox.is_full());
     }
 
     #[test]

@@ -25,8 +25,6 @@ use crate::process::Process;
 pub const STREAM_GRACE: Duration = Duration::from_secs(5);
 /// How often to check whether the process of a client without a stream still lives.
 pub const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How often to check whether a client has changed its directory.
-const PLACE_INTERVAL: Duration = Duration::from_secs(1);
 /// The id of all our pings: each supersedes the one before.
 pub const PING: &str = "ping";
 
@@ -36,8 +34,6 @@ pub struct Session {
     pub is_unnamed: bool,
     /// Where its client came from. Its place determines which context it is sent.
     pub origin: Origin,
-    /// When its place was determined.
-    pub placed: Instant,
     pub revision: Revision,
     pub begun: Instant,
     /// When the ping was sent that it has not answered.
@@ -79,7 +75,6 @@ impl Session {
             client,
             is_unnamed: false,
             origin,
-            placed: now,
             revision,
             begun: now,
             pinged: None,
@@ -125,11 +120,6 @@ impl Session {
     /// Whether it is sent the context of `place`.
     pub fn is_sent_context_of(&self, place: &Place) -> bool {
         !self.is_unnamed && self.origin.place == *place
-    }
-
-    /// Whether it is time to check where the client works.
-    pub fn is_place_stale(&self) -> bool {
-        self.origin.place != Place::Unknown && self.placed.elapsed() >= PLACE_INTERVAL
     }
 
     /// Where the client is now, as far as is known.

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio::time::Instant;
 
 use super::Sessions;
 use super::table::Table;
@@ -16,9 +15,6 @@ use crate::mcp::outbox::Outgoing;
 use crate::mcp::session::Session;
 use crate::place::Place;
 
-/// The most clients that are checked at once for another working directory, as Emacs waits for it.
-const MAX_PLACE_CHECKS: usize = 16;
-
 impl Sessions {
     /// Where clients work, without duplicates.
     pub fn places(&self) -> Vec<Place> {
@@ -27,33 +23,20 @@ impl Sessions {
         table.places()
     }
 
-    /// Updates the places of clients, of those that were checked longest ago first.
+    /// Finds out where clients work now, which determines the contexts that they are sent.
     pub(super) fn update_places(&self, table: &mut Table) {
-        let mut due: Vec<_> =
-            table.sessions.iter().filter(|(_, session)| session.is_place_stale()).collect();
-        due.sort_unstable_by_key(|(_, session)| session.placed);
-        due.truncate(MAX_PLACE_CHECKS);
-        let found: Vec<_> =
-            due.into_iter().map(|(id, session)| (id.clone(), session.place_now())).collect();
-        for (id, place) in found {
-            self.set_place(table, &id, place);
+        for session in table.sessions.values_mut() {
+            let place = session.place_now();
+            if session.origin.place == place {
+                continue;
+            }
+            session.outbox.forget_context();
+            if let Some(context) = table.contexts.get(&place) {
+                session.push(Outgoing::Context(context_json(context)));
+            }
+            session.origin.place = place;
+            self.bridge.send(Event::ClientsChanged); // Lisp publishes the context of a new place
         }
-    }
-
-    /// Records where the client of a session works now, which determines the contexts that it is sent.
-    fn set_place(&self, table: &mut Table, id: &SessionId, place: Place) {
-        let context = table.contexts.get(&place).map(context_json);
-        let Some(session) = table.sessions.get_mut(id) else { return };
-        session.placed = Instant::now();
-        if session.origin.place == place {
-            return;
-        }
-        session.origin.place = place;
-        session.outbox.forget_context();
-        if let Some(context) = context {
-            session.push(Outgoing::Context(context));
-        }
-        self.bridge.send(Event::ClientsChanged); // Lisp publishes the context of a new place
     }
 
     /// Sends the clients in each of these places its context, unless they have it already.
@@ -99,7 +82,7 @@ impl Table {
     fn places(&self) -> Vec<Place> {
         let named = self.sessions.values().filter(|session| !session.is_unnamed);
         let of_sessions = named.map(|session| &session.origin.place);
-        let of_listeners = self.listeners.describe().map(|(_, _, place, _)| place);
+        let of_listeners = self.listeners.all().iter().map(|listener| &listener.place);
         let mut seen = HashSet::new();
         of_sessions.chain(of_listeners).filter(|place| seen.insert(*place)).cloned().collect()
     }
@@ -111,9 +94,7 @@ impl Table {
 
     /// Sends the clients in `place` a new context, each in the format of its document.
     fn send_context(&mut self, place: Place, context: IdeContext) {
-        if self.listeners.any_in(&place) {
-            self.listeners.queue_context(&place, &event_json(&context));
-        }
+        self.listeners.queue_context(&place, &event_json(&context));
         let message = context_json(&context);
         let active = context.active_file();
         let before = self.contexts.get(&place).map(IdeContext::active_file);

@@ -10,7 +10,7 @@ use crate::mcp::client::SessionId;
 use crate::mcp::endings::LastText;
 use crate::mcp::message::truncate;
 use crate::mcp::outbox::{Decided, Form};
-use crate::mcp::reviews::{Ended, Load};
+use crate::mcp::reviews::Review;
 use crate::place::Place;
 use tokio::time::Instant;
 
@@ -120,21 +120,18 @@ impl Sessions {
         bytes: usize,
     ) -> bool {
         let limits = &self.limits;
-        let (mut all, mut own) = (Load::default(), Load::default());
-        for member in table.one_of_each_share() {
-            let is_own = table.share_an_allowance(member, session);
-            let load = table.load_of_share(member, (session, path));
-            all.count += load.count;
-            // One that has more waiting than it may, after decisions, leaves others theirs.
-            all.bytes += load.bytes.min(limits.share_review_bytes);
-            if is_own {
-                own = load;
-            }
-        }
-        all.count < limits.reviews
-            && all.bytes + bytes <= limits.review_bytes
-            && own.count < limits.share_reviews
-            && own.bytes + bytes <= limits.share_review_bytes
+        let others: Vec<_> =
+            table.reviews.all().filter(|other| !other.is_of(session, path)).collect();
+        let is_own = |id: &SessionId| table.share_an_allowance(id, session);
+        let own = others.iter().filter(|other| is_own(&other.owner));
+        let unread = table.sessions.iter().filter(|(id, _)| is_own(id));
+        let unread: usize = unread.map(|(_, other)| other.outbox.undelivered_bytes()).sum();
+        let bytes_of_all: usize = others.iter().map(|other| other.bytes).sum();
+        let bytes_of_own: usize = own.clone().map(|other| other.bytes).sum();
+        others.len() < limits.reviews
+            && bytes_of_all + bytes <= limits.review_bytes
+            && own.count() < limits.share_reviews
+            && bytes_of_own + unread + bytes <= limits.share_review_bytes
     }
 
     /// Closes a review, as its client wishes. Unless `silent`, the session is notified that the review
@@ -151,9 +148,10 @@ impl Sessions {
             self.hand_over_to(&mut table, session, path);
         }
         let Some(review) = table.reviews.find(session, path) else {
-            return table.sessions.get(session)?.endings.last_text(path).cloned();
+            let kept_time = self.limits.kept_time;
+            return table.sessions.get(session)?.endings.last_text(path, kept_time).cloned();
         };
-        let by_proposer = table.reviews.is_owned_by_proposer(review);
+        let (review, by_proposer) = (review.id, review.owner == review.proposer);
         let ended = if silent {
             table.reviews.end(review)
         } else {
@@ -161,7 +159,7 @@ impl Sessions {
         };
         let (call, answer) = self.bridge.call();
         let last = LastText::Closed { answer, by_proposer };
-        let Ended { path, name, .. } = ended?;
+        let Review { path, name, .. } = ended?;
         table.sessions.get_mut(session)?.endings.add(path, name, last.clone());
         table.limit_kept(self.limits.kept_bytes);
         self.bridge.send(Event::CloseReview { review, call: Some(call) });
@@ -181,7 +179,7 @@ impl Sessions {
         place: Option<Place>,
     ) -> Result<(), String> {
         let mut table = self.table();
-        let review = table.reviews.find(session, path).ok_or_else(|| not_open(path))?;
+        let review = table.reviews.find(session, path).ok_or_else(|| not_open(path))?.id;
         let entry = table.sessions.get(session).ok_or_else(|| not_open(path))?;
         let directory =
             place.as_ref().unwrap_or(&entry.origin.place).directory().map(str::to_owned);
@@ -215,9 +213,9 @@ pub fn not_open(path: &str) -> String {
 
 impl Table {
     /// Ends a review and queues its outcome for the session that owns it. None if it has ended.
-    pub(super) fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> Option<Ended> {
+    pub(super) fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> Option<Review> {
         let ended = self.reviews.end(review)?;
-        let Ended { id, owner, proposer, path, name } = &ended;
+        let Review { id, owner, proposer, path, name, .. } = &ended;
         let Some(session) = self.sessions.get_mut(owner) else { return Some(ended) };
         let (agent, is_unnamed) = (session.client.agent.clone(), session.is_unnamed);
         let may_omit = matches!(outcome, Outcome::Accepted { may_omit: true, .. });
@@ -235,7 +233,7 @@ impl Table {
         session.endings.add(path.clone(), name.clone(), last);
         let (path, name, outcome) = (path.clone(), name.clone(), outcome.clone());
         let decided = Decided { review: *id, path, name, outcome, form };
-        let has_readers = self.listeners.any_of(&agent);
+        let has_readers = self.listeners.of(&agent).next().is_some();
         self.listeners.queue_outcome(&agent, &decided);
         self.deliver(owner, [decided]);
         if let Some(session) = self.sessions.get_mut(owner).filter(|_| is_unnamed) {
@@ -245,27 +243,6 @@ impl Table {
             }
         }
         Some(ended)
-    }
-
-    /// A session of each agent on this machine, and of each host.
-    fn one_of_each_share(&self) -> Vec<&SessionId> {
-        let mut found: Vec<&SessionId> = Vec::new();
-        for id in self.sessions.keys() {
-            if !found.iter().any(|other| self.share_an_allowance(id, other)) {
-                found.push(id);
-            }
-        }
-        found
-    }
-
-    /// The reviews of the sessions that share an allowance with `member`, except that of `replaced`,
-    /// a session and a path, and the bytes of the messages that their clients have not read.
-    fn load_of_share(&self, member: &SessionId, replaced: (&SessionId, &str)) -> Load {
-        let is_own = |id: &SessionId| self.share_an_allowance(id, member);
-        let mut load = self.reviews.load_without(replaced.0, replaced.1, is_own);
-        let own = self.sessions.iter().filter(|(id, _)| is_own(id));
-        load.bytes += own.map(|(_, session)| session.outbox.undelivered_bytes()).sum::<usize>();
-        load
     }
 
     /// Drops messages that are kept in case a stream breaks, the oldest ones of the least recently

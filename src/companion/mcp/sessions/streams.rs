@@ -58,12 +58,12 @@ impl Sessions {
     /// Opens a stream of document 004, unless the agent has too many.
     pub(crate) fn listen(self: &Arc<Self>, agent: Arc<Agent>, place: Place) -> Option<EventReader> {
         let mut table = self.table();
-        if table.listeners.count_of(&agent) >= self.limits.event_readers {
+        if table.listeners.of(&agent).count() >= self.limits.event_readers {
             return None;
         }
         let context = table.contexts.get(&place).map(event_json);
         if context.is_none() {
-            self.bridge.send(Event::ClientsChanged); // as in `set_place`
+            self.bridge.send(Event::ClientsChanged); // as in `update_places`
         }
         let number = table.listeners.add(agent.clone(), place, context);
         table.update_unnamed_streams();

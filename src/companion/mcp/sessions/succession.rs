@@ -51,7 +51,9 @@ impl Table {
             let has_ended = |id| self.sessions[id].endings.has(path);
             later.iter().any(|id| has_ended(id) || self.reviews.find(id, path).is_some())
         };
-        let mut closed = self.reviews.of_files(lost, is_stale);
+        let stale =
+            self.reviews.all().filter(|review| review.owner == *lost && is_stale(&review.path));
+        let mut closed: Vec<ReviewId> = stale.map(|review| review.id).collect();
         let mut outcomes = session.outbox.outcomes_for_another();
         outcomes.retain(|decided| !is_stale(&decided.path));
         for review in &closed {

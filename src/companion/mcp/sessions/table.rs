@@ -47,7 +47,8 @@ impl Table {
 
     /// Whether the last proposal of `path` in a session is called `name`.
     pub fn is_last_proposal(&self, id: &SessionId, path: &str, name: &str) -> bool {
-        self.reviews.is_named(id, path, name)
+        let open = self.reviews.find(id, path);
+        open.is_some_and(|review| review.name.as_deref() == Some(name))
             || self.sessions.get(id).is_some_and(|session| session.endings.is_last(path, name))
     }
 
@@ -84,7 +85,7 @@ impl Table {
     /// Notes whether there are listeners for unnamed sessions, which have them instead of a stream.
     pub fn update_unnamed_streams(&mut self) {
         for session in self.sessions.values_mut().filter(|session| session.is_unnamed) {
-            if self.listeners.any_of(&session.client.agent) {
+            if self.listeners.of(&session.client.agent).next().is_some() {
                 session.stream = Stream::Events;
             } else if let Stream::Events = session.stream {
                 session.stream = Stream::Lost { since: Instant::now() };
@@ -104,7 +105,7 @@ impl Table {
     pub fn deliver(&mut self, id: &SessionId, outcomes: impl IntoIterator<Item = Decided>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         for decided in outcomes {
-            if self.reviews.find(id, &decided.path).is_none_or(|open| open < decided.review) {
+            if self.reviews.find(id, &decided.path).is_none_or(|open| open.id < decided.review) {
                 session.push(Outgoing::Outcome(decided));
             }
         }
