@@ -49,8 +49,8 @@ pub enum WireEnd {
     Silent,
 }
 
-/// The result of a tool call that Lisp handles.
-pub type CallResult = Result<Answer, CallError>;
+/// The result of a tool call that Lisp handles, or why it failed, in words for the client.
+pub type CallResult = Result<Answer, String>;
 
 /// Where that will be.
 pub(crate) type Awaited = watch::Receiver<Option<CallResult>>;
@@ -63,10 +63,6 @@ pub struct Answer {
     /// See `Outcome::Accepted`.
     pub may_omit: bool,
 }
-
-/// Why a tool call failed in Lisp, in words for the client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallError(pub String);
 
 impl From<String> for Answer {
     fn from(text: String) -> Answer {
@@ -171,33 +167,19 @@ impl Event {
         }
     }
 
-    /// How many bytes its texts have, all of them.
+    /// How many bytes its texts have, without names and the like, which are short.
     pub(crate) fn size(&self) -> usize {
-        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {
-            Event::OpenReview { agent, client, info, path, content, .. } => {
-                let texts = [agent, client, &info.0, &info.1, path, content];
-                texts.into_iter().map(String::len).sum()
+            Event::OpenReview { content, .. } => content.len(),
+            Event::HostFile(file) => file.contents.size(),
+            Event::CallTool { arguments, .. } => {
+                arguments.iter().flatten().map(ArgumentValue::len).sum()
             }
-            Event::HostFile(file) => file.path.len() + file.contents.size() + length(&file.stamp),
-            Event::DecideReview { directory, .. } => length(directory),
-            Event::CallTool { agent, tool, arguments, directory, .. } => {
-                let arguments: usize = arguments.iter().flatten().map(ArgumentValue::len).sum();
-                agent.len() + tool.len() + arguments + length(directory)
-            }
-            Event::Pong { client, .. } => client.len(),
-            Event::Message { client, text } => client.len() + text.len(),
-            Event::Trace { session, text, .. } => session.len() + text.len(),
-            Event::Warning(text) => text.len(),
-            Event::WireLine { line: text, .. } | Event::WireMessage { message: text, .. } => {
-                text.len()
-            }
-            Event::CloseReview { .. }
-            | Event::ClientsChanged
-            | Event::ToolsWanted
-            | Event::CancelCall { .. }
-            | Event::WireEnded { .. }
-            | Event::ServerDied => 0,
+            Event::Message { text, .. }
+            | Event::Trace { text, .. }
+            | Event::WireLine { line: text, .. }
+            | Event::WireMessage { message: text, .. } => text.len(),
+            _ => 0,
         }
     }
 }
@@ -416,7 +398,7 @@ impl Bridge {
     }
 
     /// Passes Lisp's answer to the waiting tool call, if it still waits.
-    pub fn answer(&self, call: CallId, answer: Result<impl Into<Answer>, CallError>) -> bool {
+    pub fn answer(&self, call: CallId, answer: Result<impl Into<Answer>, String>) -> bool {
         let waiting = lock(&self.calls).waiting.remove(&call);
         waiting.is_some_and(|waiting| waiting.send(Some(answer.map(Into::into))).is_ok())
     }
@@ -446,17 +428,16 @@ impl Bridge {
 mod tests {
     use super::*;
 
-    /// A proposal with so many bytes in all.
+    /// A proposal with so many bytes.
     fn proposal(allowance: &Arc<Allowance>, bytes: usize) -> Event {
-        let text = || "x".repeat(bytes / 6);
         Event::OpenReview {
             review: ReviewId(1),
-            agent: text(),
-            client: text(),
-            info: (text(), text()),
+            agent: String::new(),
+            client: String::new(),
+            info: Default::default(),
             process: None,
-            path: text(),
-            content: "x".repeat(bytes - 5 * (bytes / 6)),
+            path: String::new(),
+            content: "x".repeat(bytes),
             host: None,
             allowance: allowance.clone(),
         }
@@ -485,38 +466,6 @@ mod tests {
         }
         assert!(!bridge.send_if_room(proposal(&one, 0)));
         assert!(bridge.send_if_room(proposal(&other, 0)));
-    }
-
-    #[test]
-    fn every_text_of_an_event_counts() {
-        let text = || "x".repeat(10);
-        let call = CallId(1);
-        let file = HostFile {
-            host: Arc::new(Host::new("/ssh:a:", &Limits::default())),
-            path: text(),
-            contents: Contents::Bytes(text().into()),
-            stamp: Some(text()),
-            modified: None,
-        };
-        let called = Event::CallTool {
-            call,
-            agent: text(),
-            tool: text(),
-            arguments: vec![Some(ArgumentValue::Text(text())), None],
-            directory: Some(text()),
-            allowance: Arc::default(),
-        };
-        for (event, size) in [
-            (proposal(&Arc::default(), 60), 60),
-            (Event::HostFile(file), 30),
-            (called, 40),
-            (Event::Message { client: text(), text: text() }, 20),
-            (Event::Trace { direction: Direction::ToClient, session: text(), text: text() }, 20),
-            (Event::Pong { client: text(), after: Duration::ZERO }, 10),
-            (Event::Warning(text()), 10),
-        ] {
-            assert_eq!(event.size(), size, "{event:?}");
-        }
     }
 
     #[test]

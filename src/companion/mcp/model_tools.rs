@@ -15,7 +15,7 @@ use super::hello::{self, Hello};
 use super::message::{Params, Reply, Request, RpcError, ToolCall, text_block, truncate};
 use super::tools;
 use crate::agent::Agent;
-use crate::bridge::{Answer, ArgumentValue, Bridge, CallError, CallId, Event};
+use crate::bridge::{ArgumentValue, Bridge, CallId, Event};
 use crate::limits::Limits;
 use crate::place::Place;
 use crate::quota::{Quota, Share};
@@ -207,7 +207,7 @@ impl ModelTools {
         };
         let (text, failed) = match outcome {
             Ok(text) => (text, false),
-            Err(reason) => (reason, true),
+            Err(reason) => (reason.into(), true),
         };
         Ok(json!({ "content": [text_block(&text)], "isError": failed }))
     }
@@ -218,7 +218,7 @@ impl ModelTools {
         arguments: Vec<Option<ArgumentValue>>,
         agent: &Agent,
         place: Place,
-    ) -> Result<String, String> {
+    ) -> Result<Arc<str>, String> {
         let event = |call| Event::CallTool {
             call,
             agent: agent.name.clone(),
@@ -240,10 +240,7 @@ impl ModelTools {
             tokio::spawn(tools::answer_within(self.time, answer.clone()));
         }
         let _waiting = tool.is_listed.then(|| Waiting { bridge: &self.bridge, call });
-        match tools::answer_within(self.time, answer).await {
-            Ok(Answer { text, .. }) => Ok(text.as_ref().to_owned()),
-            Err(CallError(reason)) => Err(reason),
-        }
+        Ok(tools::answer_within(self.time, answer).await?.text)
     }
 }
 

@@ -17,7 +17,7 @@ use super::endings::LastText;
 use super::host_tools::{FileOnHost, IgnoreRules, MAX_NAME};
 use super::message::{Output, Params, RpcError, ToolCall, truncate};
 use super::sessions::{ActiveSession, BUSY, STOPPING, SessionId, Sessions, not_open};
-use crate::bridge::{Answer, Awaited, Bridge, CallError, Event};
+use crate::bridge::{Answer, Awaited, Bridge, CallResult, Event};
 use crate::file::{FileChecks, Links, open_regular};
 use crate::host::Host;
 use crate::ide::{ActiveFile, Cursor};
@@ -208,9 +208,8 @@ impl Tools {
         Ok(Output::text(&self.answer_of_emacs(answer).await?.text))
     }
 
-    async fn answer_of_emacs(&self, answer: Awaited) -> Result<Answer, String> {
-        let answer = answer_within(self.sessions.limits().emacs_time, answer).await;
-        answer.map_err(|CallError(reason)| reason)
+    async fn answer_of_emacs(&self, answer: Awaited) -> CallResult {
+        answer_within(self.sessions.limits().emacs_time, answer).await
     }
 
     /// One of the three texts of document 003.
@@ -312,11 +311,11 @@ fn tool([name, title]: [&str; 2], description: &str, takes: Value, required: &[&
 }
 
 /// The answer of Lisp to a call, or why there is none after this time.
-pub async fn answer_within(time: Duration, mut answer: Awaited) -> Result<Answer, CallError> {
+pub async fn answer_within(time: Duration, mut answer: Awaited) -> CallResult {
     match tokio::time::timeout(time, answer.wait_for(Option::is_some)).await {
         Ok(Ok(answer)) => answer.clone().expect("it has waited for that"),
-        Ok(Err(_)) => Err(CallError(STOPPING.to_owned())),
-        Err(_) => Err(CallError(format!("Emacs did not answer for {time:?}"))),
+        Ok(Err(_)) => Err(STOPPING.to_owned()),
+        Err(_) => Err(format!("Emacs did not answer for {time:?}")),
     }
 }
 
