@@ -67,21 +67,19 @@ pub fn argument_to_lisp(env: &Env, value: Option<ArgumentValue>) -> Result<Value
 pub fn agent_from_lisp(value: Value) -> Result<Agent> {
     let slots = Vector::from_lisp(value)?;
     let directories = strings(slots.get(2)?)?;
+    let aliases = slots.get::<Vector>(5)?.into_iter();
+    let aliases = aliases.map(|id| Ok(u32::try_from(id.into_rust::<i64>()?)?));
     Ok(Agent {
         name: slots.get(0)?,
         title: slots.get(1)?,
         directories: directories.into_iter().map(PathBuf::from).collect(),
         file: slots.get(3)?,
         file_has_pid: flag(&slots, 4)?,
-        alias_pids: processes(slots.get(5)?)?,
+        alias_pids: aliases.collect::<Result<_>>()?,
         token: Token::generate()?,
         host: None,
         allowance: Default::default(),
     })
-}
-
-fn processes(ids: Vector) -> Result<Vec<u32>> {
-    ids.into_iter().map(|id| Ok(u32::try_from(id.into_rust::<i64>()?)?)).collect()
 }
 
 pub fn context(files: Vector, trusted: Value) -> Result<IdeContext> {

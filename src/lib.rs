@@ -6,16 +6,13 @@
 //! asks for the version, and `-change.el` and `-file.el` compare and decode texts.
 
 mod convert;
+#[cfg(unix)]
 mod wake_pipe;
 
-use std::cell::RefCell;
 use std::process::Command;
-use std::sync::Arc;
-use std::task::Waker;
 
 use anyhow::Context;
-use emacs::func::Manage;
-use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
+use emacs::{Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
 use convert::{
     Text, agent_from_lisp, argument_to_lisp, contents_to_lisp, context, end_to_lisp,
@@ -27,7 +24,6 @@ use gemini_companion::ide::{Outcome, ReviewId};
 use gemini_companion::{
     Answer, CallId, Companion, Direction, Event, Limits, Place, WireId, ignore, panics,
 };
-use wake_pipe::WakePipe;
 
 emacs::plugin_is_GPL_compatible!();
 
@@ -39,16 +35,22 @@ emacs::plugin_is_GPL_compatible!();
 )]
 fn init(env: &Env) -> Result<()> {
     panics::install_hook();
-    env.fset(
-        "gemini-companion--mod-set-wake-pipe",
-        emacs::lambda!(
-            env,
-            set_wake_pipe,
-            2..2,
-            "Let COMPANION write a byte to the pipe process PROCESS when it has events.\n\n\
-             (fn COMPANION PROCESS)"
-        )?,
-    )?;
+    register_wake_pipe(env)
+}
+
+#[cfg(unix)]
+fn register_wake_pipe(env: &Env) -> Result<()> {
+    use emacs::func::Manage;
+    use wake_pipe::set_wake_pipe;
+    let documentation = "Let COMPANION write a byte to the pipe process PROCESS when it has events.\n\n\
+                         (fn COMPANION PROCESS)";
+    let function = emacs::lambda!(env, set_wake_pipe, 2..2, documentation)?;
+    env.fset("gemini-companion--mod-set-wake-pipe", function)?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn register_wake_pipe(_env: &Env) -> Result<()> {
     Ok(())
 }
 
@@ -526,40 +528,4 @@ fn accept_review(companion: &Companion, review: i64, text: Text, may_omit: Value
 #[defun]
 fn reject_review(companion: &Companion, review: i64) -> Result<bool> {
     Ok(companion.sessions().decide(ReviewId(review), Outcome::Rejected))
-}
-
-/// Wake Lisp by a write end of the pipe process, the second argument.
-///
-/// Registered by hand since `Env::open_channel` hides the descriptor, which subprocesses of Emacs
-/// must not inherit and which must never block.
-fn set_wake_pipe(env: &CallEnv) -> Result<()> {
-    let companion = <&RefCell<Companion>>::from_lisp(env.get_arg(0))?;
-    let waker = Waker::from(Arc::new(open_channel(env, 1)?));
-    companion.borrow().bridge().set_waker(Some(waker));
-    Ok(())
-}
-
-#[cfg(unix)]
-fn open_channel(env: &CallEnv, argument: usize) -> Result<WakePipe> {
-    use std::os::fd::{FromRawFd, OwnedFd};
-    let raw = env.raw();
-    // Safety: `raw` is the environment of this very call and `argument` is below its arity.
-    let descriptor = unsafe {
-        let open_channel = (*raw).open_channel.expect("Emacs 28 has open_channel");
-        let descriptor = open_channel(raw, env.raw_args()[argument]);
-        if descriptor < 0 {
-            // Emacs has an error of its own pending; ours says what was wrong.
-            ((*raw).non_local_exit_clear.expect("every Emacs has non_local_exit_clear"))(raw);
-            anyhow::bail!("PROCESS must be a pipe process");
-        }
-        OwnedFd::from_raw_fd(descriptor)
-    };
-    Ok(WakePipe::new(descriptor)?)
-}
-
-#[cfg(not(unix))]
-fn open_channel(_env: &CallEnv, _argument: usize) -> Result<WakePipe> {
-    anyhow::bail!(
-        "Lisp cannot be woken on this system: Emacs and the module may use different C runtimes"
-    )
 }

@@ -79,16 +79,6 @@ pub enum ArgumentValue {
     Flag(bool),
 }
 
-impl ArgumentValue {
-    /// About how many bytes it takes.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            ArgumentValue::Text(text) => text.len(),
-            ArgumentValue::Integer(_) | ArgumentValue::Flag(_) => 0,
-        }
-    }
-}
-
 /// A message to Lisp.
 #[allow(missing_docs, reason = "the comments on the variants name the fields")]
 #[derive(Debug, PartialEq, Eq)]
@@ -173,7 +163,11 @@ impl Event {
             Event::OpenReview { content, .. } => content.len(),
             Event::HostFile(file) => file.contents.size(),
             Event::CallTool { arguments, .. } => {
-                arguments.iter().flatten().map(ArgumentValue::len).sum()
+                let length = |argument: &Option<_>| match argument {
+                    Some(ArgumentValue::Text(text)) => text.len(),
+                    _ => 0,
+                };
+                arguments.iter().map(length).sum()
             }
             Event::Message { text, .. }
             | Event::Trace { text, .. }
@@ -286,12 +280,8 @@ impl Bridge {
     pub(crate) fn has_room_for<'a>(&self, events: impl IntoIterator<Item = &'a Event>) -> bool {
         let events: Vec<&Event> = events.into_iter().collect();
         let bytes = events.iter().map(|event| event.size()).sum();
-        self.bytes.has_room_for(bytes)
-            && events.iter().all(|event| {
-                let own = event.allowance();
-                own.is_none_or(|own| own.event_bytes.has_room_for(bytes))
-                    && self.quotas(event).all(|quota| quota.has_room_for(events.len()))
-            })
+        let mut quotas = events.iter().flat_map(|event| self.quotas(event, events.len(), bytes));
+        quotas.all(|(quota, amount)| quota.has_room_for(amount))
     }
 
     /// Queues an event unless too much is waiting. Returns whether it was queued.
@@ -308,9 +298,9 @@ impl Bridge {
         if event == Event::ClientsChanged && self.clients_queued.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.count(&event, |quota, amount| {
+        for (quota, amount) in self.quotas(&event, 1, event.size()) {
             quota.add(amount);
-        });
+        }
         // Cannot fail: this bridge owns a receiver.
         let _ = self.sender.send(event);
         self.wake_lisp();
@@ -347,28 +337,27 @@ impl Bridge {
         if event == Event::ClientsChanged {
             self.clients_queued.store(false, Ordering::Release);
         }
-        self.count(&event, Quota::remove);
+        for (quota, amount) in self.quotas(&event, 1, event.size()) {
+            quota.remove(amount);
+        }
         Some(event)
     }
 
-    /// The quotas of which an event uses one while it waits.
-    fn quotas<'a>(&'a self, event: &'a Event) -> impl Iterator<Item = &'a Quota> {
+    /// What so many events like this one, of `bytes` in all, use of each quota while they wait.
+    fn quotas<'a>(
+        &'a self,
+        event: &'a Event,
+        events: usize,
+        bytes: usize,
+    ) -> impl Iterator<Item = (&'a Quota, usize)> {
         let kind = match event {
-            Event::Message { .. } => Some(&self.messages),
-            Event::Trace { .. } => Some(&self.traces),
+            Event::Message { .. } => Some((&self.messages, events)),
+            Event::Trace { .. } => Some((&self.traces, events)),
             _ => None,
         };
-        kind.into_iter().chain(event.allowance().map(|allowance| &allowance.events))
-    }
-
-    /// Calls `change` for each quota, with how much of it an event uses while it waits.
-    fn count(&self, event: &Event, change: impl Fn(&Quota, usize)) {
-        let bytes = event.size();
-        change(&self.bytes, bytes);
-        if let Some(allowance) = event.allowance() {
-            change(&allowance.event_bytes, bytes);
-        }
-        self.quotas(event).for_each(|quota| change(quota, 1));
+        let own = event.allowance();
+        let own = own.map(|own| [(&own.events, events), (&own.event_bytes, bytes)]);
+        [(&self.bytes, bytes)].into_iter().chain(kind).chain(own.into_iter().flatten())
     }
 
     /// Registers a tool call that waits for Lisp.

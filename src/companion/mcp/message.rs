@@ -53,26 +53,19 @@ pub struct Params {
 impl Params {
     /// Parses them. Drops their text, which may be large, while the call may wait for Emacs.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, RpcError> {
-        self.parse().map_err(RpcError::invalid_params)
+        let parse = || {
+            let mut members: Vec<(&str, &RawValue)> = Vec::with_capacity(self.members.len());
+            for (name, text) in &self.members {
+                members.push((name, serde_json::from_slice(text)?));
+            }
+            T::deserialize(MapDeserializer::new(members.into_iter()))
+        };
+        parse().map_err(RpcError::invalid_params)
     }
 
-    fn parse<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
-        let mut members: Vec<(&str, &RawValue)> = Vec::with_capacity(self.members.len());
-        for (name, text) in &self.members {
-            members.push((name, serde_json::from_slice(text)?));
-        }
-        T::deserialize(MapDeserializer::new(members.into_iter()))
-    }
-
-    /// Parses those of `tools/call`.
-    pub fn read_call(mut self) -> Result<ToolCall, RpcError> {
-        #[derive(Deserialize)]
-        struct Name {
-            name: String,
-        }
-        let arguments = *self.arguments.take().unwrap_or_default();
-        let Name { name } = self.read()?;
-        Ok(ToolCall { name, arguments })
+    /// Parses those of `tools/call`: the name of the tool, and its arguments.
+    pub fn read_call(mut self) -> Result<(String, Params), RpcError> {
+        Ok((self.take_text("name")?, *self.arguments.unwrap_or_default()))
     }
 
     /// Removes the member `name` and returns its text, unless that is null.
@@ -91,12 +84,6 @@ impl Params {
     pub fn any_name(&self) -> Option<&str> {
         self.members.first().map(|(name, _)| name.as_str())
     }
-}
-
-/// The parameters of `tools/call`.
-pub struct ToolCall {
-    pub name: String,
-    pub arguments: Params,
 }
 
 /// `Params` of which the texts are borrowed. All are found while the message is parsed for the first time.
@@ -321,36 +308,27 @@ impl RawMessage<'_> {
     }
 }
 
-fn notification(method: &str, params: Params) -> Message {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Cancelled {
-        request_id: Box<RawValue>,
-    }
+fn notification(method: &str, mut params: Params) -> Message {
     if method != "notifications/cancelled" {
         return for_user(method, params).map_or(Message::Notification, Message::ForUser);
     }
     // One that names no request is ignored: notifications get no answer, not even an error.
-    let id = params.read().ok().and_then(|Cancelled { request_id }| check_id(&request_id).ok());
+    let id = params.take("requestId");
+    let id = id.and_then(|id| check_id(serde_json::from_slice(&id).ok()?).ok());
     id.map_or(Message::Notification, Message::Cancelled)
 }
 
 /// The text of document 003's `sendNotification` and of MCP's log messages.
-fn for_user(method: &str, params: Params) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Text {
-        message: Option<String>,
-        data: Option<String>,
-    }
+fn for_user(method: &str, mut params: Params) -> Option<String> {
     if method == "notifications/progress" {
         return None; // it is about a request of ours, and none of those makes progress
     }
-    let Text { message, data } = params.read().ok()?;
-    let data = data.filter(|_| method == "notifications/message");
-    message
-        .or(data)
-        .filter(|text| !text.trim().is_empty())
-        .map(|text| text.chars().take(MAX_FOR_USER).collect())
+    let text = match params.take_text("message") {
+        Err(_) if method == "notifications/message" => params.take_text("data"),
+        message => message,
+    };
+    let text = text.ok().filter(|text| !text.trim().is_empty())?;
+    Some(text.chars().take(MAX_FOR_USER).collect())
 }
 
 /// An id is a string or a number. Null is neither, nor is it the same as no id.

@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value, json};
 use tokio::sync::watch;
 
 use super::hello::{self, Hello};
-use super::message::{Params, Reply, Request, RpcError, ToolCall, text_block, truncate};
+use super::message::{Params, Reply, Request, RpcError, text_block, truncate};
 use super::tools;
 use crate::agent::Agent;
 use crate::bridge::{ArgumentValue, Bridge, CallId, Event};
@@ -195,7 +195,7 @@ impl ModelTools {
     }
 
     async fn call(&self, params: Params, agent: &Agent, place: Place) -> Result<Value, RpcError> {
-        let ToolCall { name, arguments } = params.read_call()?;
+        let (name, arguments) = params.read_call()?;
         let tools = self.registered().await;
         let Some(tool) = tools.iter().find(|tool| tool.name == name && tool.is_for(agent)) else {
             return Err(RpcError::invalid_params(format!("unknown tool {}", truncate(&name))));
@@ -205,10 +205,8 @@ impl ModelTools {
             Ok(arguments) => self.ask_emacs(tool, arguments, agent, place).await,
             Err(reason) => Err(reason),
         };
-        let (text, failed) = match outcome {
-            Ok(text) => (text, false),
-            Err(reason) => (reason.into(), true),
-        };
+        let failed = outcome.is_err();
+        let text = outcome.unwrap_or_else(Into::into);
         Ok(json!({ "content": [text_block(&text)], "isError": failed }))
     }
 

@@ -89,13 +89,6 @@ impl Outbox {
         Some((*number, message.clone()))
     }
 
-    /// Notes that the client gets all these messages in another way.
-    pub fn mark_all_sent(&mut self) {
-        self.sent = self.last;
-        self.writing = false;
-        self.trim();
-    }
-
     /// A new stream begins. `received` is the last message that the client has, if it says so;
     /// numbers that we never used are ignored.
     pub fn resume(&mut self, received: Option<u64>) {
@@ -149,17 +142,17 @@ impl Outbox {
     }
 
     /// Drops the oldest of the messages that were sent, until these have `excess` bytes less, or only
-    /// the one is left that the client certainly does not have, since it is being written.
-    pub fn forget_kept(&mut self, excess: usize) {
-        let wanted = self.kept_bytes().saturating_sub(excess);
-        while self.kept_bytes() > wanted && self.forget_oldest_kept() {}
-    }
-
-    /// Returns whether a message was dropped.
-    fn forget_oldest_kept(&mut self) -> bool {
-        let is_written = |number: u64| number < self.sent || number == self.sent && !self.writing;
-        let found = self.messages.front().is_some_and(|(number, _)| is_written(*number));
-        found && self.messages.pop_front().is_some()
+    /// the one is left that the client certainly does not have, since it is being written. Returns what
+    /// remains to be dropped.
+    pub fn forget_kept(&mut self, mut excess: usize) -> usize {
+        while excess > 0
+            && let Some((number, message)) = self.messages.front()
+            && *number <= self.sent - u64::from(self.writing)
+        {
+            excess = excess.saturating_sub(message.len());
+            self.messages.pop_front();
+        }
+        excess
     }
 
     fn sent_messages(&self) -> impl Iterator<Item = &(u64, Outgoing)> {
@@ -171,14 +164,13 @@ impl Outbox {
         self.after(self.sent).count() > MAX_WAITING
     }
 
-    /// The outcomes, for another session. Some were sent to a stream that may have been broken; getting
-    /// one twice does no harm.
-    pub fn outcomes_for_another(&self) -> Vec<Decided> {
-        self.outcomes().map(|decided| Decided { form: Form::Whole, ..decided.clone() }).collect()
-    }
-
-    pub fn forget_outcomes(&mut self) {
+    /// Removes the outcomes, for another session. Some were sent to a stream that may have been broken;
+    /// getting one twice does no harm.
+    pub fn take_outcomes(&mut self) -> Vec<Decided> {
+        let whole = |decided: &Decided| Decided { form: Form::Whole, ..decided.clone() };
+        let outcomes = self.outcomes().map(whole).collect();
         self.messages.retain(|(_, message)| !matches!(message, Outgoing::Outcome(_)));
+        outcomes
     }
 
     fn outcomes(&self) -> impl Iterator<Item = &Decided> {
@@ -270,32 +262,16 @@ pub mod tests {
 
     /// The outcome `oN` of review N.
     fn outcome(number: i64) -> Outgoing {
-        long_outcome(number, &format!("o{number}").into())
-    }
-
-    fn decided(number: i64, path: &str) -> Outgoing {
-        Outgoing::Outcome(Decided {
-            path: path.into(),
-            ..accepted(ReviewId(number), format!("o{number}"))
-        })
+        Outgoing::Outcome(accepted(ReviewId(number), format!("o{number}")))
     }
 
     fn remaining_outcomes(outbox: &mut Outbox) -> Vec<String> {
-        outbox.outcomes_for_another().into_iter().map(|it| content(Outgoing::Outcome(it))).collect()
+        outbox.take_outcomes().into_iter().map(|it| content(Outgoing::Outcome(it))).collect()
     }
 
     fn drain(outbox: &mut Outbox) -> Vec<String> {
         let all = std::iter::from_fn(|| outbox.next()).take(1000); // none has as many
         all.map(|(_, message)| content(message)).collect()
-    }
-
-    /// The outcome of review N with so much text.
-    fn long_outcome(number: i64, text: &Arc<str>) -> Outgoing {
-        Outgoing::Outcome(accepted(ReviewId(number), text.clone()))
-    }
-
-    fn text_of(length: usize) -> Arc<str> {
-        "x".repeat(length).into()
     }
 
     #[test]
@@ -331,7 +307,8 @@ pub mod tests {
         for order in [[1, 2], [2, 1]] {
             let mut outbox = Outbox::default();
             for number in order {
-                outbox.push(decided(number, "/a"));
+                let outcome = accepted(ReviewId(number), format!("o{number}"));
+                outbox.push(Outgoing::Outcome(Decided { path: "/a".into(), ..outcome }));
             }
             assert_eq!(drain(&mut outbox), ["o2"]);
         }
@@ -379,14 +356,13 @@ pub mod tests {
     #[test]
     fn a_message_that_is_being_written_is_not_forgotten() {
         let mut outbox = Outbox::default();
-        let long = text_of(16 << 20);
-        outbox.push(long_outcome(1, &long));
+        outbox.push(outcome(1));
         outbox.next();
         // The client does not read, or the network is interrupted, and point moves.
         outbox.push(context("c"));
         outbox.forget_kept(usize::MAX);
         outbox.resume(Some(0));
-        assert_eq!(drain(&mut outbox), [&*long, "c"]);
+        assert_eq!(drain(&mut outbox), ["o1", "c"]);
         // Now all is written.
         outbox.forget_kept(usize::MAX);
         assert_eq!(remaining_outcomes(&mut outbox), [""; 0]);

@@ -44,6 +44,8 @@ pub struct Session {
     /// The client has asked for the tools.
     pub knows_tools: bool,
     pub stream: Stream,
+    /// How many streams it has had.
+    streams: u64,
     /// HTTP requests being answered.
     pub busy: usize,
     /// What cancels its calls, by their ids. Some may be over.
@@ -82,6 +84,7 @@ impl Session {
             wants_active_file: false,
             knows_tools: false,
             stream: Stream::Never,
+            streams: 0,
             busy: 0,
             calls: HashMap::new(),
             endings: Endings::default(),
@@ -105,21 +108,15 @@ impl Session {
         self.outbox.kept_bytes() + self.endings.bytes()
     }
 
-    /// Has `excess` bytes less of them, as far as possible.
-    pub fn forget_kept(&mut self, excess: usize) {
-        let before = self.kept_bytes();
-        self.endings.forget_texts(excess);
-        self.outbox.forget_kept((self.kept_bytes() + excess).saturating_sub(before));
+    /// Has `excess` bytes less of them, as far as possible. Returns what remains.
+    pub fn forget_kept(&mut self, excess: usize) -> usize {
+        let excess = self.endings.forget_texts(excess);
+        self.outbox.forget_kept(excess)
     }
 
     /// Where its client is, unless on this machine.
     pub fn host(&self) -> Option<&Host> {
         self.client.agent.host.as_deref()
-    }
-
-    /// Whether it is sent the context of `place`.
-    pub fn is_sent_context_of(&self, place: &Place) -> bool {
-        !self.is_unnamed && self.origin.place == *place
     }
 
     /// Where the client is now, as far as is known.
@@ -153,6 +150,14 @@ impl Session {
     pub fn ping(&mut self, message: Arc<str>) {
         self.pinged = Some(Instant::now());
         self.push(Outgoing::Ping(message));
+    }
+
+    /// Opens its stream and ends the one that was. Returns the number of the new one.
+    pub fn open_stream(&mut self) -> u64 {
+        self.wake();
+        self.streams += 1;
+        self.stream = Stream::Open { number: self.streams, waker: None };
+        self.streams
     }
 
     pub fn wake(&mut self) {
@@ -244,18 +249,5 @@ impl Session {
             && self.client == later.client
             && self.own_process().is_some()
             && self.own_process() == later.own_process()
-    }
-}
-
-impl Stream {
-    /// Makes the stream open, ends the one that was. Returns the number of the new one.
-    pub fn replace(&mut self) -> u64 {
-        static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        let number = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        let older = std::mem::replace(self, Stream::Open { number, waker: None });
-        if let Stream::Open { waker: Some(waker), .. } = older {
-            waker.wake();
-        }
-        number
     }
 }

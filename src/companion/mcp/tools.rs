@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::endings::LastText;
 use super::host_tools::{FileOnHost, IgnoreRules, MAX_NAME};
-use super::message::{Output, Params, RpcError, ToolCall, truncate};
+use super::message::{Output, Params, RpcError, truncate};
 use super::sessions::{ActiveSession, BUSY, STOPPING, SessionId, Sessions, not_open};
 use crate::bridge::{Answer, Awaited, Bridge, CallResult, Event};
 use crate::file::{FileChecks, Links, open_regular};
@@ -77,7 +77,7 @@ impl Tools {
 
     /// Runs `tools/call`.
     pub async fn call(&self, session: &ActiveSession, params: Params) -> Result<Output, RpcError> {
-        let ToolCall { name, arguments } = params.read_call()?;
+        let (name, arguments) = params.read_call()?;
         match self.run(session, &name, arguments).await {
             Ok(result) => Ok(result),
             Err(Fault::Failed(reason)) => Ok(Output::failure(&reason)),

@@ -99,7 +99,8 @@ impl Table {
         let active = context.active_file();
         let before = self.contexts.get(&place).map(IdeContext::active_file);
         let active_is_new = before.as_ref() != Some(&active);
-        let in_place = |session: &&mut Session| session.is_sent_context_of(&place);
+        let in_place =
+            |session: &&mut Session| !session.is_unnamed && session.origin.place == place;
         for session in self.sessions.values_mut().filter(in_place) {
             session.push(Outgoing::Context(message.clone()));
             if session.wants_active_file && active_is_new {

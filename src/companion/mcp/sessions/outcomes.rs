@@ -11,6 +11,7 @@ use crate::mcp::endings::LastText;
 use crate::mcp::message::truncate;
 use crate::mcp::outbox::{Decided, Form};
 use crate::mcp::reviews::Review;
+use crate::mcp::session::Session;
 use crate::place::Place;
 use tokio::time::Instant;
 
@@ -73,7 +74,6 @@ impl Sessions {
             return Err(STOPPING); // no outcome could be delivered any more
         }
         let entry = table.sessions.get_mut(session).ok_or("the session has ended")?;
-        let allowance = entry.allowance().clone();
         let mut proposal = Event::OpenReview {
             review: ReviewId(0),
             agent: entry.client.agent.name.clone(),
@@ -83,7 +83,7 @@ impl Sessions {
             path: path.clone(),
             content,
             host: on_host.as_ref().map(|(file, _)| file.host.clone()),
-            allowance: allowance.clone(),
+            allowance: entry.allowance().clone(),
         };
         entry.endings.forget(&path);
         entry.outbox.forget_outcomes_of(&path);
@@ -122,7 +122,8 @@ impl Sessions {
         let limits = &self.limits;
         let others: Vec<_> =
             table.reviews.all().filter(|other| !other.is_of(session, path)).collect();
-        let is_own = |id: &SessionId| table.share_an_allowance(id, session);
+        let allowance = |id| table.sessions.get(id).map(Session::allowance);
+        let is_own = |id| allowance(id) == allowance(session);
         let own = others.iter().filter(|other| is_own(&other.owner));
         let unread = table.sessions.iter().filter(|(id, _)| is_own(id));
         let unread: usize = unread.map(|(_, other)| other.outbox.undelivered_bytes()).sum();
@@ -231,16 +232,15 @@ impl Table {
             }
         };
         session.endings.add(path.clone(), name.clone(), last);
+        if is_unnamed {
+            session.last_used = Instant::now();
+        }
         let (path, name, outcome) = (path.clone(), name.clone(), outcome.clone());
         let decided = Decided { review: *id, path, name, outcome, form };
         let has_readers = self.listeners.of(&agent).next().is_some();
         self.listeners.queue_outcome(&agent, &decided);
-        self.deliver(owner, [decided]);
-        if let Some(session) = self.sessions.get_mut(owner).filter(|_| is_unnamed) {
-            session.last_used = Instant::now();
-            if has_readers {
-                session.outbox.mark_all_sent();
-            }
+        if !(is_unnamed && has_readers) {
+            self.deliver(owner, [decided]);
         }
         Some(ended)
     }
@@ -248,14 +248,11 @@ impl Table {
     /// Drops messages that are kept in case a stream breaks, the oldest ones of the least recently
     /// used sessions first, until all sessions together keep at most `limit` bytes.
     fn limit_kept(&mut self, limit: usize) {
-        let mut sessions: Vec<_> =
-            self.sessions.values_mut().filter(|session| session.kept_bytes() > 0).collect();
+        let mut sessions: Vec<_> = self.sessions.values_mut().collect();
         sessions.sort_unstable_by_key(|session| session.last_used);
-        let mut kept: usize = sessions.iter().map(|session| session.kept_bytes()).sum();
-        for session in sessions {
-            let before = session.kept_bytes();
-            session.forget_kept(kept.saturating_sub(limit));
-            kept -= before - session.kept_bytes();
-        }
+        let kept: usize = sessions.iter().map(|session| session.kept_bytes()).sum();
+        sessions
+            .into_iter()
+            .fold(kept.saturating_sub(limit), |excess, session| session.forget_kept(excess));
     }
 }

@@ -95,13 +95,17 @@ impl ActiveSession {
         self.host.as_ref()
     }
 
+    fn change<T>(&self, change: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        self.sessions.table().sessions.get_mut(&self.session).map(change)
+    }
+
     /// Records that its client knows the tools; whether its user decides in a front of its own.
     pub fn note_tools(&self) -> bool {
-        let mut table = self.sessions.table();
-        table.sessions.get_mut(&self.session).is_some_and(|session| {
+        let note = |session: &mut Session| {
             session.knows_tools = true;
             session.origin.has_own_front
-        })
+        };
+        self.change(note).unwrap_or(false)
     }
 
     /// Whether the request names no session.
@@ -119,26 +123,21 @@ impl ActiveSession {
 
     /// Begins the call with this id. The receiver gets a value if the client cancels it.
     pub fn begin(&self, id: &Id) -> oneshot::Receiver<()> {
-        let mut table = self.sessions.table();
-        let session = table.sessions.get_mut(&self.session);
-        session.map_or_else(|| oneshot::channel().1, |session| session.begin_call(id))
+        self.change(|session| session.begin_call(id)).unwrap_or_else(|| oneshot::channel().1)
     }
 
     pub fn cancel(&self, id: &Id) {
-        let mut table = self.sessions.table();
-        if let Some(session) = table.sessions.get_mut(&self.session) {
-            session.cancel_call(id);
-        }
+        self.change(|session| session.cancel_call(id));
     }
 
     /// Handles the client's answer to a request of ours, which can only be a ping.
     pub fn pong(&self, id: &Id) {
-        let mut table = self.sessions.table();
-        let Some(session) = table.sessions.get_mut(&self.session) else { return };
-        if let Some(pinged) = session.pinged.take_if(|_| id.is_text(PING)) {
-            let client = session.client.describe();
-            self.sessions.bridge.send(Event::Pong { client, after: pinged.elapsed() });
-        }
+        self.change(|session| {
+            if let Some(pinged) = session.pinged.take_if(|_| id.is_text(PING)) {
+                let client = session.client.describe();
+                self.sessions.bridge.send(Event::Pong { client, after: pinged.elapsed() });
+            }
+        });
     }
 
     /// Sends the client an empty context if there is none yet. After a `ping` some clients wait for
@@ -163,22 +162,21 @@ impl ActiveSession {
 
     /// Passes a message of the client on to the user, unless too many are waiting.
     pub fn forward_to_user(&self, text: &str) {
-        let table = self.sessions.table();
-        let Some(session) = table.sessions.get(&self.session) else { return };
-        let (client, text) = (session.client.describe(), text.to_owned());
-        self.sessions.bridge.send_if_room(Event::Message { client, text });
+        self.change(|session| {
+            let (client, text) = (session.client.describe(), text.to_owned());
+            self.sessions.bridge.send_if_room(Event::Message { client, text });
+        });
     }
 }
 
 impl Drop for ActiveSession {
     fn drop(&mut self) {
-        let mut table = self.sessions.table();
-        if let Some(session) = table.sessions.get_mut(&self.session) {
+        self.change(|session| {
             session.busy -= 1;
             session.last_used = Instant::now();
             if session.is_idle() {
                 self.sessions.changed.notify_one();
             }
-        }
+        });
     }
 }

@@ -45,7 +45,7 @@ impl Sessions {
         if entry.process().is_some_and(|process| !process.is_alive()) {
             entry.origin.process = None;
         }
-        let number = entry.stream.replace();
+        let number = entry.open_stream();
         entry.outbox.resume(last_event);
         if let Some(context) = context.filter(|_| !entry.outbox.has_context()) {
             entry.outbox.push(Outgoing::Context(context));

@@ -39,17 +39,11 @@ impl Table {
         Some((id, session))
     }
 
-    /// Whether two sessions are of the same agent on this machine, or on the same host.
-    pub fn share_an_allowance(&self, one: &SessionId, other: &SessionId) -> bool {
-        let allowance = |id| self.sessions.get(id).map(Session::allowance);
-        allowance(one) == allowance(other)
-    }
-
     /// Whether the last proposal of `path` in a session is called `name`.
     pub fn is_last_proposal(&self, id: &SessionId, path: &str, name: &str) -> bool {
-        let open = self.reviews.find(id, path);
-        open.is_some_and(|review| review.name.as_deref() == Some(name))
-            || self.sessions.get(id).is_some_and(|session| session.endings.is_last(path, name))
+        let open = self.reviews.find(id, path).map(|review| &review.name);
+        let ended = || Some(&self.sessions.get(id)?.endings.find(path)?.name);
+        open.or_else(ended).is_some_and(|last| last.as_deref() == Some(name))
     }
 
     /// The unnamed session of `agent`.

@@ -44,7 +44,11 @@ fn begin(sessions: &Sessions, client: Client) -> SessionId {
 }
 
 fn open_review(sessions: &Sessions, session: &SessionId) -> ReviewId {
-    sessions.open_review(session, "/a".to_owned(), String::new(), 0).unwrap()
+    open_review_of(sessions, session, "/a")
+}
+
+fn open_review_of(sessions: &Sessions, session: &SessionId, path: &str) -> ReviewId {
+    sessions.open_review(session, path.to_owned(), String::new(), 0).unwrap()
 }
 
 #[test]
@@ -225,10 +229,8 @@ async fn reviews_of_a_client_on_a_host_wait_while_the_way_there_is_interrupted()
     let client = Client { agent: Agent { host, ..gemini() }.into(), ..client("") };
     let session = begin(&sessions, client);
     let stream = sessions.open_stream(&session, None).unwrap();
-    let (decided, open) = (
-        open_review(&sessions, &session),
-        sessions.open_review(&session, "/b".to_owned(), String::new(), 0).unwrap(),
-    );
+    let decided = open_review(&sessions, &session);
+    let open = open_review_of(&sessions, &session, "/b");
     drop(stream);
     events(&bridge);
     advance(&sessions, HOST_TIME / 2).await;
