@@ -5,7 +5,7 @@
 //! Document 004 differs in the text of the answer to `closeDiff`: clients with a session get it in
 //! the form of the newer documents, since clients of 004 have no session.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -346,9 +346,9 @@ fn check_path(path: &str, largest: usize) -> Result<usize, String> {
 /// Whether `path`, or the directory in which it would be created, is in a virtual file system of the
 /// kernel.
 fn is_of_the_system(path: &Path) -> bool {
-    let real = path.ancestors().find_map(|it| it.canonicalize().ok());
-    cfg!(unix)
-        && real.is_some_and(|real| ["/proc", "/sys", "/dev"].iter().any(|it| real.starts_with(it)))
+    let real = || path.ancestors().find_map(|it| it.canonicalize().ok());
+    let is_system = |real: PathBuf| ["/proc", "/sys", "/dev"].iter().any(|it| real.starts_with(it));
+    cfg!(unix) && real().is_some_and(is_system)
 }
 
 #[cfg(test)]
