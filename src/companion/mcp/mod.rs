@@ -82,8 +82,7 @@ impl Protocol {
         let hello: Hello = params.read()?;
         let revision = hello.revision();
         let (name, version) = hello.client();
-        let client = Client { agent, name, version };
-        let session = self.sessions.open(client, revision, origin);
+        let session = self.sessions.open(Client { agent, name, version }, revision, origin);
         let session = session.map_err(|error| RpcError {
             message: error.to_string(),
             ..RpcError::internal_error()

@@ -120,14 +120,8 @@ impl Sessions {
         }
         let id = SessionId::random()?;
         let is_own = |other: &Session| other.allowance() == session.allowance();
-        if table.sessions.values().filter(|other| is_own(other)).count()
-            >= self.limits.share_sessions
-        {
-            self.make_room(table, &session, is_own)?;
-        }
-        if table.sessions.len() >= self.limits.sessions {
-            self.make_room(table, &session, |_| true)?;
-        }
+        self.make_room(table, &session, self.limits.share_sessions, is_own)?;
+        self.make_room(table, &session, self.limits.sessions, |_| true)?;
         table.sessions.insert(id.clone(), session);
         table.update_unnamed_streams();
         self.announce(table, Instant::now());
@@ -136,13 +130,17 @@ impl Sessions {
         Ok(id)
     }
 
-    /// Removes one of the sessions that `counts` selects, in favor of `session`.
+    /// If there are `limit` of the sessions that `counts` selects, removes one in favor of `session`.
     fn make_room(
         &self,
         table: &mut Table,
         session: &Session,
+        limit: usize,
         counts: impl Fn(&Session) -> bool,
     ) -> anyhow::Result<()> {
+        if table.sessions.values().filter(|other| counts(other)).count() < limit {
+            return Ok(());
+        }
         let least_used = table.least_used(&session.client.agent, counts);
         let Some(least_used) = least_used else { anyhow::bail!("too many sessions") };
         self.remove(table, &least_used);

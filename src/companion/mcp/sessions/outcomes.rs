@@ -20,16 +20,6 @@ pub const BUSY: &str = "Emacs is busy: ask again later";
 const UNREAD: &str = "too many outcomes wait for you: open your event stream and read them";
 const OPEN: &str = "too many reviews wait for the user: decide some of them first";
 
-/// A change that a client proposes.
-struct Change<'a> {
-    path: String,
-    content: String,
-    /// The bytes of the file as it is.
-    bytes_now: usize,
-    /// On a host, what its client tells of the file, and what it calls the proposal.
-    on_host: Option<(HostFile, &'a str)>,
-}
-
 impl Sessions {
     /// Opens a review and notifies Lisp. Replaces an open review of the same file and session. The
     /// file has `bytes_now` bytes, all of which Emacs reads.
@@ -40,8 +30,7 @@ impl Sessions {
         content: String,
         bytes_now: usize,
     ) -> Result<ReviewId, &'static str> {
-        let change = Change { path, content, bytes_now, on_host: None };
-        self.propose(&mut self.table(), session, change)
+        self.propose(&mut self.table(), session, path, content, bytes_now, None)
     }
 
     /// Opens a review of a file on a host. Lisp is told first what the file contains. Nothing
@@ -58,18 +47,21 @@ impl Sessions {
             return Ok(());
         }
         let (path, bytes_now) = (file.path.clone(), file.contents.size());
-        let change = Change { path, content, bytes_now, on_host: Some((file, name)) };
-        self.propose(&mut table, session, change)?;
+        self.propose(&mut table, session, path, content, bytes_now, Some((file, name)))?;
         Ok(())
     }
 
+    /// Opens a review. For a file on a host, `on_host` is what its client tells of it, and what it calls
+    /// the proposal.
     fn propose(
         &self,
         table: &mut Table,
         session: &SessionId,
-        change: Change,
+        path: String,
+        content: String,
+        bytes_now: usize,
+        on_host: Option<(HostFile, &str)>,
     ) -> Result<ReviewId, &'static str> {
-        let Change { path, content, bytes_now, on_host } = change;
         if table.ending {
             return Err(STOPPING); // no outcome could be delivered any more
         }

@@ -110,21 +110,17 @@ impl Table {
 mod tests {
     use super::*;
     use crate::agent::tests::agent;
-    use crate::mcp::client::{Client, Origin};
-    use crate::mcp::hello::Revision;
     use crate::mcp::outbox::tests::accepted;
 
-    /// A table with a session of `agent` under each of the `ids`.
-    fn table(agent: Agent, ids: &[&str]) -> Table {
-        let client = Client { agent: agent.into(), name: String::new(), version: String::new() };
-        let session = || Session::new(client.clone(), Revision::NEWEST, Origin::default());
-        let sessions = ids.iter().map(|id| (SessionId::from(*id), session())).collect();
-        Table { sessions, ..Table::default() }
+    /// A table with a session "one" of Gemini CLI.
+    fn table() -> Table {
+        let session = Session::unnamed(&agent("gemini").into());
+        Table { sessions: HashMap::from([(SessionId::from("one"), session)]), ..Table::default() }
     }
 
     #[test]
     fn a_session_is_found_only_by_its_own_agent() {
-        let mut table = table(agent("gemini"), &["one"]);
+        let mut table = table();
         assert!(table.find("one", &agent("gemini")).is_some());
         assert!(table.find("one", &agent("qwen")).is_none());
         assert!(table.find("other", &agent("gemini")).is_none());
@@ -132,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_outcome_is_not_delivered_while_a_newer_review_of_the_file_is_open() {
-        let mut table = table(agent("gemini"), &["one"]);
+        let mut table = table();
         let id = SessionId::from("one");
         let (older, _) = table.reviews.open(&id, "/a", None, 0);
         let (newer, _) = table.reviews.open(&id, "/a", None, 0);
