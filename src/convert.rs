@@ -10,7 +10,7 @@ use emacs::{Env, FromLisp, IntoLisp, Result, Value, Vector};
 use gemini_companion::diff::Region;
 use gemini_companion::ide::{Cursor, File, IdeContext};
 use gemini_companion::{
-    Agent, Argument, ArgumentKind, ArgumentValue, Contents, Host, ModelTool, Token,
+    Agent, Argument, ArgumentKind, ArgumentValue, Contents, Host, ModelTool, Token, WireEnd,
 };
 
 pub fn tool_from_lisp(value: Value) -> Result<ModelTool> {
@@ -19,11 +19,16 @@ pub fn tool_from_lisp(value: Value) -> Result<ModelTool> {
     Ok(ModelTool {
         name: slots.get(0)?,
         description: slots.get(1)?,
-        is_read_only: slots.get::<Value>(2)?.is_not_nil(),
-        is_listed: slots.get::<Value>(3)?.is_not_nil(),
+        is_read_only: flag(&slots, 2)?,
+        is_listed: flag(&slots, 3)?,
         arguments: arguments.collect::<Result<_>>()?,
-        is_for_hosts: slots.get::<Value>(5)?.is_not_nil(),
+        is_for_hosts: flag(&slots, 5)?,
     })
+}
+
+/// Whether a slot is non-nil.
+fn flag(slots: &Vector, index: usize) -> Result<bool> {
+    Ok(slots.get::<Value>(index)?.is_not_nil())
 }
 
 fn argument_from_lisp(value: Value) -> Result<Argument> {
@@ -34,7 +39,7 @@ fn argument_from_lisp(value: Value) -> Result<Argument> {
         kind: ArgumentKind::named(&kind)
             .with_context(|| format!("{kind:?} is no type of an argument"))?,
         description: slots.get(2)?,
-        is_required: slots.get::<Value>(3)?.is_not_nil(),
+        is_required: flag(&slots, 3)?,
     })
 }
 
@@ -62,21 +67,19 @@ pub fn argument_to_lisp(env: &Env, value: Option<ArgumentValue>) -> Result<Value
 pub fn agent_from_lisp(value: Value) -> Result<Agent> {
     let slots = Vector::from_lisp(value)?;
     let directories = strings(slots.get(2)?)?;
+    let aliases = slots.get::<Vector>(5)?.into_iter();
+    let aliases = aliases.map(|id| Ok(u32::try_from(id.into_rust::<i64>()?)?));
     Ok(Agent {
         name: slots.get(0)?,
         title: slots.get(1)?,
         directories: directories.into_iter().map(PathBuf::from).collect(),
         file: slots.get(3)?,
-        file_has_pid: slots.get::<Value>(4)?.is_not_nil(),
-        alias_pids: processes(slots.get(5)?)?,
+        file_has_pid: flag(&slots, 4)?,
+        alias_pids: aliases.collect::<Result<_>>()?,
         token: Token::generate()?,
         host: None,
         allowance: Default::default(),
     })
-}
-
-fn processes(ids: Vector) -> Result<Vec<u32>> {
-    ids.into_iter().map(|id| Ok(u32::try_from(id.into_rust::<i64>()?)?)).collect()
 }
 
 pub fn context(files: Vector, trusted: Value) -> Result<IdeContext> {
@@ -88,7 +91,7 @@ pub fn context(files: Vector, trusted: Value) -> Result<IdeContext> {
 fn file_from_lisp(value: Value) -> Result<File> {
     let slots = Vector::from_lisp(value)?;
     let mut file = File { path: slots.get(0)?, timestamp: slots.get::<i64>(1)?, ..File::default() };
-    if slots.get::<Value>(2)?.is_not_nil() {
+    if flag(&slots, 2)? {
         file.is_active = Some(true);
         file.cursor = Some(Cursor { line: slots.get(3)?, character: slots.get(4)? });
         file.selected_text = slots.get::<Option<Text>>(5)?.map(String::from);
@@ -119,6 +122,17 @@ pub fn file_name(bytes: Vec<u8>) -> PathBuf {
     String::from(Text(bytes)).into()
 }
 
+/// Why a wire has ended.
+pub fn end_to_lisp(env: &Env, end: WireEnd) -> Result<Value<'_>> {
+    match end {
+        WireEnd::NotStarted(reason) => reason.into_lisp(env),
+        WireEnd::Exited(status) => status.map(i64::from).into_lisp(env),
+        WireEnd::Flooded => env.intern("flood"),
+        WireEnd::Broken => env.intern("broken"),
+        WireEnd::Silent => env.intern("silent"),
+    }
+}
+
 /// Bytes become a unibyte string.
 pub fn contents_to_lisp(env: &Env, contents: Contents) -> Result<Value<'_>> {
     match contents {
@@ -126,6 +140,11 @@ pub fn contents_to_lisp(env: &Env, contents: Contents) -> Result<Value<'_>> {
         Contents::Unreadable => env.intern("unreadable"),
         Contents::Bytes(bytes) => bytes.into_lisp(env),
     }
+}
+
+/// A vector of these values.
+pub fn to_vector<'e>(env: &'e Env, values: Vec<impl IntoLisp<'e>>) -> Result<Value<'e>> {
+    vector(env, values.into_iter().map(|value| value.into_lisp(env)))
 }
 
 pub fn vector<'e>(

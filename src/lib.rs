@@ -2,31 +2,28 @@
 //!
 //! The companion itself is the library in `companion/`, which does not know Emacs. Plain values and
 //! vectors cross the border, text as UTF-8; JSON is left to the library.
-//! `gemini-companion-bridge.el` is the only caller, except that `-native.el` asks for the version, and
-//! `-review.el` compares and decodes texts.
+//! `gemini-companion-bridge.el` is the only caller, and explains the values, except that `-native.el`
+//! asks for the version, and `-change.el` compares and decodes texts.
 
 mod convert;
+#[cfg(unix)]
 mod wake_pipe;
 
-use std::cell::RefCell;
 use std::process::Command;
-use std::sync::Arc;
-use std::task::Waker;
 
 use anyhow::Context;
-use emacs::func::Manage;
-use emacs::{CallEnv, Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
+use emacs::{Env, FromLisp, IntoLisp, Result, Value, Vector, defun};
 
 use convert::{
-    Text, agent_from_lisp, argument_to_lisp, contents_to_lisp, context, environment_from_lisp,
-    file_name, process_to_lisp, region_to_lisp, strings, tool_from_lisp, vector,
+    Text, agent_from_lisp, argument_to_lisp, contents_to_lisp, context, end_to_lisp,
+    environment_from_lisp, file_name, process_to_lisp, region_to_lisp, strings, to_vector,
+    tool_from_lisp, vector,
 };
 use gemini_companion::diff::{self, Comparison, Overlap, ThreeWay};
 use gemini_companion::ide::{Outcome, ReviewId};
 use gemini_companion::{
-    Answer, CallError, CallId, Companion, Direction, Event, Limits, WireEnd, WireId, ignore, panics,
+    Answer, CallId, Companion, Direction, Event, Limits, Place, WireId, ignore, panics,
 };
-use wake_pipe::WakePipe;
 
 emacs::plugin_is_GPL_compatible!();
 
@@ -38,16 +35,22 @@ emacs::plugin_is_GPL_compatible!();
 )]
 fn init(env: &Env) -> Result<()> {
     panics::install_hook();
-    env.fset(
-        "gemini-companion--mod-set-wake-pipe",
-        emacs::lambda!(
-            env,
-            set_wake_pipe,
-            2..2,
-            "Let COMPANION write a byte to the pipe process PROCESS when it has events.\n\n\
-             (fn COMPANION PROCESS)"
-        )?,
-    )?;
+    register_wake_pipe(env)
+}
+
+#[cfg(unix)]
+fn register_wake_pipe(env: &Env) -> Result<()> {
+    use emacs::func::Manage;
+    use wake_pipe::set_wake_pipe;
+    let documentation = "Let COMPANION write a byte to the pipe process PROCESS when it has events.\n\n\
+                         (fn COMPANION PROCESS)";
+    let function = emacs::lambda!(env, set_wake_pipe, 2..2, documentation)?;
+    env.fset("gemini-companion--mod-set-wake-pipe", function)?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn register_wake_pipe(_env: &Env) -> Result<()> {
     Ok(())
 }
 
@@ -80,17 +83,12 @@ fn version() -> Result<String> {
     Ok(version.to_owned())
 }
 
-/// Start a companion: server thread, and discovery files for AGENTS.
+/// Start a companion: see `gemini-companion-bridge-start'.
 ///
-/// AGENTS is a vector of [NAME TITLE DIRECTORIES FILE FILE-HAS-PID ALIAS-PIDS]: its name in
-/// Lisp and for the user, a vector of the directories in which it searches, the name of its file
-/// with PID and PORT for numbers, whether the file has a member with Emacs's process id, and a vector
-/// of the ids of other processes that it may take for Emacs.  PORT is the TCP port on 127.0.0.1, 0
-/// for a free one.  ROOTS is a vector of absolute workspace roots without trailing slashes.
-/// MAX-MESSAGE is the size in bytes over which a message of a client is refused, 1 MiB if it is
-/// less.  If PORT is in use, listens on a free one: see `gemini-companion--mod-port-fault`.  A
-/// discovery file that cannot be written is no error: see `gemini-companion--mod-discovery-fault`.
-/// Signals an error if there is no port at all.
+/// AGENTS is a vector of [NAME TITLE DIRECTORIES FILE FILE-HAS-PID ALIAS-PIDS], ROOTS a vector of
+/// absolute names without trailing slashes.  If PORT is in use, listens on a free one: see
+/// `gemini-companion--mod-port-fault'.  A discovery file that cannot be written is no error: see
+/// `gemini-companion--mod-discovery-fault'.  Signals an error if there is no port at all.
 #[defun(user_ptr)]
 fn start(agents: Vector, port: u16, roots: Vector, max_message: usize) -> Result<Companion> {
     let agents = agents.into_iter().map(agent_from_lisp).collect::<Result<Vec<_>>>()?;
@@ -107,10 +105,7 @@ fn stop(companion: &Companion) -> Result<()> {
     Ok(())
 }
 
-/// Restart the server of COMPANION, on the same port.
-///
-/// Sessions and open reviews stay; discovery files that are missing or were changed are written
-/// again.  Signals an error if no server can be started.
+/// Restart the server of COMPANION, on the same port.  Signals an error if that fails.
 #[defun]
 fn restart(companion: &Companion) -> Result<()> {
     companion.restart()
@@ -130,17 +125,14 @@ fn token(companion: &Companion, agent: String) -> Result<Option<String>> {
 
 /// Serve clients of COMPANION on the host whose files begin with PREFIX in Emacs, too.
 ///
-/// Return a vector of [AGENT TOKEN], a name and the bearer token for its clients there; they are the
-/// same until the host is closed.
+/// Return a vector of [AGENT TOKEN]; these are the same until the host is closed.
 #[defun]
 fn open_host<'e>(env: &'e Env, companion: &Companion, prefix: String) -> Result<Value<'e>> {
     let agents = companion.open_host(&prefix)?;
     vector(env, agents.iter().map(|agent| env.vector((&agent.name, agent.token.reveal()))))
 }
 
-/// Serve clients of COMPANION on the host with PREFIX no longer.
-///
-/// Their tokens become invalid; their sessions and reviews end.
+/// Serve clients of COMPANION on the host with PREFIX no longer: their sessions and reviews end.
 #[defun]
 fn close_host(companion: &Companion, prefix: String) -> Result<()> {
     companion.close_host(&prefix);
@@ -151,8 +143,7 @@ fn close_host(companion: &Companion, prefix: String) -> Result<()> {
 ///
 /// A wire is the standard input and output of a program, which is run with ARGUMENTS, a vector.
 /// ENVIRONMENT is a vector of unibyte strings, otherwise as `process-environment'.  SCRIPT is what a
-/// shell at the other end reads: it starts the keeper.  Events are `wire-line', `wire-message' and
-/// `wire-ended'.
+/// shell at the other end reads: it starts the keeper.
 #[defun]
 fn open_wire(
     companion: &Companion,
@@ -169,9 +160,7 @@ fn open_wire(
     Ok(companion.open_wire(&prefix, command, script)?.0)
 }
 
-/// Send MESSAGE, a JSON object, to the keeper at the end of WIRE, a number, of COMPANION.
-///
-/// Return nil if the wire has ended.
+/// Send MESSAGE, a JSON object, to the keeper at the end of WIRE; nil if the wire has ended.
 #[defun]
 fn write_wire(companion: &Companion, wire: i64, message: String) -> Result<bool> {
     Ok(companion.write_wire(WireId(wire), message))
@@ -196,9 +185,8 @@ fn set_host_reachable(companion: &Companion, prefix: String, reachable: Value) -
 
 /// Record that the host of COMPANION with PREFIX has directories of this machine.
 ///
-/// Of the vectors THERE and HERE, each element of one is a name there, and the corresponding element of
-/// the other the name of the same directory here; none has a trailing slash.  If SANDBOX is non-nil,
-/// no other file there is served.
+/// Each is called there as the vector THERE says, and here as the vector HERE does, without a trailing
+/// slash.  If SANDBOX is non-nil, no other file there is served.
 #[defun]
 fn set_host_mounts(
     companion: &Companion,
@@ -212,11 +200,9 @@ fn set_host_mounts(
     Ok(())
 }
 
-/// Return t if the .geminiignore in ROOT names the file NAME, on the host of COMPANION with PREFIX.
+/// Return whether the .geminiignore in ROOT names the file NAME, on the host of COMPANION with PREFIX.
 ///
-/// NAME lies below the directory ROOT; both are names there.  Return nil if it does not, or if
-/// there is no such file.  If that is not known, or too costly to match, return a string that says
-/// so: "is not known yet".
+/// See `gemini-companion-bridge-host-ignored'.
 #[defun]
 fn host_ignored_p<'e>(
     env: &'e Env,
@@ -235,9 +221,7 @@ fn port_fault(companion: &Companion) -> Result<Option<String>> {
     Ok(companion.port_fault())
 }
 
-/// Return why clients cannot find COMPANION by a discovery file, or nil if they can.
-///
-/// That is a line for each of the directories in which there is none.
+/// Return why clients cannot find COMPANION, a line for each directory without a discovery file, or nil.
 #[defun]
 fn discovery_fault(companion: &Companion) -> Result<Option<String>> {
     Ok(companion.announcement().and_then(|announcement| announcement.fault()))
@@ -247,14 +231,14 @@ fn discovery_fault(companion: &Companion) -> Result<Option<String>> {
 #[defun]
 fn discovery_files<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let files = companion.announcement().map(|announcement| announcement.files());
-    vector(env, files.unwrap_or_default().into_iter().map(|file| file.into_lisp(env)))
+    to_vector(env, files.unwrap_or_default())
 }
 
-/// Return the names of the discovery files of COMPANION that are missing or were changed, a vector.
+/// Return those of them that are missing or were changed, a vector.
 #[defun]
 fn damaged_files<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let files = companion.announcement().map(|announcement| announcement.damaged_files());
-    vector(env, files.unwrap_or_default().into_iter().map(|file| file.into_lisp(env)))
+    to_vector(env, files.unwrap_or_default())
 }
 
 /// Tell clients that the workspace roots of COMPANION are ROOTS, a vector of directory names.
@@ -301,94 +285,62 @@ fn set_roots(companion: &Companion, roots: Vector) -> Result<()> {
 #[defun]
 fn next_event<'e>(env: &'e Env, companion: &Companion) -> Result<Option<Value<'e>>> {
     let Some(event) = companion.bridge().next_event() else { return Ok(None) };
-    let vector = match event {
-        Event::OpenReview {
-            review,
-            agent,
-            client,
-            info: (name, version),
-            process,
-            path,
-            content,
-            host,
-            ..
-        } => env.vector((
-            env.intern("open-review")?,
-            review.0,
-            env.intern(&agent)?,
-            client,
-            match &host {
-                Some(host) => host.name_of(&path),
-                None => path,
-            },
-            content,
-            name,
-            version,
-            process_to_lisp(env, process, host.as_deref())?,
-        ))?,
+    macro_rules! event {
+        ($type:literal $(, $argument:expr)*) => { env.vector((env.intern($type)?, $($argument,)*))? }
+    }
+    Ok(Some(match event {
+        Event::OpenReview { review, agent, client, info, process, path, content, host, .. } => {
+            let (agent, (name, version)) = (env.intern(&agent)?, info);
+            let process = process_to_lisp(env, process, host.as_deref())?;
+            let path = host.map_or_else(|| path.clone(), |host| host.name_of(&path));
+            event!("open-review", review.0, agent, client, path, content, name, version, process)
+        }
         Event::HostFile(file) => {
-            let modified = file.modified;
-            let (event, path) = (env.intern("host-file")?, file.host.name_of(&file.path));
-            env.vector((event, path, contents_to_lisp(env, file.contents)?, file.stamp, modified))?
+            let contents = contents_to_lisp(env, file.contents)?;
+            event!("host-file", file.host.name_of(&file.path), contents, file.stamp, file.modified)
         }
         Event::CloseReview { review, call } => {
-            env.vector((env.intern("close-review")?, review.0, call.map(|call| call.0)))?
+            event!("close-review", review.0, call.map(|call| call.0))
         }
-        Event::ClientsChanged => {
-            env.vector((env.intern("clients")?, companion.sessions().count() as i64))?
-        }
-        Event::Pong { client, after } => {
-            env.vector((env.intern("pong")?, client, after.as_secs_f64()))?
-        }
-        Event::Message { client, text } => {
-            env.vector((env.intern("client-message")?, client, text))?
-        }
+        Event::ClientsChanged => event!("clients", companion.sessions().count() as i64),
+        Event::Pong { client, after } => event!("pong", client, after.as_secs_f64()),
+        Event::Message { client, text } => event!("client-message", client, text),
         Event::DecideReview { review, accept, call, directory, .. } => {
-            env.vector((env.intern("decide-review")?, review.0, accept, call.0, directory))?
+            event!("decide-review", review.0, accept, call.0, directory)
         }
-        Event::ToolsWanted => env.vector((env.intern("tools-wanted")?,))?,
+        Event::ToolsWanted => event!("tools-wanted"),
         Event::CallTool { call, agent, tool, arguments, directory, .. } => {
             let arguments = arguments.into_iter().map(|value| argument_to_lisp(env, value));
-            let arguments = vector(env, arguments)?;
-            let (event, agent) = (env.intern("call-tool")?, env.intern(&agent)?);
-            env.vector((event, call.0, agent, tool, arguments, directory))?
+            event!(
+                "call-tool",
+                call.0,
+                env.intern(&agent)?,
+                tool,
+                vector(env, arguments)?,
+                directory
+            )
         }
-        Event::CancelCall { call } => env.vector((env.intern("cancel-call")?, call.0))?,
+        Event::CancelCall { call } => event!("cancel-call", call.0),
         Event::Trace { direction, session, text } => {
             let direction = match direction {
-                Direction::FromClient => "from-client",
-                Direction::ToClient => "to-client",
+                Direction::FromClient => env.intern("from-client")?,
+                Direction::ToClient => env.intern("to-client")?,
             };
-            env.vector((env.intern("trace")?, env.intern(direction)?, session, text))?
+            event!("trace", direction, session, text)
         }
-        Event::WireLine { wire, line } => env.vector((env.intern("wire-line")?, wire.0, line))?,
-        Event::WireMessage { wire, message } => {
-            env.vector((env.intern("wire-message")?, wire.0, message))?
-        }
-        Event::WireEnded { wire, end } => {
-            let reason = match end {
-                WireEnd::NotStarted(reason) => reason.into_lisp(env)?,
-                WireEnd::Exited(status) => status.map(i64::from).into_lisp(env)?,
-                WireEnd::Flooded => env.intern("flood")?,
-                WireEnd::Broken => env.intern("broken")?,
-                WireEnd::Silent => env.intern("silent")?,
-            };
-            env.vector((env.intern("wire-ended")?, wire.0, reason))?
-        }
-        Event::ServerDied => env.vector((env.intern("server-died")?,))?,
-        Event::Warning(text) => env.vector((env.intern("warning")?, text))?,
-    };
-    Ok(Some(vector))
+        Event::WireLine { wire, line } => event!("wire-line", wire.0, line),
+        Event::WireMessage { wire, message } => event!("wire-message", wire.0, message),
+        Event::WireEnded { wire, end } => event!("wire-ended", wire.0, end_to_lisp(env, end)?),
+        Event::ServerDied => event!("server-died"),
+        Event::Warning(text) => event!("warning", text),
+    }))
 }
 
 /// Publish what the user looks at to the clients of COMPANION.
 ///
-/// CONTEXTS is a vector of [DIRECTORY FILES TRUSTED].  With TRUSTED, clients that work in DIRECTORY are
-/// told that the user trusts it.  FILES is for these clients, DIRECTORY one
-/// of `gemini-companion--mod-places': a vector of [PATH TIMESTAMP ACTIVE LINE CHARACTER SELECTION],
-/// the most recently focused file first: TIMESTAMP in milliseconds since 1970; ACTIVE non-nil for
-/// the active file, which alone has LINE and CHARACTER (1-based, in UTF-16 code units) and
-/// SELECTION (a string or nil).
+/// CONTEXTS is a vector of [DIRECTORY FILES TRUSTED]: see `gemini-companion-bridge-publish-contexts'.
+/// TIMESTAMP of a file is in milliseconds since 1970, LINE and CHARACTER count from 1, the latter in
+/// UTF-16 code units, and SELECTION is a string or nil.
 #[defun]
 fn publish_contexts(companion: &Companion, contexts: Vector) -> Result<()> {
     let contexts = contexts.into_iter().map(|value| {
@@ -400,13 +352,11 @@ fn publish_contexts(companion: &Companion, contexts: Vector) -> Result<()> {
     Ok(())
 }
 
-/// Return where the clients of COMPANION work, a vector without duplicates.
-///
-/// A place is a directory, or nil if that is not known.
+/// Return where the clients of COMPANION work, a vector without duplicates, with nil for unknown.
 #[defun]
 fn places<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let places = companion.sessions().places();
-    vector(env, places.iter().map(|place| place.directory().into_lisp(env)))
+    to_vector(env, places.iter().map(Place::directory).collect())
 }
 
 /// Return as JSON what `gemini-companion--mod-publish-contexts' would send for FILES and TRUSTED.
@@ -415,11 +365,9 @@ fn context_json(files: Vector, trusted: Value) -> Result<String> {
     Ok(context(files, trusted)?.to_json())
 }
 
-/// Return t if the file IGNORE-FILE, a .geminiignore, names the file PATH, nil if it does not.
+/// Return whether IGNORE-FILE, a .geminiignore, names the file PATH below it; both are in UTF-8.
 ///
-/// Both are absolute names as UTF-8 bytes; PATH lies below the directory of IGNORE-FILE.  The
-/// rules are those of gitignore.  If there is no IGNORE-FILE it names nothing.  If it cannot be
-/// read, or is too costly to match, return a string that says so: "cannot be read: ...".
+/// See `gemini-companion-bridge-ignored'.
 #[defun]
 fn ignored_p<'e>(env: &'e Env, ignore_file: Vec<u8>, path: Vec<u8>) -> Result<Value<'e>> {
     verdict(env, ignore::names(&file_name(ignore_file), &file_name(path)))
@@ -489,11 +437,8 @@ fn decode<'e>(env: &'e Env, bytes: Vec<u8>, unix: Value) -> Result<Option<Value<
 
 /// Offer TOOLS, a vector, to the models of the clients of COMPANION, and no others.
 ///
-/// Each is a vector [NAME DESCRIPTION READ-ONLY LISTED ARGUMENTS HOSTS]: READ-ONLY non-nil if it
-/// changes nothing; LISTED nil if it is for programs and not for the model; HOSTS non-nil if clients on
-/// hosts have it, too.  ARGUMENTS is a vector of [NAME TYPE DESCRIPTION REQUIRED], TYPE one of
-/// "string", "integer" and "boolean".  Signals an error if it is another one.  Calls are `call-tool'
-/// events.
+/// For these see `gemini-companion-bridge-set-tools'.  READ-ONLY is non-nil if a tool changes nothing,
+/// LISTED nil if it is for programs and not for the model.  Signals an error for another TYPE.
 #[defun]
 fn set_tools(companion: &Companion, tools: Vector) -> Result<()> {
     let tools = tools.into_iter().map(tool_from_lisp).collect::<Result<_>>()?;
@@ -508,17 +453,13 @@ fn set_tracing(companion: &Companion, on: Value) -> Result<()> {
     Ok(())
 }
 
-/// Ping each client of COMPANION; `pong' events follow.
-///
-/// Return how many clients have an open stream and were pinged.
+/// Ping the clients of COMPANION that have an open stream, and return how many these are.
 #[defun]
 fn ping(companion: &Companion) -> Result<i64> {
     Ok(companion.sessions().ping() as i64)
 }
 
-/// Return the sessions of COMPANION as a vector, the oldest first.
-///
-/// For what each of them is see `gemini-companion-bridge-sessions'.
+/// Return the sessions of COMPANION as a vector: see `gemini-companion-bridge-sessions'.
 #[defun]
 fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let sessions = companion.sessions().describe();
@@ -545,9 +486,7 @@ fn sessions<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     vector(env, described)
 }
 
-/// End the session of COMPANION with KEY; its reviews are closed.
-///
-/// Return nil if there is none.  The client may start another session.
+/// End the session of COMPANION with KEY, and its reviews; return nil if there is none.
 #[defun]
 fn disconnect(companion: &Companion, key: String) -> Result<bool> {
     Ok(companion.sessions().disconnect(&key))
@@ -559,29 +498,25 @@ fn awaited_p(companion: &Companion, call: i64) -> Result<bool> {
     Ok(companion.bridge().is_awaited(CallId(call)))
 }
 
-/// Answer the tool call CALL of COMPANION with TEXT.
+/// Answer the tool call CALL of COMPANION with TEXT, see `gemini-companion--mod-accept-review'.
 ///
-/// If MAY-OMIT is non-nil, TEXT is what the client proposed, and may be omitted for the session
-/// that proposed it.  Return non-nil if the call still waited.
+/// Return non-nil if the call still waited.
 #[defun]
 fn answer_call(companion: &Companion, call: i64, text: Text, may_omit: Value) -> Result<bool> {
     let answered = Answer { text: String::from(text).into(), may_omit: may_omit.is_not_nil() };
     Ok(companion.bridge().answer(CallId(call), Ok(answered)))
 }
 
-/// Answer the tool call CALL of COMPANION with the error REASON.
-///
-/// Return non-nil if the call still waited.
+/// Answer the tool call CALL of COMPANION with the error REASON; nil if it no longer waited.
 #[defun]
 fn fail_call(companion: &Companion, call: i64, reason: Text) -> Result<bool> {
-    Ok(companion.bridge().answer(CallId(call), Err::<String, _>(CallError(reason.into()))))
+    Ok(companion.bridge().answer(CallId(call), Err::<String, String>(reason.into())))
 }
 
 /// Report that the user accepted REVIEW with TEXT, to the client that asked.
 ///
 /// If MAY-OMIT is non-nil, TEXT is what the client proposed, and the session that proposed it gets
-/// an empty text instead, which it takes for that.  All others get TEXT.  Return nil if the review
-/// was no longer open: a `close-review' event is on its way then.
+/// an empty text instead, which it takes for that.  Return nil if the review was no longer open.
 #[defun]
 fn accept_review(companion: &Companion, review: i64, text: Text, may_omit: Value) -> Result<bool> {
     let outcome =
@@ -589,46 +524,8 @@ fn accept_review(companion: &Companion, review: i64, text: Text, may_omit: Value
     Ok(companion.sessions().decide(ReviewId(review), outcome))
 }
 
-/// Report that the user rejected REVIEW to the client that asked.
-///
-/// Return nil if the review was no longer open: a `close-review' event is on its way then.
+/// Report that the user rejected REVIEW, to the client that asked; nil if it was no longer open.
 #[defun]
 fn reject_review(companion: &Companion, review: i64) -> Result<bool> {
     Ok(companion.sessions().decide(ReviewId(review), Outcome::Rejected))
-}
-
-/// Wake Lisp by a write end of the pipe process, the second argument.
-///
-/// Registered by hand since `Env::open_channel` hides the descriptor, which subprocesses of Emacs
-/// must not inherit and which must never block.
-fn set_wake_pipe(env: &CallEnv) -> Result<()> {
-    let companion = <&RefCell<Companion>>::from_lisp(env.get_arg(0))?;
-    let waker = Waker::from(Arc::new(open_channel(env, 1)?));
-    companion.borrow().bridge().set_waker(Some(waker));
-    Ok(())
-}
-
-#[cfg(unix)]
-fn open_channel(env: &CallEnv, argument: usize) -> Result<WakePipe> {
-    use std::os::fd::{FromRawFd, OwnedFd};
-    let raw = env.raw();
-    // Safety: `raw` is the environment of this very call and `argument` is below its arity.
-    let descriptor = unsafe {
-        let open_channel = (*raw).open_channel.expect("Emacs 28 has open_channel");
-        let descriptor = open_channel(raw, env.raw_args()[argument]);
-        if descriptor < 0 {
-            // Emacs has an error of its own pending; ours says what was wrong.
-            ((*raw).non_local_exit_clear.expect("every Emacs has non_local_exit_clear"))(raw);
-            anyhow::bail!("PROCESS must be a pipe process");
-        }
-        OwnedFd::from_raw_fd(descriptor)
-    };
-    Ok(WakePipe::new(descriptor)?)
-}
-
-#[cfg(not(unix))]
-fn open_channel(_env: &CallEnv, _argument: usize) -> Result<WakePipe> {
-    anyhow::bail!(
-        "Lisp cannot be woken on this system: Emacs and the module may use different C runtimes"
-    )
 }

@@ -1,36 +1,52 @@
-//! The pipe by which the server's thread wakes Lisp.
+//! The pipe by which the server's thread wakes Lisp. Not on Windows, where Emacs and the module may use
+//! different C runtimes.
 
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::task::Wake;
 
-/// The write end of the pipe of a pipe process.
-pub struct WakePipe {
-    #[cfg(unix)]
-    file: std::fs::File,
-}
+use emacs::{CallEnv, FromLisp, Result};
+use gemini_companion::Companion;
+use rustix::io::{FdFlags, fcntl_setfd, ioctl_fionbio};
 
-#[cfg(unix)]
-impl WakePipe {
-    /// Takes over `descriptor`: not inherited by subprocesses, and never blocking.
-    pub fn new(descriptor: std::os::fd::OwnedFd) -> std::io::Result<WakePipe> {
-        rustix::io::fcntl_setfd(&descriptor, rustix::io::FdFlags::CLOEXEC)?;
-        rustix::io::ioctl_fionbio(&descriptor, true)?;
-        Ok(WakePipe { file: descriptor.into() })
-    }
-}
+/// The write end of the pipe of a pipe process.
+struct WakePipe(File);
 
 impl Wake for WakePipe {
     fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    #[cfg(unix)]
-    fn wake_by_ref(self: &Arc<Self>) {
-        use std::io::Write;
         // A full pipe wakes Emacs up anyway; other errors mean that Emacs has closed it.
-        let _ = (&self.file).write(b"!");
+        let _ = (&self.0).write(b"!");
     }
+}
 
-    #[cfg(not(unix))]
-    fn wake_by_ref(self: &Arc<Self>) {}
+/// Wake Lisp by a write end of the pipe process, the second argument.
+///
+/// Registered by hand since `Env::open_channel` hides the descriptor, which subprocesses of Emacs
+/// must not inherit and which must never block.
+pub fn set_wake_pipe(env: &CallEnv) -> Result<()> {
+    let companion = <&RefCell<Companion>>::from_lisp(env.get_arg(0))?;
+    let descriptor = open_channel(env, 1)?;
+    fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;
+    ioctl_fionbio(&descriptor, true)?;
+    let pipe = Arc::new(WakePipe(descriptor.into()));
+    companion.borrow().bridge().set_waker(Some(pipe.into()));
+    Ok(())
+}
+
+fn open_channel(env: &CallEnv, argument: usize) -> Result<OwnedFd> {
+    let raw = env.raw();
+    // Safety: `raw` is the environment of this very call and `argument` is below its arity.
+    unsafe {
+        let open_channel = (*raw).open_channel.expect("Emacs 28 has open_channel");
+        let descriptor = open_channel(raw, env.raw_args()[argument]);
+        if descriptor < 0 {
+            // Emacs has an error of its own pending; ours says what was wrong.
+            ((*raw).non_local_exit_clear.expect("every Emacs has non_local_exit_clear"))(raw);
+            anyhow::bail!("PROCESS must be a pipe process");
+        }
+        Ok(OwnedFd::from_raw_fd(descriptor))
+    }
 }

@@ -15,7 +15,7 @@ use crate::lock::lock;
 use crate::token::Token;
 
 /// A program whose instances are clients.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Agent {
     /// Its name in Lisp: "gemini".
     pub name: String,
@@ -112,15 +112,12 @@ impl Agent {
     /// have none, and show it instead.
     fn on(&self, host: &Arc<Host>) -> Result<Agent> {
         Ok(Agent {
-            name: self.name.clone(),
-            title: self.title.clone(),
             directories: Vec::new(),
-            file: self.file.clone(),
             alias_pids: Vec::new(),
-            file_has_pid: self.file_has_pid,
             token: Token::generate()?,
             host: Some(host.clone()),
             allowance: host.allowance().clone(),
+            ..self.clone()
         })
     }
 

@@ -49,8 +49,8 @@ pub enum WireEnd {
     Silent,
 }
 
-/// The result of a tool call that Lisp handles.
-pub type CallResult = Result<Answer, CallError>;
+/// The result of a tool call that Lisp handles, or why it failed, in words for the client.
+pub type CallResult = Result<Answer, String>;
 
 /// Where that will be.
 pub(crate) type Awaited = watch::Receiver<Option<CallResult>>;
@@ -63,10 +63,6 @@ pub struct Answer {
     /// See `Outcome::Accepted`.
     pub may_omit: bool,
 }
-
-/// Why a tool call failed in Lisp, in words for the client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallError(pub String);
 
 impl From<String> for Answer {
     fn from(text: String) -> Answer {
@@ -81,16 +77,6 @@ pub enum ArgumentValue {
     Text(String),
     Integer(i64),
     Flag(bool),
-}
-
-impl ArgumentValue {
-    /// About how many bytes it takes.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            ArgumentValue::Text(text) => text.len(),
-            ArgumentValue::Integer(_) | ArgumentValue::Flag(_) => 0,
-        }
-    }
 }
 
 /// A message to Lisp.
@@ -171,33 +157,23 @@ impl Event {
         }
     }
 
-    /// How many bytes its texts have, all of them.
+    /// How many bytes its texts have, without names and the like, which are short.
     pub(crate) fn size(&self) -> usize {
-        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {
-            Event::OpenReview { agent, client, info, path, content, .. } => {
-                let texts = [agent, client, &info.0, &info.1, path, content];
-                texts.into_iter().map(String::len).sum()
+            Event::OpenReview { content, .. } => content.len(),
+            Event::HostFile(file) => file.contents.size(),
+            Event::CallTool { arguments, .. } => {
+                let length = |argument: &Option<_>| match argument {
+                    Some(ArgumentValue::Text(text)) => text.len(),
+                    _ => 0,
+                };
+                arguments.iter().map(length).sum()
             }
-            Event::HostFile(file) => file.path.len() + file.contents.size() + length(&file.stamp),
-            Event::DecideReview { directory, .. } => length(directory),
-            Event::CallTool { agent, tool, arguments, directory, .. } => {
-                let arguments: usize = arguments.iter().flatten().map(ArgumentValue::len).sum();
-                agent.len() + tool.len() + arguments + length(directory)
-            }
-            Event::Pong { client, .. } => client.len(),
-            Event::Message { client, text } => client.len() + text.len(),
-            Event::Trace { session, text, .. } => session.len() + text.len(),
-            Event::Warning(text) => text.len(),
-            Event::WireLine { line: text, .. } | Event::WireMessage { message: text, .. } => {
-                text.len()
-            }
-            Event::CloseReview { .. }
-            | Event::ClientsChanged
-            | Event::ToolsWanted
-            | Event::CancelCall { .. }
-            | Event::WireEnded { .. }
-            | Event::ServerDied => 0,
+            Event::Message { text, .. }
+            | Event::Trace { text, .. }
+            | Event::WireLine { line: text, .. }
+            | Event::WireMessage { message: text, .. } => text.len(),
+            _ => 0,
         }
     }
 }
@@ -304,12 +280,8 @@ impl Bridge {
     pub(crate) fn has_room_for<'a>(&self, events: impl IntoIterator<Item = &'a Event>) -> bool {
         let events: Vec<&Event> = events.into_iter().collect();
         let bytes = events.iter().map(|event| event.size()).sum();
-        self.bytes.has_room_for(bytes)
-            && events.iter().all(|event| {
-                let own = event.allowance();
-                own.is_none_or(|own| own.event_bytes.has_room_for(bytes))
-                    && self.quotas(event).all(|quota| quota.has_room_for(events.len()))
-            })
+        let mut quotas = events.iter().flat_map(|event| self.quotas(event, events.len(), bytes));
+        quotas.all(|(quota, amount)| quota.has_room_for(amount))
     }
 
     /// Queues an event unless too much is waiting. Returns whether it was queued.
@@ -326,9 +298,9 @@ impl Bridge {
         if event == Event::ClientsChanged && self.clients_queued.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.count(&event, |quota, amount| {
+        for (quota, amount) in self.quotas(&event, 1, event.size()) {
             quota.add(amount);
-        });
+        }
         // Cannot fail: this bridge owns a receiver.
         let _ = self.sender.send(event);
         self.wake_lisp();
@@ -365,28 +337,27 @@ impl Bridge {
         if event == Event::ClientsChanged {
             self.clients_queued.store(false, Ordering::Release);
         }
-        self.count(&event, Quota::remove);
+        for (quota, amount) in self.quotas(&event, 1, event.size()) {
+            quota.remove(amount);
+        }
         Some(event)
     }
 
-    /// The quotas of which an event uses one while it waits.
-    fn quotas<'a>(&'a self, event: &'a Event) -> impl Iterator<Item = &'a Quota> {
+    /// What so many events like this one, of `bytes` in all, use of each quota while they wait.
+    fn quotas<'a>(
+        &'a self,
+        event: &'a Event,
+        events: usize,
+        bytes: usize,
+    ) -> impl Iterator<Item = (&'a Quota, usize)> {
         let kind = match event {
-            Event::Message { .. } => Some(&self.messages),
-            Event::Trace { .. } => Some(&self.traces),
+            Event::Message { .. } => Some((&self.messages, events)),
+            Event::Trace { .. } => Some((&self.traces, events)),
             _ => None,
         };
-        kind.into_iter().chain(event.allowance().map(|allowance| &allowance.events))
-    }
-
-    /// Calls `change` for each quota, with how much of it an event uses while it waits.
-    fn count(&self, event: &Event, change: impl Fn(&Quota, usize)) {
-        let bytes = event.size();
-        change(&self.bytes, bytes);
-        if let Some(allowance) = event.allowance() {
-            change(&allowance.event_bytes, bytes);
-        }
-        self.quotas(event).for_each(|quota| change(quota, 1));
+        let own = event.allowance();
+        let own = own.map(|own| [(&own.events, events), (&own.event_bytes, bytes)]);
+        [(&self.bytes, bytes)].into_iter().chain(kind).chain(own.into_iter().flatten())
     }
 
     /// Registers a tool call that waits for Lisp.
@@ -416,7 +387,7 @@ impl Bridge {
     }
 
     /// Passes Lisp's answer to the waiting tool call, if it still waits.
-    pub fn answer(&self, call: CallId, answer: Result<impl Into<Answer>, CallError>) -> bool {
+    pub fn answer(&self, call: CallId, answer: Result<impl Into<Answer>, String>) -> bool {
         let waiting = lock(&self.calls).waiting.remove(&call);
         waiting.is_some_and(|waiting| waiting.send(Some(answer.map(Into::into))).is_ok())
     }
@@ -446,17 +417,16 @@ impl Bridge {
 mod tests {
     use super::*;
 
-    /// A proposal with so many bytes in all.
+    /// A proposal with so many bytes.
     fn proposal(allowance: &Arc<Allowance>, bytes: usize) -> Event {
-        let text = || "x".repeat(bytes / 6);
         Event::OpenReview {
             review: ReviewId(1),
-            agent: text(),
-            client: text(),
-            info: (text(), text()),
+            agent: String::new(),
+            client: String::new(),
+            info: Default::default(),
             process: None,
-            path: text(),
-            content: "x".repeat(bytes - 5 * (bytes / 6)),
+            path: String::new(),
+            content: "x".repeat(bytes),
             host: None,
             allowance: allowance.clone(),
         }
@@ -485,38 +455,6 @@ mod tests {
         }
         assert!(!bridge.send_if_room(proposal(&one, 0)));
         assert!(bridge.send_if_room(proposal(&other, 0)));
-    }
-
-    #[test]
-    fn every_text_of_an_event_counts() {
-        let text = || "x".repeat(10);
-        let call = CallId(1);
-        let file = HostFile {
-            host: Arc::new(Host::new("/ssh:a:", &Limits::default())),
-            path: text(),
-            contents: Contents::Bytes(text().into()),
-            stamp: Some(text()),
-            modified: None,
-        };
-        let called = Event::CallTool {
-            call,
-            agent: text(),
-            tool: text(),
-            arguments: vec![Some(ArgumentValue::Text(text())), None],
-            directory: Some(text()),
-            allowance: Arc::default(),
-        };
-        for (event, size) in [
-            (proposal(&Arc::default(), 60), 60),
-            (Event::HostFile(file), 30),
-            (called, 40),
-            (Event::Message { client: text(), text: text() }, 20),
-            (Event::Trace { direction: Direction::ToClient, session: text(), text: text() }, 20),
-            (Event::Pong { client: text(), after: Duration::ZERO }, 10),
-            (Event::Warning(text()), 10),
-        ] {
-            assert_eq!(event.size(), size, "{event:?}");
-        }
     }
 
     #[test]

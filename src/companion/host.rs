@@ -1,10 +1,11 @@
 //! Hosts: other machines, or other logins, on which clients run.
 //!
 //! Emacs names their files with a prefix, as Tramp does; clients name them without it. Directories of this
-//! machine that a container has mounted have their own names in Emacs. What comes from a host may be hostile, since its administrator can read the tokens there: it names no file but
-//! those of that host, and has limits of its own, so that it cannot use up those of others.
+//! machine that a container has mounted have their own names in Emacs. What comes from a host may be
+//! hostile, since its administrator can read the tokens there: it names no file but those of that host,
+//! and has limits of its own, so that it cannot use up those of others.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,27 +42,13 @@ pub struct Host {
     paid_until: Mutex<Option<Instant>>,
     /// Since when its clients can reach Emacs, if they can.
     reachable: Mutex<Option<Instant>>,
-    ignore_files: Mutex<IgnoreFiles>,
+    /// The directories of its ignore files, these, and what matches them; told last at the end.
+    ignore_files: Mutex<VecDeque<(String, IgnoreFile, Matcher)>>,
     /// What is mounted there: directories there, and what they are called here, without trailing
     /// slashes.
     mounts: Mutex<Vec<(String, String)>>,
     /// Nothing else there is served: it is a sandbox.
     is_sandbox: AtomicBool,
-}
-
-/// The ignore files of a host, by their directories.
-#[derive(Default)]
-struct IgnoreFiles {
-    known: HashMap<String, Told>,
-    /// How many times a file was told.
-    told: u64,
-}
-
-struct Told {
-    file: IgnoreFile,
-    matcher: Matcher,
-    /// The value of `IgnoreFiles::told` when this was told last.
-    told: u64,
 }
 
 /// The .geminiignore of a directory on a host, as its clients tell.
@@ -177,49 +164,36 @@ impl Host {
         }
     }
 
-    /// Records the ignore file of `directory`. Returns whether it is another one than before.
+    /// Records the ignore file of `directory`. Returns whether it is another one than before. If there
+    /// are too many, the one that was told least recently is forgotten: its directory is probably no
+    /// root any more. If it is, its files are withheld until it is told again.
     pub(crate) fn set_ignore_file(&self, directory: &str, file: IgnoreFile) -> bool {
-        lock(&self.ignore_files).set(directory, file)
+        let mut known = lock(&self.ignore_files);
+        let index = known.iter().position(|(other, ..)| other == directory);
+        let before = index.and_then(|index| known.remove(index));
+        if known.len() >= MAX_IGNORE_FILES {
+            known.pop_front();
+        }
+        if let Some(same) = before.filter(|(_, before, _)| *before == file) {
+            known.push_back(same);
+            return false;
+        }
+        let matcher = match &file {
+            IgnoreFile::Text(text) => Matcher::new(text.as_bytes()),
+            IgnoreFile::Missing | IgnoreFile::Unreadable(_) => Matcher::new(b""),
+        };
+        known.push_back((directory.to_owned(), file, matcher));
+        true
     }
 
     /// Whether the ignore file of the directory `root` names the file `path` below it. The text of
     /// an error completes a sentence that begins with the ignore file.
     pub fn ignores(&self, root: &str, path: &str) -> Result<bool> {
         let below = Path::new(path).strip_prefix(root).context("is about another directory")?;
-        match lock(&self.ignore_files).known.get(root) {
+        match lock(&self.ignore_files).iter().find(|(directory, ..)| directory == root) {
             None => bail!("is not known yet"),
-            Some(Told { file: IgnoreFile::Unreadable(reason), .. }) => {
-                bail!("cannot be read: {reason}")
-            }
-            Some(Told { matcher, .. }) => matcher.names(below),
-        }
-    }
-}
-
-impl IgnoreFiles {
-    fn set(&mut self, directory: &str, file: IgnoreFile) -> bool {
-        self.told += 1;
-        if let Some(rules) = self.known.get_mut(directory).filter(|rules| rules.file == file) {
-            rules.told = self.told;
-            return false;
-        }
-        if self.known.len() >= MAX_IGNORE_FILES && !self.known.contains_key(directory) {
-            self.forget_oldest();
-        }
-        let matcher = match &file {
-            IgnoreFile::Text(text) => Matcher::new(text.as_bytes()),
-            IgnoreFile::Missing | IgnoreFile::Unreadable(_) => Matcher::new(b""),
-        };
-        self.known.insert(directory.to_owned(), Told { file, matcher, told: self.told });
-        true
-    }
-
-    /// Forgets the file that was told least recently: its directory is probably no root any more. If it
-    /// is, its files are withheld until it is told again.
-    fn forget_oldest(&mut self) {
-        let oldest = self.known.iter().min_by_key(|(_, rules)| rules.told);
-        if let Some(directory) = oldest.map(|(directory, _)| directory.clone()) {
-            self.known.remove(&directory);
+            Some((_, IgnoreFile::Unreadable(reason), _)) => bail!("cannot be read: {reason}"),
+            Some((.., matcher)) => matcher.names(below),
         }
     }
 }
@@ -277,6 +251,6 @@ mod tests {
         assert!(is_known(0).is_ok() && is_known(1).is_err() && is_known(2).is_ok());
         assert!(is_known(MAX_IGNORE_FILES).is_ok());
         assert!(set(1));
-        assert_eq!(lock(&host.ignore_files).known.len(), MAX_IGNORE_FILES);
+        assert_eq!(lock(&host.ignore_files).len(), MAX_IGNORE_FILES);
     }
 }

@@ -88,39 +88,20 @@ pub struct Cursor {
     pub character: i64,
 }
 
-/// A notification that only Gemini's clients know.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "method", content = "params", rename_all_fields = "camelCase")]
-pub(crate) enum Notification<'a> {
-    #[serde(rename = "ide/contextUpdate")]
-    ContextUpdate(&'a IdeContext),
-    #[serde(rename = "ide/diffAccepted")]
-    DiffAccepted {
-        file_path: &'a str,
-        content: &'a str,
-        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-        meta: Option<Meta<'a>>,
-    },
-    #[serde(rename = "ide/diffRejected")]
-    DiffRejected {
-        file_path: &'a str,
-        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-        meta: Option<Meta<'a>>,
-    },
-    /// Document 003; empty if no file is active.
-    #[serde(rename = "activeFileNotification")]
-    ActiveFile(&'a serde_json::Value),
-    /// Document 004, whose names these are.
-    #[serde(rename = "notifications/context-update")]
-    ContextEvent(&'a serde_json::Value),
-    #[serde(rename = "notifications/ide/diffAccepted")]
-    AcceptedEvent { file_path: &'a str, content: &'a str },
-    #[serde(rename = "notifications/ide/diffRejected")]
-    RejectedEvent { file_path: &'a str },
+/// The parameters of the notification of an outcome.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Decision<'a> {
+    pub file_path: &'a str,
+    /// `None` if it was rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<&'a str>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta<'a>>,
 }
 
 /// What a relay needs to know of an outcome besides; clients ignore it.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Serialize)]
 pub(crate) struct Meta<'a> {
     /// What the relay calls the proposal.
     pub proposal: &'a str,
@@ -195,36 +176,6 @@ impl Outcome {
     /// Accepted, with content that must not be omitted.
     pub fn accepted(content: impl Into<Arc<str>>) -> Outcome {
         Outcome::Accepted { content: content.into(), may_omit: false }
-    }
-}
-
-impl<'a> Notification<'a> {
-    pub(crate) fn outcome(
-        path: &'a str,
-        outcome: &'a Outcome,
-        meta: Option<Meta<'a>>,
-    ) -> Notification<'a> {
-        match outcome {
-            Outcome::Accepted { content, .. } => {
-                Notification::DiffAccepted { file_path: path, content, meta }
-            }
-            Outcome::Rejected => Notification::DiffRejected { file_path: path, meta },
-        }
-    }
-
-    /// Accepted, without the content.
-    pub(crate) fn brief_outcome(path: &'a str, meta: Option<Meta<'a>>) -> Notification<'a> {
-        Notification::DiffAccepted { file_path: path, content: "", meta }
-    }
-
-    /// The same in the format of document 004.
-    pub(crate) fn outcome_event(path: &'a str, outcome: &'a Outcome) -> Notification<'a> {
-        match outcome {
-            Outcome::Accepted { content, .. } => {
-                Notification::AcceptedEvent { file_path: path, content }
-            }
-            Outcome::Rejected => Notification::RejectedEvent { file_path: path },
-        }
     }
 }
 

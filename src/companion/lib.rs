@@ -35,8 +35,8 @@ pub use agent::Agent;
 pub use allowance::Allowance;
 pub use announcement::Announcement;
 pub use bridge::{
-    Answer, ArgumentValue, Bridge, CallError, CallId, CallResult, Contents, Direction, Event,
-    HostFile, WireEnd, WireId,
+    Answer, ArgumentValue, Bridge, CallId, CallResult, Contents, Direction, Event, HostFile,
+    WireEnd, WireId,
 };
 pub use companion::Companion;
 pub use host::{Host, IgnoreFile};

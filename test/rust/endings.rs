@@ -98,7 +98,7 @@ fn a_failure_of_lisp_is_repeated_too() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let (first, call) = session.begin_close_diff(PATH);
-    let failure = Err::<String, _>(gemini_companion::CallError("no text".to_owned()));
+    let failure = Err::<String, _>("no text".to_owned());
     assert!(server.companion.bridge().answer(call, failure));
     assert_eq!(read(first), Err("no text".to_owned()));
     assert_eq!(close(&session, PATH), Err("no text".to_owned()));

@@ -285,14 +285,9 @@ fn try_open_diff(session: &Session, path: &str) -> Value {
     session.call("openDiff", json!({ "filePath": path, "newContent": "text" }))["result"].clone()
 }
 
-/// The bytes of all strings of a proposal of `path` by `try_open_diff`.
-fn size(path: &str) -> usize {
-    ["gemini", "test 1", "test", "1", path, "text"].map(str::len).iter().sum()
-}
-
 #[test]
 fn reviews_are_limited_in_number_and_bytes() {
-    for (reviews, bytes) in [(2, usize::MAX), (9, 2 * size(local!("/no/such/1")) + 9)] {
+    for (reviews, bytes) in [(2, usize::MAX), (9, 2 * "text".len() + 3)] {
         let server = server(|limits| {
             limits.reviews = reviews;
             limits.review_bytes = bytes;
@@ -335,7 +330,7 @@ fn who_does_not_read_outcomes_gets_no_more_reviews_and_loses_none() {
 
 #[test]
 fn outcomes_that_nobody_reads_leave_less_room_for_reviews() {
-    let server = server(|limits| limits.review_bytes = 1000);
+    let server = server(|limits| limits.share_review_bytes = 1000);
     let session = server.open_session();
     assert_eq!(try_open_diff(&session, local!("/no/such/1")), json!({ "content": [] }));
     let review = server.opened();
@@ -350,7 +345,7 @@ fn outcomes_that_nobody_reads_leave_less_room_for_reviews() {
 fn the_file_as_it_is_counts_for_its_review() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_str().unwrap();
-    let server = server(|limits| limits.review_bytes = size(path) + 1000);
+    let server = server(|limits| limits.review_bytes = "text".len() + 1000);
     let session = server.open_session();
     file.as_file().set_len(1001).unwrap();
     let refused = try_open_diff(&session, path);

@@ -4,9 +4,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use gemini_companion::{
-    Argument, ArgumentKind, ArgumentValue, CallError, CallId, Event, Limits, ModelTool,
-};
+use gemini_companion::{Argument, ArgumentKind, ArgumentValue, CallId, Event, Limits, ModelTool};
 use serde_json::{Value, json};
 
 use crate::support::{Response, TestCompanion, notification, request, wait_for};
@@ -148,7 +146,7 @@ fn lisp_answers_a_call() {
     let reply = server.ask_slowly(&call("find", json!({ "path": "/b", "line": 4.0, "all": true })));
     let (id, arguments, _) = server.called();
     assert_eq!(arguments[1..], [Some(ArgumentValue::Integer(4)), Some(ArgumentValue::Flag(true))]);
-    let failure = Err::<String, _>(CallError("it is withheld".to_owned()));
+    let failure = Err::<String, _>("it is withheld".to_owned());
     assert!(server.companion.bridge().answer(id, failure));
     assert_eq!(outcome(&Response::read(reply).json()), ("it is withheld", true));
     assert_eq!(server.events(), []); // nothing was cancelled

@@ -1,7 +1,7 @@
 //! Reviews from openDiff to their outcomes; the test stands in for Lisp.
 
 use gemini_companion::ide::{Outcome, ReviewId};
-use gemini_companion::{Answer, CallError, CallId, CallResult, Event};
+use gemini_companion::{Answer, CallId, CallResult, Event};
 use serde_json::{Value, json};
 
 use crate::support::TestCompanion;
@@ -172,7 +172,7 @@ fn close_diff_reports_an_error_of_lisp() {
     let arguments = json!({ "filePath": PATH, "suppressNotification": false });
     let text = json!({ "type": "text", "text": "cannot say" });
     assert_eq!(
-        close_diff(&server, arguments, Err(CallError("cannot say".to_owned()))),
+        close_diff(&server, arguments, Err("cannot say".to_owned())),
         json!({ "content": [text], "isError": true })
     );
 }

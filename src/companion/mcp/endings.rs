@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -19,9 +20,9 @@ pub struct Endings {
     all: VecDeque<Ending>,
 }
 
-struct Ending {
+pub struct Ending {
     path: Arc<str>,
-    name: Option<Arc<str>>,
+    pub name: Option<Arc<str>>,
     at: Instant,
     last: LastText,
 }
@@ -57,22 +58,13 @@ impl Endings {
         self.all.retain(|ending| *ending.path != *path);
     }
 
-    /// Whether it is known that a review of `path` has ended.
-    pub fn has(&self, path: &str) -> bool {
-        self.find(path).is_some()
+    /// What there is in place of the last review of `path`, unless that has ended longer ago.
+    pub fn last_text(&self, path: &str, kept_time: Duration) -> Option<&LastText> {
+        let ending = self.find(path).filter(|ending| ending.at.elapsed() < kept_time)?;
+        Some(&ending.last)
     }
 
-    pub fn last_text(&self, path: &str) -> Option<&LastText> {
-        let ending = self.find(path)?;
-        Some(&ending.last).filter(|last| !matches!(last, LastText::Forgotten))
-    }
-
-    /// Whether the last proposal of `path` is called `name`.
-    pub fn is_last(&self, path: &str, name: &str) -> bool {
-        self.find(path).is_some_and(|ending| ending.name.as_deref() == Some(name))
-    }
-
-    fn find(&self, path: &str) -> Option<&Ending> {
+    pub fn find(&self, path: &str) -> Option<&Ending> {
         self.all.iter().find(|ending| *ending.path == *path)
     }
 
@@ -81,28 +73,17 @@ impl Endings {
         self.all.iter().map(|ending| ending.last.len()).sum()
     }
 
-    /// Forgets the oldest texts, until these have `excess` bytes less.
-    pub fn forget_texts(&mut self, excess: usize) {
-        let mut freed = 0;
-        for ending in &mut self.all {
-            if freed >= excess {
+    /// Forgets the oldest texts, until there are `excess` bytes less. Returns what remains to be
+    /// forgotten.
+    pub fn forget_texts(&mut self, mut excess: usize) -> usize {
+        for ending in self.all.iter_mut().filter(|ending| ending.last.len() > 0) {
+            if excess == 0 {
                 break;
             }
-            freed += ending.last.len();
-            if ending.last.len() > 0 {
-                ending.last = LastText::Forgotten;
-            }
+            excess = excess.saturating_sub(ending.last.len());
+            ending.last = LastText::Forgotten;
         }
-    }
-
-    /// Forgets what is older than `since`.
-    pub fn forget_before(&mut self, since: Instant) {
-        self.all.retain(|ending| ending.at > since);
-    }
-
-    /// When the oldest was recorded.
-    pub fn oldest(&self) -> Option<Instant> {
-        self.all.front().map(|ending| ending.at)
+        excess
     }
 }
 
@@ -123,24 +104,14 @@ impl LastText {
 mod tests {
     use super::*;
 
-    fn accepted(text: &str) -> LastText {
-        LastText::Accepted(Some(text.into()))
-    }
-
-    fn text(endings: &Endings, path: &str) -> Option<String> {
-        match endings.last_text(path)? {
-            LastText::Accepted(Some(text)) => Some(text.to_string()),
-            other => panic!("{other:?}"),
-        }
-    }
-
     #[test]
     fn what_has_no_text_is_known_after_texts_are_forgotten() {
         let mut endings = Endings::default();
         endings.add("/a".into(), None, LastText::Rejected);
-        endings.add("/b".into(), None, accepted("b"));
+        endings.add("/b".into(), None, LastText::Accepted(Some("b".into())));
         endings.forget_texts(1);
-        assert!(matches!(endings.last_text("/a"), Some(LastText::Rejected)));
-        assert!(text(&endings, "/b").is_none());
+        let last_text = |path| endings.last_text(path, Duration::MAX);
+        assert!(matches!(last_text("/a"), Some(LastText::Rejected)));
+        assert!(matches!(last_text("/b"), Some(LastText::Forgotten)));
     }
 }

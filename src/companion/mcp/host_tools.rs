@@ -15,25 +15,12 @@ use crate::ignore;
 use crate::name;
 
 /// The longest name of a proposal, and the longest stamp, in bytes.
-const MAX_NAME: usize = 128;
+pub const MAX_NAME: usize = 128;
 
-/// The arguments of `openDiff` on a host, but the proposed content.
+/// A file as it is, in the arguments of `openDiff` and `fileWritten`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OpenDiff {
-    file_path: String,
-    /// Another one for each proposal of the client, and the same if it is repeated.
-    proposal: String,
-    #[serde(deserialize_with = "required")]
-    current: Option<Current>,
-    stamp: Option<String>,
-    modified: Option<i64>,
-}
-
-/// The arguments of `fileWritten`: a file of which a diff is open, or was, has been written.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FileWritten {
+pub struct FileOnHost {
     file_path: String,
     #[serde(deserialize_with = "required")]
     current: Option<Current>,
@@ -64,30 +51,25 @@ fn required<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Current>, D::Er
     Option::deserialize(from)
 }
 
-impl OpenDiff {
-    /// The file as it is, and the name of the proposal; or why there cannot be such a file.
-    pub fn into_parts(self, host: &Arc<Host>) -> Result<(HostFile, String), String> {
-        let OpenDiff { file_path, proposal, current, stamp, modified } = self;
-        if proposal.len() > MAX_NAME {
-            return Err(format!("proposal is longer than {MAX_NAME} bytes"));
-        }
-        let file = FileWritten { file_path, current, stamp, modified }.into_file(host)?;
-        Ok((file, proposal))
-    }
-}
-
-impl FileWritten {
-    /// The file as it is, or why there cannot be such a file.
+impl FileOnHost {
+    /// The file, or why there cannot be such a file.
     pub fn into_file(self, host: &Arc<Host>) -> Result<HostFile, String> {
-        let FileWritten { file_path, current, stamp, modified } = self;
+        let FileOnHost { file_path: path, current, stamp, modified } = self;
         if stamp.as_ref().is_some_and(|stamp| stamp.len() > MAX_NAME) {
             return Err(format!("stamp is longer than {MAX_NAME} bytes"));
         }
-        if let Some(fault) = host.fault(&file_path) {
-            return Err(format!("filePath {:?} {fault}", truncate(&file_path)));
+        if let Some(fault) = host.fault(&path) {
+            return Err(format!("filePath {:?} {fault}", truncate(&path)));
         }
-        let contents = contents(current)?;
-        Ok(HostFile { host: host.clone(), path: file_path, contents, stamp, modified })
+        let contents = match current {
+            None => Contents::Missing,
+            Some(Current::Text(text)) => Contents::Bytes(text.0.into_bytes()),
+            Some(Current::Base64(text)) => Contents::Bytes(
+                BASE64_STANDARD.decode(text).map_err(|error| format!("current.base64: {error}"))?,
+            ),
+            Some(Current::Unreadable(_)) => Contents::Unreadable,
+        };
+        Ok(HostFile { host: host.clone(), path, contents, stamp, modified })
     }
 }
 
@@ -108,15 +90,4 @@ impl IgnoreRules {
         };
         Ok((directory, file))
     }
-}
-
-fn contents(current: Option<Current>) -> Result<Contents, String> {
-    Ok(match current {
-        None => Contents::Missing,
-        Some(Current::Text(text)) => Contents::Bytes(text.0.into_bytes()),
-        Some(Current::Base64(text)) => Contents::Bytes(
-            BASE64_STANDARD.decode(text).map_err(|error| format!("current.base64: {error}"))?,
-        ),
-        Some(Current::Unreadable(_)) => Contents::Unreadable,
-    })
 }

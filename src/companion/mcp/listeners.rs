@@ -21,11 +21,12 @@ pub struct Listeners {
     last: u64,
 }
 
-struct Listener {
-    number: u64,
-    agent: Arc<Agent>,
-    place: Place,
-    begun: Instant,
+/// When it is dropped, its stream ends.
+pub struct Listener {
+    pub number: u64,
+    pub agent: Arc<Agent>,
+    pub place: Place,
+    pub begun: Instant,
     waiting: VecDeque<Outgoing>,
     waker: Option<Waker>,
 }
@@ -35,47 +36,22 @@ impl Listeners {
     /// Returns its number.
     pub fn add(&mut self, agent: Arc<Agent>, place: Place, context: Option<Arc<str>>) -> u64 {
         self.last += 1;
+        let (number, begun) = (self.last, Instant::now());
         let waiting = context.map(Outgoing::Context).into_iter().collect();
-        self.listeners.push(Listener {
-            number: self.last,
-            agent,
-            place,
-            begun: Instant::now(),
-            waiting,
-            waker: None,
-        });
-        self.last
+        self.listeners.push(Listener { number, agent, place, begun, waiting, waker: None });
+        number
     }
 
-    /// Ends the stream of a listener, if it still exists.
     pub fn remove(&mut self, number: u64) {
-        let Some(index) = self.listeners.iter().position(|it| it.number == number) else { return };
-        if let Some(waker) = self.listeners.remove(index).waker {
-            waker.wake();
-        }
+        self.listeners.retain(|listener| listener.number != number);
     }
 
-    /// The number of each, its agent and place, and when it began.
-    pub fn describe(&self) -> impl Iterator<Item = (u64, &Arc<Agent>, &Place, Instant)> {
-        self.listeners.iter().map(|it| (it.number, &it.agent, &it.place, it.begun))
+    pub fn all(&self) -> &[Listener] {
+        &self.listeners
     }
 
-    /// Whether there are listeners in `place`.
-    pub fn any_in(&self, place: &Place) -> bool {
-        self.listeners.iter().any(|listener| listener.place == *place)
-    }
-
-    pub fn count(&self) -> usize {
-        self.listeners.len()
-    }
-
-    /// Whether there is a listener of `agent`.
-    pub fn any_of(&self, agent: &Agent) -> bool {
-        self.count_of(agent) > 0
-    }
-
-    pub fn count_of(&self, agent: &Agent) -> usize {
-        self.listeners.iter().filter(|listener| *listener.agent == *agent).count()
+    pub fn of<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = &'a Listener> {
+        self.listeners.iter().filter(|listener| *listener.agent == *agent)
     }
 
     /// Queues a context for the listeners in `place`, replacing one that waits.
@@ -95,16 +71,14 @@ impl Listeners {
 
     /// Queues an outcome for one listener, which connected after the decision.
     pub fn queue_outcome_for(&mut self, number: u64, outcome: Outgoing) {
-        if let Some(listener) = self.listeners.iter_mut().find(|it| it.number == number) {
+        if let Some(listener) = self.find(number) {
             listener.queue(outcome);
         }
     }
 
     /// The next message for a listener; `None` if the listener was removed.
     pub fn poll(&mut self, number: u64, waker: &Waker) -> Poll<Option<Outgoing>> {
-        let Some(listener) = self.listeners.iter_mut().find(|it| it.number == number) else {
-            return Poll::Ready(None);
-        };
+        let Some(listener) = self.find(number) else { return Poll::Ready(None) };
         match listener.waiting.pop_front() {
             Some(event) => Poll::Ready(Some(event)),
             None => {
@@ -114,17 +88,16 @@ impl Listeners {
         }
     }
 
-    /// Wakes all listeners.
+    fn find(&mut self, number: u64) -> Option<&mut Listener> {
+        self.listeners.iter_mut().find(|listener| listener.number == number)
+    }
+
     pub fn wake(&mut self) {
-        self.listeners
-            .iter_mut()
-            .filter_map(|listener| listener.waker.take())
-            .for_each(Waker::wake);
+        self.listeners.iter_mut().for_each(Listener::wake);
     }
 
     /// Ends all streams properly.
     pub fn end(&mut self) {
-        self.wake();
         self.listeners.clear();
     }
 }
@@ -138,9 +111,19 @@ impl Listener {
         {
             self.waiting.pop_front();
         }
+        self.wake();
+    }
+
+    fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.wake();
     }
 }
 

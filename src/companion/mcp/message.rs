@@ -8,8 +8,8 @@ use memchr::memchr;
 use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 /// The most members of the parameters of a request, and of the arguments of a tool.
 const MAX_MEMBERS: usize = 64;
@@ -53,26 +53,19 @@ pub struct Params {
 impl Params {
     /// Parses them. Drops their text, which may be large, while the call may wait for Emacs.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, RpcError> {
-        self.parse().map_err(RpcError::invalid_params)
+        let parse = || {
+            let mut members: Vec<(&str, &RawValue)> = Vec::with_capacity(self.members.len());
+            for (name, text) in &self.members {
+                members.push((name, serde_json::from_slice(text)?));
+            }
+            T::deserialize(MapDeserializer::new(members.into_iter()))
+        };
+        parse().map_err(RpcError::invalid_params)
     }
 
-    fn parse<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
-        let mut members: Vec<(&str, &RawValue)> = Vec::with_capacity(self.members.len());
-        for (name, text) in &self.members {
-            members.push((name, serde_json::from_slice(text)?));
-        }
-        T::deserialize(MapDeserializer::new(members.into_iter()))
-    }
-
-    /// Parses those of `tools/call`.
-    pub fn read_call(mut self) -> Result<ToolCall, RpcError> {
-        #[derive(Deserialize)]
-        struct Name {
-            name: String,
-        }
-        let arguments = *self.arguments.take().unwrap_or_default();
-        let Name { name } = self.read()?;
-        Ok(ToolCall { name, arguments })
+    /// Parses those of `tools/call`: the name of the tool, and its arguments.
+    pub fn read_call(mut self) -> Result<(String, Params), RpcError> {
+        Ok((self.take_text("name")?, *self.arguments.unwrap_or_default()))
     }
 
     /// Removes the member `name` and returns its text, unless that is null.
@@ -91,12 +84,6 @@ impl Params {
     pub fn any_name(&self) -> Option<&str> {
         self.members.first().map(|(name, _)| name.as_str())
     }
-}
-
-/// The parameters of `tools/call`.
-pub struct ToolCall {
-    pub name: String,
-    pub arguments: Params,
 }
 
 /// `Params` of which the texts are borrowed. All are found while the message is parsed for the first time.
@@ -173,29 +160,24 @@ pub struct RpcError {
 }
 
 impl RpcError {
-    pub fn parse_error(reason: impl std::fmt::Display) -> RpcError {
-        RpcError {
-            code: -32700,
-            message: format!("Parse error: {}", truncate(&reason.to_string())),
-        }
+    fn new(code: i32, kind: &str, reason: impl fmt::Display) -> RpcError {
+        RpcError { code, message: format!("{kind}: {}", truncate(&reason.to_string())) }
     }
 
-    pub fn invalid_request(reason: impl std::fmt::Display) -> RpcError {
-        RpcError {
-            code: -32600,
-            message: format!("Invalid request: {}", truncate(&reason.to_string())),
-        }
+    pub fn parse_error(reason: impl fmt::Display) -> RpcError {
+        RpcError::new(-32700, "Parse error", reason)
+    }
+
+    pub fn invalid_request(reason: impl fmt::Display) -> RpcError {
+        RpcError::new(-32600, "Invalid request", reason)
     }
 
     pub fn method_not_found(method: &str) -> RpcError {
-        RpcError { code: -32601, message: format!("Method not found: {}", truncate(method)) }
+        RpcError::new(-32601, "Method not found", method)
     }
 
-    pub fn invalid_params(reason: impl std::fmt::Display) -> RpcError {
-        RpcError {
-            code: -32602,
-            message: format!("Invalid params: {}", truncate(&reason.to_string())),
-        }
+    pub fn invalid_params(reason: impl fmt::Display) -> RpcError {
+        RpcError::new(-32602, "Invalid params", reason)
     }
 
     /// Messages and answers use up what they may.
@@ -326,36 +308,27 @@ impl RawMessage<'_> {
     }
 }
 
-fn notification(method: &str, params: Params) -> Message {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Cancelled {
-        request_id: Box<RawValue>,
-    }
+fn notification(method: &str, mut params: Params) -> Message {
     if method != "notifications/cancelled" {
         return for_user(method, params).map_or(Message::Notification, Message::ForUser);
     }
     // One that names no request is ignored: notifications get no answer, not even an error.
-    let id = params.read().ok().and_then(|Cancelled { request_id }| check_id(&request_id).ok());
+    let id = params.take("requestId");
+    let id = id.and_then(|id| check_id(serde_json::from_slice(&id).ok()?).ok());
     id.map_or(Message::Notification, Message::Cancelled)
 }
 
 /// The text of document 003's `sendNotification` and of MCP's log messages.
-fn for_user(method: &str, params: Params) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Text {
-        message: Option<String>,
-        data: Option<String>,
-    }
+fn for_user(method: &str, mut params: Params) -> Option<String> {
     if method == "notifications/progress" {
         return None; // it is about a request of ours, and none of those makes progress
     }
-    let Text { message, data } = params.read().ok()?;
-    let data = data.filter(|_| method == "notifications/message");
-    message
-        .or(data)
-        .filter(|text| !text.trim().is_empty())
-        .map(|text| text.chars().take(MAX_FOR_USER).collect())
+    let text = match params.take_text("message") {
+        Err(_) if method == "notifications/message" => params.take_text("data"),
+        message => message,
+    };
+    let text = text.ok().filter(|text| !text.trim().is_empty())?;
+    Some(text.chars().take(MAX_FOR_USER).collect())
 }
 
 /// An id is a string or a number. Null is neither, nor is it the same as no id.
@@ -390,71 +363,52 @@ enum ResultOrError {
 #[serde(untagged)]
 pub enum Output {
     Made(Value),
-    Tool(ToolResult),
+    /// The result of a tool that is the final content of a file, if there is any.
+    Final {
+        content: [Final; 1],
+    },
     /// A constant, which is serialized only once.
     Ready(&'static RawValue),
 }
 
-/// The result of a tool.
+/// A text, which is JSON: an object with this `content`. It may be large, and is made only when it is
+/// sent.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolResult {
-    content: Vec<Content>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_error: bool,
+#[serde(tag = "type", rename = "text")]
+pub struct Final {
+    #[serde(rename = "text", serialize_with = "content_object")]
+    content: Option<Arc<str>>,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
-enum Content {
-    Text { text: Text },
+fn content_object<S: Serializer>(content: &Option<Arc<str>>, to: S) -> Result<S::Ok, S::Error> {
+    let content = serde_json::to_string(&content.as_deref()).map_err(serde::ser::Error::custom)?;
+    to.collect_str(&format_args!("{{\"content\":{content}}}"))
 }
 
-/// The text of a result.
-#[derive(Debug)]
-pub enum Text {
-    Plain(Arc<str>),
-    /// JSON: an object with this `content`. It may be large, and is made only when it is sent.
-    Object(Option<Arc<str>>),
-}
-
-impl ToolResult {
-    pub fn nothing() -> ToolResult {
-        ToolResult { content: Vec::new(), is_error: false }
+impl Output {
+    /// The result of a tool that has nothing to say.
+    pub fn nothing() -> Output {
+        Output::Made(json!({ "content": [] }))
     }
 
-    pub fn text(text: Text) -> ToolResult {
-        ToolResult { content: vec![Content::Text { text }], is_error: false }
+    /// The result of a tool.
+    pub fn text(text: &str) -> Output {
+        Output::Made(json!({ "content": [text_block(text)] }))
     }
 
-    pub fn failure(reason: &str) -> ToolResult {
-        ToolResult { is_error: true, ..ToolResult::text(reason.into()) }
+    /// The result of a tool that has failed.
+    pub fn failure(reason: &str) -> Output {
+        Output::Made(json!({ "content": [text_block(reason)], "isError": true }))
+    }
+
+    pub fn final_content(content: Option<Arc<str>>) -> Output {
+        Output::Final { content: [Final { content }] }
     }
 }
 
-impl From<&str> for Text {
-    fn from(text: &str) -> Text {
-        Text::Plain(text.into())
-    }
-}
-
-impl Serialize for Text {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Text::Plain(text) => to.serialize_str(text),
-            Text::Object(content) => {
-                let content = serde_json::to_string(&content.as_deref())
-                    .map_err(serde::ser::Error::custom)?;
-                to.collect_str(&format_args!("{{\"content\":{content}}}"))
-            }
-        }
-    }
-}
-
-impl From<ToolResult> for Output {
-    fn from(result: ToolResult) -> Output {
-        Output::Tool(result)
-    }
+/// A text in the result of a tool.
+pub fn text_block(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
 }
 
 impl From<Value> for Output {
@@ -503,20 +457,20 @@ pub fn truncate(text: &str) -> String {
 }
 
 /// Serializes a notification of the server as a JSON-RPC message.
-pub fn notification_json(notification: &impl Serialize) -> String {
+pub fn notification_json(method: &str, params: &impl Serialize) -> String {
     #[derive(Serialize)]
-    struct Envelope<'a, T> {
+    struct Notification<'a, T> {
         jsonrpc: &'static str,
-        #[serde(flatten)]
-        notification: &'a T,
+        method: &'a str,
+        params: &'a T,
     }
-    serde_json::to_string(&Envelope { jsonrpc: "2.0", notification })
+    serde_json::to_string(&Notification { jsonrpc: "2.0", method, params })
         .expect("strings, numbers and maps with string keys always serialize")
 }
 
 /// Our only request to a client.
 pub fn ping_json(id: &str) -> String {
-    serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string()
+    json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string()
 }
 
 #[cfg(test)]

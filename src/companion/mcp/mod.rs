@@ -9,9 +9,7 @@ mod tools;
 
 mod session;
 
-mod calls;
 mod client;
-mod contexts;
 mod endings;
 mod hello;
 mod host_tools;
@@ -84,8 +82,7 @@ impl Protocol {
         let hello: Hello = params.read()?;
         let revision = hello.revision();
         let (name, version) = hello.client();
-        let client = Client { agent, name, version };
-        let session = self.sessions.open(client, revision, origin);
+        let session = self.sessions.open(Client { agent, name, version }, revision, origin);
         let session = session.map_err(|error| RpcError {
             message: error.to_string(),
             ..RpcError::internal_error()
@@ -96,12 +93,10 @@ impl Protocol {
     /// Answers one request of a session; `None` if the client has cancelled it in the meantime.
     pub async fn serve(&self, session: &ActiveSession, request: Request) -> Option<Reply> {
         let Request { id, method, params } = request;
-        let mut call = session.begin(&id);
         tokio::select! {
-            outcome = self.answer(session, &method, params) => {
-                Some(Reply::new(id, outcome))
-            }
-            () = call.cancelled() => None,
+            // Disabled if the session has ended, or the client reuses the id: the call goes on.
+            Ok(()) = session.begin(&id) => None,
+            outcome = self.answer(session, &method, params) => Some(Reply::new(id, outcome)),
         }
     }
 
@@ -130,7 +125,7 @@ impl Protocol {
                 let has_own_front = session.note_tools();
                 Ok(Output::Ready(Tools::list(session.host().is_some(), has_own_front)))
             }
-            "tools/call" => self.tools.call(session, params).await.map(Output::from),
+            "tools/call" => self.tools.call(session, params).await,
             "initialize" => Err(RpcError::invalid_request("this session is initialized already")),
             _ => Err(RpcError::method_not_found(method)),
         }

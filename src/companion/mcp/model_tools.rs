@@ -12,10 +12,10 @@ use serde_json::{Map, Number, Value, json};
 use tokio::sync::watch;
 
 use super::hello::{self, Hello};
-use super::message::{Params, Reply, Request, RpcError, ToolCall, truncate};
+use super::message::{Params, Reply, Request, RpcError, text_block, truncate};
 use super::tools;
 use crate::agent::Agent;
-use crate::bridge::{Answer, ArgumentValue, Bridge, CallError, CallId, Event};
+use crate::bridge::{ArgumentValue, Bridge, CallId, Event};
 use crate::limits::Limits;
 use crate::place::Place;
 use crate::quota::{Quota, Share};
@@ -64,12 +64,8 @@ pub enum ArgumentKind {
 impl ArgumentKind {
     /// The type with this name in JSON Schema.
     pub fn named(name: &str) -> Option<ArgumentKind> {
-        match name {
-            "string" => Some(ArgumentKind::Text),
-            "integer" => Some(ArgumentKind::Integer),
-            "boolean" => Some(ArgumentKind::Flag),
-            _ => None,
-        }
+        let all = [ArgumentKind::Text, ArgumentKind::Integer, ArgumentKind::Flag];
+        all.into_iter().find(|kind| kind.name() == name)
     }
 
     fn name(self) -> &'static str {
@@ -199,7 +195,7 @@ impl ModelTools {
     }
 
     async fn call(&self, params: Params, agent: &Agent, place: Place) -> Result<Value, RpcError> {
-        let ToolCall { name, arguments } = params.read_call()?;
+        let (name, arguments) = params.read_call()?;
         let tools = self.registered().await;
         let Some(tool) = tools.iter().find(|tool| tool.name == name && tool.is_for(agent)) else {
             return Err(RpcError::invalid_params(format!("unknown tool {}", truncate(&name))));
@@ -209,11 +205,9 @@ impl ModelTools {
             Ok(arguments) => self.ask_emacs(tool, arguments, agent, place).await,
             Err(reason) => Err(reason),
         };
-        let (text, failed) = match outcome {
-            Ok(text) => (text, false),
-            Err(reason) => (reason, true),
-        };
-        Ok(json!({ "content": [tools::text(&text)], "isError": failed }))
+        let failed = outcome.is_err();
+        let text = outcome.unwrap_or_else(Into::into);
+        Ok(json!({ "content": [text_block(&text)], "isError": failed }))
     }
 
     async fn ask_emacs(
@@ -222,7 +216,7 @@ impl ModelTools {
         arguments: Vec<Option<ArgumentValue>>,
         agent: &Agent,
         place: Place,
-    ) -> Result<String, String> {
+    ) -> Result<Arc<str>, String> {
         let event = |call| Event::CallTool {
             call,
             agent: agent.name.clone(),
@@ -244,10 +238,7 @@ impl ModelTools {
             tokio::spawn(tools::answer_within(self.time, answer.clone()));
         }
         let _waiting = tool.is_listed.then(|| Waiting { bridge: &self.bridge, call });
-        match tools::answer_within(self.time, answer).await {
-            Ok(Answer { text, .. }) => Ok(text.as_ref().to_owned()),
-            Err(CallError(reason)) => Err(reason),
-        }
+        Ok(tools::answer_within(self.time, answer).await?.text)
     }
 }
 

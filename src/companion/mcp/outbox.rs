@@ -10,11 +10,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::message::notification_json;
-use crate::ide::{Meta, Notification, Outcome, ReviewId};
+use crate::ide::{Decision, Meta, Outcome, ReviewId};
 
 /// Messages that may wait to be sent. With more of them the client has to read first.
 const MAX_WAITING: usize = 64;
-const MAX_WAITING_BYTES: usize = 64 << 20;
 /// Messages that are kept after they were sent, in case the stream was broken: as many as reviews may
 /// be open, since the user may decide all before that is noticed. `Limits::kept_bytes` limits their
 /// bytes.
@@ -90,13 +89,6 @@ impl Outbox {
         Some((*number, message.clone()))
     }
 
-    /// Notes that the client gets all these messages in another way.
-    pub fn mark_all_sent(&mut self) {
-        self.sent = self.last;
-        self.writing = false;
-        self.trim();
-    }
-
     /// A new stream begins. `received` is the last message that the client has, if it says so;
     /// numbers that we never used are ignored.
     pub fn resume(&mut self, received: Option<u64>) {
@@ -132,11 +124,6 @@ impl Outbox {
         self.after(self.sent).filter(|message| matches!(message, Outgoing::Outcome(_))).count()
     }
 
-    /// Bytes of all messages that wait to be sent.
-    pub fn waiting_bytes(&self) -> usize {
-        self.after(self.sent).map(Outgoing::len).sum()
-    }
-
     /// Bytes of the messages that the client certainly does not have: those that wait, and the one that
     /// is being written.
     pub fn undelivered_bytes(&self) -> usize {
@@ -155,17 +142,17 @@ impl Outbox {
     }
 
     /// Drops the oldest of the messages that were sent, until these have `excess` bytes less, or only
-    /// the one is left that the client certainly does not have, since it is being written.
-    pub fn forget_kept(&mut self, excess: usize) {
-        let wanted = self.kept_bytes().saturating_sub(excess);
-        while self.kept_bytes() > wanted && self.forget_oldest_kept() {}
-    }
-
-    /// Returns whether a message was dropped.
-    fn forget_oldest_kept(&mut self) -> bool {
-        let is_written = |number: u64| number < self.sent || number == self.sent && !self.writing;
-        let found = self.messages.front().is_some_and(|(number, _)| is_written(*number));
-        found && self.messages.pop_front().is_some()
+    /// the one is left that the client certainly does not have, since it is being written. Returns what
+    /// remains to be dropped.
+    pub fn forget_kept(&mut self, mut excess: usize) -> usize {
+        while excess > 0
+            && let Some((number, message)) = self.messages.front()
+            && *number <= self.sent - u64::from(self.writing)
+        {
+            excess = excess.saturating_sub(message.len());
+            self.messages.pop_front();
+        }
+        excess
     }
 
     fn sent_messages(&self) -> impl Iterator<Item = &(u64, Outgoing)> {
@@ -174,17 +161,16 @@ impl Outbox {
 
     /// Whether so many messages wait to be sent that no more should be added.
     pub fn is_full(&self) -> bool {
-        self.after(self.sent).count() > MAX_WAITING || self.waiting_bytes() > MAX_WAITING_BYTES
+        self.after(self.sent).count() > MAX_WAITING
     }
 
-    /// The outcomes, for another session. Some were sent to a stream that may have been broken; getting
-    /// one twice does no harm.
-    pub fn outcomes_for_another(&self) -> Vec<Decided> {
-        self.outcomes().map(|decided| Decided { form: Form::Whole, ..decided.clone() }).collect()
-    }
-
-    pub fn forget_outcomes(&mut self) {
+    /// Removes the outcomes, for another session. Some were sent to a stream that may have been broken;
+    /// getting one twice does no harm.
+    pub fn take_outcomes(&mut self) -> Vec<Decided> {
+        let whole = |decided: &Decided| Decided { form: Form::Whole, ..decided.clone() };
+        let outcomes = self.outcomes().map(whole).collect();
         self.messages.retain(|(_, message)| !matches!(message, Outgoing::Outcome(_)));
+        outcomes
     }
 
     fn outcomes(&self) -> impl Iterator<Item = &Decided> {
@@ -229,12 +215,19 @@ impl Outgoing {
 
 impl Decided {
     fn to_json(&self) -> String {
+        let method = match (&self.outcome, self.form) {
+            (Outcome::Accepted { .. }, Form::Event) => "notifications/ide/diffAccepted",
+            (Outcome::Rejected, Form::Event) => "notifications/ide/diffRejected",
+            (Outcome::Accepted { .. }, _) => "ide/diffAccepted",
+            (Outcome::Rejected, _) => "ide/diffRejected",
+        };
+        let content = match &self.outcome {
+            Outcome::Accepted { .. } if self.form == Form::Brief => Some(""),
+            Outcome::Accepted { content, .. } => Some(&**content),
+            Outcome::Rejected => None,
+        };
         let meta = self.name.as_deref().map(|proposal| Meta { proposal });
-        notification_json(&match self.form {
-            Form::Whole => Notification::outcome(&self.path, &self.outcome, meta),
-            Form::Brief => Notification::brief_outcome(&self.path, meta),
-            Form::Event => Notification::outcome_event(&self.path, &self.outcome),
-        })
+        notification_json(method, &Decision { file_path: &self.path, content, meta })
     }
 }
 
@@ -269,32 +262,16 @@ pub mod tests {
 
     /// The outcome `oN` of review N.
     fn outcome(number: i64) -> Outgoing {
-        long_outcome(number, &format!("o{number}").into())
-    }
-
-    fn decided(number: i64, path: &str) -> Outgoing {
-        Outgoing::Outcome(Decided {
-            path: path.into(),
-            ..accepted(ReviewId(number), format!("o{number}"))
-        })
+        Outgoing::Outcome(accepted(ReviewId(number), format!("o{number}")))
     }
 
     fn remaining_outcomes(outbox: &mut Outbox) -> Vec<String> {
-        outbox.outcomes_for_another().into_iter().map(|it| content(Outgoing::Outcome(it))).collect()
+        outbox.take_outcomes().into_iter().map(|it| content(Outgoing::Outcome(it))).collect()
     }
 
     fn drain(outbox: &mut Outbox) -> Vec<String> {
         let all = std::iter::from_fn(|| outbox.next()).take(1000); // none has as many
         all.map(|(_, message)| content(message)).collect()
-    }
-
-    /// The outcome of review N with so much text.
-    fn long_outcome(number: i64, text: &Arc<str>) -> Outgoing {
-        Outgoing::Outcome(accepted(ReviewId(number), text.clone()))
-    }
-
-    fn text_of(length: usize) -> Arc<str> {
-        "x".repeat(length).into()
     }
 
     #[test]
@@ -330,7 +307,8 @@ pub mod tests {
         for order in [[1, 2], [2, 1]] {
             let mut outbox = Outbox::default();
             for number in order {
-                outbox.push(decided(number, "/a"));
+                let outcome = accepted(ReviewId(number), format!("o{number}"));
+                outbox.push(Outgoing::Outcome(Decided { path: "/a".into(), ..outcome }));
             }
             assert_eq!(drain(&mut outbox), ["o2"]);
         }
@@ -365,41 +343,26 @@ pub mod tests {
         outbox.push(context("context"));
         outbox.push(outcome(1));
         let seen =
-            |outbox: &Outbox| (outbox.has_context(), outbox.waiting(), outbox.waiting_bytes());
+            |outbox: &Outbox| (outbox.has_context(), outbox.waiting(), outbox.undelivered_bytes());
         assert_eq!(seen(&outbox), (true, 1, "contexto1".len()));
         outbox.next();
-        assert_eq!(seen(&outbox), (false, 1, "o1".len()));
+        assert_eq!(seen(&outbox), (false, 1, "contexto1".len())); // the context is being written
         outbox.next();
-        assert_eq!(seen(&outbox), (false, 0, 0));
-        assert_eq!(outbox.undelivered_bytes(), "o1".len()); // it is being written
+        assert_eq!(seen(&outbox), (false, 0, "o1".len()));
         outbox.next();
         assert_eq!(outbox.undelivered_bytes(), 0);
     }
 
     #[test]
-    fn it_is_full_when_too_many_bytes_wait() {
-        let mut outbox = Outbox::default();
-        let half = text_of(32 << 20);
-        outbox.push(long_outcome(1, &half));
-        outbox.push(long_outcome(2, &half));
-        assert!(!outbox.is_full());
-        outbox.push(long_outcome(3, &text_of(1)));
-        assert!(outbox.is_full());
-        outbox.next();
-        assert!(!outbox.is_full());
-    }
-
-    #[test]
     fn a_message_that_is_being_written_is_not_forgotten() {
         let mut outbox = Outbox::default();
-        let long = text_of(16 << 20);
-        outbox.push(long_outcome(1, &long));
+        outbox.push(outcome(1));
         outbox.next();
         // The client does not read, or the network is interrupted, and point moves.
         outbox.push(context("c"));
         outbox.forget_kept(usize::MAX);
         outbox.resume(Some(0));
-        assert_eq!(drain(&mut outbox), [&*long, "c"]);
+        assert_eq!(drain(&mut outbox), ["o1", "c"]);
         // Now all is written.
         outbox.forget_kept(usize::MAX);
         assert_eq!(remaining_outcomes(&mut outbox), [""; 0]);

@@ -5,7 +5,6 @@
 //! Nothing here knows of locks, clocks or connections: `sessions` decides when things happen.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use super::client::SessionId;
@@ -14,46 +13,26 @@ use crate::ide::ReviewId;
 
 #[derive(Default)]
 pub struct Reviews {
-    /// The key enforces that rule, as a session and a path have at most one entry.
-    open: BTreeMap<Key, Review>,
+    /// Oldest first.
+    open: BTreeMap<ReviewId, Review>,
     last: i64,
 }
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    owner: SessionId,
-    /// Exactly as the client wrote it, since it identifies the review by this string.
-    path: Arc<str>,
-}
-
-struct Review {
-    id: ReviewId,
-    /// The session that opened it; its owner may be another one by now.
-    proposer: SessionId,
-    /// What a client on a host calls the proposal, another one each time: its relay repeats one if it
-    /// did not receive the answer.
-    name: Option<Arc<str>>,
-    /// The bytes of the proposal, and of the file as it was then.
-    bytes: usize,
-    /// The call in which the client asked Lisp to decide it.
-    deciding: Option<CallId>,
-}
-
-/// A review that has come to its end.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct Review {
     pub id: ReviewId,
     pub owner: SessionId,
+    /// The session that opened it; its owner may be another one by now.
     pub proposer: SessionId,
+    /// Exactly as the client wrote it, since it identifies the review by this string.
     pub path: Arc<str>,
+    /// What a client on a host calls the proposal, another one each time: its relay repeats one if it
+    /// did not receive the answer.
     pub name: Option<Arc<str>>,
-}
-
-/// How many reviews are open, and their bytes.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Load {
-    pub count: usize,
+    /// The bytes of the proposal, and of the file as it was then.
     pub bytes: usize,
+    /// The call in which the client asked Lisp to decide it.
+    deciding: Option<CallId>,
 }
 
 impl Reviews {
@@ -65,59 +44,36 @@ impl Reviews {
         name: Option<Arc<str>>,
         bytes: usize,
     ) -> (ReviewId, Option<ReviewId>) {
+        let older = self.find(owner, path).map(|older| older.id);
+        if let Some(older) = older {
+            self.open.remove(&older);
+        }
         self.last += 1;
         let id = ReviewId(self.last);
-        let proposer = owner.clone();
-        let review = Review { id, proposer, name, bytes, deciding: None };
-        let older = self.open.insert(Key::new(owner, path), review);
-        (id, older.map(|review| review.id))
+        let (proposer, owner, path) = (owner.clone(), owner.clone(), path.into());
+        let review = Review { id, owner, proposer, path, name, bytes, deciding: None };
+        self.open.insert(id, review);
+        (id, older)
     }
 
     /// The open review of `path` that `owner` has.
-    pub fn find(&self, owner: &SessionId, path: &str) -> Option<ReviewId> {
-        self.open.get(&Key::new(owner, path)).map(|review| review.id)
-    }
-
-    /// Whether the open review of `path` that `owner` has is of the proposal `name`.
-    pub fn is_named(&self, owner: &SessionId, path: &str, name: &str) -> bool {
-        let review = self.open.get(&Key::new(owner, path));
-        review.is_some_and(|review| review.name.as_deref() == Some(name))
+    pub fn find(&self, owner: &SessionId, path: &str) -> Option<&Review> {
+        self.all().find(|review| review.is_of(owner, path))
     }
 
     /// All open reviews, oldest first.
-    pub fn all(&self) -> Vec<ReviewId> {
-        self.ids_where(|_, _| true)
+    pub fn all(&self) -> impl Iterator<Item = &Review> {
+        self.open.values()
     }
 
     /// The open reviews of one owner, oldest first.
     pub fn of(&self, owner: &SessionId) -> Vec<ReviewId> {
-        self.ids_where(|key, _| key.owner == *owner)
-    }
-
-    /// The load of the reviews that `counts` selects, without that of `path` that `owner` has.
-    pub fn load_without(
-        &self,
-        owner: &SessionId,
-        path: &str,
-        counts: impl Fn(&SessionId) -> bool,
-    ) -> Load {
-        let others = self.open.iter().filter(|(key, _)| !key.is(owner, path) && counts(&key.owner));
-        others.fold(Load::default(), |load, (_, review)| Load {
-            count: load.count + 1,
-            bytes: load.bytes + review.bytes,
-        })
+        self.all().filter(|review| review.owner == *owner).map(|review| review.id).collect()
     }
 
     /// Removes a review. `None` if it was no longer open.
-    pub fn end(&mut self, id: ReviewId) -> Option<Ended> {
-        let key = self.key_of(id)?;
-        let Review { proposer, name, .. } = self.open.remove(&key)?;
-        Some(Ended { id, owner: key.owner, proposer, path: key.path, name })
-    }
-
-    /// Whether the session that opened the review still owns it.
-    pub fn is_owned_by_proposer(&self, id: ReviewId) -> bool {
-        self.open.iter().any(|(key, review)| review.id == id && review.proposer == key.owner)
+    pub fn end(&mut self, id: ReviewId) -> Option<Review> {
+        self.open.remove(&id)
     }
 
     /// Records that `call` asks for a decision. Returns false if an earlier call does, and is still
@@ -128,58 +84,34 @@ impl Reviews {
         call: CallId,
         is_awaited: impl Fn(CallId) -> bool,
     ) -> bool {
-        let Some(review) = self.open.values_mut().find(|review| review.id == id) else {
+        let review = self.open.get_mut(&id);
+        let Some(review) = review.filter(|review| !review.deciding.is_some_and(is_awaited)) else {
             return false;
         };
-        let begins = !review.deciding.is_some_and(is_awaited);
-        if begins {
-            review.deciding = Some(call);
-        }
-        begins
-    }
-
-    /// Those of files that `counts` selects.
-    pub fn of_files(&self, owner: &SessionId, counts: impl Fn(&str) -> bool) -> Vec<ReviewId> {
-        self.ids_where(|key, _| key.owner == *owner && counts(&key.path))
+        review.deciding = Some(call);
+        true
     }
 
     /// Makes `successor` the owner of the reviews of `lost`. Of two reviews of one file the newer one
     /// stays open. Returns the others.
     pub fn inherit(&mut self, successor: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
-        self.of(lost).into_iter().filter_map(|id| self.give_one(successor, id)).collect()
-    }
-
-    fn give_one(&mut self, owner: &SessionId, id: ReviewId) -> Option<ReviewId> {
-        let key = self.key_of(id)?;
-        let review = self.open.remove(&key)?;
-        match self.open.entry(Key { owner: owner.clone(), path: key.path }) {
-            Entry::Occupied(other) if other.get().id > id => Some(id),
-            Entry::Occupied(mut other) => Some(other.insert(review).id),
-            Entry::Vacant(place) => {
-                place.insert(review);
-                None
+        let mut closed = Vec::new();
+        for id in self.of(lost) {
+            let other = self.find(successor, &self.open[&id].path).map(|other| other.id);
+            if let Some(older) = other.map(|other| other.min(id)) {
+                self.open.remove(&older);
+                closed.push(older);
+            }
+            if let Some(review) = self.open.get_mut(&id) {
+                review.owner = successor.clone();
             }
         }
-    }
-
-    fn key_of(&self, id: ReviewId) -> Option<Key> {
-        self.open.iter().find(|(_, review)| review.id == id).map(|(key, _)| key.clone())
-    }
-
-    fn ids_where(&self, matches: impl Fn(&Key, &Review) -> bool) -> Vec<ReviewId> {
-        let found = self.open.iter().filter(|(key, review)| matches(key, review));
-        let mut ids: Vec<ReviewId> = found.map(|(_, review)| review.id).collect();
-        ids.sort_unstable();
-        ids
+        closed
     }
 }
 
-impl Key {
-    fn new(owner: &SessionId, path: &str) -> Key {
-        Key { owner: owner.clone(), path: path.into() }
-    }
-
-    fn is(&self, owner: &SessionId, path: &str) -> bool {
+impl Review {
+    pub fn is_of(&self, owner: &SessionId, path: &str) -> bool {
         self.owner == *owner && *self.path == *path
     }
 }

@@ -1,15 +1,17 @@
 //! One session: its outbox, its stream, its calls, and whether its client is still there.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::calls::Cancels;
 use super::client::{Client, Origin};
 use super::endings::Endings;
 use super::hello::Revision;
+use super::message::Id;
 use super::outbox::{Outbox, Outgoing};
 use crate::agent::Agent;
 use crate::allowance::Allowance;
@@ -23,8 +25,6 @@ use crate::process::Process;
 pub const STREAM_GRACE: Duration = Duration::from_secs(5);
 /// How often to check whether the process of a client without a stream still lives.
 pub const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How often to check whether a client has changed its directory.
-const PLACE_INTERVAL: Duration = Duration::from_secs(1);
 /// The id of all our pings: each supersedes the one before.
 pub const PING: &str = "ping";
 
@@ -34,8 +34,6 @@ pub struct Session {
     pub is_unnamed: bool,
     /// Where its client came from. Its place determines which context it is sent.
     pub origin: Origin,
-    /// When its place was determined.
-    pub placed: Instant,
     pub revision: Revision,
     pub begun: Instant,
     /// When the ping was sent that it has not answered.
@@ -46,9 +44,12 @@ pub struct Session {
     /// The client has asked for the tools.
     pub knows_tools: bool,
     pub stream: Stream,
+    /// How many streams it has had.
+    streams: u64,
     /// HTTP requests being answered.
     pub busy: usize,
-    pub calls: Cancels,
+    /// What cancels its calls, by their ids. Some may be over.
+    calls: HashMap<Box<str>, oneshot::Sender<()>>,
     /// How its last reviews have ended.
     pub endings: Endings,
     pub last_used: Instant,
@@ -76,7 +77,6 @@ impl Session {
             client,
             is_unnamed: false,
             origin,
-            placed: now,
             revision,
             begun: now,
             pinged: None,
@@ -84,8 +84,9 @@ impl Session {
             wants_active_file: false,
             knows_tools: false,
             stream: Stream::Never,
+            streams: 0,
             busy: 0,
-            calls: Cancels::default(),
+            calls: HashMap::new(),
             endings: Endings::default(),
             last_used: now,
         }
@@ -107,11 +108,10 @@ impl Session {
         self.outbox.kept_bytes() + self.endings.bytes()
     }
 
-    /// Has `excess` bytes less of them, as far as possible.
-    pub fn forget_kept(&mut self, excess: usize) {
-        let before = self.kept_bytes();
-        self.endings.forget_texts(excess);
-        self.outbox.forget_kept((self.kept_bytes() + excess).saturating_sub(before));
+    /// Has `excess` bytes less of them, as far as possible. Returns what remains.
+    pub fn forget_kept(&mut self, excess: usize) -> usize {
+        let excess = self.endings.forget_texts(excess);
+        self.outbox.forget_kept(excess)
     }
 
     /// Where its client is, unless on this machine.
@@ -119,21 +119,26 @@ impl Session {
         self.client.agent.host.as_deref()
     }
 
-    /// Whether it is sent the context of `place`.
-    pub fn is_sent_context_of(&self, place: &Place) -> bool {
-        !self.is_unnamed && self.origin.place == *place
-    }
-
-    /// Whether it is time to check where the client works.
-    pub fn is_place_stale(&self) -> bool {
-        self.origin.place != Place::Unknown && self.placed.elapsed() >= PLACE_INTERVAL
-    }
-
     /// Where the client is now, as far as is known.
     pub fn place_now(&self) -> Place {
         match Place::of(self.process()) {
             Place::Unknown => self.origin.place.clone(),
             place => place,
+        }
+    }
+
+    /// Begins the call with this id. The receiver gets a value when the client cancels it.
+    pub fn begin_call(&mut self, id: &Id) -> oneshot::Receiver<()> {
+        self.calls.retain(|_, cancel| !cancel.is_closed());
+        let (cancel, cancelled) = oneshot::channel();
+        self.calls.insert(id.as_str().into(), cancel);
+        cancelled
+    }
+
+    /// Cancels the call with this id, which gets no answer.
+    pub fn cancel_call(&mut self, id: &Id) {
+        if let Some(cancel) = self.calls.remove(id.as_str()) {
+            let _ = cancel.send(());
         }
     }
 
@@ -145,6 +150,14 @@ impl Session {
     pub fn ping(&mut self, message: Arc<str>) {
         self.pinged = Some(Instant::now());
         self.push(Outgoing::Ping(message));
+    }
+
+    /// Opens its stream and ends the one that was. Returns the number of the new one.
+    pub fn open_stream(&mut self) -> u64 {
+        self.wake();
+        self.streams += 1;
+        self.stream = Stream::Open { number: self.streams, waker: None };
+        self.streams
     }
 
     pub fn wake(&mut self) {
@@ -236,18 +249,5 @@ impl Session {
             && self.client == later.client
             && self.own_process().is_some()
             && self.own_process() == later.own_process()
-    }
-}
-
-impl Stream {
-    /// Makes the stream open, ends the one that was. Returns the number of the new one.
-    pub fn replace(&mut self) -> u64 {
-        static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        let number = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        let older = std::mem::replace(self, Stream::Open { number, waker: None });
-        if let Stream::Open { waker: Some(waker), .. } = older {
-            waker.wake();
-        }
-        number
     }
 }

@@ -5,7 +5,6 @@
 //! Document 004 differs in the text of the answer to `closeDiff`: clients with a session get it in
 //! the form of the newer documents, since clients of 004 have no session.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -15,10 +14,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::endings::LastText;
-use super::host_tools::{self, FileWritten, IgnoreRules};
-use super::message::{Params, RpcError, Text, ToolCall, ToolResult, truncate};
+use super::host_tools::{FileOnHost, IgnoreRules, MAX_NAME};
+use super::message::{Output, Params, RpcError, truncate};
 use super::sessions::{ActiveSession, BUSY, STOPPING, SessionId, Sessions, not_open};
-use crate::bridge::{Answer, Awaited, Bridge, CallError, Event};
+use crate::bridge::{Answer, Awaited, Bridge, CallResult, Event};
 use crate::file::{FileChecks, Links, open_regular};
 use crate::host::Host;
 use crate::ide::{ActiveFile, Cursor};
@@ -31,21 +30,18 @@ pub struct Tools {
     checks: FileChecks,
 }
 
-/// Why a tool call failed, sent to the client as text.
-struct ToolError(String);
-
 /// Why a tool call has no result.
 enum Fault {
     UnknownTool,
     Arguments(RpcError),
-    Failed(ToolError),
+    /// Sent to the client as text.
+    Failed(String),
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CloseDiff {
     file_path: String,
-    #[serde(default)]
     suppress_notification: Option<bool>,
 }
 
@@ -80,24 +76,19 @@ impl Tools {
     }
 
     /// Runs `tools/call`.
-    pub async fn call(
-        &self,
-        session: &ActiveSession,
-        params: Params,
-    ) -> Result<ToolResult, RpcError> {
-        let ToolCall { name, arguments } = params.read_call()?;
-        let reason = match self.run(session, &name, arguments).await {
-            Ok(result) => return Ok(result),
-            Err(Fault::Failed(ToolError(reason))) => reason,
+    pub async fn call(&self, session: &ActiveSession, params: Params) -> Result<Output, RpcError> {
+        let (name, arguments) = params.read_call()?;
+        match self.run(session, &name, arguments).await {
+            Ok(result) => Ok(result),
+            Err(Fault::Failed(reason)) => Ok(Output::failure(&reason)),
             Err(Fault::Arguments(failure)) if session.revision().has_argument_errors() => {
-                failure.message
+                Ok(Output::failure(&failure.message))
             }
-            Err(Fault::Arguments(failure)) => return Err(failure),
+            Err(Fault::Arguments(failure)) => Err(failure),
             Err(Fault::UnknownTool) => {
-                return Err(RpcError::invalid_params(format!("unknown tool {name}")));
+                Err(RpcError::invalid_params(format!("unknown tool {name}")))
             }
-        };
-        Ok(ToolResult::failure(&reason))
+        }
     }
 
     async fn run(
@@ -105,31 +96,34 @@ impl Tools {
         session: &ActiveSession,
         name: &str,
         mut arguments: Params,
-    ) -> Result<ToolResult, Fault> {
-        let outcome = match (name, session.host()) {
+    ) -> Result<Output, Fault> {
+        match (name, session.host()) {
             ("openDiff", None) => {
                 let content = arguments.take_text("newContent")?;
                 self.open_diff(session.session(), arguments.read()?, content).await
             }
-            ("closeDiff", _) => self.close_diff(session, arguments.read()?).await,
-            ("getActiveFile" | "acceptDiff" | "rejectDiff", Some(_)) => Err(ToolError(format!(
-                "{name} is for clients on the machine of Emacs only: use openDiff and closeDiff"
-            ))),
-            ("getActiveFile", None) => {
-                drop(arguments);
-                Ok(plain(self.active_file(session.session()).await))
-            }
-            ("acceptDiff", None) => self.decide_diff(session, arguments.read()?, true).await,
-            ("rejectDiff", None) => self.decide_diff(session, arguments.read()?, false).await,
             ("openDiff", Some(host)) => {
                 let content = arguments.take_text("newContent")?;
-                self.open_diff_on_host(session, host, arguments.read()?, content)
+                let proposal = arguments.take_text("proposal")?;
+                self.open_diff_on_host(session, host, arguments.read()?, content, &proposal)
+            }
+            ("closeDiff", _) => self.close_diff(session, arguments.read()?).await,
+            ("getActiveFile", None) => Ok(self.active_file(session.session()).await),
+            ("acceptDiff", None) => self.decide_diff(session, arguments.read()?, true).await,
+            ("rejectDiff", None) => self.decide_diff(session, arguments.read()?, false).await,
+            ("getActiveFile" | "acceptDiff" | "rejectDiff", Some(_)) => {
+                Err(Fault::Failed(format!(
+                    "{name} is for clients on the machine of Emacs only: use openDiff and closeDiff"
+                )))
             }
             ("fileWritten", Some(host)) => self.file_written(host, arguments.read()?),
-            ("ignoreRules", Some(_)) => set_ignore_file(session, arguments.read()?),
-            _ => return Err(Fault::UnknownTool),
-        };
-        outcome.map_err(Fault::Failed)
+            ("ignoreRules", Some(_)) => {
+                let (directory, file) = arguments.read::<IgnoreRules>()?.into_parts()?;
+                session.set_ignore_file(&directory, file);
+                Ok(Output::nothing())
+            }
+            _ => Err(Fault::UnknownTool),
+        }
     }
 
     /// Queues the review for Emacs and answers at once, with empty content: a busy Emacs is not a
@@ -139,69 +133,65 @@ impl Tools {
         session: &SessionId,
         NamedDiff { file_path }: NamedDiff,
         content: String,
-    ) -> Result<ToolResult, ToolError> {
+    ) -> Result<Output, Fault> {
         let path = file_path.clone();
         // The file system may be slow, and the streams of other clients must not wait for it.
         let largest = self.sessions.limits().body;
         let check = self.checks.run(move || check_path(&path, largest)).await;
-        let bytes = check.unwrap_or_else(|| Err(slow(&file_path)))?;
-        self.sessions
-            .open_review(session, file_path, content, bytes)
-            .map_err(|reason| ToolError(reason.to_string()))?;
-        Ok(ToolResult::nothing())
+        let slow = || format!("the file system of {} does not answer", truncate(&file_path));
+        let bytes = check.ok_or_else(slow)??;
+        self.sessions.open_review(session, file_path, content, bytes)?;
+        Ok(Output::nothing())
     }
 
-    /// The same for a file on a host, which is not asked: the client tells what the file contains.
+    /// The same for a file on a host, which is not asked: the client tells what the file contains. It
+    /// calls each proposal by another name, and one that it repeats by the same.
     fn open_diff_on_host(
         &self,
         session: &ActiveSession,
         host: &Arc<Host>,
-        diff: host_tools::OpenDiff,
+        file: FileOnHost,
         content: String,
-    ) -> Result<ToolResult, ToolError> {
-        let (file, name) = diff.into_parts(host).map_err(ToolError)?;
-        self.sessions
-            .open_review_on_host(session.session(), file, content, &name)
-            .map_err(|reason| ToolError(reason.to_string()))?;
-        Ok(ToolResult::nothing())
+        proposal: &str,
+    ) -> Result<Output, Fault> {
+        if proposal.len() > MAX_NAME {
+            return Err(Fault::Failed(format!("proposal is longer than {MAX_NAME} bytes")));
+        }
+        let file = file.into_file(host)?;
+        self.sessions.open_review_on_host(session.session(), file, content, proposal)?;
+        Ok(Output::nothing())
     }
 
-    fn file_written(
-        &self,
-        host: &Arc<Host>,
-        written: FileWritten,
-    ) -> Result<ToolResult, ToolError> {
-        let file = written.into_file(host).map_err(ToolError)?;
-        if file.is_here() {
-            return Ok(ToolResult::nothing());
+    /// A file on a host of which a diff is open, or was, has been written.
+    fn file_written(&self, host: &Arc<Host>, file: FileOnHost) -> Result<Output, Fault> {
+        let file = file.into_file(host)?;
+        if !file.is_here() && !self.bridge.send_if_room(Event::HostFile(file)) {
+            return Err(BUSY.into());
         }
-        let queued = self.bridge.send_if_room(Event::HostFile(file));
-        if queued { Ok(ToolResult::nothing()) } else { Err(ToolError(BUSY.to_owned())) }
+        Ok(Output::nothing())
     }
 
     /// Asks Emacs for the text of the review and closes it. If it has ended already, the answer is the
     /// same: the client may not have received it, or the user has just accepted the review. Clients
     /// with a session parse the answer as JSON; those of document 004 get the plain text.
-    async fn close_diff(
-        &self,
-        session: &ActiveSession,
-        diff: CloseDiff,
-    ) -> Result<ToolResult, ToolError> {
+    async fn close_diff(&self, session: &ActiveSession, diff: CloseDiff) -> Result<Output, Fault> {
         let silent = diff.suppress_notification.unwrap_or(false);
-        let sessions = &self.sessions;
-        let content = match sessions.close_review(session.session(), &diff.file_path, silent) {
-            None | Some(LastText::Forgotten) => return Err(ToolError(not_open(&diff.file_path))),
-            Some(LastText::Rejected) => return Err(rejected(&diff.file_path)),
+        let path = &diff.file_path;
+        let content = match self.sessions.close_review(session.session(), path, silent) {
+            None | Some(LastText::Forgotten) => return Err(not_open(path).into()),
+            Some(LastText::Rejected) => {
+                return Err(format!("the diff of {} was rejected", truncate(path)).into());
+            }
             Some(LastText::Accepted(content)) => content,
             Some(LastText::Closed { answer, by_proposer }) => {
                 let Answer { text, may_omit } = self.answer_of_emacs(answer).await?;
                 Some(text).filter(|_| !(may_omit && by_proposer && !session.is_unnamed()))
             }
         };
-        Ok(ToolResult::text(match content {
-            Some(content) if session.is_unnamed() => Text::Plain(content),
-            content => Text::Object(content),
-        }))
+        Ok(match content {
+            Some(content) if session.is_unnamed() => Output::text(&content),
+            content => Output::final_content(content),
+        })
     }
 
     /// Has Emacs decide the review as the user would.
@@ -210,30 +200,39 @@ impl Tools {
         session: &ActiveSession,
         diff: NamedDiff,
         accept: bool,
-    ) -> Result<ToolResult, ToolError> {
+    ) -> Result<Output, Fault> {
         let place = session.find_place().await;
         let (call, answer) = self.bridge.call();
-        let sessions = &self.sessions;
-        sessions
-            .request_decision(session.session(), &diff.file_path, accept, call, place)
-            .map_err(ToolError)?;
-        Ok(plain(self.answer_of_emacs(answer).await?.text))
+        let path = &diff.file_path;
+        self.sessions.request_decision(session.session(), path, accept, call, place)?;
+        Ok(Output::text(&self.answer_of_emacs(answer).await?.text))
     }
 
-    async fn answer_of_emacs(&self, answer: Awaited) -> Result<Answer, ToolError> {
-        let answer = answer_within(self.sessions.limits().emacs_time, answer).await;
-        answer.map_err(|CallError(reason)| ToolError(reason))
+    async fn answer_of_emacs(&self, answer: Awaited) -> CallResult {
+        answer_within(self.sessions.limits().emacs_time, answer).await
     }
 
     /// One of the three texts of document 003.
-    async fn active_file(&self, session: &SessionId) -> String {
-        match self.sessions.active_file(session).await {
+    async fn active_file(&self, session: &SessionId) -> Output {
+        Output::text(&match self.sessions.active_file(session).await {
             None => "No file is currently active".to_owned(),
             Some(ActiveFile { file_path, cursor: None }) => format!("Active file: {file_path}"),
             Some(ActiveFile { file_path, cursor: Some(Cursor { line, character }) }) => {
                 format!("Active file: {file_path} (line: {line}, char: {character})")
             }
-        }
+        })
+    }
+}
+
+impl From<RpcError> for Fault {
+    fn from(failure: RpcError) -> Fault {
+        Fault::Arguments(failure)
+    }
+}
+
+impl<T: Into<String>> From<T> for Fault {
+    fn from(reason: T) -> Fault {
+        Fault::Failed(reason.into())
     }
 }
 
@@ -243,52 +242,38 @@ fn list(tools: &[Value]) -> Box<RawValue> {
 
 /// The tools, those of document 000 first.
 fn all() -> [Value; 5] {
+    let opened = json!({
+        "filePath": { "type": "string", "description": "The path that was given to openDiff." }
+    });
+    let mut closed = opened.clone();
+    closed["suppressNotification"] = json!({
+        "type": "boolean", "description": "Do not send ide/diffRejected for this diff."
+    });
+    let proposed = json!({
+        "filePath": {
+            "type": "string",
+            "description": "The absolute path of the file; it need not exist yet."
+        },
+        "newContent": {
+            "type": "string", "description": "The proposed content of the whole file."
+        }
+    });
     [
-        json!({
-            "name": "openDiff",
-            "title": "Propose a change",
-            "annotations": {
-                "readOnlyHint": false, "destructiveHint": false, "openWorldHint": false
-            },
-            "description": "Open a diff of a file and its proposed new content, which the user \
-                can change, accept or reject. Returns at once; the outcome comes as the \
-                notification ide/diffAccepted or ide/diffRejected.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "filePath": {
-                        "type": "string",
-                        "description": "The absolute path of the file; it need not exist yet."
-                    },
-                    "newContent": {
-                        "type": "string",
-                        "description": "The proposed content of the whole file."
-                    }
-                },
-                "required": ["filePath", "newContent"]
-            }
-        }),
-        json!({
-            "name": "closeDiff",
-            "title": "Close a proposed change",
-            "annotations": {
-                "readOnlyHint": false, "destructiveHint": false, "openWorldHint": false
-            },
-            "description": "Close the open diff of a file without asking the user. Returns a \
-                text: a JSON object whose member content is the final content in the diff, with \
-                the user's changes.",
-            "inputSchema": {
-                "type": "object",
-                "properties": {
-                    "filePath": opened_path(),
-                    "suppressNotification": {
-                        "type": "boolean",
-                        "description": "Do not send ide/diffRejected for this diff."
-                    }
-                },
-                "required": ["filePath"]
-            }
-        }),
+        tool(
+            ["openDiff", "Propose a change"],
+            "Open a diff of a file and its proposed new content, which the user can change, accept \
+            or reject. Returns at once; the outcome comes as the notification ide/diffAccepted or \
+            ide/diffRejected.",
+            proposed,
+            &["filePath", "newContent"],
+        ),
+        tool(
+            ["closeDiff", "Close a proposed change"],
+            "Close the open diff of a file without asking the user. Returns a text: a JSON object \
+            whose member content is the final content in the diff, with the user's changes.",
+            closed,
+            &["filePath"],
+        ),
         json!({
             "name": "getActiveFile",
             "title": "Active file",
@@ -296,90 +281,51 @@ fn all() -> [Value; 5] {
             "description": "Get the currently active file and cursor position",
             "inputSchema": { "type": "object", "properties": {} }
         }),
-        // It writes the file.
-        decide_tool(
-            "acceptDiff",
-            "Accept a proposed change",
-            true,
+        tool(
+            ["acceptDiff", "Accept a proposed change"],
             "Accept the open diff of a file, with the user's changes, and apply it to the file. \
             Whoever opened it hears ide/diffAccepted.",
+            opened.clone(),
+            &["filePath"],
         ),
-        decide_tool(
-            "rejectDiff",
-            "Reject a proposed change",
-            false,
+        tool(
+            ["rejectDiff", "Reject a proposed change"],
             "Reject the open diff of a file, which stays as it is. Whoever opened it hears \
             ide/diffRejected.",
+            opened,
+            &["filePath"],
         ),
     ]
 }
 
-/// The argument by which a client names an open diff.
-fn opened_path() -> Value {
-    json!({ "type": "string", "description": "The path that was given to openDiff." })
-}
-
-fn decide_tool(name: &str, title: &str, is_destructive: bool, description: &str) -> Value {
+/// A tool about a diff. Only `acceptDiff` writes the file.
+fn tool([name, title]: [&str; 2], description: &str, takes: Value, required: &[&str]) -> Value {
+    let writes = name == "acceptDiff";
     json!({
         "name": name,
         "title": title,
-        "annotations": {
-            "readOnlyHint": false, "destructiveHint": is_destructive, "openWorldHint": false
-        },
+        "annotations": { "readOnlyHint": false, "destructiveHint": writes, "openWorldHint": false },
         "description": description,
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "filePath": opened_path()
-            },
-            "required": ["filePath"]
-        }
+        "inputSchema": { "type": "object", "properties": takes, "required": required }
     })
 }
 
-impl From<RpcError> for Fault {
-    fn from(failure: RpcError) -> Fault {
-        Fault::Arguments(failure)
-    }
-}
-
-pub fn text(text: &str) -> Value {
-    json!({ "type": "text", "text": text })
-}
-
-fn plain(text: impl Into<Arc<str>>) -> ToolResult {
-    ToolResult::text(Text::Plain(text.into()))
-}
-
-fn set_ignore_file(session: &ActiveSession, rules: IgnoreRules) -> Result<ToolResult, ToolError> {
-    let (directory, file) = rules.into_parts().map_err(ToolError)?;
-    session.set_ignore_file(&directory, file);
-    Ok(ToolResult::nothing())
-}
-
-fn rejected(path: &str) -> ToolError {
-    ToolError(format!("the diff of {} was rejected", truncate(path)))
-}
-
 /// The answer of Lisp to a call, or why there is none after this time.
-pub async fn answer_within(time: Duration, mut answer: Awaited) -> Result<Answer, CallError> {
+pub async fn answer_within(time: Duration, mut answer: Awaited) -> CallResult {
     match tokio::time::timeout(time, answer.wait_for(Option::is_some)).await {
         Ok(Ok(answer)) => answer.clone().expect("it has waited for that"),
-        Ok(Err(_)) => Err(CallError(STOPPING.to_owned())),
-        Err(_) => Err(CallError(format!("Emacs did not answer for {time:?}"))),
+        Ok(Err(_)) => Err(STOPPING.to_owned()),
+        Err(_) => Err(format!("Emacs did not answer for {time:?}")),
     }
-}
-
-fn slow(path: &str) -> ToolError {
-    ToolError(format!("the file system of {} does not answer", truncate(path)))
 }
 
 /// Refuses paths that cannot be a local file of at most `largest` bytes. Returns its size in bytes.
-fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
-    let refuse = |reason: &str| Err(ToolError(format!("filePath {:?} {reason}", truncate(path))));
+fn check_path(path: &str, largest: usize) -> Result<usize, String> {
+    let refuse = |reason: &str| Err(format!("filePath {:?} {reason}", truncate(path)));
     if let Some(fault) = name::fault(path) {
         return refuse(&fault);
     }
+    let path = Path::new(path);
     if is_of_the_system(path) {
         return refuse("is no file but a part of the system");
     }
@@ -387,7 +333,7 @@ fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
         Ok(file) if file.is_dir() => refuse("is a directory"),
         Ok(file) if !file.is_file() => refuse("is no regular file"),
         Ok(file) if file.len() > largest as u64 => refuse("is too large a file"),
-        Ok(file) => match open_regular(Path::new(path), Links::Follow) {
+        Ok(file) => match open_regular(path, Links::Follow) {
             Ok(_) => Ok(file.len() as usize),
             Err(error) => refuse(&format!("cannot be read: {error}")),
         },
@@ -397,40 +343,12 @@ fn check_path(path: &str, largest: usize) -> Result<usize, ToolError> {
     }
 }
 
-/// Whether `path` is in a virtual file system of the kernel.
-fn is_of_the_system(path: &str) -> bool {
+/// Whether `path`, or the directory in which it would be created, is in a virtual file system of the
+/// kernel.
+fn is_of_the_system(path: &Path) -> bool {
+    let real = || path.ancestors().find_map(|it| it.canonicalize().ok());
     let is_system = |real: PathBuf| ["/proc", "/sys", "/dev"].iter().any(|it| real.starts_with(it));
-    cfg!(unix) && real_name(Path::new(path)).is_some_and(is_system)
-}
-
-/// `path` with symbolic links resolved, even if nothing exists there yet. `None` if there are more
-/// links than the system follows, which then finds no file there.
-fn real_name(path: &Path) -> Option<PathBuf> {
-    const MAX_LINKS: usize = 40; // as in Linux
-    let (mut real, mut rest) = (PathBuf::new(), Vec::new());
-    push_components(&mut rest, path);
-    let mut links = 0;
-    while let Some(component) = rest.pop() {
-        if component == ".." {
-            real.pop();
-            continue;
-        }
-        real.push(component);
-        if let Ok(target) = std::fs::read_link(&real) {
-            links += 1;
-            if links > MAX_LINKS {
-                return None;
-            }
-            real.pop();
-            push_components(&mut rest, &target);
-        }
-    }
-    Some(real)
-}
-
-/// Pushes the components of `path` so that the first one is popped first.
-fn push_components(rest: &mut Vec<OsString>, path: &Path) {
-    rest.extend(path.components().rev().map(|component| component.as_os_str().to_owned()));
+    cfg!(unix) && real().is_some_and(is_system)
 }
 
 #[cfg(test)]
@@ -438,7 +356,7 @@ mod tests {
     use super::*;
 
     fn reason(path: &str) -> Option<String> {
-        check_path(path, 1 << 20).err().map(|ToolError(reason)| reason)
+        check_path(path, 1 << 20).err()
     }
 
     #[test]

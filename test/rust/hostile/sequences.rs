@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use gemini_companion::ide::{Cursor, File, IdeContext, Outcome, ReviewId};
-use gemini_companion::{CallError, CallId, Event};
+use gemini_companion::{CallId, Event};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -252,7 +252,7 @@ impl Model<'_> {
             let other = Wire::connect(self.server.companion.port()).unwrap();
             drop(std::mem::replace(&mut wire, other));
         }
-        let answer = ending.map_err(|reason| CallError(reason.to_owned()));
+        let answer = ending.map_err(str::to_owned);
         self.did(
             "closeDiff",
             match (hangs_up, &answer) {

@@ -4,20 +4,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio::time::Instant;
 
 use super::Sessions;
 use super::table::Table;
 use crate::bridge::Event;
-use crate::ide::{ActiveFile, IdeContext, Notification};
+use crate::ide::{ActiveFile, IdeContext};
 use crate::mcp::client::SessionId;
-use crate::mcp::contexts::Context;
 use crate::mcp::message::notification_json;
 use crate::mcp::outbox::Outgoing;
+use crate::mcp::session::Session;
 use crate::place::Place;
-
-/// The most clients that are checked at once for another working directory, as Emacs waits for it.
-const MAX_PLACE_CHECKS: usize = 16;
 
 impl Sessions {
     /// Where clients work, without duplicates.
@@ -27,50 +23,35 @@ impl Sessions {
         table.places()
     }
 
-    /// Updates the places of clients, of those that were checked longest ago first.
+    /// Finds out where clients work now, which determines the contexts that they are sent.
     pub(super) fn update_places(&self, table: &mut Table) {
-        let mut due: Vec<_> =
-            table.sessions.iter().filter(|(_, session)| session.is_place_stale()).collect();
-        due.sort_unstable_by_key(|(_, session)| session.placed);
-        due.truncate(MAX_PLACE_CHECKS);
-        let found: Vec<_> =
-            due.into_iter().map(|(id, session)| (id.clone(), session.place_now())).collect();
-        for (id, place) in found {
-            self.set_place(table, &id, place);
+        for session in table.sessions.values_mut() {
+            let place = session.place_now();
+            if session.origin.place == place {
+                continue;
+            }
+            session.outbox.forget_context();
+            if let Some(context) = table.contexts.get(&place) {
+                session.push(Outgoing::Context(context_json(context)));
+            }
+            session.origin.place = place;
+            self.bridge.send(Event::ClientsChanged); // Lisp publishes the context of a new place
         }
-    }
-
-    /// Records where the client of a session works now, which determines the contexts that it is sent.
-    fn set_place(&self, table: &mut Table, id: &SessionId, place: Place) {
-        let context = table.contexts.get(&place).map(|context| context.message.clone());
-        let Some(session) = table.sessions.get_mut(id) else { return };
-        session.placed = Instant::now();
-        if session.origin.place == place {
-            return;
-        }
-        session.origin.place = place;
-        session.outbox.forget_context();
-        if let Some(context) = context {
-            session.push(Outgoing::Context(context));
-        }
-        self.bridge.send(Event::ClientsChanged); // Lisp publishes the context of a new place
     }
 
     /// Sends the clients in each of these places its context, unless they have it already.
     pub fn publish_contexts(&self, contexts: Vec<(Place, IdeContext)>) {
-        let contexts: Vec<_> =
-            contexts.into_iter().map(|(place, snapshot)| (place, Context::new(snapshot))).collect();
         let mut table = self.table();
         if table.announced == 0 {
             return;
         }
         for (place, context) in contexts {
-            if !table.contexts.is_known(&place, &context) {
+            if table.contexts.get(&place) != Some(&context) {
                 table.send_context(place, context);
             }
         }
         let places = table.places();
-        table.contexts.keep(&places);
+        table.contexts.retain(|place, _| places.contains(place));
         drop(table);
         self.published.notify_waiters();
     }
@@ -85,14 +66,14 @@ impl Sessions {
                 session.wants_active_file = true;
             }
             if let Some(context) = table.context_of(session) {
-                return context.snapshot.active_file();
+                return context.active_file();
             }
             if table.ending {
                 return None;
             }
         }
         let _ = tokio::time::timeout(self.limits.first_context, published).await;
-        self.table().context_of(session)?.snapshot.active_file()
+        self.table().context_of(session)?.active_file()
     }
 }
 
@@ -101,45 +82,45 @@ impl Table {
     fn places(&self) -> Vec<Place> {
         let named = self.sessions.values().filter(|session| !session.is_unnamed);
         let of_sessions = named.map(|session| &session.origin.place);
-        let of_listeners = self.listeners.describe().map(|(_, _, place, _)| place);
+        let of_listeners = self.listeners.all().iter().map(|listener| &listener.place);
         let mut seen = HashSet::new();
         of_sessions.chain(of_listeners).filter(|place| seen.insert(*place)).cloned().collect()
     }
 
     /// The context for a session.
-    pub(super) fn context_of(&self, id: &SessionId) -> Option<&Context> {
+    pub(super) fn context_of(&self, id: &SessionId) -> Option<&IdeContext> {
         self.contexts.get(&self.sessions.get(id)?.origin.place)
     }
 
     /// Sends the clients in `place` a new context, each in the format of its document.
-    fn send_context(&mut self, place: Place, context: Context) {
-        if self.listeners.any_in(&place) {
-            self.listeners.queue_context(&place, &event_json(&context.snapshot));
-        }
-        let before = self.contexts.get(&place).map(|context| context.snapshot.active_file());
-        let active = context.snapshot.active_file();
+    fn send_context(&mut self, place: Place, context: IdeContext) {
+        self.listeners.queue_context(&place, &event_json(&context));
+        let message = context_json(&context);
+        let active = context.active_file();
+        let before = self.contexts.get(&place).map(IdeContext::active_file);
         let active_is_new = before.as_ref() != Some(&active);
-        let mut active_message = None;
-        for session in
-            self.sessions.values_mut().filter(|session| session.is_sent_context_of(&place))
-        {
-            session.push(Outgoing::Context(context.message.clone()));
+        let in_place =
+            |session: &&mut Session| !session.is_unnamed && session.origin.place == place;
+        for session in self.sessions.values_mut().filter(in_place) {
+            session.push(Outgoing::Context(message.clone()));
             if session.wants_active_file && active_is_new {
-                let message =
-                    active_message.get_or_insert_with(|| active_file_json(active.as_ref()));
-                session.push(Outgoing::ActiveFile(message.clone()));
+                session.push(Outgoing::ActiveFile(active_file_json(active.as_ref())));
             }
         }
-        self.contexts.set(place, context);
+        self.contexts.insert(place, context);
     }
 }
 
+pub(super) fn context_json(context: &IdeContext) -> Arc<str> {
+    notification_json("ide/contextUpdate", context).into()
+}
+
 /// A context in the form of `/events`.
-pub(super) fn event_json(snapshot: &IdeContext) -> Arc<str> {
-    notification_json(&Notification::ContextEvent(&snapshot.event())).into()
+pub(super) fn event_json(context: &IdeContext) -> Arc<str> {
+    notification_json("notifications/context-update", &context.event()).into()
 }
 
 fn active_file_json(active: Option<&ActiveFile>) -> Arc<str> {
     let params = active.map_or_else(|| json!({}), |active| json!(active));
-    notification_json(&Notification::ActiveFile(&params)).into()
+    notification_json("activeFileNotification", &params).into()
 }

@@ -63,9 +63,6 @@ impl Sessions {
         for id in idle {
             self.remove(&mut table, &id);
         }
-        if let Some(since) = now.checked_sub(self.limits.kept_time) {
-            table.sessions.values_mut().for_each(|session| session.endings.forget_before(since));
-        }
         self.announce(&mut table, now);
         table.next_deadline(now, &self.limits)
     }
@@ -82,7 +79,8 @@ impl Sessions {
     /// Before the server stops: rejects open reviews, and lets the streams end properly.
     pub(crate) fn end_all(&self) {
         let mut table = self.table();
-        for review in table.reviews.all() {
+        let open: Vec<_> = table.reviews.all().map(|review| review.id).collect();
+        for review in open {
             table.settle(review, &Outcome::Rejected);
         }
         // Lost sessions have no time left to come back.
@@ -115,12 +113,10 @@ impl Table {
     fn next_deadline(&self, now: Instant, limits: &Limits) -> Option<Instant> {
         let idle =
             self.sessions.iter().filter_map(|(id, session)| self.idle_until(id, session, limits));
-        let kept = self.sessions.values().filter_map(|session| session.endings.oldest());
-        let kept = kept.map(|since| since + limits.kept_time);
         let gone = self.sessions.values().filter_map(Session::gone_at).filter(|gone| *gone > now);
         let recognized = |session: &&Session| session.process().is_some() && session.is_lost();
         let look = self.sessions.values().filter(recognized).map(|_| now + RECHECK_INTERVAL);
         // A session that is due, but whose client awaits something, is checked again later.
-        idle.chain(gone).chain(kept).map(|due| due.max(now + RECHECK_INTERVAL)).chain(look).min()
+        idle.chain(gone).map(|due| due.max(now + RECHECK_INTERVAL)).chain(look).min()
     }
 }

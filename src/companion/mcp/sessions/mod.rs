@@ -27,6 +27,7 @@ pub use requests::ActiveSession;
 pub use streams::{EventReader, StreamReader};
 
 use super::hello::Revision;
+use super::listeners::Listener;
 use super::session::{Session, Stream};
 use crate::bridge::{Bridge, Event};
 use crate::host::Host;
@@ -119,14 +120,8 @@ impl Sessions {
         }
         let id = SessionId::random()?;
         let is_own = |other: &Session| other.allowance() == session.allowance();
-        if table.sessions.values().filter(|other| is_own(other)).count()
-            >= self.limits.share_sessions
-        {
-            self.make_room(table, &session, is_own)?;
-        }
-        if table.sessions.len() >= self.limits.sessions {
-            self.make_room(table, &session, |_| true)?;
-        }
+        self.make_room(table, &session, self.limits.share_sessions, is_own)?;
+        self.make_room(table, &session, self.limits.sessions, |_| true)?;
         table.sessions.insert(id.clone(), session);
         table.update_unnamed_streams();
         self.announce(table, Instant::now());
@@ -135,13 +130,17 @@ impl Sessions {
         Ok(id)
     }
 
-    /// Removes one of the sessions that `counts` selects, in favor of `session`.
+    /// If there are `limit` of the sessions that `counts` selects, removes one in favor of `session`.
     fn make_room(
         &self,
         table: &mut Table,
         session: &Session,
+        limit: usize,
         counts: impl Fn(&Session) -> bool,
     ) -> anyhow::Result<()> {
+        if table.sessions.values().filter(|other| counts(other)).count() < limit {
+            return Ok(());
+        }
         let least_used = table.least_used(&session.client.agent, counts);
         let Some(least_used) = least_used else { anyhow::bail!("too many sessions") };
         self.remove(table, &least_used);
@@ -176,29 +175,29 @@ impl Sessions {
             agent: session.client.agent.name.clone(),
             knows_tools: session.knows_tools,
         };
-        let listeners =
-            table.listeners.describe().map(|(number, agent, place, begun)| Description {
-                key: listener_key(number),
-                client: format!("{} (event stream)", agent.title),
-                process: None,
-                host: None,
-                place: place.clone(),
-                age: begun.elapsed(),
-                listens: Some(true),
-                reviews: Vec::new(),
-                undelivered: 0,
-                has_own_front: false,
-                agent: agent.name.clone(),
-                knows_tools: false,
-            });
+        let describe_listener = |listener: &Listener| Description {
+            key: listener_key(listener.number),
+            client: format!("{} (event stream)", listener.agent.title),
+            process: None,
+            host: None,
+            place: listener.place.clone(),
+            age: listener.begun.elapsed(),
+            listens: Some(true),
+            reviews: Vec::new(),
+            undelivered: 0,
+            has_own_front: false,
+            agent: listener.agent.name.clone(),
+            knows_tools: false,
+        };
+        let listeners = table.listeners.all().iter().map(describe_listener);
         sessions.into_iter().map(describe).chain(listeners).collect()
     }
 
     /// Ends the session, or event stream, with this key, as the user wishes. Closes its reviews.
     pub fn disconnect(&self, key: &str) -> bool {
         let mut table = self.table();
-        let numbers: Vec<u64> = table.listeners.describe().map(|(number, ..)| number).collect();
-        if let Some(number) = numbers.into_iter().find(|number| listener_key(*number) == key) {
+        let mut numbers = table.listeners.all().iter().map(|listener| listener.number);
+        if let Some(number) = numbers.find(|number| listener_key(*number) == key) {
             self.remove_listener(&mut table, number);
             return true;
         }
@@ -230,7 +229,8 @@ impl Sessions {
         let counts = |session: &&Session| {
             session.is_connected(now) && !matches!(session.stream, Stream::Events)
         };
-        let connected = table.sessions.values().filter(counts).count() + table.listeners.count();
+        let connected =
+            table.sessions.values().filter(counts).count() + table.listeners.all().len();
         if connected != table.announced {
             table.announced = connected;
             if connected == 0 {

@@ -10,7 +10,8 @@ use crate::mcp::client::SessionId;
 use crate::mcp::endings::LastText;
 use crate::mcp::message::truncate;
 use crate::mcp::outbox::{Decided, Form};
-use crate::mcp::reviews::{Ended, Load};
+use crate::mcp::reviews::Review;
+use crate::mcp::session::Session;
 use crate::place::Place;
 use tokio::time::Instant;
 
@@ -18,16 +19,6 @@ use tokio::time::Instant;
 pub const BUSY: &str = "Emacs is busy: ask again later";
 const UNREAD: &str = "too many outcomes wait for you: open your event stream and read them";
 const OPEN: &str = "too many reviews wait for the user: decide some of them first";
-
-/// A change that a client proposes.
-struct Change<'a> {
-    path: String,
-    content: String,
-    /// The bytes of the file as it is.
-    bytes_now: usize,
-    /// On a host, what its client tells of the file, and what it calls the proposal.
-    on_host: Option<(HostFile, &'a str)>,
-}
 
 impl Sessions {
     /// Opens a review and notifies Lisp. Replaces an open review of the same file and session. The
@@ -39,8 +30,7 @@ impl Sessions {
         content: String,
         bytes_now: usize,
     ) -> Result<ReviewId, &'static str> {
-        let change = Change { path, content, bytes_now, on_host: None };
-        self.propose(&mut self.table(), session, change)
+        self.propose(&mut self.table(), session, path, content, bytes_now, None)
     }
 
     /// Opens a review of a file on a host. Lisp is told first what the file contains. Nothing
@@ -57,23 +47,25 @@ impl Sessions {
             return Ok(());
         }
         let (path, bytes_now) = (file.path.clone(), file.contents.size());
-        let change = Change { path, content, bytes_now, on_host: Some((file, name)) };
-        self.propose(&mut table, session, change)?;
+        self.propose(&mut table, session, path, content, bytes_now, Some((file, name)))?;
         Ok(())
     }
 
+    /// Opens a review. For a file on a host, `on_host` is what its client tells of it, and what it calls
+    /// the proposal.
     fn propose(
         &self,
         table: &mut Table,
         session: &SessionId,
-        change: Change,
+        path: String,
+        content: String,
+        bytes_now: usize,
+        on_host: Option<(HostFile, &str)>,
     ) -> Result<ReviewId, &'static str> {
-        let Change { path, content, bytes_now, on_host } = change;
         if table.ending {
             return Err(STOPPING); // no outcome could be delivered any more
         }
         let entry = table.sessions.get_mut(session).ok_or("the session has ended")?;
-        let allowance = entry.allowance().clone();
         let mut proposal = Event::OpenReview {
             review: ReviewId(0),
             agent: entry.client.agent.name.clone(),
@@ -83,7 +75,7 @@ impl Sessions {
             path: path.clone(),
             content,
             host: on_host.as_ref().map(|(file, _)| file.host.clone()),
-            allowance: allowance.clone(),
+            allowance: entry.allowance().clone(),
         };
         entry.endings.forget(&path);
         entry.outbox.forget_outcomes_of(&path);
@@ -120,21 +112,19 @@ impl Sessions {
         bytes: usize,
     ) -> bool {
         let limits = &self.limits;
-        let (mut all, mut own) = (Load::default(), Load::default());
-        for member in table.one_of_each_share() {
-            let is_own = table.share_an_allowance(member, session);
-            let load = table.load_of_share(member, (session, path));
-            all.count += load.count;
-            // One that has more waiting than it may, after decisions, leaves others theirs.
-            all.bytes += load.bytes.min(limits.share_review_bytes);
-            if is_own {
-                own = load;
-            }
-        }
-        all.count < limits.reviews
-            && all.bytes + bytes <= limits.review_bytes
-            && own.count < limits.share_reviews
-            && own.bytes + bytes <= limits.share_review_bytes
+        let others: Vec<_> =
+            table.reviews.all().filter(|other| !other.is_of(session, path)).collect();
+        let allowance = |id| table.sessions.get(id).map(Session::allowance);
+        let is_own = |id| allowance(id) == allowance(session);
+        let own = others.iter().filter(|other| is_own(&other.owner));
+        let unread = table.sessions.iter().filter(|(id, _)| is_own(id));
+        let unread: usize = unread.map(|(_, other)| other.outbox.undelivered_bytes()).sum();
+        let bytes_of_all: usize = others.iter().map(|other| other.bytes).sum();
+        let bytes_of_own: usize = own.clone().map(|other| other.bytes).sum();
+        others.len() < limits.reviews
+            && bytes_of_all + bytes <= limits.review_bytes
+            && own.count() < limits.share_reviews
+            && bytes_of_own + unread + bytes <= limits.share_review_bytes
     }
 
     /// Closes a review, as its client wishes. Unless `silent`, the session is notified that the review
@@ -151,9 +141,10 @@ impl Sessions {
             self.hand_over_to(&mut table, session, path);
         }
         let Some(review) = table.reviews.find(session, path) else {
-            return table.sessions.get(session)?.endings.last_text(path).cloned();
+            let kept_time = self.limits.kept_time;
+            return table.sessions.get(session)?.endings.last_text(path, kept_time).cloned();
         };
-        let by_proposer = table.reviews.is_owned_by_proposer(review);
+        let (review, by_proposer) = (review.id, review.owner == review.proposer);
         let ended = if silent {
             table.reviews.end(review)
         } else {
@@ -161,7 +152,7 @@ impl Sessions {
         };
         let (call, answer) = self.bridge.call();
         let last = LastText::Closed { answer, by_proposer };
-        let Ended { path, name, .. } = ended?;
+        let Review { path, name, .. } = ended?;
         table.sessions.get_mut(session)?.endings.add(path, name, last.clone());
         table.limit_kept(self.limits.kept_bytes);
         self.bridge.send(Event::CloseReview { review, call: Some(call) });
@@ -181,7 +172,7 @@ impl Sessions {
         place: Option<Place>,
     ) -> Result<(), String> {
         let mut table = self.table();
-        let review = table.reviews.find(session, path).ok_or_else(|| not_open(path))?;
+        let review = table.reviews.find(session, path).ok_or_else(|| not_open(path))?.id;
         let entry = table.sessions.get(session).ok_or_else(|| not_open(path))?;
         let directory =
             place.as_ref().unwrap_or(&entry.origin.place).directory().map(str::to_owned);
@@ -215,9 +206,9 @@ pub fn not_open(path: &str) -> String {
 
 impl Table {
     /// Ends a review and queues its outcome for the session that owns it. None if it has ended.
-    pub(super) fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> Option<Ended> {
+    pub(super) fn settle(&mut self, review: ReviewId, outcome: &Outcome) -> Option<Review> {
         let ended = self.reviews.end(review)?;
-        let Ended { id, owner, proposer, path, name } = &ended;
+        let Review { id, owner, proposer, path, name, .. } = &ended;
         let Some(session) = self.sessions.get_mut(owner) else { return Some(ended) };
         let (agent, is_unnamed) = (session.client.agent.clone(), session.is_unnamed);
         let may_omit = matches!(outcome, Outcome::Accepted { may_omit: true, .. });
@@ -233,52 +224,27 @@ impl Table {
             }
         };
         session.endings.add(path.clone(), name.clone(), last);
+        if is_unnamed {
+            session.last_used = Instant::now();
+        }
         let (path, name, outcome) = (path.clone(), name.clone(), outcome.clone());
         let decided = Decided { review: *id, path, name, outcome, form };
-        let has_readers = self.listeners.any_of(&agent);
+        let has_readers = self.listeners.of(&agent).next().is_some();
         self.listeners.queue_outcome(&agent, &decided);
-        self.deliver(owner, [decided]);
-        if let Some(session) = self.sessions.get_mut(owner).filter(|_| is_unnamed) {
-            session.last_used = Instant::now();
-            if has_readers {
-                session.outbox.mark_all_sent();
-            }
+        if !(is_unnamed && has_readers) {
+            self.deliver(owner, [decided]);
         }
         Some(ended)
-    }
-
-    /// A session of each agent on this machine, and of each host.
-    fn one_of_each_share(&self) -> Vec<&SessionId> {
-        let mut found: Vec<&SessionId> = Vec::new();
-        for id in self.sessions.keys() {
-            if !found.iter().any(|other| self.share_an_allowance(id, other)) {
-                found.push(id);
-            }
-        }
-        found
-    }
-
-    /// The reviews of the sessions that share an allowance with `member`, except that of `replaced`,
-    /// a session and a path, and the bytes of the messages that their clients have not read.
-    fn load_of_share(&self, member: &SessionId, replaced: (&SessionId, &str)) -> Load {
-        let is_own = |id: &SessionId| self.share_an_allowance(id, member);
-        let mut load = self.reviews.load_without(replaced.0, replaced.1, is_own);
-        let own = self.sessions.iter().filter(|(id, _)| is_own(id));
-        load.bytes += own.map(|(_, session)| session.outbox.undelivered_bytes()).sum::<usize>();
-        load
     }
 
     /// Drops messages that are kept in case a stream breaks, the oldest ones of the least recently
     /// used sessions first, until all sessions together keep at most `limit` bytes.
     fn limit_kept(&mut self, limit: usize) {
-        let mut sessions: Vec<_> =
-            self.sessions.values_mut().filter(|session| session.kept_bytes() > 0).collect();
+        let mut sessions: Vec<_> = self.sessions.values_mut().collect();
         sessions.sort_unstable_by_key(|session| session.last_used);
-        let mut kept: usize = sessions.iter().map(|session| session.kept_bytes()).sum();
-        for session in sessions {
-            let before = session.kept_bytes();
-            session.forget_kept(kept.saturating_sub(limit));
-            kept -= before - session.kept_bytes();
-        }
+        let kept: usize = sessions.iter().map(|session| session.kept_bytes()).sum();
+        sessions
+            .into_iter()
+            .fold(kept.saturating_sub(limit), |excess, session| session.forget_kept(excess));
     }
 }

@@ -7,12 +7,12 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Sessions;
+use super::context::context_json;
 use crate::agent::Agent;
 use crate::bridge::Event;
 use crate::host::{Host, IgnoreFile};
 use crate::ide::IdeContext;
 use crate::mcp::client::SessionId;
-use crate::mcp::contexts::Context;
 use crate::mcp::hello::Revision;
 use crate::mcp::message::Id;
 use crate::mcp::outbox::Outgoing;
@@ -31,14 +31,6 @@ pub struct ActiveSession {
     host: Option<Arc<Host>>,
     /// Finds out where the client works, if the request names no session.
     unnamed: Option<FindPlace>,
-}
-
-/// A call in progress, which its client may cancel.
-pub struct Cancellable<'a> {
-    session: &'a ActiveSession,
-    id: Id,
-    /// None if the session has ended.
-    cancelled: Option<oneshot::Receiver<()>>,
 }
 
 impl Sessions {
@@ -103,13 +95,17 @@ impl ActiveSession {
         self.host.as_ref()
     }
 
+    fn change<T>(&self, change: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        self.sessions.table().sessions.get_mut(&self.session).map(change)
+    }
+
     /// Records that its client knows the tools; whether its user decides in a front of its own.
     pub fn note_tools(&self) -> bool {
-        let mut table = self.sessions.table();
-        table.sessions.get_mut(&self.session).is_some_and(|session| {
+        let note = |session: &mut Session| {
             session.knows_tools = true;
             session.origin.has_own_front
-        })
+        };
+        self.change(note).unwrap_or(false)
     }
 
     /// Whether the request names no session.
@@ -125,30 +121,23 @@ impl ActiveSession {
         }
     }
 
-    /// Begins the call with this id.
-    pub fn begin(&self, id: &Id) -> Cancellable<'_> {
-        let mut table = self.sessions.table();
-        let session = table.sessions.get_mut(&self.session);
-        let cancelled = session.map(|session| session.calls.begin(id));
-        Cancellable { session: self, id: id.clone(), cancelled }
+    /// Begins the call with this id. The receiver gets a value if the client cancels it.
+    pub fn begin(&self, id: &Id) -> oneshot::Receiver<()> {
+        self.change(|session| session.begin_call(id)).unwrap_or_else(|| oneshot::channel().1)
     }
 
-    /// Cancels the call with this id, which gets no answer.
     pub fn cancel(&self, id: &Id) {
-        let mut table = self.sessions.table();
-        if let Some(session) = table.sessions.get_mut(&self.session) {
-            session.calls.cancel(id);
-        }
+        self.change(|session| session.cancel_call(id));
     }
 
     /// Handles the client's answer to a request of ours, which can only be a ping.
     pub fn pong(&self, id: &Id) {
-        let mut table = self.sessions.table();
-        let Some(session) = table.sessions.get_mut(&self.session) else { return };
-        if let Some(pinged) = session.pinged.take_if(|_| id.is_text(PING)) {
-            let client = session.client.describe();
-            self.sessions.bridge.send(Event::Pong { client, after: pinged.elapsed() });
-        }
+        self.change(|session| {
+            if let Some(pinged) = session.pinged.take_if(|_| id.is_text(PING)) {
+                let client = session.client.describe();
+                self.sessions.bridge.send(Event::Pong { client, after: pinged.elapsed() });
+            }
+        });
     }
 
     /// Sends the client an empty context if there is none yet. After a `ping` some clients wait for
@@ -159,8 +148,7 @@ impl ActiveSession {
             && let Some(session) = table.sessions.get_mut(&self.session)
             && !session.is_unnamed
         {
-            let no_file = Context::new(IdeContext::new(Vec::new()));
-            session.push(Outgoing::Context(no_file.message));
+            session.push(Outgoing::Context(context_json(&IdeContext::new(Vec::new()))));
         }
     }
 
@@ -174,43 +162,21 @@ impl ActiveSession {
 
     /// Passes a message of the client on to the user, unless too many are waiting.
     pub fn forward_to_user(&self, text: &str) {
-        let table = self.sessions.table();
-        let Some(session) = table.sessions.get(&self.session) else { return };
-        let (client, text) = (session.client.describe(), text.to_owned());
-        self.sessions.bridge.send_if_room(Event::Message { client, text });
+        self.change(|session| {
+            let (client, text) = (session.client.describe(), text.to_owned());
+            self.sessions.bridge.send_if_room(Event::Message { client, text });
+        });
     }
 }
 
 impl Drop for ActiveSession {
     fn drop(&mut self) {
-        let mut table = self.sessions.table();
-        if let Some(session) = table.sessions.get_mut(&self.session) {
+        self.change(|session| {
             session.busy -= 1;
             session.last_used = Instant::now();
             if session.is_idle() {
                 self.sessions.changed.notify_one();
             }
-        }
-    }
-}
-
-impl Cancellable<'_> {
-    /// Waits until the client cancels the call, forever if it does not.
-    pub async fn cancelled(&mut self) {
-        let Some(cancelled) = &mut self.cancelled else { return std::future::pending().await };
-        if cancelled.await.is_err() {
-            // The session has ended, or the client reused the id: the call goes on.
-            std::future::pending().await
-        }
-    }
-}
-
-impl Drop for Cancellable<'_> {
-    fn drop(&mut self) {
-        self.cancelled = None;
-        let mut table = self.session.sessions.table();
-        if let Some(session) = table.sessions.get_mut(&self.session.session) {
-            session.calls.end(&self.id);
-        }
+        });
     }
 }

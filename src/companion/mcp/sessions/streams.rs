@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 use tokio::time::Instant;
 
 use super::Sessions;
-use super::context::event_json;
+use super::context::{context_json, event_json};
 use super::table::Table;
 use crate::agent::Agent;
 use crate::bridge::Event;
@@ -39,13 +39,13 @@ impl Sessions {
     ) -> Option<StreamReader> {
         let mut table = self.table();
         self.update_places(&mut table);
-        let context = table.context_of(session).map(|context| context.message.clone());
+        let context = table.context_of(session).map(context_json);
         let entry = table.sessions.get_mut(session)?;
         // A process that only opened the session and ended, like a shell command, is not the client.
         if entry.process().is_some_and(|process| !process.is_alive()) {
             entry.origin.process = None;
         }
-        let number = entry.stream.replace();
+        let number = entry.open_stream();
         entry.outbox.resume(last_event);
         if let Some(context) = context.filter(|_| !entry.outbox.has_context()) {
             entry.outbox.push(Outgoing::Context(context));
@@ -58,12 +58,12 @@ impl Sessions {
     /// Opens a stream of document 004, unless the agent has too many.
     pub(crate) fn listen(self: &Arc<Self>, agent: Arc<Agent>, place: Place) -> Option<EventReader> {
         let mut table = self.table();
-        if table.listeners.count_of(&agent) >= self.limits.event_readers {
+        if table.listeners.of(&agent).count() >= self.limits.event_readers {
             return None;
         }
-        let context = table.contexts.get(&place).map(|context| event_json(&context.snapshot));
+        let context = table.contexts.get(&place).map(event_json);
         if context.is_none() {
-            self.bridge.send(Event::ClientsChanged); // as in `set_place`
+            self.bridge.send(Event::ClientsChanged); // as in `update_places`
         }
         let number = table.listeners.add(agent.clone(), place, context);
         table.update_unnamed_streams();

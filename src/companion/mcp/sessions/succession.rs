@@ -45,22 +45,22 @@ impl Table {
     /// of the client has had another review: the client no longer waits for them. Returns the reviews
     /// that this ends.
     fn inherit(&mut self, successor: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
+        let Some(session) = self.sessions.get_mut(lost) else { return Vec::new() };
+        let mut outcomes = session.outbox.take_outcomes();
         let session = &self.sessions[lost];
         let later = self.sessions_where(|_, other| session.is_earlier_of(other));
         let is_stale = |path: &str| {
-            let has_ended = |id| self.sessions[id].endings.has(path);
+            let has_ended = |id| self.sessions[id].endings.find(path).is_some();
             later.iter().any(|id| has_ended(id) || self.reviews.find(id, path).is_some())
         };
-        let mut closed = self.reviews.of_files(lost, is_stale);
-        let mut outcomes = session.outbox.outcomes_for_another();
+        let stale =
+            self.reviews.all().filter(|review| review.owner == *lost && is_stale(&review.path));
+        let mut closed: Vec<ReviewId> = stale.map(|review| review.id).collect();
         outcomes.retain(|decided| !is_stale(&decided.path));
         for review in &closed {
             self.reviews.end(*review);
         }
         closed.extend(self.reviews.inherit(successor, lost));
-        if let Some(session) = self.sessions.get_mut(lost) {
-            session.outbox.forget_outcomes();
-        }
         self.deliver(successor, outcomes);
         closed
     }

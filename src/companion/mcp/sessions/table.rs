@@ -6,18 +6,20 @@ use std::collections::HashMap;
 use tokio::time::Instant;
 
 use crate::agent::Agent;
+use crate::ide::IdeContext;
 use crate::mcp::client::SessionId;
-use crate::mcp::contexts::Contexts;
 use crate::mcp::listeners::Listeners;
 use crate::mcp::outbox::{Decided, Outgoing};
 use crate::mcp::reviews::Reviews;
 use crate::mcp::session::{Session, Stream};
+use crate::place::Place;
 
 #[derive(Default)]
 pub struct Table {
     pub sessions: HashMap<SessionId, Session>,
     pub reviews: Reviews,
-    pub contexts: Contexts,
+    /// The latest context of each place where clients work. Lisp decides which belongs to which.
+    pub contexts: HashMap<Place, IdeContext>,
     pub listeners: Listeners,
     /// The number of connected clients that Lisp was last notified of.
     pub announced: usize,
@@ -37,16 +39,11 @@ impl Table {
         Some((id, session))
     }
 
-    /// Whether two sessions are of the same agent on this machine, or on the same host.
-    pub fn share_an_allowance(&self, one: &SessionId, other: &SessionId) -> bool {
-        let allowance = |id| self.sessions.get(id).map(Session::allowance);
-        allowance(one) == allowance(other)
-    }
-
     /// Whether the last proposal of `path` in a session is called `name`.
     pub fn is_last_proposal(&self, id: &SessionId, path: &str, name: &str) -> bool {
-        self.reviews.is_named(id, path, name)
-            || self.sessions.get(id).is_some_and(|session| session.endings.is_last(path, name))
+        let open = self.reviews.find(id, path).map(|review| &review.name);
+        let ended = || Some(&self.sessions.get(id)?.endings.find(path)?.name);
+        open.or_else(ended).is_some_and(|last| last.as_deref() == Some(name))
     }
 
     /// The unnamed session of `agent`.
@@ -82,7 +79,7 @@ impl Table {
     /// Notes whether there are listeners for unnamed sessions, which have them instead of a stream.
     pub fn update_unnamed_streams(&mut self) {
         for session in self.sessions.values_mut().filter(|session| session.is_unnamed) {
-            if self.listeners.any_of(&session.client.agent) {
+            if self.listeners.of(&session.client.agent).next().is_some() {
                 session.stream = Stream::Events;
             } else if let Stream::Events = session.stream {
                 session.stream = Stream::Lost { since: Instant::now() };
@@ -92,7 +89,7 @@ impl Table {
 
     /// Drops all contexts, including those that wait for sessions that may come back.
     pub fn forget_context(&mut self) {
-        self.contexts.forget();
+        self.contexts.clear();
         for session in self.sessions.values_mut() {
             session.outbox.forget_context();
         }
@@ -102,7 +99,7 @@ impl Table {
     pub fn deliver(&mut self, id: &SessionId, outcomes: impl IntoIterator<Item = Decided>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         for decided in outcomes {
-            if self.reviews.find(id, &decided.path).is_none_or(|open| open < decided.review) {
+            if self.reviews.find(id, &decided.path).is_none_or(|open| open.id < decided.review) {
                 session.push(Outgoing::Outcome(decided));
             }
         }
@@ -113,21 +110,17 @@ impl Table {
 mod tests {
     use super::*;
     use crate::agent::tests::agent;
-    use crate::mcp::client::{Client, Origin};
-    use crate::mcp::hello::Revision;
     use crate::mcp::outbox::tests::accepted;
 
-    /// A table with a session of `agent` under each of the `ids`.
-    fn table(agent: Agent, ids: &[&str]) -> Table {
-        let client = Client { agent: agent.into(), name: String::new(), version: String::new() };
-        let session = || Session::new(client.clone(), Revision::NEWEST, Origin::default());
-        let sessions = ids.iter().map(|id| (SessionId::from(*id), session())).collect();
-        Table { sessions, ..Table::default() }
+    /// A table with a session "one" of Gemini CLI.
+    fn table() -> Table {
+        let session = Session::unnamed(&agent("gemini").into());
+        Table { sessions: HashMap::from([(SessionId::from("one"), session)]), ..Table::default() }
     }
 
     #[test]
     fn a_session_is_found_only_by_its_own_agent() {
-        let mut table = table(agent("gemini"), &["one"]);
+        let mut table = table();
         assert!(table.find("one", &agent("gemini")).is_some());
         assert!(table.find("one", &agent("qwen")).is_none());
         assert!(table.find("other", &agent("gemini")).is_none());
@@ -135,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_outcome_is_not_delivered_while_a_newer_review_of_the_file_is_open() {
-        let mut table = table(agent("gemini"), &["one"]);
+        let mut table = table();
         let id = SessionId::from("one");
         let (older, _) = table.reviews.open(&id, "/a", None, 0);
         let (newer, _) = table.reviews.open(&id, "/a", None, 0);

@@ -43,8 +43,18 @@ fn begin(sessions: &Sessions, client: Client) -> SessionId {
     sessions.open(client, Revision::NEWEST, Origin::default()).unwrap()
 }
 
+fn begin_on_host(sessions: &Sessions) -> (Arc<Host>, SessionId) {
+    let host = Arc::new(Host::new("/ssh:build:", &Limits::default()));
+    let there = Agent { host: Some(host.clone()), ..gemini() };
+    (host, begin(sessions, Client { agent: there.into(), ..client("") }))
+}
+
 fn open_review(sessions: &Sessions, session: &SessionId) -> ReviewId {
-    sessions.open_review(session, "/a".to_owned(), String::new(), 0).unwrap()
+    open_review_of(sessions, session, "/a")
+}
+
+fn open_review_of(sessions: &Sessions, session: &SessionId, path: &str) -> ReviewId {
+    sessions.open_review(session, path.to_owned(), String::new(), 0).unwrap()
 }
 
 #[test]
@@ -221,14 +231,10 @@ fn undelivered_outcomes_survive_a_flood_of_sessions_of_another_agent() {
 #[tokio::test(start_paused = true)]
 async fn reviews_of_a_client_on_a_host_wait_while_the_way_there_is_interrupted() {
     let (bridge, sessions) = sessions();
-    let host = Some(Arc::new(Host::new("/ssh:build:", &Limits::default())));
-    let client = Client { agent: Agent { host, ..gemini() }.into(), ..client("") };
-    let session = begin(&sessions, client);
+    let (_, session) = begin_on_host(&sessions);
     let stream = sessions.open_stream(&session, None).unwrap();
-    let (decided, open) = (
-        open_review(&sessions, &session),
-        sessions.open_review(&session, "/b".to_owned(), String::new(), 0).unwrap(),
-    );
+    let decided = open_review(&sessions, &session);
+    let open = open_review_of(&sessions, &session, "/b");
     drop(stream);
     events(&bridge);
     advance(&sessions, HOST_TIME / 2).await;
@@ -245,10 +251,7 @@ async fn reviews_of_a_client_on_a_host_wait_while_the_way_there_is_interrupted()
 #[tokio::test(start_paused = true)]
 async fn a_client_on_a_host_that_does_not_return_when_it_can_has_ended() {
     let (bridge, sessions) = sessions();
-    let host = Arc::new(Host::new("/ssh:build:", &Limits::default()));
-    let there = Agent { host: Some(host.clone()), ..gemini() };
-    let client = Client { agent: there.into(), ..client("") };
-    let session = begin(&sessions, client);
+    let (host, session) = begin_on_host(&sessions);
     drop(sessions.open_stream(&session, None).unwrap());
     let review = open_review(&sessions, &session);
     events(&bridge);

@@ -192,8 +192,13 @@ impl<'c> Simulation<'c> {
         }
     }
 
+    /// The reviews that are open, oldest first.
+    fn open(&self) -> Vec<ReviewId> {
+        self.sessions.table().reviews.all().map(|review| review.id).collect()
+    }
+
     fn decide(&mut self) {
-        let open = self.sessions.table().reviews.all();
+        let open = self.open();
         if !open.is_empty() {
             let review = open[self.random_below(open.len())];
             self.accept(review);
@@ -254,9 +259,9 @@ impl<'c> Simulation<'c> {
     }
 
     fn check(&self) {
-        let open: BTreeSet<ReviewId> = self.sessions.table().reviews.all().into_iter().collect();
         let ended = |review: &&ReviewId| !self.ended.contains(review);
-        assert_eq!(open, self.opened.keys().filter(ended).copied().collect());
+        let open: Vec<_> = self.opened.keys().filter(ended).copied().collect();
+        assert_eq!(self.open(), open);
         let mut whose = BTreeSet::new();
         for described in self.sessions.describe() {
             for review in described.reviews {
@@ -274,8 +279,7 @@ impl<'c> Simulation<'c> {
         }
         self.advance(6000);
         self.drain();
-        let open = self.sessions.table().reviews.all();
-        open.into_iter().for_each(|review| self.accept(review));
+        self.open().into_iter().for_each(|review| self.accept(review));
         for who in [0, 1] {
             self.return_to_session(who);
             assert_eq!(

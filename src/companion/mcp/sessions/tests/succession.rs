@@ -2,7 +2,7 @@
 
 use super::handover::{OtherProcess, TICK};
 use super::*;
-use crate::ide::Notification;
+use crate::ide::Decision;
 use crate::mcp::message::notification_json;
 
 fn begin_from(sessions: &Sessions, process: u32) -> SessionId {
@@ -28,7 +28,7 @@ fn the_next_session_of_a_living_process_inherits() {
     let open = || begin_from(&sessions, std::process::id());
     let old = open();
     drop(sessions.open_stream(&old, None));
-    let decided = sessions.open_review(&old, "/decided".to_owned(), String::new(), 0).unwrap();
+    let decided = open_review_of(&sessions, &old, "/decided");
     let open_one = open_review(&sessions, &old);
     events(&bridge);
     sessions.expire(Instant::now() + 2 * IDLE_TIME);
@@ -48,8 +48,8 @@ fn the_next_session_of_a_living_process_inherits() {
         std::iter::from_fn(next).collect::<Vec<_>>()
     };
     let rejected = |path| {
-        let notification = Notification::DiffRejected { file_path: path, meta: None };
-        notification_json(&notification)
+        let decision = Decision { file_path: path, content: None, meta: None };
+        notification_json("ide/diffRejected", &decision)
     };
     assert_eq!(received(&successor), [rejected("/decided"), rejected("/a")]);
     assert_eq!(received(&other), [""; 0]);
@@ -125,13 +125,13 @@ async fn what_a_program_forwards_is_not_inherited_and_ends_though_it_lives() {
 async fn of_a_file_that_was_proposed_again_nothing_is_inherited() {
     let (bridge, sessions) = sessions();
     let (lost, stream) = open_here(&sessions).await;
-    let decided = sessions.open_review(&lost, "/b".to_owned(), String::new(), 0).unwrap();
+    let decided = open_review_of(&sessions, &lost, "/b");
     assert!(sessions.decide(decided, Outcome::Rejected));
     let stale = open_review(&sessions, &lost);
     drop(stream);
     let (successor, stream) = open_here(&sessions).await;
     for path in ["/a", "/b"] {
-        sessions.open_review(&successor, path.to_owned(), String::new(), 0).unwrap();
+        open_review_of(&sessions, &successor, path);
         sessions.close_review(&successor, path, true).unwrap();
     }
     events(&bridge);
@@ -188,10 +188,8 @@ fn sessions_are_described_and_can_be_disconnected() {
     let first = sessions.open(client("cli"), Revision::NEWEST, origin).unwrap();
     let second = begin(&sessions, client(""));
     let stream = sessions.open_stream(&first, None);
-    let (decided, open) = (
-        sessions.open_review(&first, "/decided".to_owned(), String::new(), 0).unwrap(),
-        open_review(&sessions, &first),
-    );
+    let decided = open_review_of(&sessions, &first, "/decided");
+    let open = open_review(&sessions, &first);
     sessions.decide(decided, Outcome::Rejected);
     let [one, other] = &sessions.describe()[..] else { panic!("two sessions") };
     assert_eq!((one.client.as_str(), one.process), ("cli 1", Some(std::process::id())));
