@@ -12,15 +12,14 @@ use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::admission;
 use super::body::Reservation;
 use super::error::HttpError;
-use super::guard::Refusal;
 use super::headers::{EVENT_STREAM, JSON};
 use super::trace::Tracer;
 use crate::mcp::message::Reply;
-use crate::quota::Share;
 
 /// Bytes of a large answer that hyper is given at once.
 const PIECE: usize = 64 << 10;
@@ -32,7 +31,7 @@ pub type HttpAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 pub struct Uses {
     pub _connection: admission::InUse,
     /// Of the requests of its client's agent, or host.
-    pub _share: Share,
+    pub _share: OwnedSemaphorePermit,
 }
 
 /// The body of a response, logged as it is sent. So long its connection is in use.
@@ -72,23 +71,15 @@ impl Body for Sending {
 
 impl HttpError {
     pub fn into_answer(self) -> HttpAnswer {
-        json(self.status, &Reply::failure(self.failure))
+        let mut answer = json(self.status, &Reply::failure(self.failure));
+        let (name, value) = match self.status {
+            StatusCode::UNAUTHORIZED => (WWW_AUTHENTICATE, "Bearer"),
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => (RETRY_AFTER, "1"),
+            _ => return answer,
+        };
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+        answer
     }
-}
-
-pub fn refuse(refusal: &Refusal) -> HttpAnswer {
-    let mut answer = HttpError::new(refusal.status, refusal.reason).into_answer();
-    match refusal.status {
-        StatusCode::UNAUTHORIZED => {
-            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        _ => {}
-    }
-    // The rest of the request is not read, so the connection cannot be reused.
-    closing(answer)
 }
 
 /// Makes the connection close after this answer.
@@ -112,10 +103,9 @@ pub fn accepted() -> HttpAnswer {
 pub fn event_stream(
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
 ) -> HttpAnswer {
-    let mut answer = Response::new(body.boxed_unsync());
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    let mut answer = with_body(StatusCode::OK, EVENT_STREAM, body);
+    let caching = HeaderValue::from_static("no-cache, no-transform");
+    answer.headers_mut().insert(CACHE_CONTROL, caching);
     answer
 }
 
@@ -126,21 +116,22 @@ pub fn empty(status: StatusCode) -> HttpAnswer {
 }
 
 pub fn json(status: StatusCode, reply: &Reply) -> HttpAnswer {
-    json_body(status, Full::from(reply.to_json()))
+    with_body(status, JSON, Full::from(reply.to_json()))
 }
 
 /// The same with a text that may be large, for which `reservation` counts until it is sent.
 pub fn large_json(text: String, reservation: Reservation) -> HttpAnswer {
-    json_body(StatusCode::OK, LargeText::new(text.into(), reservation))
+    with_body(StatusCode::OK, JSON, LargeText::new(text.into(), reservation))
 }
 
-fn json_body(
+fn with_body(
     status: StatusCode,
+    media_type: &'static str,
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
 ) -> HttpAnswer {
     let mut answer = Response::new(body.boxed_unsync());
     *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     answer
 }
 
