@@ -2,24 +2,32 @@
 //!
 //! On Linux, a socket is identified by its inode, by which `/proc` shows which process holds it.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 
 use crate::process::Process;
 
 /// The two ends of a connection as its server sees them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Connection {
-    pub client: SocketAddr,
-    pub server: SocketAddr,
+    pub client: SocketAddrV4,
+    pub server: SocketAddrV4,
 }
 
 impl Connection {
+    /// `None` if the ends are no addresses of IPv4, for which the server does not listen.
+    pub fn of(client: SocketAddr, server: SocketAddr) -> Option<Connection> {
+        match (client, server) {
+            (SocketAddr::V4(client), SocketAddr::V4(server)) => Some(Connection { client, server }),
+            _ => None,
+        }
+    }
+
     /// The process at the client's end. Takes milliseconds.
     pub fn client(self) -> Option<Process> {
         #[cfg(target_os = "linux")]
         return Process::holding(linux::client_inode(self)?);
         #[cfg(not(target_os = "linux"))]
-        return Process::connected(self.client, self.server);
+        return Process::connected(self.client.into(), self.server.into());
     }
 
     /// Whether the client is known to be another user of this machine. Programs of root may forward
@@ -35,7 +43,7 @@ impl Connection {
 #[cfg(target_os = "linux")]
 mod linux {
     use super::Connection;
-    use std::net::{SocketAddr, SocketAddrV4};
+    use std::net::SocketAddrV4;
 
     use anyhow::{Result, bail};
     use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
@@ -46,17 +54,15 @@ mod linux {
 
     /// The inode of the client's socket; `None` if the client has closed it.
     pub fn client_inode(connection: Connection) -> Option<u32> {
-        let (client, server) = ends(connection)?;
         // The table has all connections of the machine, and takes milliseconds to read.
-        let asked = ask(client, server).map(|socket| socket.inode);
-        let inode = asked.or_else(|_| look_up(client, server)).ok()?;
+        let asked = ask(connection).map(|socket| socket.inode);
+        let inode = asked.or_else(|_| look_up(connection)).ok()?;
         Some(inode).filter(|inode| *inode != CLOSED)
     }
 
     /// The user of the client's socket, if the kernel tells. Takes microseconds.
     pub fn client_user(connection: Connection) -> Option<u32> {
-        let (client, server) = ends(connection)?;
-        let socket = ask(client, server).ok().filter(|socket| socket.inode != CLOSED)?;
+        let socket = ask(connection).ok().filter(|socket| socket.inode != CLOSED)?;
         Some(socket.user)
     }
 
@@ -73,15 +79,8 @@ mod linux {
     /// Instead of the inode of a socket that the client has closed.
     const CLOSED: u32 = 0;
 
-    fn ends(connection: Connection) -> Option<(SocketAddrV4, SocketAddrV4)> {
-        match (connection.client, connection.server) {
-            (SocketAddr::V4(client), SocketAddr::V4(server)) => Some((client, server)),
-            _ => None,
-        }
-    }
-
     /// Asks the kernel for this one connection, which not all systems answer.
-    pub(super) fn ask(client: SocketAddrV4, server: SocketAddrV4) -> Result<Socket> {
+    pub(super) fn ask(Connection { client, server }: Connection) -> Result<Socket> {
         let socket_id = SocketId {
             source_port: client.port(),
             destination_port: server.port(),
@@ -125,7 +124,7 @@ mod linux {
     }
 
     /// Looks the connection up in the kernel's table.
-    pub(super) fn look_up(client: SocketAddrV4, server: SocketAddrV4) -> Result<u32> {
+    pub(super) fn look_up(Connection { client, server }: Connection) -> Result<u32> {
         let (local, remote) = (table_address(client), table_address(server));
         let table = std::fs::read_to_string("/proc/net/tcp")?;
         let inode = table.lines().find_map(|line| {
@@ -151,7 +150,7 @@ mod linux {
 pub mod tests {
     use super::linux::{ask, client_inode, look_up};
     use super::*;
-    use std::net::{SocketAddrV4, TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream};
     use std::os::linux::fs::MetadataExt;
 
     /// A connection of this process with itself, while its two other values are kept.
@@ -159,15 +158,8 @@ pub mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = listener.local_addr().unwrap();
         let stream = TcpStream::connect(server).unwrap();
-        let client = stream.local_addr().unwrap();
-        (Connection { client, server }, listener, stream)
-    }
-
-    fn v4(address: SocketAddr) -> SocketAddrV4 {
-        match address {
-            SocketAddr::V4(address) => address,
-            SocketAddr::V6(_) => panic!("{address}"),
-        }
+        let connection = Connection::of(stream.local_addr().unwrap(), server).unwrap();
+        (connection, listener, stream)
     }
 
     #[test]
@@ -176,9 +168,8 @@ pub mod tests {
         let shown = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&stream));
         let inode = u32::try_from(std::fs::metadata(shown).unwrap().st_ino()).unwrap();
 
-        let Connection { client, server } = connection;
-        assert_eq!(ask(v4(client), v4(server)).unwrap().inode, inode);
-        assert_eq!(look_up(v4(client), v4(server)).unwrap(), inode);
+        assert_eq!(ask(connection).unwrap().inode, inode);
+        assert_eq!(look_up(connection).unwrap(), inode);
         assert_eq!(client_inode(connection), Some(inode));
     }
 
