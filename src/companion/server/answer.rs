@@ -21,9 +21,6 @@ use super::headers::{EVENT_STREAM, JSON};
 use super::trace::Tracer;
 use crate::mcp::message::Reply;
 
-/// Bytes of a large answer that hyper is given at once.
-const PIECE: usize = 64 << 10;
-
 /// The response to one HTTP request.
 pub type HttpAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
@@ -121,7 +118,7 @@ pub fn json(status: StatusCode, reply: &Reply) -> HttpAnswer {
 
 /// The same with a text that may be large, for which `reservation` counts until it is sent.
 pub fn large_json(text: String, reservation: Reservation) -> HttpAnswer {
-    with_body(StatusCode::OK, JSON, LargeText::new(text.into(), reservation))
+    with_body(StatusCode::OK, JSON, Full::new(counted(text.into(), reservation)))
 }
 
 fn with_body(
@@ -135,41 +132,15 @@ fn with_body(
     answer
 }
 
-/// A text that is given to hyper piece by piece: hyper keeps what it was given until the client reads
-/// it, and asks for no more as long as it has enough.
-pub struct LargeText {
-    rest: Bytes,
-    _reservation: Reservation,
-}
+/// `bytes`, for which `reservation` counts until hyper has sent them, and drops them.
+pub fn counted(bytes: Bytes, reservation: Reservation) -> Bytes {
+    struct Counted(Bytes, #[expect(dead_code)] Reservation);
 
-impl LargeText {
-    pub fn new(text: Bytes, reservation: Reservation) -> LargeText {
-        LargeText { rest: text, _reservation: reservation }
+    impl AsRef<[u8]> for Counted {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
     }
 
-    /// The next piece; `None` after the last.
-    pub fn next(&mut self) -> Option<Bytes> {
-        let piece = self.rest.split_to(self.rest.len().min(PIECE));
-        (!piece.is_empty()).then_some(piece)
-    }
-}
-
-impl Body for LargeText {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.next().map(|piece| Ok(Frame::data(piece))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.rest.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.rest.len() as u64)
-    }
+    Bytes::from_owner(Counted(bytes, reservation))
 }
