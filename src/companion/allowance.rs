@@ -1,6 +1,5 @@
 //! What the clients of one agent may use, or all clients on one host, so that others have theirs.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
@@ -9,6 +8,7 @@ use crate::limits::Limits;
 use crate::quota::Quota;
 
 /// The share of one agent on this machine, or of one host.
+#[derive(Debug)]
 pub struct Allowance {
     /// Requests that are being answered, event streams among them.
     pub(crate) requests: Arc<Semaphore>,
@@ -41,12 +41,6 @@ pub(crate) fn bytes(limit: usize) -> Arc<Semaphore> {
 impl Default for Allowance {
     fn default() -> Allowance {
         Allowance::new(&Limits::default())
-    }
-}
-
-impl fmt::Debug for Allowance {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Allowance")
     }
 }
 

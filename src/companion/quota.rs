@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A count with a limit, without a lock: when several threads ask at the same time whether there is
 /// room, each may add what it wants, and the limit is exceeded by no more than that.
+#[derive(Debug)]
 pub struct Quota {
     used: AtomicUsize,
     limit: usize,
