@@ -126,15 +126,11 @@ mod tests {
     struct Sleeper(Child);
 
     impl Sleeper {
-        fn start(program: impl AsRef<OsStr>) -> Sleeper {
-            Sleeper(Command::new(program).arg("60").spawn().unwrap())
-        }
-
         fn named(name: &str) -> Sleeper {
             let directory = tempfile::tempdir().unwrap();
             let program = directory.path().join(name);
             std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
-            Sleeper::start(program)
+            Sleeper(Command::new(program).arg("60").spawn().unwrap())
         }
 
         fn process(&self) -> Process {
@@ -180,7 +176,7 @@ mod tests {
         let inode = u32::try_from(std::fs::metadata(path).unwrap().st_ino()).unwrap();
         // Safety: the descriptor is open.
         assert_eq!(unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) }, 0);
-        let child = Sleeper::start("sleep");
+        let child = Sleeper::named("sleep");
         let (descriptor, socket) = (descriptor.to_string(), format!("socket:[{inode}]"));
         assert!(is_descriptor_of(child.0.id(), descriptor.as_ref(), &socket));
         assert_eq!(Process::holding(inode).unwrap().id(), std::process::id());
@@ -188,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_dead_do_not_live() {
-        let sleeper = Sleeper::start("sleep");
+        let sleeper = Sleeper::named("sleep");
         let process = sleeper.process();
         assert!(process.is_alive());
         drop(sleeper);

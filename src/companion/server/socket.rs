@@ -34,7 +34,7 @@ impl Connection {
     /// connections out of containers.
     pub fn is_of_another_user(self) -> bool {
         #[cfg(target_os = "linux")]
-        return linux::client_user(self).is_some_and(linux::is_another_user);
+        return linux::is_of_another_user(self);
         #[cfg(not(target_os = "linux"))]
         return false;
     }
@@ -49,7 +49,9 @@ mod linux {
     use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
     use netlink_packet_sock_diag::SockDiagMessage;
     use netlink_packet_sock_diag::constants::{AF_INET, IPPROTO_TCP};
-    use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
+    use netlink_packet_sock_diag::inet::{
+        ExtensionFlags, InetRequest, InetResponseHeader, SocketId, StateFlags,
+    };
     use netlink_sys::{Socket as Netlink, SocketAddr as NetlinkAddr, protocols::NETLINK_SOCK_DIAG};
 
     /// The inode of the client's socket; `None` if the client has closed it.
@@ -60,27 +62,17 @@ mod linux {
         Some(inode).filter(|inode| *inode != CLOSED)
     }
 
-    /// The user of the client's socket, if the kernel tells. Takes microseconds.
-    pub fn client_user(connection: Connection) -> Option<u32> {
-        let socket = ask(connection).ok().filter(|socket| socket.inode != CLOSED)?;
-        Some(socket.user)
-    }
-
-    pub fn is_another_user(user: u32) -> bool {
-        user != crate::process::own_user() && user != 0
-    }
-
-    /// The client's end of a connection.
-    pub(super) struct Socket {
-        pub inode: u32,
-        pub user: u32,
+    /// Takes microseconds.
+    pub fn is_of_another_user(connection: Connection) -> bool {
+        let own = crate::process::own_user();
+        ask(connection).is_ok_and(|it| it.inode != CLOSED && it.uid != own && it.uid != 0)
     }
 
     /// Instead of the inode of a socket that the client has closed.
     const CLOSED: u32 = 0;
 
     /// Asks the kernel for this one connection, which not all systems answer.
-    pub(super) fn ask(Connection { client, server }: Connection) -> Result<Socket> {
+    pub(super) fn ask(Connection { client, server }: Connection) -> Result<InetResponseHeader> {
         let socket_id = SocketId {
             source_port: client.port(),
             destination_port: server.port(),
@@ -101,7 +93,7 @@ mod linux {
             NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(found))
                 if found.header.socket_id.destination_port == server.port() =>
             {
-                Ok(Socket { inode: found.header.inode, user: found.header.uid })
+                Ok(found.header)
             }
             other => bail!("the kernel does not answer: {other:?}"),
         }
