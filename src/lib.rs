@@ -88,8 +88,9 @@ fn version() -> Result<String> {
 /// of the ids of other processes that it may take for Emacs.  PORT is the TCP port on 127.0.0.1, 0
 /// for a free one.  ROOTS is a vector of absolute workspace roots without trailing slashes.
 /// MAX-MESSAGE is the size in bytes over which a message of a client is refused, 1 MiB if it is
-/// less.  If PORT is in use, listens on a free one: see `gemini-companion--mod-port-fault`.  A
-/// discovery file that cannot be written is no error: see `gemini-companion--mod-discovery-fault`.
+/// less, 1 GiB if it is more.  If PORT is in use, listens on a free one: see
+/// `gemini-companion--mod-port-fault`.  A discovery file that cannot be written is no error: see
+/// `gemini-companion--mod-discovery-fault`.
 /// Signals an error if there is no port at all.
 #[defun(user_ptr)]
 fn start(agents: Vector, port: u16, roots: Vector, max_message: usize) -> Result<Companion> {

@@ -3,10 +3,11 @@
 //! Their file system may hang, as one of a network does. So they are looked at and written on a thread
 //! of their own, for which Emacs waits only briefly, and what Emacs asks is known without it.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use std::{io, path::PathBuf};
 
 use crate::agent::Agent;
 use crate::bridge::{Bridge, Event};
@@ -60,6 +61,7 @@ struct Spot {
 impl Announcement {
     /// Writes the files of all `agents`, and again those that are damaged when `repair_interval` has
     /// passed: programs that clean up temporary directories delete them, and then no client finds us.
+    /// The caller asks for the faults.
     pub(crate) fn begin(
         bridge: Arc<Bridge>,
         port: u16,
@@ -74,7 +76,7 @@ impl Announcement {
         thread::start(move || files.serve(&ordered, repair_interval))?;
         let announcement = Announcement { bridge, known, tasks };
         announcement.set_known_roots(roots);
-        announcement.wait(announcement.order(|files| files.write(|_| true))); // the caller asks for faults
+        announcement.wait(announcement.order(|files| files.write(|_| true)));
         Ok(announcement)
     }
 

@@ -101,8 +101,9 @@ impl Default for Limits {
 
 impl Limits {
     /// The limits of a companion whose user lets a message have `body` bytes: at least a MiB, or there
-    /// would be no messages, and at most a GiB. The other limits are raised so far that each agent may send one of this
-    /// size while there are others, and so may be a proposal of this size for a file of this size.
+    /// would be no messages, and at most a GiB. The other limits are raised so far that each agent may
+    /// send one of this size while there are others, and so may be a proposal of this size for a file
+    /// of this size.
     pub fn for_messages(body: usize) -> Limits {
         let body = body.clamp(1 << 20, 1 << 30);
         let largest = body.max(USUAL_BODY);

@@ -134,13 +134,16 @@ fn with_body(
 
 /// `bytes`, for which `reservation` counts until hyper has sent them, and drops them.
 pub fn counted(bytes: Bytes, reservation: Reservation) -> Bytes {
-    struct Counted(Bytes, #[expect(dead_code)] Reservation);
+    struct Counted {
+        bytes: Bytes,
+        _reservation: Reservation,
+    }
 
     impl AsRef<[u8]> for Counted {
         fn as_ref(&self) -> &[u8] {
-            &self.0
+            &self.bytes
         }
     }
 
-    Bytes::from_owner(Counted(bytes, reservation))
+    Bytes::from_owner(Counted { bytes, _reservation: reservation })
 }

@@ -49,11 +49,10 @@ impl BodyReader {
         let mut reservation = Reservation::new([&self.all, &allowance.bodies]);
         let mut bytes = Vec::new();
         // All at once: an allocator may keep the pieces into which a large one would grow.
-        let _ =
-            bytes.try_reserve_exact(usize::try_from(announced).map_or(limit, |it| it.min(limit)));
+        let _ = bytes.try_reserve_exact(usize::try_from(announced).unwrap_or(limit).min(limit));
         let mut dropped = 0;
-        let late =
-            |_| HttpError::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
+        let late = "the body did not arrive in time";
+        let late = |_| HttpError::new(StatusCode::REQUEST_TIMEOUT, late);
         while let Some(frame) = timeout(self.limits.body_time, body.frame()).await.map_err(late)? {
             let frame =
                 frame.map_err(|_| HttpError::new(StatusCode::BAD_REQUEST, "broken body"))?;
