@@ -1,19 +1,21 @@
 //! What the clients of one agent may use, or all clients on one host, so that others have theirs.
 
-use std::fmt;
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use crate::limits::Limits;
-use crate::quota::{Quota, Share};
+use crate::quota::Quota;
 
 /// The share of one agent on this machine, or of one host.
+#[derive(Debug)]
 pub struct Allowance {
     /// Requests that are being answered, event streams among them.
-    requests: Arc<Quota>,
+    pub(crate) requests: Arc<Semaphore>,
     /// Bytes of messages that are being received or answered.
-    bodies: Arc<Quota>,
+    pub(crate) bodies: Arc<Semaphore>,
     /// Calls of tools for the model.
-    calls: Arc<Quota>,
+    pub(crate) calls: Semaphore,
     /// Events that wait for Lisp, and their bytes.
     pub(crate) events: Quota,
     pub(crate) event_bytes: Quota,
@@ -22,38 +24,23 @@ pub struct Allowance {
 impl Allowance {
     pub(crate) fn new(limits: &Limits) -> Allowance {
         Allowance {
-            requests: Arc::new(Quota::new(limits.share_requests)),
-            bodies: Arc::new(Quota::new(limits.share_bodies)),
-            calls: Arc::new(Quota::new(limits.share_tool_calls)),
+            requests: Arc::new(Semaphore::new(limits.share_requests)),
+            bodies: bytes(limits.share_bodies),
+            calls: Semaphore::new(limits.share_tool_calls),
             events: Quota::new(limits.share_events),
             event_bytes: Quota::new(limits.share_queued_bytes),
         }
     }
+}
 
-    /// Begins a request, unless too many are being answered.
-    pub(crate) fn begin_request(&self) -> Option<Share> {
-        Share::one_of(&self.requests)
-    }
-
-    /// Begins a call of a tool for the model, unless too many are running.
-    pub(crate) fn begin_call(&self) -> Option<Share> {
-        Share::one_of(&self.calls)
-    }
-
-    pub(crate) fn bodies(&self) -> &Arc<Quota> {
-        &self.bodies
-    }
+/// A permit for each byte within `limit`, or for as many as there can be.
+pub(crate) fn bytes(limit: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)))
 }
 
 impl Default for Allowance {
     fn default() -> Allowance {
         Allowance::new(&Limits::default())
-    }
-}
-
-impl fmt::Debug for Allowance {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Allowance")
     }
 }
 

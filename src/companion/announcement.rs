@@ -3,9 +3,10 @@
 //! Their file system may hang, as one of a network does. So they are looked at and written on a thread
 //! of their own, for which Emacs waits only briefly, and what Emacs asks is known without it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::agent::Agent;
@@ -20,44 +21,32 @@ const PATIENCE: Duration = Duration::from_millis(400);
 /// The discovery files of a companion.
 pub struct Announcement {
     bridge: Arc<Bridge>,
-    port: u16,
-    known: Mutex<State>,
-    /// Wakes those who wait for the thread.
-    done: Condvar,
-    /// Empty before `begin` and after `end`. Only the thread locks it, for as long as it takes.
-    places: Mutex<Vec<Spot>>,
+    known: Arc<Mutex<Known>>,
+    tasks: Sender<Task>,
 }
+
+type Task = Box<dyn FnOnce(&mut Files) + Send>;
 
 /// What is known without the file system. Nobody keeps the lock while asking that.
 #[derive(Default)]
-struct State {
+struct Known {
     roots: Vec<String>,
     /// Those that a discovery file cannot contain.
     unusable: Vec<String>,
-    /// The companion has stopped: the files are to be deleted.
-    ended: bool,
-    /// What the thread is to do next.
-    wanted: Option<Task>,
-    /// Since when there has been a thread.
+    /// Since when the thread has been at its task, if it is.
     working: Option<Instant>,
-    /// The names of the files that exist, and those that `Task::Look` found damaged.
+    /// The names of the files that exist.
     files: Vec<String>,
-    damaged: Vec<String>,
     /// Why others do not exist or are outdated.
     faults: Vec<String>,
 }
 
-/// What the thread does: each includes those before. After `end`, it deletes the files instead.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Task {
-    /// Find out which files are damaged.
-    Look,
-    /// Write files again that are missing or were changed, or could not be written.
-    Repair,
-    /// Write all files.
-    Write,
-    /// The same for the first time: the caller asks for the faults.
-    Begin,
+/// The files, which only the thread touches. Dropping this deletes them.
+struct Files {
+    bridge: Arc<Bridge>,
+    port: u16,
+    known: Arc<Mutex<Known>>,
+    spots: Vec<Spot>,
 }
 
 /// The discovery file for one agent in one directory.
@@ -70,51 +59,41 @@ struct Spot {
 }
 
 impl Announcement {
-    pub(crate) fn new(bridge: Arc<Bridge>, port: u16) -> Announcement {
-        Announcement {
-            bridge,
-            port,
-            known: Mutex::default(),
-            done: Condvar::new(),
-            places: Mutex::default(),
-        }
-    }
-
-    /// Writes the files of all `agents`.
-    pub(crate) fn begin(self: &Arc<Self>, agents: &[Arc<Agent>], roots: &[String]) {
-        let place = |agent: &Arc<Agent>, directory: &PathBuf| Spot {
-            agent: agent.clone(),
-            directory: directory.clone(),
-            file: None,
-            fault: None,
-        };
-        let of_agent = |agent| move |directory| place(agent, directory);
-        *lock(&self.places) =
-            agents.iter().flat_map(|agent| agent.directories.iter().map(of_agent(agent))).collect();
-        self.announce(roots, Task::Begin);
+    /// Writes the files of all `agents`, and again those that are damaged when `repair_interval` has
+    /// passed: programs that clean up temporary directories delete them, and then no client finds us.
+    /// The caller asks for the faults.
+    pub(crate) fn begin(
+        bridge: Arc<Bridge>,
+        port: u16,
+        agents: &[Arc<Agent>],
+        roots: &[String],
+        repair_interval: Duration,
+    ) -> io::Result<Announcement> {
+        let (tasks, ordered) = mpsc::channel();
+        let known = Arc::<Mutex<Known>>::default();
+        let spots = agents.iter().flat_map(Spot::all_of).collect();
+        let files = Files { bridge: bridge.clone(), port, known: known.clone(), spots };
+        thread::start(move || files.serve(&ordered, repair_interval))?;
+        let announcement = Announcement { bridge, known, tasks };
+        announcement.set_known_roots(roots);
+        announcement.wait(announcement.order(|files| files.write(|_| true)));
+        Ok(announcement)
     }
 
     /// Writes all files again with other workspace roots. Retries those that could not be written.
-    pub fn set_roots(self: &Arc<Self>, roots: &[String]) {
-        self.announce(roots, Task::Write);
-    }
-
-    fn announce(self: &Arc<Self>, roots: &[String], task: Task) {
+    pub fn set_roots(&self, roots: &[String]) {
         self.set_known_roots(roots);
-        self.request(task);
-        self.wait();
+        self.wait(self.order(|files| files.write_and_warn(|_| true)));
     }
 
     /// Writes files again that are missing or were changed, or could not be written.
-    pub fn repair(self: &Arc<Self>) {
-        self.request(Task::Repair);
-        self.wait();
+    pub fn repair(&self) {
+        self.wait(self.order(Files::repair));
     }
 
-    /// Begins to delete the files.
-    pub(crate) fn end(self: &Arc<Self>) {
-        lock(&self.known).ended = true;
-        self.request(Task::Write);
+    /// Begins to delete the files; the value comes when that is done.
+    pub(crate) fn end(&self) -> Receiver<()> {
+        self.order(|files| files.spots.clear())
     }
 
     /// The names of the files.
@@ -123,20 +102,21 @@ impl Announcement {
     }
 
     /// The names of the files that are missing or were changed.
-    pub fn damaged_files(self: &Arc<Self>) -> Vec<String> {
-        self.request(Task::Look);
-        self.wait();
-        lock(&self.known).damaged.clone()
+    pub fn damaged_files(&self) -> Vec<String> {
+        self.wait(self.order(|files| files.damaged())).unwrap_or_default()
     }
 
     /// Why clients cannot find some of the files, a line for each.
     pub fn fault(&self) -> Option<String> {
-        let known = lock(&self.known);
-        let hangs = known.working.is_some_and(|since| since.elapsed() >= PATIENCE);
-        let hangs = hangs.then_some("the file system of the discovery files does not answer");
-        let faults: Vec<&str> =
-            hangs.into_iter().chain(known.faults.iter().map(|it| &**it)).collect();
+        let mut faults = lock(&self.known).faults.clone();
+        if self.hangs() {
+            faults.insert(0, "the file system of the discovery files does not answer".to_owned());
+        }
         (!faults.is_empty()).then(|| faults.join("\n"))
+    }
+
+    fn hangs(&self) -> bool {
+        lock(&self.known).working.is_some_and(|since| since.elapsed() >= PATIENCE)
     }
 
     /// Warns of roots that a discovery file cannot contain, unless they have been among the last.
@@ -154,105 +134,89 @@ impl Announcement {
         (known.roots, known.unusable) = (usable, unusable);
     }
 
-    /// Has the thread do `task`.
-    fn request(self: &Arc<Self>, task: Task) {
-        let mut known = lock(&self.known);
-        known.wanted = known.wanted.max(Some(task));
-        if known.working.is_some() {
-            return;
-        }
-        known.working = Some(Instant::now());
-        drop(known);
-        let this = self.clone();
-        let work = move || {
-            let worked = catch_unwind(AssertUnwindSafe(|| while this.work() {}));
-            worked.unwrap_or_else(|_| this.fail("there is a fault in the companion"));
-        };
-        if let Err(error) = thread::start(work) {
-            self.fail(&error.to_string());
+    /// Has the thread do `task`, whose value comes by the channel.
+    fn order<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut Files) -> T + Send + 'static,
+    ) -> Receiver<T> {
+        let (sender, value) = mpsc::channel();
+        let task = move |files: &mut Files| drop(sender.send(task(files)));
+        let _ = self.tasks.send(Box::new(task)); // after a panic of the thread there is no value
+        value
+    }
+
+    /// Waits for the value of a task, unless the file system hangs.
+    pub(crate) fn wait<T>(&self, value: Receiver<T>) -> Option<T> {
+        if self.hangs() { None } else { value.recv_timeout(PATIENCE).ok() }
+    }
+}
+
+impl Files {
+    /// Does the tasks that are `ordered`, until nobody can order any more.
+    fn serve(mut self, ordered: &Receiver<Task>, repair_interval: Duration) {
+        loop {
+            let task = match ordered.recv_timeout(repair_interval) {
+                Ok(task) => task,
+                Err(RecvTimeoutError::Timeout) => Box::new(Files::repair),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            lock(&self.known).working = Some(Instant::now());
+            task(&mut self);
+            lock(&self.known).working = None;
         }
     }
 
-    /// Waits until the thread has done all, unless it hangs.
-    pub(crate) fn wait(&self) {
-        let deadline = Instant::now() + PATIENCE;
-        let mut known = lock(&self.known);
-        while let Some(since) = known.working {
-            let end = deadline.min(since + PATIENCE);
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
+    fn repair(&mut self) {
+        self.write_and_warn(|spot| !spot.file.as_ref().is_some_and(DiscoveryFile::is_intact));
+    }
+
+    fn write_and_warn(&mut self, is_wanted: impl Fn(&Spot) -> bool) {
+        for fault in self.write(is_wanted) {
+            self.bridge.send(Event::Warning(fault));
+        }
+    }
+
+    /// Writes the files that are wanted. Returns the new faults.
+    fn write(&mut self, is_wanted: impl Fn(&Spot) -> bool) -> Vec<String> {
+        let roots = lock(&self.known).roots.clone();
+        let mut faults = Vec::new();
+        for index in 0..self.spots.len() {
+            let spot = &mut self.spots[index];
+            if is_wanted(spot) {
+                faults.extend(spot.write(self.port, &roots));
+                self.note(); // the next one may hang
             }
-            let waited = self.done.wait_timeout(known, left);
-            known = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        faults
     }
 
-    /// Does what is wanted, on the thread. Returns false if that is nothing.
-    fn work(&self) -> bool {
-        let mut known = lock(&self.known);
-        let Some(task) = known.wanted.take() else {
-            self.finish(&mut known);
-            return false;
-        };
-        known.working = Some(Instant::now());
-        let roots = (!known.ended).then(|| known.roots.clone());
-        drop(known);
-        let mut places = lock(&self.places);
-        match roots {
-            None => places.clear(),
-            Some(_) if task == Task::Look => self.look(&places),
-            Some(roots) => self.write(&mut places, task, &roots),
-        }
-        self.note(&places);
-        true
-    }
-
-    fn look(&self, places: &[Spot]) {
-        let files = places.iter().filter_map(|place| place.file.as_ref());
-        let damaged = files.flat_map(DiscoveryFile::damaged).map(|it| it.display().to_string());
-        let damaged = damaged.collect();
-        lock(&self.known).damaged = damaged;
-    }
-
-    fn write(&self, places: &mut [Spot], task: Task, roots: &[String]) {
-        for index in 0..places.len() {
-            let place = &mut places[index];
-            if task == Task::Repair && place.is_intact() {
-                continue;
-            }
-            if let Some(fault) = place.write(self.port, roots).filter(|_| task != Task::Begin) {
-                self.bridge.send(Event::Warning(fault));
-            }
-            self.note(places); // the next one may hang
-        }
-    }
-
-    fn note(&self, places: &[Spot]) {
-        let files = places.iter().filter_map(|place| place.file.as_ref());
-        let files = files.flat_map(DiscoveryFile::paths).map(|it| it.display().to_string());
-        let faults = places.iter().filter_map(|place| place.fault.clone());
-        let (files, faults) = (files.collect(), faults.collect());
+    fn note(&self) {
+        let names = self.files().flat_map(DiscoveryFile::paths).map(|it| it.display().to_string());
+        let faults = self.spots.iter().filter_map(|spot| spot.fault.clone());
+        let (files, faults) = (names.collect(), faults.collect());
         let mut known = lock(&self.known);
         (known.files, known.faults) = (files, faults);
     }
 
-    fn finish(&self, known: &mut State) {
-        known.working = None;
-        self.done.notify_all();
+    fn damaged(&self) -> Vec<String> {
+        self.files().flat_map(DiscoveryFile::damaged).map(|it| it.display().to_string()).collect()
     }
 
-    /// Notes that there is no thread.
-    fn fail(&self, reason: &str) {
-        self.finish(&mut lock(&self.known));
-        let fault = format!("the discovery files cannot be written: {reason}");
-        self.bridge.send(Event::Warning(fault));
+    fn files(&self) -> impl Iterator<Item = &DiscoveryFile> {
+        self.spots.iter().filter_map(|spot| spot.file.as_ref())
     }
 }
 
 impl Spot {
-    fn is_intact(&self) -> bool {
-        self.file.as_ref().is_some_and(DiscoveryFile::is_intact)
+    /// Those of an agent.
+    fn all_of(agent: &Arc<Agent>) -> impl Iterator<Item = Spot> {
+        let directories = agent.directories.iter().cloned();
+        directories.map(|directory| Spot {
+            agent: agent.clone(),
+            directory,
+            file: None,
+            fault: None,
+        })
     }
 
     /// Returns the fault if it is new.
@@ -274,19 +238,17 @@ mod tests {
     use crate::agent::tests::agent;
     use crate::limits::Limits;
 
-    fn names(directory: &std::path::Path) -> usize {
-        std::fs::read_dir(directory).map_or(0, Iterator::count)
-    }
-
     #[test]
     fn emacs_does_not_wait_for_a_file_system_that_hangs() {
         let temporary = tempfile::tempdir().unwrap();
         let directory = temporary.path().join("gemini/ide");
         let agent = Agent { directories: vec![directory.clone()], ..agent("gemini") };
         let bridge = Arc::new(Bridge::new(&Limits::default()));
-        let announcement = Arc::new(Announcement::new(bridge, 1));
-        announcement.begin(&[Arc::new(agent)], &[]);
-        let hung = lock(&announcement.places); // as a thread that looks at a file keeps it
+        let (agents, often) = ([Arc::new(agent)], Duration::from_secs(60));
+        let announcement = Announcement::begin(bridge, 1, &agents, &[], often).unwrap();
+        let names = || std::fs::read_dir(&directory).map_or(0, Iterator::count);
+        let (file_system, answer) = mpsc::channel::<()>();
+        let hung = announcement.order(move |_| answer.recv().is_ok());
         announcement.set_roots(&["/a".to_owned()]);
         let start = Instant::now();
         assert_eq!(announcement.files().len(), 1);
@@ -294,15 +256,11 @@ mod tests {
         assert!(announcement.fault().unwrap().contains("does not answer"));
         announcement.set_roots(&["/b".to_owned()]);
         announcement.repair();
-        announcement.end();
-        announcement.wait();
-        assert!(start.elapsed() < 3 * PATIENCE, "{:?}", start.elapsed()); // it is known to hang
-        assert_eq!(names(&directory), 1);
-        drop(hung);
-        let mut known = lock(&announcement.known);
-        while known.working.is_some() {
-            known = announcement.done.wait(known).unwrap();
-        }
-        assert_eq!(names(&directory), 0);
+        let ended = announcement.end();
+        assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed()); // it is known to hang
+        assert_eq!(names(), 1);
+        drop(file_system);
+        assert_eq!((hung.recv(), ended.recv()), (Ok(false), Ok(())));
+        assert_eq!(names(), 0);
     }
 }

@@ -64,9 +64,10 @@ impl Companion {
         };
         let (listener, port_fault) = listen(port)?;
         let port = listener.local_addr()?.port();
-        let announcement = Arc::new(Announcement::new(companion.bridge.clone(), port));
-        let server = companion.serve(&listener, &announcement)?;
-        announcement.begin(&companion.roster.local(), roots);
+        let server = companion.serve(&listener)?;
+        let (bridge, agents) = (companion.bridge.clone(), companion.roster.local());
+        let interval = companion.limits.repair_interval;
+        let announcement = Arc::new(Announcement::begin(bridge, port, &agents, roots, interval)?);
         let retired = Vec::new();
         let running = Running { port, port_fault, listener, server, retired, announcement };
         *lock(&companion.running) = Some(running);
@@ -78,7 +79,7 @@ impl Companion {
     pub fn restart(&self) -> Result<()> {
         let mut running = lock(&self.running);
         let Some(running) = &mut *running else { bail!("the companion does not run") };
-        let server = self.serve(&running.listener, &running.announcement)?;
+        let server = self.serve(&running.listener)?;
         let replaced = std::mem::replace(&mut running.server, server);
         replaced.retire();
         self.sessions.interrupt_streams();
@@ -88,12 +89,11 @@ impl Companion {
         Ok(())
     }
 
-    fn serve(&self, listener: &TcpListener, announcement: &Arc<Announcement>) -> Result<Server> {
+    fn serve(&self, listener: &TcpListener) -> Result<Server> {
         let listener = listener.try_clone().context("cannot listen any more")?;
         let protocol =
             Protocol::new(self.bridge.clone(), self.sessions.clone(), self.model_tools.clone());
-        let announcement = announcement.clone();
-        Server::start(listener, self.roster.clone(), protocol, announcement, &self.limits)
+        Server::start(listener, self.roster.clone(), protocol, &self.limits)
     }
 
     /// The port, 0 if the companion does not run.
@@ -197,11 +197,11 @@ impl Companion {
         self.wires.close_all();
         self.sessions.end_all();
         self.bridge.end_calls();
-        announcement.end(); // while the server stops
+        let deleted = announcement.end(); // while the server stops
         drop(listener);
         servers.push(server);
         Server::stop_all(servers);
-        announcement.wait();
+        announcement.wait(deleted);
         self.bridge.set_waker(None);
     }
 }

@@ -3,7 +3,6 @@
 //! Texts are bytes: nothing here depends on their encoding. Comparing takes bounded time: what has
 //! not been compared by then counts as changed.
 
-use std::cmp::Ordering;
 use std::iter::Peekable;
 use std::ops::Range;
 use std::slice;
@@ -84,10 +83,10 @@ impl<'t> Comparison<'t> {
         text
     }
 
-    /// Where the texts differ, in at most `most` regions: those closest to each other are joined.
+    /// Where the texts differ, in at most `most` regions: if there are more, neighbours are joined.
     pub fn regions(&self, most: usize) -> Vec<Region<2>> {
-        let regions = self.changes.iter().map(|it| [it.before.clone(), it.after.clone()]).collect();
-        joined(regions, most)
+        let regions = self.changes.iter().map(|it| [it.before.clone(), it.after.clone()]);
+        joined(&regions.collect::<Vec<_>>(), most)
     }
 
     /// How many unchanged lines there are directly before the change `index`.
@@ -174,7 +173,7 @@ impl<'t> ThreeWay<'t> {
             }
             regions.push([starts[0]..ours.line(end), starts[1]..theirs.line(end), start..end]);
         }
-        joined(regions, most)
+        joined(&regions, most)
     }
 
     /// Which of the three texts in `region` differs from the other two, if those are equal.
@@ -221,34 +220,15 @@ impl<'c> Side<'c> {
     }
 }
 
-/// The `regions`, of which the closest ones are joined if there are more than `most`, at least 1.
-fn joined<const TEXTS: usize>(regions: Vec<Region<TEXTS>>, most: usize) -> Vec<Region<TEXTS>> {
-    if regions.len() <= most {
-        return regions;
-    }
-    let gap = |one: &Region<TEXTS>, next: &Region<TEXTS>| next[0].start - one[0].end;
-    let mut gaps: Vec<_> = regions.windows(2).map(|pair| gap(&pair[0], &pair[1])).collect();
-    let index = gaps.len() - most;
-    let (_, &mut least, larger) = gaps.select_nth_unstable(index);
-    // All larger gaps remain and, spread evenly, as many equal ones as may.
-    let spare = most - 1 - larger.iter().filter(|&&gap| gap > least).count();
-    let equal = regions.windows(2).filter(|pair| gap(&pair[0], &pair[1]) == least).count();
-    let mut credit = equal / 2;
-    regions
-        .chunk_by(|one, next| match gap(one, next).cmp(&least) {
-            Ordering::Less => true,
-            Ordering::Greater => false,
-            Ordering::Equal => {
-                credit += spare;
-                let join = credit < equal;
-                credit %= equal;
-                join
-            }
-        })
-        .map(|chunk| {
-            std::array::from_fn(|text| chunk[0][text].start..chunk[chunk.len() - 1][text].end)
-        })
-        .collect()
+/// The `regions`, of which neighbours are joined, evenly spread, if there are more than `most`.
+fn joined<const TEXTS: usize>(regions: &[Region<TEXTS>], most: usize) -> Vec<Region<TEXTS>> {
+    let count = regions.len().min(most);
+    let start = |index: usize| index * regions.len() / count;
+    let joined = |index: usize| {
+        let (first, last) = (&regions[start(index)], &regions[start(index + 1) - 1]);
+        std::array::from_fn(|text| first[text].start..last[text].end)
+    };
+    (0..count).map(joined).collect()
 }
 
 /// A text that is being merged from `base`, whose first lines are done.

@@ -7,10 +7,10 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 
 use crate::agent::Agent;
 use crate::file::{Links, open_regular};
@@ -21,8 +21,6 @@ const IDE_NAME: &str = "emacs";
 const ROOT_SEPARATOR: char = if cfg!(windows) { ';' } else { ':' };
 /// A discovery file has a few hundred bytes; larger files are something else.
 const MAX_FILE_SIZE: u64 = 1 << 20;
-/// After this time a temporary file was abandoned: writing one takes less than a second.
-const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 
 /// The file on disk, under all its names. Dropping this deletes it.
 #[derive(Debug)]
@@ -30,27 +28,6 @@ pub struct DiscoveryFile {
     paths: Vec<PathBuf>,
     /// Its content as it was written.
     content: Vec<u8>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Content<'a> {
-    port: u16,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ppid: Option<u32>,
-    workspace_path: String,
-    auth_token: &'a str,
-    ide_info: IdeInfo<'a>,
-    /// Where our process id is valid: not for clients, but for other Emacsen that clean up.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id_space: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct IdeInfo<'a> {
-    name: &'a str,
-    display_name: &'a str,
 }
 
 impl DiscoveryFile {
@@ -78,15 +55,20 @@ impl DiscoveryFile {
 
     /// Replaces the content atomically.
     pub fn write(&mut self, agent: &Agent, port: u16, roots: &[String]) -> Result<()> {
-        let content = Content {
-            port,
-            ppid: agent.file_has_pid.then(std::process::id),
-            workspace_path: roots.join(&ROOT_SEPARATOR.to_string()),
-            auth_token: agent.token.reveal(),
-            ide_info: IdeInfo { name: IDE_NAME, display_name: "Emacs" },
-            id_space: id_space(),
-        };
-        self.content = serde_json::to_vec(&content)?;
+        let mut content = json!({
+            "port": port,
+            "workspacePath": roots.join(&ROOT_SEPARATOR.to_string()),
+            "authToken": agent.token.reveal(),
+            "ideInfo": { "name": IDE_NAME, "displayName": "Emacs" },
+        });
+        if agent.file_has_pid {
+            content["ppid"] = std::process::id().into();
+        }
+        // Where our process id is valid: not for clients, but for other Emacsen that clean up.
+        if let Some(id_space) = id_space() {
+            content["idSpace"] = id_space.into();
+        }
+        self.content = content.to_string().into_bytes();
         for path in &self.paths {
             // The directory may have been removed as an old temporary one.
             prepare_directory(path.parent().context("a file has a directory")?)?;
@@ -108,8 +90,8 @@ impl DiscoveryFile {
     }
 
     fn is_intact_at(&self, path: &Path) -> bool {
-        let private = fs::symlink_metadata(path).is_ok_and(|entry| is_private(&entry));
-        private && read_untrusted(path).is_some_and(|text| text.as_bytes() == self.content)
+        let is_private = fs::symlink_metadata(path).is_ok_and(|entry| is_own(&entry, 0o077));
+        is_private && read_untrusted(path).is_some_and(|text| text.as_bytes() == self.content)
     }
 }
 
@@ -172,7 +154,11 @@ fn prepare_directory(directory: &Path) -> Result<()> {
         create_private_directory(directory).with_context(|| {
             format!("cannot create the directory {}: make its parent writable", directory.display())
         })?;
-        check_owner(directory)?;
+        if !directory.is_dir() {
+            bail!("{} is no directory: move it away", directory.display());
+        }
+        #[cfg(unix)]
+        keep_others_out(directory)?;
     }
     Ok(())
 }
@@ -188,31 +174,22 @@ fn create_private_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a directory, or a symbolic link in its place, that is not ours.
+/// Refuses a directory, or a symbolic link in its place, that is not ours, and removes write
+/// permission for others, who could replace our file.
 #[cfg(unix)]
-fn check_owner(directory: &Path) -> Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let own = crate::process::own_user();
-    let entry = fs::symlink_metadata(directory)?;
-    let Ok(target) = fs::metadata(directory).and_then(check_directory) else {
-        bail!("{} is no directory: move it away", directory.display());
-    };
-    if entry.uid() != own || target.uid() != own {
+fn keep_others_out(directory: &Path) -> Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    const WRITE_FOR_OTHERS: u32 = 0o022;
+    let (entry, target) = (fs::symlink_metadata(directory)?, fs::metadata(directory)?);
+    if let Some(other) = [&entry, &target].into_iter().find(|it| !is_own(it, 0)) {
         bail!(
             "the directory {} belongs to another user (uid {}): remove it, or set TMPDIR to a \
              directory of your own, for Emacs and for the terminals of your CLI",
             directory.display(),
-            if entry.uid() == own { target.uid() } else { entry.uid() }
+            other.uid()
         );
     }
-    keep_others_out(directory, target.mode())
-}
-
-/// Removes write permission for others, who could replace our file.
-#[cfg(unix)]
-fn keep_others_out(directory: &Path, mode: u32) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    const WRITE_FOR_OTHERS: u32 = 0o022;
+    let mode = target.mode();
     if mode & WRITE_FOR_OTHERS == 0 {
         return Ok(());
     }
@@ -221,47 +198,16 @@ fn keep_others_out(directory: &Path, mode: u32) -> Result<()> {
         .with_context(|| format!("others may write in {}", directory.display()))
 }
 
-#[cfg(unix)]
-fn check_directory(entry: fs::Metadata) -> io::Result<fs::Metadata> {
-    if entry.is_dir() { Ok(entry) } else { Err(io::ErrorKind::NotADirectory.into()) }
-}
-
-#[cfg(not(unix))]
-fn check_owner(directory: &Path) -> Result<()> {
-    if !directory.is_dir() {
-        bail!("{} is no directory: move it away", directory.display());
-    }
-    Ok(())
-}
-
 /// Deletes files of Emacsen that have ended, and older files of this one: the client tries only one
 /// of several. Keeps the files of other companions.
 fn remove_stale_files(agent: &Agent, directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        let is_stale = match final_name(name) {
-            Some(name) => agent.pid_in_name(name).is_some() && is_abandoned(&path),
-            None => agent.pid_in_name(name).is_some_and(|named| is_stale(&path, named)),
-        };
-        if is_stale {
+        if agent.pid_in_name(name).is_some_and(|named| is_stale(&path, named)) {
             let _ = fs::remove_file(&path);
         }
     }
-}
-
-/// The final name for the temporary file `name`, if it is one.
-fn final_name(name: &str) -> Option<&str> {
-    Some(name.strip_suffix(".tmp")?.rsplit_once('.')?.0)
-}
-
-/// Whether a temporary file was written by an Emacs, and is old. It may be incomplete.
-fn is_abandoned(path: &Path) -> bool {
-    let modified = fs::symlink_metadata(path).and_then(|entry| entry.modified());
-    let age = modified.ok().and_then(|modified| modified.elapsed().ok());
-    age.is_some_and(|age| age > ABANDONED_AFTER)
-        && read_untrusted(path)
-            .is_some_and(|text| text.is_empty() || text.contains(r#""ideInfo":{"name":"emacs""#))
 }
 
 /// Whether it is certain that a file is stale: its Emacs has ended, or is this one. `named` is the
@@ -279,20 +225,18 @@ fn is_stale(path: &Path, named: Option<u32>) -> bool {
     struct Name {
         name: String,
     }
-    let parsed = read_untrusted(path).and_then(|text| serde_json::from_str::<Parsed>(&text).ok());
-    let Some(parsed) = parsed.filter(|parsed| parsed.ide_info.name == IDE_NAME) else {
-        return false;
-    };
+    let parsed = read_untrusted(path).and_then(|text| serde_json::from_str(&text).ok());
+    let Some(Parsed { ide_info, ppid, id_space: Some(space) }) = parsed else { return false };
     // The id in the name may be of a process that is taken for it.
-    let Some(process) = parsed.ppid.or(named) else { return false };
-    let is_same_id_space = parsed.id_space.is_some() && parsed.id_space == id_space();
-    is_same_id_space && (process == std::process::id() || !is_alive(process))
+    let Some(process) = ppid.or(named) else { return false };
+    let is_ours = ide_info.name == IDE_NAME && id_space() == Some(space);
+    is_ours && (process == std::process::id() || !is_alive(process))
 }
 
 /// The content of a regular file of this user, unless `path` is a symbolic link.
 fn read_untrusted(path: &Path) -> Option<String> {
     let file = open_regular(path, Links::Refuse).ok()?;
-    let is_plain = |entry: fs::Metadata| entry.len() <= MAX_FILE_SIZE && belongs_to_us(&entry);
+    let is_plain = |entry: fs::Metadata| entry.len() <= MAX_FILE_SIZE && is_own(&entry, 0);
     if !file.metadata().is_ok_and(is_plain) {
         return None;
     }
@@ -301,22 +245,15 @@ fn read_untrusted(path: &Path) -> Option<String> {
     Some(text)
 }
 
+/// Whether a file is of this user, and its mode has none of the bits `forbidden`.
 #[cfg(unix)]
-fn belongs_to_us(entry: &fs::Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::uid(entry) == crate::process::own_user()
+fn is_own(entry: &fs::Metadata, forbidden: u32) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    entry.uid() == crate::process::own_user() && entry.mode() & forbidden == 0
 }
 
-#[cfg(unix)]
-fn is_private(entry: &fs::Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::mode(entry) & 0o077 == 0
-}
-
+/// Elsewhere, the temporary directory of a user is private.
 #[cfg(not(unix))]
-fn is_private(_entry: &fs::Metadata) -> bool {
-    true
-}
-
-#[cfg(not(unix))]
-fn belongs_to_us(_entry: &fs::Metadata) -> bool {
+fn is_own(_entry: &fs::Metadata, _forbidden: u32) -> bool {
     true
 }

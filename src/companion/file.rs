@@ -32,9 +32,8 @@ impl FileChecks {
         &self,
         check: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let permits = self.permits.clone();
         let checked = async {
-            let permit = permits.acquire_owned().await.ok()?;
+            let permit = self.permits.clone().acquire_owned().await.ok()?;
             let check = move || {
                 let _place = permit; // taken until the check ends
                 check()

@@ -13,8 +13,7 @@ use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::sync::{Arc, LazyLock, Mutex};
 
 use anyhow::{Context, Result, anyhow, bail};
 
@@ -34,7 +33,7 @@ const MAX_KNOWN: usize = 64;
 const MAX_VERDICTS: usize = 1000;
 
 /// Ignore files by their name, as they were read last.
-static KNOWN: Mutex<Option<HashMap<PathBuf, Arc<Known>>>> = Mutex::new(None);
+static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Arc<Known>>>> = LazyLock::new(Mutex::default);
 
 struct Known {
     stamp: Stamp,
@@ -51,15 +50,11 @@ pub(crate) struct Matcher {
 /// Whether a file is named.
 type Verdict = Result<bool, TooCostly>;
 
-/// Changes when a file is written or replaced.
-#[derive(PartialEq, Eq)]
-struct Stamp {
-    modified: SystemTime,
-    length: u64,
-    /// Device, inode, and when that was changed, which nobody can set.
-    #[cfg(unix)]
-    inode: (u64, u64, i64, i64),
-}
+/// Device, inode, when that was changed, which nobody can set, and the size.
+#[cfg(unix)]
+type Stamp = (u64, u64, i64, i64, u64);
+#[cfg(not(unix))]
+type Stamp = (std::time::SystemTime, u64);
 
 /// Whether `ignore_file` names `path`, a file below its directory. A missing ignore file names
 /// nothing. The text of an error completes a sentence that begins with the ignore file.
@@ -76,19 +71,23 @@ pub fn names(ignore_file: &Path, path: &Path) -> Result<bool> {
 fn known(ignore_file: &Path) -> Result<Option<Arc<Known>>> {
     let metadata = match ignore_file.metadata() {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            lock(&KNOWN).get_or_insert_default().remove(ignore_file);
+            lock(&KNOWN).remove(ignore_file);
             return Ok(None);
         }
         metadata => metadata?,
     };
-    let stamp = Stamp::of(&metadata)?;
-    let known = lock(&KNOWN).get_or_insert_default().get(ignore_file).cloned();
+    let stamp = stamp(&metadata)?;
+    let known = lock(&KNOWN).get(ignore_file).cloned();
     if let Some(known) = known.filter(|known| known.stamp == stamp) {
         return Ok(Some(known));
     }
     check(&metadata)?;
     let known = Arc::new(Known::read(ignore_file)?);
-    put(lock(&KNOWN).get_or_insert_default(), MAX_KNOWN, ignore_file.to_owned(), known.clone());
+    let mut all = lock(&KNOWN);
+    if all.len() >= MAX_KNOWN {
+        all.clear();
+    }
+    all.insert(ignore_file.to_owned(), known.clone());
     Ok(Some(known))
 }
 
@@ -100,7 +99,7 @@ impl Known {
         check(&metadata)?;
         let mut text = Vec::new();
         file.take(MAX_SIZE).read_to_end(&mut text)?;
-        Ok(Known { stamp: Stamp::of(&metadata)?, matcher: Matcher::new(&text) })
+        Ok(Known { stamp: stamp(&metadata)?, matcher: Matcher::new(&text) })
     }
 }
 
@@ -112,7 +111,8 @@ impl Matcher {
     /// Whether the text names `path`, relative to the directory of the ignore file. For the error
     /// see `names`.
     pub(crate) fn names(&self, path: &Path) -> Result<bool> {
-        self.name(relative(path)).map_err(|TooCostly| {
+        let names: Vec<_> = path.iter().map(|name| name.as_encoded_bytes()).collect();
+        self.name(names.join(&b'/')).map_err(|TooCostly| {
             anyhow!("is too costly to match: it needs fewer lines, or fewer * in them")
         })
     }
@@ -122,30 +122,26 @@ impl Matcher {
             return *verdict;
         }
         let verdict = self.rules.name(&path, &mut Budget(BUDGET));
-        put(&mut lock(&self.verdicts), MAX_VERDICTS, path, verdict);
+        let mut verdicts = lock(&self.verdicts);
+        if verdicts.len() >= MAX_VERDICTS {
+            verdicts.clear();
+        }
+        verdicts.insert(path, verdict);
         verdict
     }
 }
 
-/// Puts something into a map, which is cleared if it is full.
-fn put<K: Eq + std::hash::Hash, V>(map: &mut HashMap<K, V>, max: usize, key: K, value: V) {
-    if map.len() >= max {
-        map.clear();
-    }
-    map.insert(key, value);
+/// Changes when a file is written or replaced.
+#[cfg(unix)]
+fn stamp(metadata: &Metadata) -> Result<Stamp> {
+    use std::os::unix::fs::MetadataExt;
+    let (seconds, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
+    Ok((metadata.dev(), metadata.ino(), seconds, nanoseconds, metadata.len()))
 }
 
-impl Stamp {
-    fn of(metadata: &Metadata) -> Result<Stamp> {
-        #[cfg(unix)]
-        use std::os::unix::fs::MetadataExt;
-        Ok(Stamp {
-            modified: metadata.modified()?,
-            length: metadata.len(),
-            #[cfg(unix)]
-            inode: (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec()),
-        })
-    }
+#[cfg(not(unix))]
+fn stamp(metadata: &Metadata) -> Result<Stamp> {
+    Ok((metadata.modified()?, metadata.len()))
 }
 
 fn check(metadata: &Metadata) -> Result<()> {
@@ -156,10 +152,4 @@ fn check(metadata: &Metadata) -> Result<()> {
         bail!("it is larger than {MAX_SIZE} bytes");
     }
     Ok(())
-}
-
-/// The path in the format of gitignore.
-fn relative(path: &Path) -> Vec<u8> {
-    let names: Vec<_> = path.iter().map(|name| name.as_encoded_bytes()).collect();
-    names.join(&b'/')
 }

@@ -3,57 +3,31 @@
 //! The default hook writes to stderr, which garbles the screen of a terminal Emacs.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, PanicHookInfo};
+use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
 use std::task::Poll;
+
+use crate::lock::lock;
 
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
 /// Keeps the message of each panic for `caught`.
 pub fn install_hook() {
     std::panic::set_hook(Box::new(|info| {
-        if let Ok(mut last) = LAST.lock() {
-            *last = Some(describe(info));
-        }
+        *lock(&LAST) = Some(info.to_string().replace('\n', " "));
     }));
 }
 
-/// A panic, in words for the user.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Panic(String);
-
-impl std::fmt::Display for Panic {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-/// Takes the last panic.
-fn take() -> Panic {
-    let last = LAST.lock().ok().and_then(|mut last| last.take());
-    Panic(last.unwrap_or_else(|| "unknown panic".to_owned()))
-}
-
-/// Runs `work`; a panic in it becomes an error.
-pub(crate) fn caught<F: Future>(work: F) -> impl Future<Output = Result<F::Output, Panic>> {
+/// Runs `work`; a panic in it becomes an error, in words for the user.
+pub(crate) fn caught<F: Future>(work: F) -> impl Future<Output = Result<F::Output, String>> {
     let mut work = Box::pin(work); // in an async function it would take its place twice
     std::future::poll_fn(move |context| {
         let poll = AssertUnwindSafe(|| work.as_mut().poll(context));
         match std::panic::catch_unwind(poll) {
             Ok(poll) => poll.map(Ok),
-            Err(_) => Poll::Ready(Err(take())),
+            Err(_) => Poll::Ready(Err(lock(&LAST).take().unwrap_or_default())),
         }
     })
-}
-
-fn describe(info: &PanicHookInfo) -> String {
-    let payload = info.payload();
-    let text = payload.downcast_ref::<&str>().copied();
-    let message = text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("panic");
-    match info.location() {
-        Some(place) => format!("{message} ({}:{})", place.file(), place.line()),
-        None => message.to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -73,7 +47,8 @@ mod tests {
         };
         let (fault, fine) = (run(Some("on purpose")).unwrap_err(), run(None));
         std::panic::set_hook(usual);
-        assert!(fault.to_string().starts_with("on purpose (src/companion/panics.rs:"), "{fault}");
+        assert!(fault.starts_with("panicked at src/companion/panics.rs:"), "{fault}");
+        assert!(fault.ends_with(": on purpose"), "{fault}");
         assert_eq!(fine, Ok(1));
     }
 }

@@ -1,10 +1,10 @@
 //! How much of something there is, and how much there may be.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A count with a limit, without a lock: when several threads ask at the same time whether there is
 /// room, each may add what it wants, and the limit is exceeded by no more than that.
+#[derive(Debug)]
 pub struct Quota {
     used: AtomicUsize,
     limit: usize,
@@ -28,42 +28,6 @@ impl Quota {
     /// Removes what was added.
     pub fn remove(&self, amount: usize) {
         self.used.fetch_sub(amount, Ordering::Relaxed);
-    }
-}
-
-/// What one user of a quota has added to it, removed when this is dropped.
-pub struct Share {
-    quota: Arc<Quota>,
-    amount: usize,
-}
-
-impl Share {
-    /// Nothing of `quota` so far.
-    pub fn of(quota: &Arc<Quota>) -> Share {
-        Share { quota: quota.clone(), amount: 0 }
-    }
-
-    /// One of `quota`, if there is room.
-    pub fn one_of(quota: &Arc<Quota>) -> Option<Share> {
-        let mut share = Share::of(quota);
-        share.grow(1).then_some(share)
-    }
-
-    /// Adds `amount`. Returns whether the whole quota is within its limit.
-    pub fn grow(&mut self, amount: usize) -> bool {
-        self.amount += amount;
-        self.quota.add(amount)
-    }
-
-    /// Removes what it has added.
-    pub fn release(&mut self) {
-        self.quota.remove(std::mem::take(&mut self.amount));
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.release();
     }
 }
 

@@ -188,7 +188,7 @@ stays once it exists."
                              (alist-get 'port object))))
       (should (>= (length (alist-get 'authToken object)) 43))
       (should (equal (alist-get 'ideInfo object)
-                     '((name . "emacs") (displayName . "Emacs"))))
+                     '((displayName . "Emacs") (name . "emacs"))))
       (should (equal (gemini-companion-test-eval
                       emacs '(list (getenv "GEMINI_CLI_IDE_SERVER_PORT")
                                    (getenv "GEMINI_CLI_IDE_PID")

@@ -133,20 +133,15 @@ fn outside_of_the_regions_texts_are_equal() {
 }
 
 #[test]
-fn many_regions_are_joined_where_they_are_close() {
+fn too_many_regions_are_joined_evenly() {
     let before: String = (0..100).map(|line| format!("{line}\n")).collect();
-    let after = |changed: fn(usize) -> bool| -> String {
-        let line = |line| if changed(line) { "x\n".into() } else { format!("{line}\n") };
-        (0..100).map(line).collect()
-    };
-    let regions = |text: &str, most| compare(&before, text).regions(most);
-    let pairs = after(|line| line % 50 < 4 && line % 2 == 0);
-    assert_eq!(regions(&pairs, 2), [[0..3, 0..3], [50..53, 50..53]]);
-    assert_eq!(regions(&pairs, 4).len(), 4);
-    // Where all are as close they are divided evenly.
-    let every_tenth = after(|line| line % 10 == 0);
-    assert_eq!(regions(&every_tenth, 2), [[0..41, 0..41], [50..91, 50..91]]);
-    assert_eq!(regions(&every_tenth, 1), [[0..91, 0..91]]);
+    let line = |line| if line % 10 == 0 { "x\n".into() } else { format!("{line}\n") };
+    let every_tenth: String = (0..100).map(line).collect();
+    let regions = |most| compare(&before, &every_tenth).regions(most);
+    assert_eq!(regions(10).len(), 10);
+    assert_eq!(regions(9).len(), 9);
+    assert_eq!(regions(2), [[0..41, 0..41], [50..91, 50..91]]);
+    assert_eq!(regions(1), [[0..91, 0..91]]);
 }
 
 fn check_equal_outside<const TEXTS: usize>(

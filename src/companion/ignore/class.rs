@@ -14,8 +14,7 @@ impl Class {
     pub fn parse(text: &[u8]) -> Option<(Class, usize)> {
         let is_negated = matches!(text.get(1), Some(b'!' | b'^'));
         let start = if is_negated { 2 } else { 1 };
-        let mut parser =
-            Parser { text, at: start, close: 0, range_start: None, class: Class::default() };
+        let mut parser = Parser { text, at: start, range_start: None, class: Class::default() };
         // A bracket that comes first does not close.
         while parser.at == start || *text.get(parser.at)? != b']' {
             parser.member()?;
@@ -58,8 +57,6 @@ impl Class {
 struct Parser<'a> {
     text: &'a [u8],
     at: usize,
-    /// Where the bracket is that was looked for last.
-    close: usize,
     /// The byte with which a `-` at this place makes a range.
     range_start: Option<u8>,
     class: Class,
@@ -96,16 +93,13 @@ impl Parser<'_> {
     /// Parse `[:alpha:]` and the like. Without its end the bracket is a byte as any other.
     fn named(&mut self) -> Option<()> {
         let name = self.at + 2;
-        // Searched once for all brackets before it: else many of them take quadratic time.
-        if self.close < name {
-            self.close = name + memchr::memchr(b']', &self.text[name..])?;
-        }
-        match self.text[name..self.close].strip_suffix(b":") {
+        let close = name + memchr::memchr(b']', &self.text[name..])?;
+        match self.text[name..close].strip_suffix(b":") {
             None => self.byte(b'[', 1),
             Some(name) => {
                 ranges(name)?.iter().for_each(|&(first, last)| self.class.add(first, last));
                 self.range_start = None;
-                self.at = self.close + 1;
+                self.at = close + 1;
             }
         }
         Some(())

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Number, Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::hello::{self, Hello};
 use super::message::{Params, Reply, Request, RpcError, text_block, truncate};
@@ -18,7 +18,6 @@ use crate::agent::Agent;
 use crate::bridge::{ArgumentValue, Bridge, CallId, Event};
 use crate::limits::Limits;
 use crate::place::Place;
-use crate::quota::{Quota, Share};
 
 /// A tool that Lisp offers to the model.
 #[derive(Clone, Debug)]
@@ -140,7 +139,7 @@ pub struct ModelTools {
     /// `None` until Lisp has registered some.
     registered: watch::Sender<Option<Arc<[ModelTool]>>>,
     wanted: AtomicBool,
-    running: Arc<Quota>,
+    running: Semaphore,
     time: Duration,
 }
 
@@ -150,7 +149,7 @@ impl ModelTools {
             bridge,
             registered: watch::Sender::default(),
             wanted: AtomicBool::new(false),
-            running: Arc::new(Quota::new(limits.tool_calls)),
+            running: Semaphore::new(limits.tool_calls),
             time: limits.tool_time,
         }
     }
@@ -225,8 +224,8 @@ impl ModelTools {
             arguments,
             directory: place.directory().map(str::to_owned),
         };
-        let running = (agent.allowance.begin_call(), Share::one_of(&self.running));
-        let (Some(_of_agent), Some(_of_all)) = running else {
+        let running = (agent.allowance.calls.try_acquire(), self.running.try_acquire());
+        let (Ok(_of_agent), Ok(_of_all)) = running else {
             return Err("Emacs answers as many calls as it can: call again later".to_owned());
         };
         let (call, answer) = self.bridge.call();

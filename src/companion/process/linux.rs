@@ -1,6 +1,8 @@
 //! Processes in `/proc`.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use super::{ACP, is_forwarder};
@@ -24,21 +26,14 @@ impl Process {
 
     /// Whether this program forwards connections of others, which it may outlive.
     pub fn forwards(&self) -> bool {
-        let name = read_short(&format!("/proc/{}/comm", self.id)).unwrap_or_default();
+        let name = read(&format!("/proc/{}/comm", self.id), 64).unwrap_or_default();
         is_forwarder(name.trim_end())
     }
 
     /// Whether it is a CLI whose user sits in another front, which speaks ACP with it.
     pub fn has_own_front(&self) -> bool {
-        use std::io::Read;
-        const LENGTH: u64 = 64 << 10;
-        let mut arguments = Vec::new();
-        let file = std::fs::File::open(format!("/proc/{}/cmdline", self.id));
-        let read = file.and_then(|file| file.take(LENGTH).read_to_end(&mut arguments));
-        read.is_ok()
-            && arguments
-                .split(|byte| *byte == 0)
-                .any(|it| ACP.iter().any(|acp| acp.as_bytes() == it))
+        let arguments = read(&format!("/proc/{}/cmdline", self.id), 64 << 10).unwrap_or_default();
+        arguments.split('\0').any(|it| ACP.contains(&it))
     }
 
     /// The working directory. None for programs that forward connections, and for Emacs, in which
@@ -91,7 +86,7 @@ impl Stat {
     fn of(id: u32) -> Option<Stat> {
         // Field 22; the state is field 3, after the name, which may contain anything.
         const FROM_PARENT_TO_START: usize = 17;
-        let stat = read_short(&format!("/proc/{id}/stat"))?;
+        let stat = read(&format!("/proc/{id}/stat"), 1024)?;
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace();
         let is_zombie = fields.next()? == "Z";
@@ -101,14 +96,12 @@ impl Stat {
     }
 }
 
-/// The contents of a file of `/proc`, which are short. As its size is not known, `std::fs` would
-/// read it bit by bit, and the kernel makes it anew for each. The name of a process may be any bytes,
-/// and may be cut within a character.
-fn read_short(path: &str) -> Option<String> {
-    use std::io::Read;
-    const LENGTH: usize = 1024;
-    let mut bytes = Vec::with_capacity(LENGTH);
-    std::fs::File::open(path).ok()?.take(LENGTH as u64).read_to_end(&mut bytes).ok()?;
+/// The contents of a file of `/proc`, or `length` bytes of them. As its size is not known, `std::fs`
+/// would read it bit by bit, and the kernel makes it anew for each. The name of a process may be any
+/// bytes, and may be cut within a character.
+fn read(path: &str, length: usize) -> Option<String> {
+    let mut bytes = Vec::with_capacity(length);
+    File::open(path).ok()?.take(length as u64).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -127,32 +120,44 @@ fn descriptor_of(id: u32, socket: &str) -> Option<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Child, Command};
+
+    /// A process that sleeps while this is there.
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn named(name: &str) -> Sleeper {
+            let directory = tempfile::tempdir().unwrap();
+            let program = directory.path().join(name);
+            std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+            Sleeper(Command::new(program).arg("60").spawn().unwrap())
+        }
+
+        fn process(&self) -> Process {
+            Process::with_id(self.0.id()).unwrap()
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
 
     #[test]
     fn a_program_that_speaks_for_others_is_known_by_its_name() {
-        let directory = tempfile::tempdir().unwrap();
         for (name, forwards) in [("socat", true), ("pasta.avx2", true), ("node", false)] {
-            let program = directory.path().join(name);
-            std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
-            let mut child = std::process::Command::new(program).arg("60").spawn().unwrap();
-            assert_eq!(Process::with_id(child.id()).unwrap().forwards(), forwards, "{name}");
-            child.kill().unwrap();
-            child.wait().unwrap();
+            assert_eq!(Sleeper::named(name).process().forwards(), forwards, "{name}");
         }
     }
 
     #[test]
     fn a_process_is_known_whose_name_is_cut_within_a_character() {
-        let directory = tempfile::tempdir().unwrap();
-        let program = directory.path().join("fourteen-bytesé"); // 15 of its bytes are kept
-        std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
-        let mut child = std::process::Command::new(program).arg("60").spawn().unwrap();
-        let process = Process::with_id(child.id());
-        let is_alive = process.as_ref().is_some_and(Process::is_alive);
-        let name = std::fs::read(format!("/proc/{}/comm", child.id())).unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(is_alive && std::str::from_utf8(&name).is_err(), "{process:?}");
+        let sleeper = Sleeper::named("fourteen-bytesé"); // 15 of its bytes are kept
+        assert!(sleeper.process().is_alive());
+        let name = std::fs::read(format!("/proc/{}/comm", sleeper.0.id())).unwrap();
+        assert!(std::str::from_utf8(&name).is_err());
     }
 
     #[test]
@@ -171,21 +176,18 @@ mod tests {
         let inode = u32::try_from(std::fs::metadata(path).unwrap().st_ino()).unwrap();
         // Safety: the descriptor is open.
         assert_eq!(unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) }, 0);
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let child = Sleeper::named("sleep");
         let (descriptor, socket) = (descriptor.to_string(), format!("socket:[{inode}]"));
-        assert!(is_descriptor_of(child.id(), descriptor.as_ref(), &socket));
+        assert!(is_descriptor_of(child.0.id(), descriptor.as_ref(), &socket));
         assert_eq!(Process::holding(inode).unwrap().id(), std::process::id());
-        child.kill().unwrap();
-        child.wait().unwrap();
     }
 
     #[test]
     fn the_dead_do_not_live() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let process = Process::with_id(child.id()).unwrap();
+        let sleeper = Sleeper::named("sleep");
+        let process = sleeper.process();
         assert!(process.is_alive());
-        child.kill().unwrap();
-        child.wait().unwrap();
+        drop(sleeper);
         assert!(!process.is_alive());
     }
 }

@@ -5,7 +5,7 @@
 //! request that is being answered, and no connection evicts one with such a request. Each agent has
 //! a share of them, and each host.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
@@ -24,13 +24,12 @@ pub struct Gate {
 #[derive(Default)]
 struct Connections {
     last: u64,
-    unauthenticated: BTreeMap<u64, Arc<Notify>>,
-    clients: HashMap<u64, Admitted>,
+    open: BTreeMap<u64, Open>,
 }
 
-/// A connection that has shown a valid token.
-struct Admitted {
-    allowance: Arc<Allowance>,
+struct Open {
+    /// Of its client, once that has shown a valid token.
+    allowance: Option<Arc<Allowance>>,
     /// Requests that are being answered.
     requests: usize,
     /// When the last one was answered.
@@ -58,13 +57,12 @@ impl Gate {
     /// Admits a new connection; evicts the oldest unauthenticated one if there are too many.
     pub fn admit(self: &Arc<Self>) -> Arc<Admission> {
         let mut connections = lock(&self.connections);
-        while connections.unauthenticated.len() >= self.limits.unauthenticated {
-            let Some((_, oldest)) = connections.unauthenticated.pop_first() else { break };
-            oldest.notify_one();
-        }
+        connections.make_room(self.limits.unauthenticated, |open| open.allowance.is_none());
         connections.last += 1;
         let (number, evicted) = (connections.last, Arc::new(Notify::new()));
-        connections.unauthenticated.insert(number, evicted.clone());
+        let idle_since = Instant::now();
+        let open = Open { allowance: None, requests: 0, idle_since, evicted: evicted.clone() };
+        connections.open.insert(number, open);
         Arc::new(Admission { gate: self.clone(), number, evicted })
     }
 }
@@ -76,31 +74,26 @@ impl Connections {
         number: u64,
         allowance: &Arc<Allowance>,
         limits: &Limits,
-    ) -> Option<&mut Admitted> {
-        if self.unauthenticated.contains_key(&number) {
-            let is_own = |client: &Admitted| client.allowance == *allowance;
-            if self.clients.values().filter(|client| is_own(client)).count()
-                >= limits.share_connections
-            {
-                self.evict_idle(is_own)?;
-            } else if self.clients.len() >= limits.connections {
-                self.evict_idle(|_| true)?;
-            }
-            let evicted = self.unauthenticated.remove(&number)?;
-            let idle_since = Instant::now();
-            let client =
-                Admitted { allowance: allowance.clone(), requests: 0, idle_since, evicted };
-            self.clients.insert(number, client);
+    ) -> Option<&mut Open> {
+        if self.open.get(&number)?.allowance.is_none() {
+            let is_own = |open: &Open| open.allowance.as_ref() == Some(allowance);
+            self.make_room(limits.share_connections, is_own)?;
+            self.make_room(limits.connections, |open| open.allowance.is_some())?;
         }
-        self.clients.get_mut(&number)
+        let open = self.open.get_mut(&number)?;
+        open.allowance = Some(allowance.clone());
+        Some(open)
     }
 
-    /// Evicts the one of the clients that `counts` selects which has been idle for longest. None if
-    /// all are in use.
-    fn evict_idle(&mut self, counts: impl Fn(&Admitted) -> bool) -> Option<()> {
-        let idle = self.clients.iter().filter(|(_, client)| client.requests == 0 && counts(client));
-        let (&longest, _) = idle.min_by_key(|(_, client)| client.idle_since)?;
-        self.clients.remove(&longest)?.evicted.notify_one();
+    /// Unless there are fewer than `most` of those that `counts` selects, evicts the one of them that
+    /// has been idle for longest. None if all are in use.
+    fn make_room(&mut self, most: usize, counts: impl Fn(&Open) -> bool + Copy) -> Option<()> {
+        let counted = self.open.iter().filter(|(_, open)| counts(open));
+        if counted.clone().count() >= most {
+            let idle = counted.filter(|(_, open)| open.requests == 0);
+            let (&longest, _) = idle.min_by_key(|(_, open)| open.idle_since)?;
+            self.open.remove(&longest)?.evicted.notify_one();
+        }
         Some(())
     }
 }
@@ -122,18 +115,16 @@ impl Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        let mut connections = lock(&self.gate.connections);
-        connections.unauthenticated.remove(&self.number);
-        connections.clients.remove(&self.number);
+        lock(&self.gate.connections).open.remove(&self.number);
     }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
         let mut connections = lock(&self.admission.gate.connections);
-        if let Some(client) = connections.clients.get_mut(&self.admission.number) {
-            client.requests -= 1;
-            client.idle_since = Instant::now();
+        if let Some(open) = connections.open.get_mut(&self.admission.number) {
+            open.requests -= 1;
+            open.idle_since = Instant::now();
         }
     }
 }

@@ -12,18 +12,14 @@ use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::admission;
 use super::body::Reservation;
 use super::error::HttpError;
-use super::guard::Refusal;
 use super::headers::{EVENT_STREAM, JSON};
 use super::trace::Tracer;
 use crate::mcp::message::Reply;
-use crate::quota::Share;
-
-/// Bytes of a large answer that hyper is given at once.
-const PIECE: usize = 64 << 10;
 
 /// The response to one HTTP request.
 pub type HttpAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
@@ -32,7 +28,7 @@ pub type HttpAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 pub struct Uses {
     pub _connection: admission::InUse,
     /// Of the requests of its client's agent, or host.
-    pub _share: Share,
+    pub _share: OwnedSemaphorePermit,
 }
 
 /// The body of a response, logged as it is sent. So long its connection is in use.
@@ -72,23 +68,15 @@ impl Body for Sending {
 
 impl HttpError {
     pub fn into_answer(self) -> HttpAnswer {
-        json(self.status, &Reply::failure(self.failure))
+        let mut answer = json(self.status, &Reply::failure(self.failure));
+        let (name, value) = match self.status {
+            StatusCode::UNAUTHORIZED => (WWW_AUTHENTICATE, "Bearer"),
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => (RETRY_AFTER, "1"),
+            _ => return answer,
+        };
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+        answer
     }
-}
-
-pub fn refuse(refusal: &Refusal) -> HttpAnswer {
-    let mut answer = HttpError::new(refusal.status, refusal.reason).into_answer();
-    match refusal.status {
-        StatusCode::UNAUTHORIZED => {
-            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        _ => {}
-    }
-    // The rest of the request is not read, so the connection cannot be reused.
-    closing(answer)
 }
 
 /// Makes the connection close after this answer.
@@ -112,10 +100,9 @@ pub fn accepted() -> HttpAnswer {
 pub fn event_stream(
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
 ) -> HttpAnswer {
-    let mut answer = Response::new(body.boxed_unsync());
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    let mut answer = with_body(StatusCode::OK, EVENT_STREAM, body);
+    let caching = HeaderValue::from_static("no-cache, no-transform");
+    answer.headers_mut().insert(CACHE_CONTROL, caching);
     answer
 }
 
@@ -126,59 +113,37 @@ pub fn empty(status: StatusCode) -> HttpAnswer {
 }
 
 pub fn json(status: StatusCode, reply: &Reply) -> HttpAnswer {
-    json_body(status, Full::from(reply.to_json()))
+    with_body(status, JSON, Full::from(reply.to_json()))
 }
 
 /// The same with a text that may be large, for which `reservation` counts until it is sent.
 pub fn large_json(text: String, reservation: Reservation) -> HttpAnswer {
-    json_body(StatusCode::OK, LargeText::new(text.into(), reservation))
+    with_body(StatusCode::OK, JSON, Full::new(counted(text.into(), reservation)))
 }
 
-fn json_body(
+fn with_body(
     status: StatusCode,
+    media_type: &'static str,
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
 ) -> HttpAnswer {
     let mut answer = Response::new(body.boxed_unsync());
     *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     answer
 }
 
-/// A text that is given to hyper piece by piece: hyper keeps what it was given until the client reads
-/// it, and asks for no more as long as it has enough.
-pub struct LargeText {
-    rest: Bytes,
-    _reservation: Reservation,
-}
-
-impl LargeText {
-    pub fn new(text: Bytes, reservation: Reservation) -> LargeText {
-        LargeText { rest: text, _reservation: reservation }
+/// `bytes`, for which `reservation` counts until hyper has sent them, and drops them.
+pub fn counted(bytes: Bytes, reservation: Reservation) -> Bytes {
+    struct Counted {
+        bytes: Bytes,
+        _reservation: Reservation,
     }
 
-    /// The next piece; `None` after the last.
-    pub fn next(&mut self) -> Option<Bytes> {
-        let piece = self.rest.split_to(self.rest.len().min(PIECE));
-        (!piece.is_empty()).then_some(piece)
-    }
-}
-
-impl Body for LargeText {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.next().map(|piece| Ok(Frame::data(piece))))
+    impl AsRef<[u8]> for Counted {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.rest.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.rest.len() as u64)
-    }
+    Bytes::from_owner(Counted { bytes, _reservation: reservation })
 }

@@ -8,19 +8,18 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use super::endpoint::Endpoint;
 use super::peer::Peer;
 
 /// Serves a connection until its client hangs up, it has to make room for another, or `closing`
-/// changes. `_open` shows that it is not closed yet.
+/// changes, which it keeps as long as it is open.
 pub async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     from: Peer,
     endpoint: Arc<Endpoint>,
     mut closing: watch::Receiver<()>,
-    _open: mpsc::Sender<()>,
 ) {
     let (admission, header_time) = (from.admission.clone(), endpoint.limits().header_time);
     let service = service_fn(|request| {

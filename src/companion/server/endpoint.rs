@@ -15,11 +15,11 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::answer::{
     HttpAnswer, Sending, Uses, accepted, closing, empty, event_stream, json, large_json,
-    method_not_allowed, refuse,
+    method_not_allowed,
 };
 use super::body::{BodyReader, Reservation};
 use super::error::HttpError;
-use super::guard::{Guard, Refusal};
+use super::guard::Guard;
 use super::headers::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, has_own_front,
     named_revision, names_no_session, process, session_id, session_key,
@@ -36,17 +36,9 @@ use crate::mcp::sessions::{ActiveSession, Origin};
 use crate::panics;
 
 /// For a client with a valid token, when no connection can be closed for its own.
-const FULL: Refusal = Refusal {
-    status: StatusCode::SERVICE_UNAVAILABLE,
-    reason: "too many connections, all of them with an event stream or a request that is being \
-             answered: close some",
-};
-
+const FULL: &str = "too many connections, each with a stream or an unanswered request: close some";
 /// For an agent, or a host, with too many requests.
-const BUSY: Refusal = Refusal {
-    status: StatusCode::TOO_MANY_REQUESTS,
-    reason: "too many requests of clients like this one are being answered: try again later",
-};
+const BUSY: &str = "too many requests of clients like this one are being answered: try again later";
 
 /// Methods for clients of document 004, which have no sessions.
 const METHODS_WITHOUT_SESSION: [&str; 3] = ["tools/list", "tools/call", "ping"];
@@ -110,7 +102,8 @@ impl Endpoint {
                 });
                 (outcome.unwrap_or_else(HttpError::into_answer), Some(in_use))
             }
-            Err(refusal) => (refuse(&refusal), None),
+            // The rest of the request is not read, so the connection cannot be reused.
+            Err(refusal) => (closing(refusal.into_answer()), None),
         };
         let answer = if self.is_retired() { closing(answer) } else { answer };
         // `initialize` has just begun one.
@@ -127,13 +120,15 @@ impl Endpoint {
         &self,
         request: &Request<Incoming>,
         from: &Peer,
-    ) -> Result<(Arc<Agent>, Uses), Refusal> {
+    ) -> Result<(Arc<Agent>, Uses), HttpError> {
         let agent = match &from.way {
             Way::Loopback(_) => self.guard.check(request.uri(), request.headers())?,
             Way::Wire(agent) => agent.clone(),
         };
-        let in_use = from.admission.begin_request(&agent.allowance).ok_or(FULL)?;
-        let share = agent.allowance.begin_request().ok_or(BUSY)?;
+        let full = || HttpError::new(StatusCode::SERVICE_UNAVAILABLE, FULL);
+        let in_use = from.admission.begin_request(&agent.allowance).ok_or_else(full)?;
+        let busy = |_| HttpError::new(StatusCode::TOO_MANY_REQUESTS, BUSY);
+        let share = agent.allowance.requests.clone().try_acquire_owned().map_err(busy)?;
         Ok((agent, Uses { _connection: in_use, _share: share }))
     }
 

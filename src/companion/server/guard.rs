@@ -5,19 +5,13 @@ use std::sync::Arc;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::{StatusCode, Uri};
 
+use super::error::HttpError;
 use crate::agent::{Agent, Roster};
 
 pub struct Guard {
     roster: Arc<Roster>,
     /// The valid `Host` headers; clients in containers use the last.
     hosts: [String; 3],
-}
-
-/// Why a request is refused. It never repeats anything of the request.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
-    pub status: StatusCode,
-    pub reason: &'static str,
 }
 
 impl Guard {
@@ -33,23 +27,25 @@ impl Guard {
     }
 
     /// Returns the agent whose token the request has. The order is contract 2's: Host (against DNS
-    /// rebinding), Origin (against any web page), token.
-    pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<Arc<Agent>, Refusal> {
+    /// rebinding), Origin (against any web page), token. An error repeats nothing of the request.
+    pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<Arc<Agent>, HttpError> {
+        let forbidden = |reason| Err(HttpError::new(StatusCode::FORBIDDEN, reason));
         let host = only(headers, &HOST).map(HeaderValue::as_bytes);
         let named = target.authority().map(|name| name.as_str().as_bytes());
         if !host.is_some_and(|host| self.is_our_name(host))
             || named.is_some_and(|name| !self.is_our_name(name))
         {
-            return refuse(StatusCode::FORBIDDEN, "the Host header does not name this server");
+            return forbidden("the Host header does not name this server");
         }
         if headers.contains_key(ORIGIN) {
-            return refuse(StatusCode::FORBIDDEN, "requests from web pages are not served");
+            return forbidden("requests from web pages are not served");
         }
         let token = only(headers, &AUTHORIZATION).and_then(bearer_token);
-        token.and_then(|token| self.agent_of(token)).ok_or(Refusal {
-            status: StatusCode::UNAUTHORIZED,
-            reason: "the bearer token is missing or wrong: it is the authToken of the discovery \
-                     file",
+        token.and_then(|token| self.agent_of(token)).ok_or_else(|| {
+            HttpError::new(
+                StatusCode::UNAUTHORIZED,
+                "the bearer token is missing or wrong: it is the authToken of the discovery file",
+            )
         })
     }
 
@@ -63,10 +59,6 @@ impl Guard {
     fn is_our_name(&self, host: &[u8]) -> bool {
         self.hosts.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(host))
     }
-}
-
-fn refuse<T>(status: StatusCode, reason: &'static str) -> Result<T, Refusal> {
-    Err(Refusal { status, reason })
 }
 
 /// The value of a header that must occur exactly once.

@@ -56,12 +56,9 @@ pub fn session_id(headers: &HeaderMap) -> Result<&str, HttpError> {
 /// The revision of MCP that a request names.
 pub fn named_revision(headers: &HeaderMap) -> Result<Option<Revision>, HttpError> {
     let Some(name) = headers.get(PROTOCOL_VERSION) else { return Ok(None) };
-    match name.to_str().ok().and_then(Revision::named) {
-        Some(revision) => Ok(Some(revision)),
-        None => {
-            Err(HttpError::new(StatusCode::BAD_REQUEST, "this revision of MCP is not supported"))
-        }
-    }
+    let revision = name.to_str().ok().and_then(Revision::named);
+    let unknown = "this revision of MCP is not supported";
+    revision.map(Some).ok_or_else(|| HttpError::new(StatusCode::BAD_REQUEST, unknown))
 }
 
 /// Whether the Accept headers admit `media_type`, by the most specific range that matches. Without

@@ -32,7 +32,6 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::agent::Roster;
-use crate::announcement::Announcement;
 use crate::bridge::Event;
 use crate::limits::Limits;
 use crate::mcp::Protocol;
@@ -45,7 +44,7 @@ use guard::Guard;
 use peer::{Peer, Way};
 use socket::Connection;
 
-/// Blocking threads besides those that check files of clients: for discovery files and processes.
+/// Blocking threads besides those that check files of clients: for processes.
 const OWN_BLOCKING_THREADS: usize = 4;
 /// When the server stops, how long connections may take to end, and then blocking tasks.
 const CONNECTIONS_GRACE: Duration = Duration::from_millis(250);
@@ -85,7 +84,6 @@ impl Server {
         listener: TcpListener,
         roster: Arc<Roster>,
         protocol: Protocol,
-        announcement: Arc<Announcement>,
         limits: &Limits,
     ) -> Result<Server> {
         let guard = Guard::new(roster, listener.local_addr()?.port());
@@ -95,8 +93,6 @@ impl Server {
             .enable_io()
             .enable_time()
             .max_blocking_threads(limits.file_checks + OWN_BLOCKING_THREADS)
-            // One is ready for the next client: each repair needs one.
-            .thread_keep_alive(2 * limits.repair_interval)
             .build()?;
         let listener = {
             let _context = runtime.enter();
@@ -109,7 +105,7 @@ impl Server {
         let (finish, finished) = mpsc::channel();
         let thread = thread::start(move || {
             let bridge = endpoint.protocol().bridge();
-            let served = || run(runtime, listener, gate, &endpoint, announcement, phases, orders);
+            let served = || run(runtime, listener, gate, &endpoint, phases, orders);
             if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
                 bridge.send(Event::ServerDied);
             }
@@ -164,20 +160,17 @@ fn run(
     listener: tokio::net::TcpListener,
     gate: Arc<Gate>,
     endpoint: &Arc<Endpoint>,
-    announcement: Arc<Announcement>,
     mut phases: watch::Receiver<Phase>,
     mut wires: tokio_mpsc::UnboundedReceiver<(String, Wire)>,
 ) -> bool {
     let phase = runtime.block_on(async {
-        // Each connection holds a sender of the second channel, which closes with the last of them.
+        // Each connection holds a receiver: the channel closes with the last of them.
         let (close, closing) = watch::channel(());
-        let (open, mut all_closed) = tokio_mpsc::channel(1);
-        let door = Door { gate, endpoint: endpoint.clone(), closing, open };
+        let door = Door { gate, endpoint: endpoint.clone(), closing };
         let phase = tokio::select! {
             _ = panics::caught(accept(&listener, &door)) => Phase::Died,
             _ = panics::caught(run_wires(&mut wires, &door)) => Phase::Died,
             _ = panics::caught(endpoint.protocol().sessions().expire_forever()) => Phase::Died,
-            _ = repair_forever(announcement, endpoint.limits().repair_interval) => Phase::Died,
             phase = next_phase(&mut phases) => phase,
         };
         drop((listener, door, wires));
@@ -185,7 +178,7 @@ fn run(
             Phase::Died => endpoint.protocol().sessions().interrupt_streams(),
             Phase::Retired => {
                 tokio::select! {
-                    _ = all_closed.recv() => {}
+                    () = close.closed() => {}
                     _ = next_phase(&mut phases) => {}
                     () = tokio::time::sleep(RETIREMENT) => {}
                 }
@@ -193,22 +186,11 @@ fn run(
             Phase::Serving | Phase::Stopping => {}
         }
         let _ = close.send(());
-        let _ = tokio::time::timeout(CONNECTIONS_GRACE, all_closed.recv()).await;
+        let _ = tokio::time::timeout(CONNECTIONS_GRACE, close.closed()).await;
         phase
     });
     runtime.shutdown_timeout(TASKS_GRACE);
     phase != Phase::Died
-}
-
-/// Restores the discovery files: programs that clean up temporary directories delete them, and
-/// without them no client finds us.
-async fn repair_forever(announcement: Arc<Announcement>, pause: Duration) -> Infallible {
-    loop {
-        tokio::time::sleep(pause).await;
-        let announcement = announcement.clone();
-        // The file system may be slow. Errors are reported by the announcement itself.
-        let _ = tokio::task::spawn_blocking(move || announcement.repair()).await;
-    }
 }
 
 /// Waits for the next phase. A dropped sender means to stop.
@@ -225,15 +207,14 @@ struct Door {
     gate: Arc<Gate>,
     endpoint: Arc<Endpoint>,
     closing: watch::Receiver<()>,
-    open: tokio_mpsc::Sender<()>,
 }
 
 impl Door {
     /// Serves a new connection.
     fn let_in(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, way: Way) {
-        let Door { gate, endpoint, closing, open } = self.clone();
+        let Door { gate, endpoint, closing } = self.clone();
         let from = Peer { way, admission: gate.admit() };
-        tokio::spawn(connection::serve(stream, from, endpoint, closing, open));
+        tokio::spawn(connection::serve(stream, from, endpoint, closing));
     }
 }
 
@@ -275,10 +256,8 @@ async fn accept(listener: &tokio::net::TcpListener, door: &Door) {
 
 /// Prepares a new connection. Fails if the client has hung up already, or is another user's.
 fn meet(socket: &TcpStream) -> std::io::Result<Connection> {
-    let connection = Connection { client: socket.peer_addr()?, server: socket.local_addr()? };
-    if connection.is_of_another_user() {
-        return Err(std::io::ErrorKind::PermissionDenied.into());
-    }
+    let connection = Connection::of(socket.peer_addr()?, socket.local_addr()?);
     socket.set_nodelay(true)?; // messages are small, and the sender waits for each
-    Ok(connection)
+    let own = connection.filter(|connection| !connection.is_of_another_user());
+    own.ok_or_else(|| std::io::ErrorKind::PermissionDenied.into())
 }

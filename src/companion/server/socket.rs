@@ -2,31 +2,39 @@
 //!
 //! On Linux, a socket is identified by its inode, by which `/proc` shows which process holds it.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 
 use crate::process::Process;
 
 /// The two ends of a connection as its server sees them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Connection {
-    pub client: SocketAddr,
-    pub server: SocketAddr,
+    pub client: SocketAddrV4,
+    pub server: SocketAddrV4,
 }
 
 impl Connection {
+    /// `None` if the ends are no addresses of IPv4, for which the server does not listen.
+    pub fn of(client: SocketAddr, server: SocketAddr) -> Option<Connection> {
+        match (client, server) {
+            (SocketAddr::V4(client), SocketAddr::V4(server)) => Some(Connection { client, server }),
+            _ => None,
+        }
+    }
+
     /// The process at the client's end. Takes milliseconds.
     pub fn client(self) -> Option<Process> {
         #[cfg(target_os = "linux")]
         return Process::holding(linux::client_inode(self)?);
         #[cfg(not(target_os = "linux"))]
-        return Process::connected(self.client, self.server);
+        return Process::connected(self.client.into(), self.server.into());
     }
 
     /// Whether the client is known to be another user of this machine. Programs of root may forward
     /// connections out of containers.
     pub fn is_of_another_user(self) -> bool {
         #[cfg(target_os = "linux")]
-        return linux::client_user(self).is_some_and(linux::is_another_user);
+        return linux::is_of_another_user(self);
         #[cfg(not(target_os = "linux"))]
         return false;
     }
@@ -35,53 +43,36 @@ impl Connection {
 #[cfg(target_os = "linux")]
 mod linux {
     use super::Connection;
-    use std::net::{SocketAddr, SocketAddrV4};
+    use std::net::SocketAddrV4;
 
     use anyhow::{Result, bail};
     use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
     use netlink_packet_sock_diag::SockDiagMessage;
     use netlink_packet_sock_diag::constants::{AF_INET, IPPROTO_TCP};
-    use netlink_packet_sock_diag::inet::{ExtensionFlags, InetRequest, SocketId, StateFlags};
+    use netlink_packet_sock_diag::inet::{
+        ExtensionFlags, InetRequest, InetResponseHeader, SocketId, StateFlags,
+    };
     use netlink_sys::{Socket as Netlink, SocketAddr as NetlinkAddr, protocols::NETLINK_SOCK_DIAG};
 
     /// The inode of the client's socket; `None` if the client has closed it.
     pub fn client_inode(connection: Connection) -> Option<u32> {
-        let (client, server) = ends(connection)?;
         // The table has all connections of the machine, and takes milliseconds to read.
-        let asked = ask(client, server).map(|socket| socket.inode);
-        let inode = asked.or_else(|_| look_up(client, server)).ok()?;
+        let asked = ask(connection).map(|socket| socket.inode);
+        let inode = asked.or_else(|_| look_up(connection)).ok()?;
         Some(inode).filter(|inode| *inode != CLOSED)
     }
 
-    /// The user of the client's socket, if the kernel tells. Takes microseconds.
-    pub fn client_user(connection: Connection) -> Option<u32> {
-        let (client, server) = ends(connection)?;
-        let socket = ask(client, server).ok().filter(|socket| socket.inode != CLOSED)?;
-        Some(socket.user)
-    }
-
-    pub fn is_another_user(user: u32) -> bool {
-        user != crate::process::own_user() && user != 0
-    }
-
-    /// The client's end of a connection.
-    pub(super) struct Socket {
-        pub inode: u32,
-        pub user: u32,
+    /// Takes microseconds.
+    pub fn is_of_another_user(connection: Connection) -> bool {
+        let own = crate::process::own_user();
+        ask(connection).is_ok_and(|it| it.inode != CLOSED && it.uid != own && it.uid != 0)
     }
 
     /// Instead of the inode of a socket that the client has closed.
     const CLOSED: u32 = 0;
 
-    fn ends(connection: Connection) -> Option<(SocketAddrV4, SocketAddrV4)> {
-        match (connection.client, connection.server) {
-            (SocketAddr::V4(client), SocketAddr::V4(server)) => Some((client, server)),
-            _ => None,
-        }
-    }
-
     /// Asks the kernel for this one connection, which not all systems answer.
-    pub(super) fn ask(client: SocketAddrV4, server: SocketAddrV4) -> Result<Socket> {
+    pub(super) fn ask(Connection { client, server }: Connection) -> Result<InetResponseHeader> {
         let socket_id = SocketId {
             source_port: client.port(),
             destination_port: server.port(),
@@ -102,7 +93,7 @@ mod linux {
             NetlinkPayload::InnerMessage(SockDiagMessage::InetResponse(found))
                 if found.header.socket_id.destination_port == server.port() =>
             {
-                Ok(Socket { inode: found.header.inode, user: found.header.uid })
+                Ok(found.header)
             }
             other => bail!("the kernel does not answer: {other:?}"),
         }
@@ -125,7 +116,7 @@ mod linux {
     }
 
     /// Looks the connection up in the kernel's table.
-    pub(super) fn look_up(client: SocketAddrV4, server: SocketAddrV4) -> Result<u32> {
+    pub(super) fn look_up(Connection { client, server }: Connection) -> Result<u32> {
         let (local, remote) = (table_address(client), table_address(server));
         let table = std::fs::read_to_string("/proc/net/tcp")?;
         let inode = table.lines().find_map(|line| {
@@ -151,7 +142,7 @@ mod linux {
 pub mod tests {
     use super::linux::{ask, client_inode, look_up};
     use super::*;
-    use std::net::{SocketAddrV4, TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream};
     use std::os::linux::fs::MetadataExt;
 
     /// A connection of this process with itself, while its two other values are kept.
@@ -159,15 +150,8 @@ pub mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = listener.local_addr().unwrap();
         let stream = TcpStream::connect(server).unwrap();
-        let client = stream.local_addr().unwrap();
-        (Connection { client, server }, listener, stream)
-    }
-
-    fn v4(address: SocketAddr) -> SocketAddrV4 {
-        match address {
-            SocketAddr::V4(address) => address,
-            SocketAddr::V6(_) => panic!("{address}"),
-        }
+        let connection = Connection::of(stream.local_addr().unwrap(), server).unwrap();
+        (connection, listener, stream)
     }
 
     #[test]
@@ -176,9 +160,8 @@ pub mod tests {
         let shown = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&stream));
         let inode = u32::try_from(std::fs::metadata(shown).unwrap().st_ino()).unwrap();
 
-        let Connection { client, server } = connection;
-        assert_eq!(ask(v4(client), v4(server)).unwrap().inode, inode);
-        assert_eq!(look_up(v4(client), v4(server)).unwrap(), inode);
+        assert_eq!(ask(connection).unwrap().inode, inode);
+        assert_eq!(look_up(connection).unwrap(), inode);
         assert_eq!(client_inode(connection), Some(inode));
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hyper::body::{Body, Bytes, Frame};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use super::answer::LargeText;
+use super::answer::counted;
 use super::body::Reservation;
 use crate::mcp::sessions::{EventReader, StreamReader};
 
@@ -22,7 +22,7 @@ pub struct EventStream<S> {
 
 /// Where the messages of a stream come from.
 pub trait Source: Unpin {
-    /// The next event as it goes over the wire, or a part of it; `None` when the stream is over.
+    /// The next event as it goes over the wire; `None` when the stream is over.
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
 }
 
@@ -50,30 +50,23 @@ fn event(start: &str, mut json: String) -> Bytes {
 
 /// The answer to a POST that was not ready in time. Its only event has no id, since SDKs before 1.24
 /// would reconnect for more after one.
-pub enum LateReply {
-    Pending(PendingReply),
-    Sending(LargeText),
-}
+pub struct LateReply(Option<PendingReply>);
 
 /// A JSON text and the reservation for it, or `None` when the client has cancelled the request.
 pub type PendingReply = Pin<Box<dyn Future<Output = Option<(String, Reservation)>> + Send>>;
 
 impl Source for LateReply {
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if let LateReply::Pending(reply) = self {
-            let Some((text, reservation)) = ready!(reply.as_mut().poll(context)) else {
-                return Poll::Ready(None);
-            };
-            *self = LateReply::Sending(LargeText::new(event("data: ", text), reservation));
-        }
-        let LateReply::Sending(text) = self else { return Poll::Ready(None) };
-        Poll::Ready(text.next())
+        let Some(pending) = &mut self.0 else { return Poll::Ready(None) };
+        let reply = ready!(pending.as_mut().poll(context));
+        self.0 = None;
+        Poll::Ready(reply.map(|(text, reservation)| counted(event("data: ", text), reservation)))
     }
 }
 
 impl EventStream<LateReply> {
     pub fn late(reply: PendingReply, pause: Duration) -> EventStream<LateReply> {
-        EventStream { greeted: true, ..EventStream::new(LateReply::Pending(reply), pause) }
+        EventStream { greeted: true, ..EventStream::new(LateReply(Some(reply)), pause) }
     }
 }
 

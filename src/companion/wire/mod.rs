@@ -58,7 +58,7 @@ impl Wires {
         let (sender, messages) = mpsc::unbounded_channel();
         lock(&self.open).insert(id, sender);
         let wires = self.clone();
-        (id, Wire { id, bridge, wires, command, script, messages, text: 0, allowed: MAX_ALL_TEXT })
+        (id, Wire { id, bridge, wires, command, script, messages, text_left: MAX_ALL_TEXT })
     }
 
     /// Sends `message`, a JSON object, to the keeper. Returns false if the wire has ended.
@@ -87,9 +87,8 @@ pub(crate) struct Wire {
     script: String,
     /// For the keeper; they end when Lisp closes the wire.
     messages: mpsc::UnboundedReceiver<String>,
-    /// Bytes of text that have come, and that may.
-    text: usize,
-    allowed: usize,
+    /// Bytes of text that may still come.
+    text_left: usize,
 }
 
 /// How a wire comes to its end.
@@ -193,12 +192,12 @@ impl Wire {
                     }
                 }
                 // Over weeks there may be many: the other half is for the keeper.
-                Some(line) = complaints.line() => if self.text + MAX_ALL_TEXT / 2 < self.allowed {
+                Some(line) = complaints.line() => if self.text_left > MAX_ALL_TEXT / 2 {
                     self.tell_line(line)?;
                 },
                 message = self.messages.recv() => {
                     outbox.send_first(Frame::Text(message.ok_or(End::Closed)?))?;
-                    self.allowed += MAX_ALL_TEXT;
+                    self.text_left += MAX_ALL_TEXT;
                 }
                 _ = ping.tick() => {
                     if heard.elapsed() >= PATIENCE {
@@ -230,8 +229,9 @@ impl Wire {
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), End> {
-        self.text += bytes.max(MIN_TEXT);
-        if self.text > self.allowed { Err(End::Fault(WireEnd::Flooded)) } else { Ok(()) }
+        let left = self.text_left.checked_sub(bytes.max(MIN_TEXT));
+        self.text_left = left.ok_or(End::Fault(WireEnd::Flooded))?;
+        Ok(())
     }
 
     /// Tells what the program writes at its end.

@@ -4,7 +4,6 @@
 //! slow does not stop the others, and little waits in memory.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
@@ -85,9 +84,8 @@ type Channels = Arc<Mutex<HashMap<u32, Channel>>>;
 struct Channel {
     /// What the client has sent.
     received: mpsc::UnboundedSender<Vec<u8>>,
-    /// How many bytes it may still send.
-    allowed: Arc<AtomicU32>,
-    /// How many bytes we may still send.
+    /// How many bytes it may still send, and we.
+    allowed: Arc<Semaphore>,
     credit: Arc<Semaphore>,
 }
 
@@ -126,8 +124,7 @@ impl<S: FnMut(&str, DuplexStream) -> bool> Mux<S> {
             return self.outbox.send_first(Frame::Close { channel: number });
         }
         let (received, bytes) = mpsc::unbounded_channel();
-        let allowed = Arc::new(AtomicU32::new(WINDOW));
-        let credit = Arc::new(Semaphore::new(WINDOW as usize));
+        let [allowed, credit] = [(); 2].map(|()| Arc::new(Semaphore::new(WINDOW as usize)));
         let channel = Channel { received, allowed: allowed.clone(), credit: credit.clone() };
         channels.insert(number, channel);
         let (from_server, to_server) = split(ours);
@@ -147,11 +144,7 @@ impl<S: FnMut(&str, DuplexStream) -> bool> Mux<S> {
         let channels = lock(&self.channels);
         let Some(channel) = channels.get(&number) else { return Ok(()) };
         let size = u32::try_from(bytes.len()).map_err(|_| Broken)?;
-        // Nobody else makes it less.
-        if channel.allowed.load(Ordering::Relaxed) < size {
-            return Err(Broken);
-        }
-        channel.allowed.fetch_sub(size, Ordering::Relaxed);
+        channel.allowed.try_acquire_many(size).map_err(|_| Broken)?.forget();
         let _ = channel.received.send(bytes);
         Ok(())
     }
@@ -178,7 +171,7 @@ async fn pass_on(
     channel: u32,
     mut received: mpsc::UnboundedReceiver<Vec<u8>>,
     mut to_server: WriteHalf<DuplexStream>,
-    allowed: &AtomicU32,
+    allowed: &Semaphore,
     outbox: &Outbox,
 ) {
     let mut owed = 0;
@@ -188,7 +181,7 @@ async fn pass_on(
         }
         owed += bytes.len() as u32;
         if owed >= PORTION {
-            allowed.fetch_add(owed, Ordering::Relaxed);
+            allowed.add_permits(owed as usize);
             if outbox.send_first(Frame::Credit { channel, bytes: owed }).is_err() {
                 return;
             }

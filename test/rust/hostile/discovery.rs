@@ -6,14 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, SystemTime};
 
 use gemini_companion::Agent;
 use gemini_companion::discovery::DiscoveryFile;
@@ -28,10 +27,6 @@ use crate::support::{DEADLINE, id_space};
 const PORT: u16 = 4711;
 /// No process has such an id on any system.
 const DEAD: u32 = (1 << 22) + 1;
-/// The age of an unfinished file that its process has abandoned.
-const OLD: Duration = Duration::from_secs(2 * 3600);
-/// What an unfinished file of an Emacs contains, unless it is empty.
-const EMACS: &str = r#""ideInfo":{"name":"emacs""#;
 
 #[test]
 fn files_of_others_do_no_harm_and_suffer_none() {
@@ -66,7 +61,6 @@ struct Case {
 struct Leftover {
     kind: Kind,
     content: Content,
-    is_old: bool,
     is_closed: bool,
     is_of_another_user: bool,
 }
@@ -272,7 +266,6 @@ impl Leftover {
         Leftover {
             kind: random_kind(random),
             content: Content::random(random),
-            is_old: chance(random, 50),
             is_closed: chance(random, 5),
             is_of_another_user: is_root() && chance(random, 15),
         }
@@ -295,16 +288,12 @@ impl Leftover {
 
     fn place_file(&self, path: &Path) {
         fs::write(path, &self.content.bytes).unwrap();
-        if self.is_old {
-            let file = File::options().write(true).open(path).unwrap();
-            file.set_modified(SystemTime::now() - OLD).unwrap();
-        }
         if self.is_closed {
             fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
         }
     }
 
-    /// Whether this is certainly of an Emacs that has ended, or was never finished.
+    /// Whether this is certainly of an Emacs that has ended.
     fn is_deleted(&self, agent: &Agent, name: Option<&str>) -> bool {
         let is_readable = is_root() || !self.is_closed;
         let is_ours = self.kind == Kind::File && is_readable && !self.is_of_another_user;
@@ -312,10 +301,7 @@ impl Leftover {
             return false;
         };
         match NAMES.iter().find(|(known, ..)| *known == name) {
-            Some((_, of, Names::Unfinished)) => {
-                agent.name == *of && self.is_old && self.content.was_begun()
-            }
-            Some((_, of, Names::Process(process))) => {
+            Some((_, of, process)) => {
                 let of_dead = |inner: Option<u32>| {
                     inner.or(*process).is_some_and(|id| id != 1) // which is always alive
                 };
@@ -371,37 +357,27 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// What a name means to the agent that uses it.
-#[derive(Clone, Copy)]
-enum Names {
-    /// A file of this process, or of the one that its content names.
-    Process(Option<u32>),
-    Unfinished,
-}
-
-/// Names of discovery files, each with its agent and meaning.
-const NAMES: [(&str, &str, Names); 12] = [
-    ("gemini-ide-server-4194305-1.json", "gemini", Names::Process(Some(DEAD))),
-    ("gemini-ide-server-4194305-65535.json", "gemini", Names::Process(Some(DEAD))),
-    ("gemini-ide-server-4294967295-1.json", "gemini", Names::Process(Some(u32::MAX))),
-    ("gemini-ide-server-0-1.json", "gemini", Names::Process(Some(0))),
-    ("gemini-ide-server-1-1.json", "gemini", Names::Process(Some(1))),
-    ("gemini-ide-server-4194305-1.json.0123.tmp", "gemini", Names::Unfinished),
-    ("gemini-ide-server-1-1.json.0123.tmp", "gemini", Names::Unfinished),
-    ("1.lock", "qwen", Names::Process(None)),
-    ("65535.lock", "qwen", Names::Process(None)),
-    ("0.lock", "qwen", Names::Process(None)),
-    ("1.lock.0123.tmp", "qwen", Names::Unfinished),
-    ("2.lock.0123.tmp", "qwen", Names::Unfinished),
+/// Names of discovery files, each with its agent and the process in it; its content may name another.
+const NAMES: [(&str, &str, Option<u32>); 8] = [
+    ("gemini-ide-server-4194305-1.json", "gemini", Some(DEAD)),
+    ("gemini-ide-server-4194305-65535.json", "gemini", Some(DEAD)),
+    ("gemini-ide-server-4294967295-1.json", "gemini", Some(u32::MAX)),
+    ("gemini-ide-server-0-1.json", "gemini", Some(0)),
+    ("gemini-ide-server-1-1.json", "gemini", Some(1)),
+    ("1.lock", "qwen", None),
+    ("65535.lock", "qwen", None),
+    ("0.lock", "qwen", None),
 ];
 
 /// Names that only resemble those of discovery files.
-const ODD_NAMES: [&str; 16] = [
+const ODD_NAMES: [&str; 18] = [
     "gemini-ide-server-4194305-1.json~",
     "gemini-ide-server-4194305-1.json\n",
     " gemini-ide-server-4194305-1.json",
     "gemini-ide-server-4194305-1.json.a.b.tmp",
     "gemini-ide-server-4194305-1.json.tmp",
+    "gemini-ide-server-4194305-1.json.0123.tmp",
+    "1.lock.0123.tmp",
     "gemini-ide-server-4194305-65536.json",
     "gemini-ide-server-4294967296-1.json",
     "gemini-ide-server--4194305-1.json",
@@ -454,12 +430,6 @@ impl Content {
             14 => strange("huge", vec![0; (1 << 20) + random.random_range(0..2)]),
             _ => strange("member with_duplicate", with_duplicate(&complete)),
         }
-    }
-
-    /// Whether an Emacs may have begun to write this content.
-    fn was_begun(&self) -> bool {
-        let is_ours = |text: &str| text.is_empty() || text.contains(EMACS);
-        std::str::from_utf8(&self.bytes).is_ok_and(is_ours)
     }
 }
 
