@@ -21,26 +21,14 @@
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-context)
 (require 'gemini-companion-host)
+(require 'gemini-companion-host-connect)
+(require 'gemini-companion-host-connection)
 (require 'gemini-companion-native)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-tool-extension)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-connect "gemini-companion-host-connect")
-(declare-function gemini-companion-host-connection-describe-state
-                  "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-diagnosis "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-of-directory "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-host "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-state "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-warnings "gemini-companion-host-connection"
-                  (connection) t)
 (declare-function gemini-companion-install-module "gemini-companion-install")
 (declare-function gemini-companion-mode "gemini-companion")
 
@@ -431,9 +419,8 @@ if the user does not want them."
 
 (defun gemini-companion-doctor-check-connection (case)
   "Return the connection to the machine of CASE, or nil."
-  (and (featurep 'gemini-companion-host-connection)
-       (gemini-companion-host-connection-of-directory
-        (gemini-companion-doctor-check-case-directory case))))
+  (gemini-companion-host-connection-of-directory
+   (gemini-companion-doctor-check-case-directory case)))
 
 (defun gemini-companion-doctor-check--machine (case)
   "Check whether the machine of CASE is connected, as far as Emacs knows."

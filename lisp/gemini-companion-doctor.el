@@ -22,17 +22,13 @@
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-doctor-check)
 (require 'gemini-companion-host)
+(require 'gemini-companion-host-command)
+(require 'gemini-companion-host-connection)
 (require 'gemini-companion-native)
 (require 'gemini-companion-tool-extension)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-host-connection-command "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-state "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-command-environment "gemini-companion-host-command")
 (declare-function gemini-companion-restart "gemini-companion")
 
 (defvar-local gemini-companion-doctor--subject nil
@@ -268,11 +264,14 @@ Return the number of problems."
   "Examine CASE, and call CALLBACK now and for each later result.
 Its arguments are the findings so far, and how many results are still to
 come."
-  (let* ((probes (if (gemini-companion-doctor-check-case-remote case)
-                     '(gemini-companion-doctor--probe-remote-program
-                       gemini-companion-doctor--probe-remote-tools)
-                   '(gemini-companion-doctor--probe-server
-                     gemini-companion-doctor--probe-program)))
+  (let* ((connection (gemini-companion-doctor-check-connection case))
+         (probes (cond ((not (gemini-companion-doctor-check-case-remote case))
+                        '(gemini-companion-doctor--probe-server
+                          gemini-companion-doctor--probe-program))
+                       ((and connection
+                             (eq (gemini-companion-host-connection-state connection) 'ready))
+                        '(gemini-companion-doctor--probe-remote-program
+                          gemini-companion-doctor--probe-remote-tools))))
          (pending (length probes))
          (results (cons (gemini-companion-doctor-check-all case) (make-list pending nil)))
          (report (lambda ()
@@ -349,26 +348,21 @@ CLI takes, if that is an Emacs."
   (let* ((connection (gemini-companion-doctor-check-connection case))
          (agent (gemini-companion-doctor-check-case-agent case))
          (program (gemini-companion-agent-get agent :program)))
-    (if (not (and connection (eq (gemini-companion-host-connection-state connection) 'ready)))
-        (funcall callback nil)
-      (gemini-companion-doctor--run
-       (gemini-companion-host-connection-command connection (concat program " --version"))
-       (gemini-companion-host-command-environment (default-toplevel-value 'process-environment))
-       (lambda (output)
-         (funcall callback (gemini-companion-doctor--describe-program
-                            agent (format "`%s' on %s" program
-                                          (gemini-companion-host-connection-name connection))
-                            output 'remote)))))))
+    (gemini-companion-doctor--run
+     (gemini-companion-host-connection-command connection (concat program " --version"))
+     (gemini-companion-host-command-environment (default-toplevel-value 'process-environment))
+     (lambda (output)
+       (funcall callback (gemini-companion-doctor--describe-program
+                          agent (format "`%s' on %s" program
+                                        (gemini-companion-host-connection-name connection))
+                          output 'remote))))))
 
 (defun gemini-companion-doctor--probe-remote-tools (case callback)
   "Find out what tools of Emacs the machine of CASE has, and call CALLBACK."
-  (let ((connection (gemini-companion-doctor-check-connection case))
-        (agent (gemini-companion-doctor-check-case-agent case)))
-    (if (not (and connection (eq (gemini-companion-host-connection-state connection) 'ready)
-                  (gemini-companion-agent-get agent :extension)))
-        (funcall callback nil)
+  (let ((agent (gemini-companion-doctor-check-case-agent case)))
+    (if (not (gemini-companion-agent-get agent :extension)) (funcall callback nil)
       (gemini-companion-tool-extension-state-there
-       connection agent
+       (gemini-companion-doctor-check-connection case) agent
        (lambda (state declined)
          (funcall callback (gemini-companion-doctor-check-tools state declined)))))))
 
