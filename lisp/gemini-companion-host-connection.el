@@ -55,8 +55,7 @@
   (logged-in nil :documentation "Non-nil once the shell on the host has answered.")
   (lines nil :documentation "The last lines not from the keeper, the newest first.")
   (timer nil :documentation "The timer that ends an attempt or begins the next, or nil.")
-  (pause nil :documentation "Seconds until the next attempt.")
-  (lost nil :documentation "When it was lost first, or nil.")
+  (lost nil :documentation "When it was lost, after it had held for a while, or nil.")
   (missed nil :documentation "Non-nil if a message said that it was lost.")
   (waiters nil :documentation "Functions to call when it is ready or has failed."))
 
@@ -66,16 +65,16 @@
 (defvar gemini-companion-host-connection--all nil
   "The connections, and those that have failed, the oldest first.")
 
+(defvar gemini-companion-host-connection--idle-timer nil
+  "The timer that connects again when the user has typed something, or nil.")
+
 ;;;; Limits
 
 (defvar gemini-companion-host-connection--patience 30
   "Seconds in which a host must send its next message.")
 
-(defconst gemini-companion-host-connection--max-output 1000000
-  "Number of characters that `gemini-companion-host-connection--ask' reads.")
-
 (defvar gemini-companion-host-connection--first-pause 0.5
-  "Seconds until the first attempt to connect again; later ones take longer.")
+  "Seconds until the first attempt to connect again.")
 
 (defvar gemini-companion-host-connection--hope 600
   "Seconds in which attempts to connect again follow soon after each other.")
@@ -107,7 +106,6 @@ If it replaces one that has failed, it keeps the clients of that."
          (connection (gemini-companion-host-connection--make
                       :host host :name name
                       :hops hops :routes (gemini-companion-host-connection--find-routes hops)
-                      :pause gemini-companion-host-connection--first-pause
                       :proven (and failed (gemini-companion-host-connection-proven failed))
                       :slot (and failed (gemini-companion-host-connection-slot failed)))))
     (setq gemini-companion-host-connection--all
@@ -132,12 +130,17 @@ Its argument is nil if it is ready, or else why not, as text for the user."
              (append (gemini-companion-host-connection-waiters connection) (list function))))))
 
 (defun gemini-companion-host-connection--tell-waiters (connection)
-  "Call the functions that wait for CONNECTION, but not in a process filter."
+  "Call the functions that wait for CONNECTION."
   (dolist (function (gemini-companion-host-connection-waiters connection))
-    (run-at-time 0 nil (lambda ()
-                         (gemini-companion-log-errors "a connection"
-                           (gemini-companion-host-connection-when-ready connection function)))))
+    (gemini-companion-host-connection--call-later
+     #'gemini-companion-host-connection-when-ready connection function))
   (setf (gemini-companion-host-connection-waiters connection) nil))
+
+(defun gemini-companion-host-connection--call-later (function &rest arguments)
+  "Call FUNCTION with ARGUMENTS, but not while Emacs handles an event."
+  (run-at-time 0 nil (lambda ()
+                       (gemini-companion-log-errors "a connection"
+                         (apply function arguments)))))
 
 ;;;; Making a connection
 
@@ -158,36 +161,39 @@ Its argument is nil if it is ready, or else why not, as text for the user."
   (gemini-companion-host-connection--await connection)
   (if-let* ((inspection (gemini-companion-host-command-inspection
                          (gemini-companion-host-connection-hops connection))))
-      (gemini-companion-host-connection--inspect connection inspection)
+      (gemini-companion-host-connection--ask
+       connection inspection
+       (lambda (_status output)
+         (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
+               (gemini-companion-host-command-mounts output))
+         (gemini-companion-host-connection--open connection)))
     (gemini-companion-host-connection--open connection)))
 
 (defun gemini-companion-host-connection--open (connection)
-  "Open a wire for CONNECTION."
+  "Open a wire to the host of CONNECTION."
   (condition-case problem
-      (setf (gemini-companion-host-connection-wire connection)
-            (gemini-companion-host-connection--open-wire connection))
+      (pcase-let* ((host (gemini-companion-host-connection-host connection))
+                   (prefix (gemini-companion-host-prefix host))
+                   (default-directory gemini-companion-agent-neutral-directory)
+                   (`(,program . ,arguments)
+                    (gemini-companion-host-connection--shell connection "exec sh" nil
+                                                             "-o" "ConnectTimeout=5"
+                                                             "-o" "ClearAllForwardings=yes"))
+                   (file (or (executable-find program)
+                             (error "Cannot find the program %s" program)))
+                   (`(,bootstrap ,keeper . ,_) (gemini-companion-bridge-host-programs)))
+        (gemini-companion-bridge-open-host prefix)
+        (gemini-companion-bridge-set-host-mounts prefix (gemini-companion-host-mounts host)
+                                                 (gemini-companion-host-sandbox host))
+        (setf (gemini-companion-host-connection-wire connection)
+              (gemini-companion-bridge-open-wire
+               prefix (cons file arguments)
+               (gemini-companion-host-command-environment
+                (default-toplevel-value 'process-environment))
+               (string-replace "@KEEPER@" (gemini-companion-host-command-quote keeper)
+                               bootstrap))))
     (error (gemini-companion-host-connection--end
             connection 'program (gemini-companion-ui-error-text problem)))))
-
-(defun gemini-companion-host-connection--open-wire (connection)
-  "Open a wire to the host of CONNECTION, and return its number."
-  (let ((prefix (gemini-companion-host-connection-prefix connection)))
-    (gemini-companion-bridge-open-host prefix)
-    (gemini-companion-bridge-set-host-mounts
-     prefix (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
-     (gemini-companion-host-sandbox (gemini-companion-host-connection-host connection)))
-    (pcase-let* ((default-directory gemini-companion-agent-neutral-directory)
-                 (`(,program . ,arguments)
-                  (gemini-companion-host-connection--shell connection "exec sh" nil
-                                                           "-o" "ConnectTimeout=5"
-                                                           "-o" "ClearAllForwardings=yes"))
-                 (file (or (executable-find program)
-                           (error "Cannot find the program %s" program)))
-                 (`(,bootstrap ,keeper . ,_) (gemini-companion-bridge-host-programs)))
-      (gemini-companion-bridge-open-wire
-       prefix (cons file arguments)
-       (gemini-companion-host-command-environment (default-toplevel-value 'process-environment))
-       (string-replace "@KEEPER@" (gemini-companion-host-command-quote keeper) bootstrap)))))
 
 (defun gemini-companion-host-connection--set-state (connection state &optional fault)
   "Set the state of CONNECTION to STATE, because of FAULT."
@@ -286,35 +292,20 @@ ended."
         (process-environment (gemini-companion-host-command-environment
                               (default-toplevel-value 'process-environment)))
         (output ""))
-    (setf (gemini-companion-host-connection-check connection)
-          (make-process
-           :name "gemini-companion-ssh" :noquery t :connection-type 'pipe :command command
-           :filter (lambda (process text)
-                     (setq output (concat output text))
-                     (when (length> output gemini-companion-host-connection--max-output)
-                       (delete-process process)))
-           :sentinel
-           (lambda (process _event)
-             (when (and (not (process-live-p process))
-                        (eq process (gemini-companion-host-connection-check connection)))
-               (gemini-companion-log-errors "a program for a connection"
-                 (setf (gemini-companion-host-connection-check connection) nil)
-                 (funcall function (process-exit-status process) output))))))))
-
-;;;; What a container has from this machine
-
-(defun gemini-companion-host-connection--inspect (connection command)
-  "Find out by COMMAND what the container of CONNECTION has from here; go on."
-  (condition-case problem
-      (gemini-companion-host-connection--ask
-       connection command
-       (lambda (_status output)
-         (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
-               (gemini-companion-host-command-mounts output))
-         (gemini-companion-host-connection--open connection)))
-    ;; The program may be missing, for example; the wire will say more about that.
-    (error (gemini-companion-log-add "%s" (gemini-companion-ui-error-text problem))
-           (gemini-companion-host-connection--open connection))))
+    (condition-case problem
+        (setf (gemini-companion-host-connection-check connection)
+              (make-process
+               :name "gemini-companion-ssh" :noquery t :connection-type 'pipe :command command
+               :filter (lambda (_process text) (setq output (concat output text)))
+               :sentinel
+               (lambda (process _event)
+                 (when (and (not (process-live-p process))
+                            (eq process (gemini-companion-host-connection-check connection)))
+                   (gemini-companion-log-errors "a program for a connection"
+                     (setf (gemini-companion-host-connection-check connection) nil)
+                     (funcall function (process-exit-status process) output))))))
+      (error (gemini-companion-host-connection--end
+              connection 'program (gemini-companion-ui-error-text problem))))))
 
 ;;;; What the host says
 
@@ -423,8 +414,7 @@ host has that from here, or else HOME."
                                 name keeper hostname)
       (when (gemini-companion-host-connection-missed connection)
         (gemini-companion-ui-message connection "The connection to %s is back" name))
-      (setf (gemini-companion-host-connection-lost connection) nil
-            (gemini-companion-host-connection-missed connection) nil)
+      (setf (gemini-companion-host-connection-missed connection) nil)
       ;; There may be new ones since the announcement.
       (gemini-companion-host-connection--send-roots connection)
       (gemini-companion-host-connection--tell-waiters connection))))
@@ -517,21 +507,15 @@ error.  For FILE and FUNCTION, see
     (when request
       (setf (gemini-companion-host-connection-requests connection)
             (remq request (gemini-companion-host-connection-requests connection)))
-      (gemini-companion-host-connection--answer
+      (gemini-companion-host-connection--call-later
        (cdr request) `((name . ,(funcall shown 'name))
                        (error . ,(funcall shown 'error))
                        (text . ,(and (stringp text) text)))))))
 
-(defun gemini-companion-host-connection--answer (function answer)
-  "Call FUNCTION with ANSWER, but not while Emacs handles an event."
-  (run-at-time 0 nil (lambda ()
-                       (gemini-companion-log-errors "an answer of a host"
-                         (funcall function answer)))))
-
 (defun gemini-companion-host-connection--drop-requests (connection)
   "Call the functions that wait for answers on CONNECTION with an error."
   (pcase-dolist (`(,_ . ,function) (gemini-companion-host-connection-requests connection))
-    (gemini-companion-host-connection--answer
+    (gemini-companion-host-connection--call-later
      function `((error . ,(format "the connection to %s was lost"
                                   (gemini-companion-host-connection-name connection))))))
   (setf (gemini-companion-host-connection-requests connection) nil))
@@ -620,41 +604,32 @@ DETAIL, text for the user, may say more."
 (defun gemini-companion-host-connection--lose (connection fault)
   "Connect CONNECTION again after a pause; it was lost because of FAULT."
   (let* ((now (float-time))
-         (lost (gemini-companion-host-connection-lost connection))
-         (pause (if (and (eq (gemini-companion-host-connection-state connection) 'ready)
-                         (> (- now (gemini-companion-host-connection-since connection)) 30))
-                    gemini-companion-host-connection--first-pause
-                  (gemini-companion-host-connection-pause connection))))
+         (ready (eq (gemini-companion-host-connection-state connection) 'ready))
+         (held (and ready (> (- now (gemini-companion-host-connection-since connection)) 30)))
+         (lost (or (and (not held) (gemini-companion-host-connection-lost connection)) now))
+         (time (- now lost)))
     (gemini-companion-host-connection--set-state connection 'lost fault)
-    (cond ((null lost)
+    (setf (gemini-companion-host-connection-lost connection) lost)
+    (cond ((or ready (zerop time))
            ;; Only the status shows further attempts.
            (gemini-companion-log-add "%s; trying again"
-                                     (car (gemini-companion-host-connection-diagnosis connection)))
-           (setf (gemini-companion-host-connection-lost connection) now
-                 (gemini-companion-host-connection-missed connection) nil))
+                                     (car (gemini-companion-host-connection-diagnosis connection))))
           ((and (not (gemini-companion-host-connection-missed connection))
-                (> (- now lost) gemini-companion-host-connection--notice-delay))
+                (> time gemini-companion-host-connection--notice-delay))
            (setf (gemini-companion-host-connection-missed connection) t)
            (gemini-companion-ui-message connection "Lost the connection to %s; trying again"
                                         (gemini-companion-host-connection-name connection))))
-    (setf (gemini-companion-host-connection-pause connection)
-          (min (* 2 pause)
-               (if (< (- now (or lost now)) gemini-companion-host-connection--hope) 2 60)))
-    (gemini-companion-host-connection--await-user)
     (gemini-companion-host-connection--set-timer
-     connection pause #'gemini-companion-host-connection-start connection)))
+     connection
+     (max gemini-companion-host-connection--first-pause
+          (min time (if (< time gemini-companion-host-connection--hope) 2 60)))
+     #'gemini-companion-host-connection-start connection)
+    (unless gemini-companion-host-connection--idle-timer
+      (setq gemini-companion-host-connection--idle-timer
+            (run-with-idle-timer 1 t #'gemini-companion-host-connection--try-again)))))
 
 ;; The machine may have slept, or the user may have waited for the network: a user who types
 ;; something does not want to wait for the next attempt.
-
-(defvar gemini-companion-host-connection--idle-timer nil
-  "The timer that connects again when the user has typed something, or nil.")
-
-(defun gemini-companion-host-connection--await-user ()
-  "Connect lost connections again when the user has typed something."
-  (unless gemini-companion-host-connection--idle-timer
-    (setq gemini-companion-host-connection--idle-timer
-          (run-with-idle-timer 1 t #'gemini-companion-host-connection--try-again))))
 
 (defun gemini-companion-host-connection--try-again ()
   "Begin the next attempt for each lost connection at once."

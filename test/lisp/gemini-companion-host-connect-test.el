@@ -438,6 +438,13 @@ Return the connection."
                              (gemini-companion-host-connect-test--told))
                      '(nil 1))))))
 
+(defun gemini-companion-host-connect-test--pause (connection)
+  "Return the number of seconds until Emacs next tries to make CONNECTION."
+  (let ((timer (gemini-companion-host-connection-timer connection)))
+    (if (and timer (eq (timer--function timer) #'gemini-companion-host-connection-start))
+        (float-time (time-subtract (timer--time timer) nil))
+      0)))
+
 (ert-deftest gemini-companion-host-connect/the-mode-line-shows-hosts ()
   (gemini-companion-host-connect-test--with-host
     (let ((connection (gemini-companion-host-connect-test--open))
@@ -452,11 +459,10 @@ Return the connection."
           (should (equal (gemini-companion-host-mode-line directory) " lost@build")))
         (should (string-suffix-p ", the connection to build is lost" (gemini-companion-state)))
         ;; The user who comes back need not wait for the next attempt.
-        (setf (gemini-companion-host-connection-pause connection) 1000)
+        (cl-decf (gemini-companion-host-connection-lost connection) 1000)
         (gemini-companion-test-wait
          "a long pause"
-         (lambda () (when-let* ((timer (gemini-companion-host-connection-timer connection)))
-                      (> (float-time (time-subtract (timer--time timer) nil)) 100))))
+         (lambda () (> (gemini-companion-host-connect-test--pause connection) 50)))
         (delete-file (gemini-companion-host-connect-test--file "cut"))
         (gemini-companion-host-connection--try-again)
         (gemini-companion-host-connect-test--await connection '(ready)))
@@ -487,7 +493,7 @@ Return the connection."
         (gemini-companion-host-connect-test--kill)
         (gemini-companion-test-wait
          "some attempts"
-         (lambda () (>= (gemini-companion-host-connection-pause connection) 0.32)))
+         (lambda () (> (gemini-companion-host-connect-test--pause connection) 0.1)))
         (gemini-companion-test-wait "a message" (lambda () gemini-companion-test-messages))
         (should (equal gemini-companion-test-messages
                        '("Lost the connection to build; trying again")))
@@ -499,9 +505,9 @@ Return the connection."
                          "Lost the connection to build; trying again")))
         ;; One that has held for a while begins with a short pause when it is lost.
         (cl-decf (gemini-companion-host-connection-since connection) 31)
+        (cl-decf (gemini-companion-host-connection-lost connection) 1000)
         (gemini-companion-host-connect-test--kill)
-        (gemini-companion-test-wait
-         "the loss" (lambda () (= (gemini-companion-host-connection-pause connection) 0.02)))
+        (gemini-companion-host-connect-test--await connection '(lost))
         (gemini-companion-host-connect-test--await connection '(ready))))))
 
 (ert-deftest gemini-companion-host-connect/what-worked-before-is-tried-again ()
