@@ -50,7 +50,6 @@
   (wire nil :documentation "The number of the wire, or nil.")
   (check nil :documentation "The program that must end before the wire is opened, or nil.")
   (project nil :documentation "The project here that it was made for, or nil.")
-  (told nil :documentation "(ROOTS), the last that its keeper got, or nil.")
   (requests nil :documentation "Alist of the numbers of requests and functions for the answers.")
   (logged-in nil :documentation "Non-nil once the shell on the host has answered.")
   (lines nil :documentation "The last lines not from the keeper, the newest first.")
@@ -156,8 +155,7 @@ Its argument is nil if it is ready, or else why not, as text for the user."
   (gemini-companion-host-connection--set-state connection 'connecting)
   (setf (gemini-companion-host-connection-logged-in connection) nil
         (gemini-companion-host-connection-lines connection) nil
-        (gemini-companion-host-connection-warnings connection) nil
-        (gemini-companion-host-connection-told connection) nil)
+        (gemini-companion-host-connection-warnings connection) nil)
   (gemini-companion-host-connection--await connection)
   (if-let* ((inspection (gemini-companion-host-command-inspection
                          (gemini-companion-host-connection-hops connection))))
@@ -381,7 +379,7 @@ ended."
   "Announce CONNECTION on its host.
 If it has no workspace root, use the project that it was made for, if the
 host has that from here, or else HOME."
-  (when (and home (null (gemini-companion-host-connection-told connection)))
+  (when (and home (eq (gemini-companion-host-connection-state connection) 'connecting))
     (let* ((host (gemini-companion-host-connection-host connection))
            (project (gemini-companion-host-connection-project connection))
            (root (or (and project (gemini-companion-host-name-there host project)) home)))
@@ -423,10 +421,8 @@ host has that from here, or else HOME."
 
 (defun gemini-companion-host-connection--announce (connection)
   "Let the keeper of CONNECTION announce this Emacs."
-  (pcase-let* ((prefix (gemini-companion-host-connection-prefix connection))
-               (`(,_ ,_ ,relay ,editor) (gemini-companion-bridge-host-programs))
-               (roots (gemini-companion-host-connection--roots connection)))
-    (setf (gemini-companion-host-connection-told connection) (list roots))
+  (pcase-let ((host (gemini-companion-host-connection-host connection))
+              (`(,_ ,_ ,relay ,editor) (gemini-companion-bridge-host-programs)))
     (gemini-companion-host-connection-send
      connection
      `((do . announce)
@@ -437,26 +433,19 @@ host has that from here, or else HOME."
        (id . ,(replace-regexp-in-string
                "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name)) t t))
        ;; This distinguishes this Emacs from all others.
-       (emacs . ,(secure-hash 'md5 (format "%s %s %s %S" prefix (system-name) (emacs-pid)
-                                           before-init-time)))
+       (emacs . ,(secure-hash 'md5 (format "%s %s %s %S" (gemini-companion-host-prefix host)
+                                           (system-name) (emacs-pid) before-init-time)))
        ;; Otherwise another Emacs that connects again could take the slot, with the clients.
        (slot . ,(gemini-companion-host-connection-slot connection))
-       (roots . ,roots)
-       (sandbox . ,(if (gemini-companion-host-sandbox
-                        (gemini-companion-host-connection-host connection))
-                       t :json-false))
+       (roots . ,(vconcat (gemini-companion-host-roots host)))
+       (sandbox . ,(if (gemini-companion-host-sandbox host) t :json-false))
        (agents . ,(gemini-companion-host-connection--agents))))))
 
-(defun gemini-companion-host-connection--roots (connection)
-  "Return the roots of CONNECTION, a vector."
-  (vconcat (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
-
 (defun gemini-companion-host-connection--send-roots (connection)
-  "Send the workspace roots to the keeper of CONNECTION, unless it knows them."
-  (let ((roots (gemini-companion-host-connection--roots connection)))
-    (unless (equal (list roots) (gemini-companion-host-connection-told connection))
-      (setf (gemini-companion-host-connection-told connection) (list roots))
-      (gemini-companion-host-connection-send connection `((do . roots) (roots . ,roots))))))
+  "Send the workspace roots to the keeper of CONNECTION."
+  (let ((roots (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
+    (gemini-companion-host-connection-send connection
+                                           `((do . roots) (roots . ,(vconcat roots))))))
 
 (defun gemini-companion-host-connection--agents ()
   "Return what the keeper needs to know about the agents, a vector."
