@@ -98,7 +98,7 @@
             ((gemini-companion-native-loaded-version)
              (list 'problem "The loaded native module has another version than this package."
                    "Switch the mode off and on; restart Emacs if that tells you to.")))
-    (gemini-companion-native-missing
+    (user-error
      (list 'problem (format "Cannot use the native module: %s."
                             (gemini-companion-ui-error-text error))))))
 

@@ -58,13 +58,9 @@ only the compiled files are not links.")
   "The files of native modules that this Emacs has loaded.
 These stay loaded; a new module can only be loaded from another file.")
 
-(define-error 'gemini-companion-error "Gemini companion")
-(define-error 'gemini-companion-native-missing
-  "Native module of gemini-companion" 'gemini-companion-error)
-
 (defun gemini-companion-native-signal (format &rest arguments)
-  "Signal `gemini-companion-native-missing' with FORMAT and ARGUMENTS."
-  (signal 'gemini-companion-native-missing (list (apply #'format-message format arguments))))
+  "Signal a `user-error' about the module: FORMAT with ARGUMENTS."
+  (signal 'user-error (list (apply #'format-message format arguments))))
 
 ;;;; Loading
 
@@ -80,8 +76,8 @@ These stay loaded; a new module can only be loaded from another file.")
 
 (defun gemini-companion-native-load ()
   "Load the native module of this version, unless it is loaded.
-Return non-nil if it is loaded, nil if there is none.  Signal
-`gemini-companion-native-missing' if there is one that cannot be loaded."
+Return non-nil if it is loaded, nil if there is none.  Signal a
+`user-error' if there is one that cannot be loaded."
   (let ((tried gemini-companion-native--loaded)
         (failures nil)
         (file nil))
@@ -112,8 +108,8 @@ Return non-nil if it is loaded, nil if there is none.  Signal
 
 (defun gemini-companion-native-find (&optional except)
   "Return the first file with the module of this version, or nil.
-Ignore the files EXCEPT, a list.  Signal `gemini-companion-native-missing'
-if the user names a file that is not such a module."
+Ignore the files EXCEPT, a list.  Signal a `user-error' if the user names a
+file that is not such a module."
   (unless module-file-suffix
     (gemini-companion-native-signal
      "this Emacs was built without support for native modules; install one that has it (its \
