@@ -142,32 +142,7 @@ A program can connect only if `gemini-companion-agents' also names it.  Takes
 effect when `gemini-companion-mode' is next enabled.
 
 For the properties see Info node `(gemini-companion)Several Clients'."
-  :type '(alist
-          :key-type (symbol :tag "Name")
-          :value-type
-          (plist
-           :options
-           ((:title string) (:program string) (:install string) (:tested string)
-            (:takes-edits boolean) (:ignore-file string)
-            (:needs-no-text (repeat (list string string string)))
-            (:directory (choice (list :tag "In temporary directories" (const temporary) string)
-                                (list :tag "In a home" (const home) string string string)))
-            (:homes (repeat string))
-            (:file string)
-            (:stdio (choice boolean string))
-            (:by-process boolean) (:tells-process boolean)
-            (:resume (repeat string)) (:editor (list string string))
-            (:commands (cons string (cons string (repeat string))))
-            (:settings (list string string string))
-            (:other-settings (list string string string string))
-            (:sandbox (cons string (repeat symbol)))
-            (:extension (plist :options
-                               ((:hooks (repeat (list symbol string
-                                                      (set :inline t string)))))
-                               :value-type string))
-            (:variables (alist :key-type string
-                               :value-type (choice (const port) (const process) (const token))))
-            (:workspace string))))
+  :type '(alist :key-type (symbol :tag "Name") :value-type plist)
   :group 'gemini-companion-clients
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
