@@ -64,9 +64,6 @@
 (defvar gemini-companion-host-connection--all nil
   "The connections, and those that have failed, the oldest first.")
 
-(defvar gemini-companion-host-connection--idle-timer nil
-  "The timer that connects again when the user has typed something, or nil.")
-
 ;;;; Limits
 
 (defvar gemini-companion-host-connection--patience 30
@@ -75,8 +72,8 @@
 (defvar gemini-companion-host-connection--first-pause 0.5
   "Seconds until the first attempt to connect again.")
 
-(defvar gemini-companion-host-connection--hope 600
-  "Seconds in which attempts to connect again follow soon after each other.")
+(defconst gemini-companion-host-connection--longest-pause 15
+  "Seconds between attempts to connect again after many have failed.")
 
 (defvar gemini-companion-host-connection--notice-delay 30
   "Seconds after which Emacs tells the user that a connection is lost.")
@@ -611,26 +608,8 @@ DETAIL, text for the user, may say more."
     (gemini-companion-host-connection--set-timer
      connection
      (max gemini-companion-host-connection--first-pause
-          (min time (if (< time gemini-companion-host-connection--hope) 2 60)))
-     #'gemini-companion-host-connection-start connection)
-    (unless gemini-companion-host-connection--idle-timer
-      (setq gemini-companion-host-connection--idle-timer
-            (run-with-idle-timer 1 t #'gemini-companion-host-connection--try-again)))))
-
-;; The machine may have slept, or the user may have waited for the network: a user who types
-;; something does not want to wait for the next attempt.
-
-(defun gemini-companion-host-connection--try-again ()
-  "Begin the next attempt for each lost connection at once."
-  (let ((lost (seq-filter (lambda (it) (memq (gemini-companion-host-connection-state it)
-                                             '(lost connecting)))
-                          gemini-companion-host-connection--all)))
-    (unless lost
-      (cancel-timer gemini-companion-host-connection--idle-timer)
-      (setq gemini-companion-host-connection--idle-timer nil))
-    (dolist (connection lost)
-      (when (eq (gemini-companion-host-connection-state connection) 'lost)
-        (gemini-companion-host-connection-start connection)))))
+          (min (/ time 10) gemini-companion-host-connection--longest-pause))
+     #'gemini-companion-host-connection-start connection)))
 
 (defun gemini-companion-host-connection-close (connection)
   "End CONNECTION for good."

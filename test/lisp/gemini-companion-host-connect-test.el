@@ -458,13 +458,13 @@ Return the connection."
         (dolist (directory (list there "/src/"))
           (should (equal (gemini-companion-host-mode-line directory) " lost@build")))
         (should (string-suffix-p ", the connection to build is lost" (gemini-companion-state)))
-        ;; The user who comes back need not wait for the next attempt.
+        ;; The user need not wait for the next attempt.
         (cl-decf (gemini-companion-host-connection-lost connection) 1000)
         (gemini-companion-test-wait
          "a long pause"
-         (lambda () (> (gemini-companion-host-connect-test--pause connection) 50)))
+         (lambda () (> (gemini-companion-host-connect-test--pause connection) 12)))
         (delete-file (gemini-companion-host-connect-test--file "cut"))
-        (gemini-companion-host-connection--try-again)
+        (gemini-companion-connect there)
         (gemini-companion-host-connect-test--await connection '(ready)))
       (should (equal (gemini-companion-host-mode-line "/src/") "")))))
 
@@ -493,7 +493,7 @@ Return the connection."
         (gemini-companion-host-connect-test--kill)
         (gemini-companion-test-wait
          "some attempts"
-         (lambda () (> (gemini-companion-host-connect-test--pause connection) 0.1)))
+         (lambda () (> (gemini-companion-host-connect-test--pause connection) 0.05)))
         (gemini-companion-test-wait "a message" (lambda () gemini-companion-test-messages))
         (should (equal gemini-companion-test-messages
                        '("Lost the connection to build; trying again")))
