@@ -237,14 +237,14 @@ takes care of that; or start it without: %s --sandbox=false"
 
 (defun gemini-companion-doctor-check--settings (case)
   "Check whether the settings in CASE keep the CLI from connecting."
-  (pcase (seq-find (pcase-lambda (`(,_ . ,content)) (stringp content))
+  (pcase (seq-find (lambda (entry) (stringp (cdr entry)))
                    (gemini-companion-doctor-check-case-settings case))
+    ('nil (gemini-companion-doctor-check--ide-mode case))
     (`(,file . ,fault)
      (list 'problem
            (format "The CLI does not start: its settings %s cannot be read (%s)." file fault)
            "Correct that file."
-           (cons "open" (lambda () (find-file-other-window file)))))
-    (_ (gemini-companion-doctor-check--ide-mode case))))
+           (cons "open" (lambda () (find-file-other-window file)))))))
 
 (defun gemini-companion-doctor-check--ide-mode (case)
   "Check whether the CLI in CASE looks for an editor at all."

@@ -255,29 +255,21 @@ Cancel what it was to call before."
       ("-o" "ControlMaster=no"))))
 
 (defun gemini-companion-host-connection--next-route (connection fault)
-  "Try to make CONNECTION by its next route.
-If no route is left, end it because of FAULT, (KIND . DETAIL)."
+  "Make CONNECTION by the next route for which there is a shared connection.
+If there is none, end it because of FAULT, (KIND . DETAIL)."
   (gemini-companion-host-connection--release connection)
-  (if (null (cdr (gemini-companion-host-connection-untried connection)))
-      (gemini-companion-host-connection--end connection (car fault) (cdr fault))
-    (pop (gemini-companion-host-connection-untried connection))
-    (gemini-companion-host-connection--await connection)
-    ;; Otherwise ssh would try to log in once more, and some hosts count failures.
-    (gemini-companion-host-connection--check connection fault)))
-
-(defun gemini-companion-host-connection--check (connection fault)
-  "Check whether there is a shared connection for the route of CONNECTION.
-If so, use it; otherwise, try the next route.  For FAULT see
-`gemini-companion-host-connection--next-route'."
-  (gemini-companion-host-connection--ask
-   connection
-   `(,gemini-companion-ssh-program
-     "-O" "check" ,@(car (gemini-companion-host-connection-untried connection))
-     ,@(gemini-companion-host-command-target (gemini-companion-host-connection-hops connection)))
-   (lambda (status _output)
-     (if (eql 0 status)
-         (gemini-companion-host-connection--attempt connection)
-       (gemini-companion-host-connection--next-route connection fault)))))
+  (pop (gemini-companion-host-connection-untried connection))
+  (pcase-let (((cl-struct gemini-companion-host-connection untried hops) connection))
+    (if (null untried) (gemini-companion-host-connection--end connection (car fault) (cdr fault))
+      (gemini-companion-host-connection--await connection)
+      (gemini-companion-host-connection--ask
+       ;; Otherwise ssh would try to log in once more, and some hosts count failures.
+       connection `(,gemini-companion-ssh-program
+                    "-O" "check" ,@(car untried) ,@(gemini-companion-host-command-target hops))
+       (lambda (status _output)
+         (if (eql 0 status)
+             (gemini-companion-host-connection--attempt connection)
+           (gemini-companion-host-connection--next-route connection fault)))))))
 
 (defun gemini-companion-host-connection--ask (connection command function)
   "Run COMMAND, a list, before opening the wire of CONNECTION.
@@ -329,21 +321,18 @@ ended."
 (gemini-companion-bridge-define-handler wire-message (wire text)
   "Handle the message TEXT from the other end of WIRE, supposedly its keeper."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
-    (let* ((message (ignore-errors
-                      (let ((json-object-type 'alist)) (json-read-from-string text))))
-           (in (lambda (name) (let ((value (alist-get name message)))
-                                (and (stringp value) value)))))
-      (pcase (and (consp message) (funcall in 'say))
-        ("home" (gemini-companion-host-connection--take-home connection (funcall in 'home)))
+    (let ((message (ignore-errors (json-read-from-string text))))
+      (pcase (and (consp message) (alist-get 'say message))
+        ("home" (gemini-companion-host-connection--take-home connection (alist-get 'home message)))
         ("ready" (gemini-companion-host-connection--ready connection message))
         ("file" (gemini-companion-host-connection--take-file connection message))
         ((or "edit" "unedited")
          (gemini-companion-log-run-hook 'gemini-companion-host-connection-edit-functions
                                         connection message))
-        ("warning" (gemini-companion-host-connection--warn connection (funcall in 'text)))
+        ("warning" (gemini-companion-host-connection--warn connection (alist-get 'text message)))
         ("fault" (gemini-companion-host-connection--end
-                  connection (if (equal (funcall in 'kind) "owner") 'owner 'keeper)
-                  (gemini-companion-host-connection--shown (or (funcall in 'text) ""))))
+                  connection (if (equal (alist-get 'kind message) "owner") 'owner 'keeper)
+                  (gemini-companion-host-connection--shown (alist-get 'text message))))
         (_ (gemini-companion-host-connection--end connection 'broken))))))
 
 (gemini-companion-bridge-define-handler wire-ended (wire reason)
@@ -360,23 +349,24 @@ ended."
       (_ (gemini-companion-host-connection--ended connection)))))
 
 (defun gemini-companion-host-connection--shown (text)
-  "Return TEXT, which a host or a program has printed, for the user."
-  (truncate-string-to-width (gemini-companion-ui-one-line text) 300 nil nil "..."))
+  "Return TEXT, which a host has sent, for the user, or nil if it is no string."
+  (and (stringp text)
+       (truncate-string-to-width (gemini-companion-ui-one-line text) 300 nil nil "...")))
 
 (defun gemini-companion-host-connection--warn (connection text)
   "Keep TEXT, a warning of the keeper of CONNECTION."
-  (let ((text (gemini-companion-host-connection--shown (or text "")))
-        (known (gemini-companion-host-connection-warnings connection)))
+  (when-let* ((text (gemini-companion-host-connection--shown text)))
     (gemini-companion-log-add "%s warns: %s" (gemini-companion-host-connection-name connection)
                               text)
     (setf (gemini-companion-host-connection-warnings connection)
-          (seq-take (cons text (delete text known)) 5))))
+          (seq-take (cons text (delete text (gemini-companion-host-connection-warnings connection)))
+                    5))))
 
 (defun gemini-companion-host-connection--take-home (connection home)
   "Announce CONNECTION on its host.
 If it has no workspace root, use the project that it was made for, if the
 host has that from here, or else HOME."
-  (when (and home (eq (gemini-companion-host-connection-state connection) 'connecting))
+  (when (and (stringp home) (eq (gemini-companion-host-connection-state connection) 'connecting))
     (let* ((host (gemini-companion-host-connection-host connection))
            (project (gemini-companion-host-connection-project connection))
            (root (or (and project (gemini-companion-host-name-there host project)) home)))
@@ -390,25 +380,22 @@ host has that from here, or else HOME."
 
 (defun gemini-companion-host-connection--ready (connection message)
   "Record that CONNECTION is ready; MESSAGE, an alist, is about its keeper."
-  (let ((keeper (alist-get 'pid message))
-        (hostname (alist-get 'host message))
-        (slot (alist-get 'slot message))
-        (editor (alist-get 'editor message))
-        (name (gemini-companion-host-connection-name connection)))
-    (when (and (natnump keeper) (natnump slot) (stringp hostname)
-               (string-match-p "\\`[[:alnum:]._-]\\{1,64\\}\\'" hostname)
+  (let-alist message
+    (when (and (natnump .pid) (natnump .slot) (stringp .host)
+               (string-match-p "\\`[[:alnum:]._-]\\{1,64\\}\\'" .host)
                (eq (gemini-companion-host-connection-state connection) 'connecting))
       (gemini-companion-host-connection--set-timer connection)
       (gemini-companion-host-connection--set-state connection 'ready)
       (setf (gemini-companion-host-connection-proven connection) t
-            (gemini-companion-host-connection-keeper connection) keeper
-            (gemini-companion-host-connection-slot connection) slot
-            (gemini-companion-host-connection-editor connection) (and (stringp editor) editor)
-            (gemini-companion-host-connection-hostname connection) hostname)
+            (gemini-companion-host-connection-keeper connection) .pid
+            (gemini-companion-host-connection-slot connection) .slot
+            (gemini-companion-host-connection-editor connection) (and (stringp .editor) .editor)
+            (gemini-companion-host-connection-hostname connection) .host)
       (gemini-companion-log-add "connected to %s, where process %s of %s announces this Emacs"
-                                name keeper hostname)
+                                (gemini-companion-host-connection-name connection) .pid .host)
       (when (gemini-companion-host-connection-missed connection)
-        (gemini-companion-ui-message connection "The connection to %s is back" name))
+        (gemini-companion-ui-message connection "The connection to %s is back"
+                                     (gemini-companion-host-connection-name connection)))
       (setf (gemini-companion-host-connection-missed connection) nil)
       ;; There may be new ones since the announcement.
       (gemini-companion-host-connection--send-roots connection)
@@ -484,19 +471,14 @@ error.  For FILE and FUNCTION, see
 
 (defun gemini-companion-host-connection--take-file (connection answer)
   "Pass ANSWER, an alist, from the keeper of CONNECTION to its function."
-  (let ((request (assq (alist-get 'id answer)
-                       (gemini-companion-host-connection-requests connection)))
-        (shown (lambda (name)
-                 (let ((value (alist-get name answer)))
-                   (and (stringp value) (gemini-companion-host-connection--shown value)))))
-        (text (alist-get 'text answer)))
-    (when request
+  (let-alist answer
+    (when-let* ((request (assq .id (gemini-companion-host-connection-requests connection))))
       (setf (gemini-companion-host-connection-requests connection)
             (remq request (gemini-companion-host-connection-requests connection)))
       (gemini-companion-host-connection--call-later
-       (cdr request) `((name . ,(funcall shown 'name))
-                       (error . ,(funcall shown 'error))
-                       (text . ,(and (stringp text) text)))))))
+       (cdr request) `((name . ,(gemini-companion-host-connection--shown .name))
+                       (error . ,(gemini-companion-host-connection--shown .error))
+                       (text . ,(and (stringp .text) .text)))))))
 
 (defun gemini-companion-host-connection--drop-requests (connection)
   "Call the functions that wait for answers on CONNECTION with an error."
@@ -515,25 +497,21 @@ error.  For FILE and FUNCTION, see
 
 (defun gemini-companion-host-connection-diagnosis (connection)
   "Return why CONNECTION is not ready, as (TEXT . REMEDY); REMEDY may be nil."
-  (let* ((fault (gemini-companion-host-connection-fault connection))
-         (reason (gemini-companion-host-fault-text fault)))
-    (cons (concat (gemini-companion-host-connection-name connection) " is not connected"
-                  (and reason (concat ": " reason)))
+  (pcase-let* (((cl-struct gemini-companion-host-connection name fault) connection)
+               (reason (gemini-companion-host-fault-text fault)))
+    (cons (concat name " is not connected" (and reason (concat ": " reason)))
           (gemini-companion-host-fault-remedy fault))))
 
 (defun gemini-companion-host-connection-describe-state (connection)
   "Return the state of CONNECTION as text for the user, without its name."
-  (let ((reason (gemini-companion-host-fault-text
-                 (gemini-companion-host-connection-fault connection)))
-        (duration (gemini-companion-ui-duration
-                   (- (float-time) (gemini-companion-host-connection-since connection)))))
-    (pcase (gemini-companion-host-connection-state connection)
-      ('ready (format "connected for %s (%s, process %s there)" duration
-                      (gemini-companion-host-connection-hostname connection)
-                      (gemini-companion-host-connection-keeper connection)))
-      ('connecting (if (gemini-companion-host-connection-proven connection)
-                       "lost, connecting again..."
-                     "connecting..."))
+  (pcase-let* (((cl-struct gemini-companion-host-connection
+                           state since fault hostname keeper proven)
+                connection)
+               (reason (gemini-companion-host-fault-text fault))
+               (duration (gemini-companion-ui-duration (- (float-time) since))))
+    (pcase state
+      ('ready (format "connected for %s (%s, process %s there)" duration hostname keeper))
+      ('connecting (if proven "lost, connecting again..." "connecting..."))
       ('lost (format "lost for %s, trying again: %s" duration reason))
       (_ (format "not connected: %s" reason)))))
 
@@ -541,14 +519,14 @@ error.  For FILE and FUNCTION, see
 
 (defun gemini-companion-host-connection--ended (connection)
   "Handle the end of the program that held CONNECTION."
-  (let* ((lines (seq-remove #'string-blank-p (gemini-companion-host-connection-lines connection)))
-         (detail (and lines (gemini-companion-host-connection--shown (car lines))))
-         ;; Once it has logged in, these may be from a program there.
-         (kind (or (and (gemini-companion-host-command-ssh-p
-                         (gemini-companion-host-connection-hops connection))
-                        (not (gemini-companion-host-connection-logged-in connection))
-                        (gemini-companion-host-fault-of-ssh (string-join lines "\n")))
-                   'ended)))
+  (pcase-let* (((cl-struct gemini-companion-host-connection lines hops logged-in) connection)
+               (lines (seq-remove #'string-blank-p lines))
+               (detail (gemini-companion-host-connection--shown (car lines)))
+               ;; Once it has logged in, these may be from a program there.
+               (kind (or (and (gemini-companion-host-command-ssh-p hops)
+                              (not logged-in)
+                              (gemini-companion-host-fault-of-ssh (string-join lines "\n")))
+                         'ended)))
     (if (eq kind 'authentication)
         (gemini-companion-host-connection--next-route connection (cons kind detail))
       (gemini-companion-host-connection--end connection kind detail))))
@@ -589,22 +567,22 @@ DETAIL, text for the user, may say more."
 
 (defun gemini-companion-host-connection--lose (connection fault)
   "Connect CONNECTION again after a pause; it was lost because of FAULT."
-  (let* ((now (float-time))
-         (ready (eq (gemini-companion-host-connection-state connection) 'ready))
-         (held (and ready (> (- now (gemini-companion-host-connection-since connection)) 30)))
-         (lost (or (and (not held) (gemini-companion-host-connection-lost connection)) now))
-         (time (- now lost)))
+  (pcase-let* (((cl-struct gemini-companion-host-connection name state since lost missed)
+                connection)
+               (now (float-time))
+               (ready (eq state 'ready))
+               (start (if (or (null lost) (and ready (> (- now since) 30))) now lost))
+               (time (- now start)))
     (gemini-companion-host-connection--set-state connection 'lost fault)
-    (setf (gemini-companion-host-connection-lost connection) lost)
-    (cond ((or ready (zerop time))
+    (setf (gemini-companion-host-connection-lost connection) start)
+    (cond ((or ready (null lost))
            ;; Only the status shows further attempts.
            (gemini-companion-log-add "%s; trying again"
                                      (car (gemini-companion-host-connection-diagnosis connection))))
-          ((and (not (gemini-companion-host-connection-missed connection))
-                (> time gemini-companion-host-connection--notice-delay))
+          ((and (not missed) (> time gemini-companion-host-connection--notice-delay))
            (setf (gemini-companion-host-connection-missed connection) t)
            (gemini-companion-ui-message connection "Lost the connection to %s; trying again"
-                                        (gemini-companion-host-connection-name connection))))
+                                        name)))
     (gemini-companion-host-connection--set-timer
      connection
      (max gemini-companion-host-connection--first-pause

@@ -55,17 +55,14 @@ the programs there."
                              default-directory))
         (done nil)
         (failed nil))
-    (dolist (agent (or (gemini-companion-setup--agents)
-                       (user-error "Type /ide enable in the CLI: Emacs does not know where its \
-settings are")))
+    (dolist (offer (append (mapcar (lambda (agent)
+                                     (lambda () (gemini-companion-setup--offer agent)))
+                                   (gemini-companion-setup--agents))
+                           gemini-companion-setup-functions))
       (condition-case problem
-          (push (gemini-companion-setup--offer agent) done)
+          (when-let* ((text (funcall offer)))
+            (push text done))
         (user-error (push (gemini-companion-ui-error-text problem) failed))))
-    (run-hook-wrapped 'gemini-companion-setup-functions
-                      (lambda (function)
-                        (when-let* ((text (funcall function)))
-                          (push text done))
-                        nil))
     (when done
       (message "%s" (string-join (nreverse done) "\n")))
     (when failed
@@ -73,10 +70,11 @@ settings are")))
 
 (defun gemini-companion-setup--agents ()
   "Return the programs that are served and used here and have known settings."
-  (seq-filter (lambda (agent)
-                (and (gemini-companion-setup--file agent)
-                     (gemini-companion-agent-directories agent)))
-              (gemini-companion-agent-served)))
+  (or (seq-filter (lambda (agent)
+                    (and (gemini-companion-setup--file agent)
+                         (gemini-companion-agent-directories agent)))
+                  (gemini-companion-agent-served))
+      (user-error "Type /ide enable in the CLI: Emacs does not know where its settings are")))
 
 (defun gemini-companion-setup--file (agent)
   "Return the settings file of AGENT, started from this buffer, or nil."
