@@ -110,26 +110,26 @@
 
 (defun gemini-companion-doctor-check--companion (case)
   "Check the companion of this Emacs, and whether the CLI in CASE is connected."
-  (cond
-   (noninteractive nil)
-   ((not (gemini-companion-bridge-running-p))
-    (list 'problem "The companion is off in this Emacs."
-          "Switch it on: M-x gemini-companion-mode; then start the CLI."
-          (cons "switch on" #'gemini-companion-doctor-check--switch-on)))
-   ((not (gemini-companion-bridge-token (gemini-companion-doctor-check-case-agent case)))
-    (list 'problem
-          (format "%s is not served: it is not in `gemini-companion-agents', or not used here."
-                  (gemini-companion-agent-get (gemini-companion-doctor-check-case-agent case)
-                                              :title))
-          "Add it, or run it once; then switch the mode off and on."))
-   (t (list (unless (gemini-companion-doctor-check-case-remote case)
-              (list (gemini-companion-doctor-check--announcement)
-                    (gemini-companion-doctor-check--connection case)
-                    (gemini-companion-doctor-check--container)))
-            (when gemini-companion-context-paused
-              (list 'note "The context is paused: clients see no open files."
-                    "Resume it: M-x gemini-companion-toggle-context."
-                    (cons "resume" #'gemini-companion-toggle-context)))))))
+  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent remote) case))
+    (cond
+     (noninteractive nil)
+     ((not (gemini-companion-bridge-running-p))
+      (list 'problem "The companion is off in this Emacs."
+            "Switch it on: M-x gemini-companion-mode; then start the CLI."
+            (cons "switch on" #'gemini-companion-doctor-check--switch-on)))
+     ((not (gemini-companion-bridge-token agent))
+      (list 'problem
+            (format "%s is not served: it is not in `gemini-companion-agents', or not used here."
+                    (gemini-companion-agent-get agent :title))
+            "Add it, or run it once; then switch the mode off and on."))
+     (t (list (unless remote
+                (list (gemini-companion-doctor-check--announcement)
+                      (gemini-companion-doctor-check--connection case)
+                      (gemini-companion-doctor-check--container)))
+              (when gemini-companion-context-paused
+                (list 'note "The context is paused: clients see no open files."
+                      "Resume it: M-x gemini-companion-toggle-context."
+                      (cons "resume" #'gemini-companion-toggle-context))))))))
 
 (defun gemini-companion-doctor-check--announcement ()
   "Check whether the discovery files of this Emacs are there and intact."

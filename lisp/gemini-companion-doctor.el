@@ -100,15 +100,14 @@ Exit with status 1 if there is a problem.  The text holds no secrets."
                :agent gemini-companion-agent
                :directory default-directory :environment process-environment
                :process (emacs-pid) :where "the terminal in which this was called"))
-        (findings nil)
-        (pending nil))
+        (result nil))
     (gemini-companion-doctor--examine
-     case (lambda (found left) (setq findings found pending left)))
+     case (lambda (findings pending) (setq result (list findings pending))))
     (with-timeout (15)
-      (while (> pending 0)
+      (while (> (cadr result) 0)
         (accept-process-output nil 0.1)))
     (with-temp-buffer
-      (let ((problems (gemini-companion-doctor--insert case findings pending)))
+      (let ((problems (apply #'gemini-companion-doctor--insert case result)))
         (princ (buffer-string))
         (kill-emacs (min 1 problems))))))
 
@@ -235,22 +234,18 @@ Return the number of problems."
 
 (defun gemini-companion-doctor--cli-below (agent process)
   "Return the id of the CLI of AGENT that runs as or below PROCESS, or nil."
-  (let ((name (file-name-nondirectory (gemini-companion-cli-run-program agent))))
+  (let* ((default-directory gemini-companion-agent-neutral-directory)
+         (name (file-name-nondirectory (gemini-companion-cli-run-program agent)))
+         (names (list name (concat name ".js"))))
     ;; The CLI starts itself a second time, and that process has the highest id.
     (seq-find (lambda (id)
                 (and (memq process (gemini-companion-cli-ancestry id))
-                     (gemini-companion-doctor--runs-p name id)))
-              (sort (let ((default-directory gemini-companion-agent-neutral-directory))
-                      (list-system-processes))
-                    #'>))))
-
-(defun gemini-companion-doctor--runs-p (program process)
-  "Return non-nil if PROCESS runs PROGRAM, perhaps in an interpreter."
-  (let* ((command (alist-get 'args (gemini-companion-agent-process process)))
-         (words (split-string (or command "") " " t)))
-    (seq-some (lambda (word)
-                (member (file-name-nondirectory word) (list program (concat program ".js"))))
-              (seq-take words 4))))
+                     (let ((command (alist-get 'args (gemini-companion-agent-process id))))
+                       ;; It may run in an interpreter.
+                       (seq-intersection names (mapcar #'file-name-nondirectory
+                                                       (seq-take (split-string (or command ""))
+                                                                 4))))))
+              (sort (list-system-processes) #'>))))
 
 ;;;; The examination
 
@@ -273,17 +268,13 @@ come."
                         '(gemini-companion-doctor--probe-remote-program
                           gemini-companion-doctor--probe-remote-tools))))
          (pending (length probes))
-         (results (cons (gemini-companion-doctor-check-all case) (make-list pending nil)))
-         (report (lambda ()
-                   (funcall callback (gemini-companion-doctor--flatten results) pending))))
-    (funcall report)
-    (seq-do-indexed (lambda (probe index)
-                      (funcall probe case
-                               (lambda (finding)
-                                 (setf (nth (1+ index) results) finding)
-                                 (setq pending (1- pending))
-                                 (funcall report))))
-                    probes)))
+         (findings (gemini-companion-doctor--flatten (gemini-companion-doctor-check-all case))))
+    (funcall callback findings pending)
+    (dolist (probe probes)
+      (funcall probe case (lambda (finding)
+                            (setq findings (append findings (and finding (list finding)))
+                                  pending (1- pending))
+                            (funcall callback findings pending))))))
 
 ;;;; Probes
 

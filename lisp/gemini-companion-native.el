@@ -12,13 +12,12 @@
 ;;
 ;; Emacs can neither unload a module nor replace one, so we read the version of a module from its
 ;; file before we load it.
-;;
-;; This file is not named after the module, gemini-companion-module.so: `load' prefers modules to
-;; Lisp files, so `require' would load the module instead of this file.
 
 ;;; Code:
 
-(eval-when-compile (require 'subr-x))
+(eval-when-compile
+  (require 'cl-lib)
+  (require 'subr-x))
 
 (declare-function gemini-companion--mod-version "ext:gemini-companion-module" () t)
 
@@ -176,21 +175,16 @@ PREDICATE is also called with names of files that do not exist."
   (when (file-regular-p file)
     (with-temp-buffer
       (set-buffer-multibyte nil)
-      ;; The version is near the beginning; reading the whole file takes milliseconds at each start.
-      (insert-file-contents-literally file nil 0 (* 512 1024))
-      (or (gemini-companion-native--version-here)
-          (progn
-            (insert-file-contents-literally file nil nil nil 'replace)
-            (gemini-companion-native--version-here))))))
-
-(defun gemini-companion-native--version-here ()
-  "Return the version in the bytes of a module, the current buffer, or nil."
-  (goto-char (point-min))
-  (let ((case-fold-search nil))
-    ;; Many times faster than searching for the whole regexp.
-    (and (search-forward "gemini-companion-module:version=" nil t)
-         (looking-at "\\([0-9.]+\\):end")
-         (match-string 1))))
+      (cl-loop with case-fold-search = nil
+               ;; The version is near the beginning; reading the whole file takes milliseconds at
+               ;; each start.
+               for end in (list (* 512 1024) nil)
+               do (erase-buffer)
+               (insert-file-contents-literally file nil 0 end)
+               ;; Many times faster than searching for the whole regexp.
+               thereis (and (search-forward "gemini-companion-module:version=" nil t)
+                            (looking-at "\\([0-9.]+\\):end")
+                            (match-string 1))))))
 
 (defun gemini-companion-native-describe-missing ()
   "Return which module is missing, and what is there instead."
