@@ -445,7 +445,7 @@ Buffers of Eshell, for instance, have environments of their own."
 ;;;; Terminals outside of Emacs
 
 (defvar gemini-companion-agent--copied nil
-  "The last copied command and the timer that removes it, as a cons, or nil.")
+  "The copied command, or nil once it is removed.")
 
 ;;;###autoload
 (defun gemini-companion-copy-environment ()
@@ -458,11 +458,10 @@ removes it from the kill ring after a minute."
   (gemini-companion-bridge-check)
   (gemini-companion-agent--forget-copy)
   ;; The property tells clipboard managers not to keep it.
-  (let ((command (propertize (gemini-companion-agent--command)
-                             'x-kde-passwordManagerHint "secret")))
-    (kill-new command)
-    (setq gemini-companion-agent--copied
-          (cons command (run-at-time 60 nil #'gemini-companion-agent--forget-copy))))
+  (setq gemini-companion-agent--copied (propertize (gemini-companion-agent--command)
+                                                   'x-kde-passwordManagerHint "secret"))
+  (kill-new gemini-companion-agent--copied)
+  (run-at-time 60 nil #'gemini-companion-agent--forget-copy)
   (message "Paste the command in the other terminal within 60 s, and start the CLI there"))
 
 (defun gemini-companion-agent--command ()
@@ -475,18 +474,17 @@ removes it from the kill ring after a minute."
 
 (defun gemini-companion-agent--forget-copy ()
   "Remove the copied command from the kill ring and the clipboard."
-  (pcase gemini-companion-agent--copied
-    (`(,command . ,timer)
-     (cancel-timer timer)
-     (setq gemini-companion-agent--copied nil)
-     (let ((next (car kill-ring-yank-pointer)))
-       (setq kill-ring (delete command kill-ring)
-             kill-ring-yank-pointer (or (memq next kill-ring) kill-ring)))
-     ;; Only our own clipboard, since asking another program for its own could take long.
-     (when (ignore-errors (and interprogram-cut-function
-                               (gui-backend-selection-owner-p 'CLIPBOARD)
-                               (equal (gui-get-selection 'CLIPBOARD) command)))
-       (funcall interprogram-cut-function "")))))
+  (cancel-function-timers #'gemini-companion-agent--forget-copy)
+  (when-let* ((command gemini-companion-agent--copied))
+    (setq gemini-companion-agent--copied nil)
+    (let ((next (car kill-ring-yank-pointer)))
+      (setq kill-ring (delete command kill-ring)
+            kill-ring-yank-pointer (or (memq next kill-ring) kill-ring)))
+    ;; Only our own clipboard, since asking another program for its own could take long.
+    (when (ignore-errors (and interprogram-cut-function
+                              (gui-backend-selection-owner-p 'CLIPBOARD)
+                              (equal (gui-get-selection 'CLIPBOARD) command)))
+      (funcall interprogram-cut-function ""))))
 
 (provide 'gemini-companion-agent)
 ;;; gemini-companion-agent.el ends here

@@ -237,18 +237,8 @@ takes care of that; or start it without: %s --sandbox=false"
 
 (defun gemini-companion-doctor-check--settings (case)
   "Check whether the settings in CASE keep the CLI from connecting."
-  (pcase (seq-find (lambda (entry) (stringp (cdr entry)))
-                   (gemini-companion-doctor-check-case-settings case))
-    ('nil (gemini-companion-doctor-check--ide-mode case))
-    (`(,file . ,fault)
-     (list 'problem
-           (format "The CLI does not start: its settings %s cannot be read (%s)." file fault)
-           "Correct that file."
-           (cons "open" (lambda () (find-file-other-window file)))))))
-
-(defun gemini-companion-doctor-check--ide-mode (case)
-  "Check whether the CLI in CASE looks for an editor at all."
   (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment settings) case)
+               (`(,broken . ,fault) (seq-find (lambda (entry) (stringp (cdr entry))) settings))
                (`(,enabled . ,where)
                 (gemini-companion-cli-search-setting settings '(ide enabled)))
                (user (gemini-companion-agent-settings-file agent environment))
@@ -256,6 +246,11 @@ takes care of that; or start it without: %s --sandbox=false"
                (text (format "IDE mode is off: ide.enabled is %s in %s."
                              (if where "false" "not set") file)))
     (cond
+     (broken
+      (list 'problem
+            (format "The CLI does not start: its settings %s cannot be read (%s)." broken fault)
+            "Correct that file."
+            (cons "open" (lambda () (find-file-other-window broken)))))
      ((not file) nil)                   ; it is not known where the settings are
      ((eq enabled t) (list 'fine (format "IDE mode is on in %s." file)))
      (t

@@ -70,10 +70,7 @@
   "Seconds in which a host must send its next message.")
 
 (defvar gemini-companion-host-connection--first-pause 0.5
-  "Seconds until the first attempt to connect again.")
-
-(defconst gemini-companion-host-connection--longest-pause 15
-  "Seconds between attempts to connect again after many have failed.")
+  "Seconds until the first attempt to connect again; in the end, these are 15.")
 
 (defvar gemini-companion-host-connection--notice-delay 30
   "Seconds after which Emacs tells the user that a connection is lost.")
@@ -585,8 +582,7 @@ DETAIL, text for the user, may say more."
                                         name)))
     (gemini-companion-host-connection--set-timer
      connection
-     (max gemini-companion-host-connection--first-pause
-          (min (/ time 10) gemini-companion-host-connection--longest-pause))
+     (max gemini-companion-host-connection--first-pause (min (/ time 10) 15))
      #'gemini-companion-host-connection-start connection)))
 
 (defun gemini-companion-host-connection-close (connection)

@@ -14,8 +14,8 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'subr-x)
-(require 'tramp)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-host)
 (require 'gemini-companion-host-command)
@@ -52,14 +52,11 @@ It ends with BUFFER."
 
 (defun gemini-companion-host-sandbox--name (root)
   "Return the name of a new sandbox for the project in ROOT."
-  (let* ((base (replace-regexp-in-string
-                "[^[:alnum:]_.-]" "_" (file-name-nondirectory (directory-file-name root))))
-         (name base)
-         (number 1))
-    (while (gemini-companion-host-named (format "/sandbox:%s:" name))
-      (setq number (1+ number)
-            name (format "%s-%d" base number)))
-    name))
+  (cl-loop with base = (replace-regexp-in-string
+                        "[^[:alnum:]_.-]" "_" (file-name-nondirectory (directory-file-name root)))
+           for number from 1
+           for name = (if (= number 1) base (format "%s-%d" base number))
+           unless (gemini-companion-host-named (format "/sandbox:%s:" name)) return name))
 
 (defun gemini-companion-host-sandbox-environment (buffer agent environment)
   "Return ENVIRONMENT, so that AGENT mounts the directory of BUFFER's sandbox."
