@@ -184,8 +184,14 @@ Its argument is nil if it is ready, or else why not, as text for the user."
                 (default-toplevel-value 'process-environment))
                (string-replace "@KEEPER@" (gemini-companion-host-command-quote keeper)
                                bootstrap))))
-    (error (gemini-companion-host-connection--end
-            connection 'program (gemini-companion-ui-error-text problem)))))
+    (error (gemini-companion-host-connection--end-not-run
+            connection (gemini-companion-ui-error-text problem)))))
+
+(defun gemini-companion-host-connection--end-not-run (connection reason)
+  "End the attempt at CONNECTION whose program cannot be run, for REASON."
+  ;; If it ran before, there may now be too many open files.
+  (gemini-companion-host-connection--end
+   connection (if (gemini-companion-host-connection-proven connection) 'ended 'program) reason))
 
 (defun gemini-companion-host-connection--set-state (connection state &optional fault)
   "Set the state of CONNECTION to STATE, because of FAULT."
@@ -288,8 +294,8 @@ ended."
                    (gemini-companion-log-errors "a program for a connection"
                      (setf (gemini-companion-host-connection-check connection) nil)
                      (funcall function (process-exit-status process) output))))))
-      (error (gemini-companion-host-connection--end
-              connection 'program (gemini-companion-ui-error-text problem))))))
+      (error (gemini-companion-host-connection--end-not-run
+              connection (gemini-companion-ui-error-text problem))))))
 
 ;;;; What the host says
 
@@ -337,11 +343,7 @@ ended."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
     (setf (gemini-companion-host-connection-wire connection) nil)
     (pcase reason
-      ((pred stringp) (gemini-companion-host-connection--end
-                       ;; If it ran before, there may now be too many open files.
-                       connection
-                       (if (gemini-companion-host-connection-proven connection) 'ended 'program)
-                       reason))
+      ((pred stringp) (gemini-companion-host-connection--end-not-run connection reason))
       ((or 'silent 'flood 'broken) (gemini-companion-host-connection--end connection reason))
       (_ (gemini-companion-host-connection--ended connection)))))
 
