@@ -23,7 +23,6 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-host)
 (require 'gemini-companion-host-command)
-(require 'gemini-companion-host-fault)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 
@@ -489,6 +488,39 @@ error.  For FILE and FUNCTION, see
 
 ;;;; Faults
 
+(defconst gemini-companion-host-connection--faults
+  '((program "the program for it cannot be run"
+             "Install it, or set `gemini-companion-ssh-program' or `gemini-companion-containers'")
+    (authentication "ssh cannot log in without asking for a password"
+                    "Add your key to ssh-agent, or visit a file there first")
+    (host-key "ssh does not trust the key of the host"
+              "Log in once by ssh in a terminal, and check the key")
+    (unreachable "it cannot be reached" "Check its name and the network")
+    (node "Node.js is missing there" "Install it where a shell that is not interactive finds it")
+    (owner "a directory that a CLI looks into belongs to another user there"
+           "Set TMPDIR there to a directory of your own, in a file that all shells read")
+    (silent "it does not answer" "Log in by ssh in a terminal, to see what it waits for")
+    (flood "it sends far more than it should"
+           "Look at what the startup files of your shell there print")
+    (broken "what it sends makes no sense"
+            "Look at what the startup files of your shell there print")
+    (keeper "it cannot announce this Emacs" "M-x gemini-companion-log says more")
+    (ended "the program that leads there has ended" "M-x gemini-companion-log says more"))
+  "Alist of kinds of faults, what they mean, and what to do.")
+
+(defconst gemini-companion-host-connection--ssh-errors
+  '(("Permission denied\\|Too many authentication failures\\|No more authentication methods\
+\\|no mutual signature"
+     . authentication)
+    ("Host key verification failed\\|HOST IDENTIFICATION HAS CHANGED\\|host key is known for\
+\\|no matching host key"
+     . host-key)
+    ("Could not resolve\\|[Cc]onnection timed out\\|Connection refused\\|No route to host\
+\\|Network is unreachable\\|Operation timed out\\|Name or service not known\
+\\|[Cc]onnection closed by\\|Connection reset by\\|banner exchange"
+     . unreachable))
+  "Alist of regexps for what ssh prints and kinds of faults.")
+
 (defun gemini-companion-host-connection-explanation (connection)
   "Return why CONNECTION is not ready, and what to do, as text for the user."
   (pcase-let ((`(,text . ,remedy) (gemini-companion-host-connection-diagnosis connection)))
@@ -497,16 +529,23 @@ error.  For FILE and FUNCTION, see
 (defun gemini-companion-host-connection-diagnosis (connection)
   "Return why CONNECTION is not ready, as (TEXT . REMEDY); REMEDY may be nil."
   (pcase-let* (((cl-struct gemini-companion-host-connection name fault) connection)
-               (reason (gemini-companion-host-fault-text fault)))
+               (reason (gemini-companion-host-connection--fault-text fault)))
     (cons (concat name " is not connected" (and reason (concat ": " reason)))
-          (gemini-companion-host-fault-remedy fault))))
+          (cadr (alist-get (car fault) gemini-companion-host-connection--faults)))))
+
+(defun gemini-companion-host-connection--fault-text (fault)
+  "Return what FAULT, (KIND . DETAIL), means, as text for the user, or nil."
+  (pcase fault
+    (`(,kind . ,detail)
+     (concat (car (alist-get kind gemini-companion-host-connection--faults))
+             (and detail (format " (%s)" detail))))))
 
 (defun gemini-companion-host-connection-describe-state (connection)
   "Return the state of CONNECTION as text for the user, without its name."
   (pcase-let* (((cl-struct gemini-companion-host-connection
                            state since fault hostname keeper proven)
                 connection)
-               (reason (gemini-companion-host-fault-text fault))
+               (reason (gemini-companion-host-connection--fault-text fault))
                (duration (gemini-companion-ui-duration (- (float-time) since))))
     (pcase state
       ('ready (format "connected for %s (%s, process %s there)" duration hostname keeper))
@@ -524,7 +563,9 @@ error.  For FILE and FUNCTION, see
                ;; Once it has logged in, these may be from a program there.
                (kind (or (and (gemini-companion-host-command-ssh-p hops)
                               (not logged-in)
-                              (gemini-companion-host-fault-of-ssh (string-join lines "\n")))
+                              (assoc-default (string-join lines "\n")
+                                             gemini-companion-host-connection--ssh-errors
+                                             #'string-match-p))
                          'ended)))
     (if (eq kind 'authentication)
         (gemini-companion-host-connection--next-route connection (cons kind detail))
