@@ -142,32 +142,7 @@ A program can connect only if `gemini-companion-agents' also names it.  Takes
 effect when `gemini-companion-mode' is next enabled.
 
 For the properties see Info node `(gemini-companion)Several Clients'."
-  :type '(alist
-          :key-type (symbol :tag "Name")
-          :value-type
-          (plist
-           :options
-           ((:title string) (:program string) (:install string) (:tested string)
-            (:takes-edits boolean) (:ignore-file string)
-            (:needs-no-text (repeat (list string string string)))
-            (:directory (choice (list :tag "In temporary directories" (const temporary) string)
-                                (list :tag "In a home" (const home) string string string)))
-            (:homes (repeat string))
-            (:file string)
-            (:stdio (choice boolean string))
-            (:by-process boolean) (:tells-process boolean)
-            (:resume (repeat string)) (:editor (list string string))
-            (:commands (cons string (cons string (repeat string))))
-            (:settings (list string string string))
-            (:other-settings (list string string string string))
-            (:sandbox (cons string (repeat symbol)))
-            (:extension (plist :options
-                               ((:hooks (repeat (list symbol string
-                                                      (set :inline t string)))))
-                               :value-type string))
-            (:variables (alist :key-type string
-                               :value-type (choice (const port) (const process) (const token))))
-            (:workspace string))))
+  :type '(alist :key-type (symbol :tag "Name") :value-type plist)
   :group 'gemini-companion-clients
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
@@ -470,7 +445,7 @@ Buffers of Eshell, for instance, have environments of their own."
 ;;;; Terminals outside of Emacs
 
 (defvar gemini-companion-agent--copied nil
-  "The last copied command and the timer that removes it, as a cons, or nil.")
+  "The copied command, or nil once it is removed.")
 
 ;;;###autoload
 (defun gemini-companion-copy-environment ()
@@ -483,11 +458,10 @@ removes it from the kill ring after a minute."
   (gemini-companion-bridge-check)
   (gemini-companion-agent--forget-copy)
   ;; The property tells clipboard managers not to keep it.
-  (let ((command (propertize (gemini-companion-agent--command)
-                             'x-kde-passwordManagerHint "secret")))
-    (kill-new command)
-    (setq gemini-companion-agent--copied
-          (cons command (run-at-time 60 nil #'gemini-companion-agent--forget-copy))))
+  (setq gemini-companion-agent--copied (propertize (gemini-companion-agent--command)
+                                                   'x-kde-passwordManagerHint "secret"))
+  (kill-new gemini-companion-agent--copied)
+  (run-at-time 60 nil #'gemini-companion-agent--forget-copy)
   (message "Paste the command in the other terminal within 60 s, and start the CLI there"))
 
 (defun gemini-companion-agent--command ()
@@ -500,18 +474,17 @@ removes it from the kill ring after a minute."
 
 (defun gemini-companion-agent--forget-copy ()
   "Remove the copied command from the kill ring and the clipboard."
-  (pcase gemini-companion-agent--copied
-    (`(,command . ,timer)
-     (cancel-timer timer)
-     (setq gemini-companion-agent--copied nil)
-     (let ((next (car kill-ring-yank-pointer)))
-       (setq kill-ring (delete command kill-ring)
-             kill-ring-yank-pointer (or (memq next kill-ring) kill-ring)))
-     ;; Only our own clipboard, since asking another program for its own could take long.
-     (when (ignore-errors (and interprogram-cut-function
-                               (gui-backend-selection-owner-p 'CLIPBOARD)
-                               (equal (gui-get-selection 'CLIPBOARD) command)))
-       (funcall interprogram-cut-function "")))))
+  (cancel-function-timers #'gemini-companion-agent--forget-copy)
+  (when-let* ((command gemini-companion-agent--copied))
+    (setq gemini-companion-agent--copied nil)
+    (let ((next (car kill-ring-yank-pointer)))
+      (setq kill-ring (delete command kill-ring)
+            kill-ring-yank-pointer (or (memq next kill-ring) kill-ring)))
+    ;; Only our own clipboard, since asking another program for its own could take long.
+    (when (ignore-errors (and interprogram-cut-function
+                              (gui-backend-selection-owner-p 'CLIPBOARD)
+                              (equal (gui-get-selection 'CLIPBOARD) command)))
+      (funcall interprogram-cut-function ""))))
 
 (provide 'gemini-companion-agent)
 ;;; gemini-companion-agent.el ends here

@@ -21,26 +21,14 @@
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-context)
 (require 'gemini-companion-host)
+(require 'gemini-companion-host-connect)
+(require 'gemini-companion-host-connection)
 (require 'gemini-companion-native)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-tool-extension)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-connect "gemini-companion-host-connect")
-(declare-function gemini-companion-host-connection-describe-state
-                  "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-diagnosis "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-of-directory "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-host "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-state "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-warnings "gemini-companion-host-connection"
-                  (connection) t)
 (declare-function gemini-companion-install-module "gemini-companion-install")
 (declare-function gemini-companion-mode "gemini-companion")
 
@@ -110,7 +98,7 @@
             ((gemini-companion-native-loaded-version)
              (list 'problem "The loaded native module has another version than this package."
                    "Switch the mode off and on; restart Emacs if that tells you to.")))
-    (gemini-companion-native-missing
+    (user-error
      (list 'problem (format "Cannot use the native module: %s."
                             (gemini-companion-ui-error-text error))))))
 
@@ -122,26 +110,26 @@
 
 (defun gemini-companion-doctor-check--companion (case)
   "Check the companion of this Emacs, and whether the CLI in CASE is connected."
-  (cond
-   (noninteractive nil)
-   ((not (gemini-companion-bridge-running-p))
-    (list 'problem "The companion is off in this Emacs."
-          "Switch it on: M-x gemini-companion-mode; then start the CLI."
-          (cons "switch on" #'gemini-companion-doctor-check--switch-on)))
-   ((not (gemini-companion-bridge-token (gemini-companion-doctor-check-case-agent case)))
-    (list 'problem
-          (format "%s is not served: it is not in `gemini-companion-agents', or not used here."
-                  (gemini-companion-agent-get (gemini-companion-doctor-check-case-agent case)
-                                              :title))
-          "Add it, or run it once; then switch the mode off and on."))
-   (t (list (unless (gemini-companion-doctor-check-case-remote case)
-              (list (gemini-companion-doctor-check--announcement)
-                    (gemini-companion-doctor-check--connection case)
-                    (gemini-companion-doctor-check--container)))
-            (when gemini-companion-context-paused
-              (list 'note "The context is paused: clients see no open files."
-                    "Resume it: M-x gemini-companion-toggle-context."
-                    (cons "resume" #'gemini-companion-toggle-context)))))))
+  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent remote) case))
+    (cond
+     (noninteractive nil)
+     ((not (gemini-companion-bridge-running-p))
+      (list 'problem "The companion is off in this Emacs."
+            "Switch it on: M-x gemini-companion-mode; then start the CLI."
+            (cons "switch on" #'gemini-companion-doctor-check--switch-on)))
+     ((not (gemini-companion-bridge-token agent))
+      (list 'problem
+            (format "%s is not served: it is not in `gemini-companion-agents', or not used here."
+                    (gemini-companion-agent-get agent :title))
+            "Add it, or run it once; then switch the mode off and on."))
+     (t (list (unless remote
+                (list (gemini-companion-doctor-check--announcement)
+                      (gemini-companion-doctor-check--connection case)
+                      (gemini-companion-doctor-check--container)))
+              (when gemini-companion-context-paused
+                (list 'note "The context is paused: clients see no open files."
+                      "Resume it: M-x gemini-companion-toggle-context."
+                      (cons "resume" #'gemini-companion-toggle-context))))))))
 
 (defun gemini-companion-doctor-check--announcement ()
   "Check whether the discovery files of this Emacs are there and intact."
@@ -249,18 +237,8 @@ takes care of that; or start it without: %s --sandbox=false"
 
 (defun gemini-companion-doctor-check--settings (case)
   "Check whether the settings in CASE keep the CLI from connecting."
-  (pcase (seq-find (pcase-lambda (`(,_ . ,content)) (stringp content))
-                   (gemini-companion-doctor-check-case-settings case))
-    (`(,file . ,fault)
-     (list 'problem
-           (format "The CLI does not start: its settings %s cannot be read (%s)." file fault)
-           "Correct that file."
-           (cons "open" (lambda () (find-file-other-window file)))))
-    (_ (gemini-companion-doctor-check--ide-mode case))))
-
-(defun gemini-companion-doctor-check--ide-mode (case)
-  "Check whether the CLI in CASE looks for an editor at all."
   (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment settings) case)
+               (`(,broken . ,fault) (seq-find (lambda (entry) (stringp (cdr entry))) settings))
                (`(,enabled . ,where)
                 (gemini-companion-cli-search-setting settings '(ide enabled)))
                (user (gemini-companion-agent-settings-file agent environment))
@@ -268,6 +246,11 @@ takes care of that; or start it without: %s --sandbox=false"
                (text (format "IDE mode is off: ide.enabled is %s in %s."
                              (if where "false" "not set") file)))
     (cond
+     (broken
+      (list 'problem
+            (format "The CLI does not start: its settings %s cannot be read (%s)." broken fault)
+            "Correct that file."
+            (cons "open" (lambda () (find-file-other-window broken)))))
      ((not file) nil)                   ; it is not known where the settings are
      ((eq enabled t) (list 'fine (format "IDE mode is on in %s." file)))
      (t
@@ -431,9 +414,8 @@ if the user does not want them."
 
 (defun gemini-companion-doctor-check-connection (case)
   "Return the connection to the machine of CASE, or nil."
-  (and (featurep 'gemini-companion-host-connection)
-       (gemini-companion-host-connection-of-directory
-        (gemini-companion-doctor-check-case-directory case))))
+  (gemini-companion-host-connection-of-directory
+   (gemini-companion-doctor-check-case-directory case)))
 
 (defun gemini-companion-doctor-check--machine (case)
   "Check whether the machine of CASE is connected, as far as Emacs knows."

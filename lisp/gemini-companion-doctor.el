@@ -22,17 +22,13 @@
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-doctor-check)
 (require 'gemini-companion-host)
+(require 'gemini-companion-host-command)
+(require 'gemini-companion-host-connection)
 (require 'gemini-companion-native)
 (require 'gemini-companion-tool-extension)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-host-connection-command "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-state "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-command-environment "gemini-companion-host-command")
 (declare-function gemini-companion-restart "gemini-companion")
 
 (defvar-local gemini-companion-doctor--subject nil
@@ -104,15 +100,14 @@ Exit with status 1 if there is a problem.  The text holds no secrets."
                :agent gemini-companion-agent
                :directory default-directory :environment process-environment
                :process (emacs-pid) :where "the terminal in which this was called"))
-        (findings nil)
-        (pending nil))
+        (result nil))
     (gemini-companion-doctor--examine
-     case (lambda (found left) (setq findings found pending left)))
+     case (lambda (findings pending) (setq result (list findings pending))))
     (with-timeout (15)
-      (while (> pending 0)
+      (while (> (cadr result) 0)
         (accept-process-output nil 0.1)))
     (with-temp-buffer
-      (let ((problems (gemini-companion-doctor--insert case findings pending)))
+      (let ((problems (apply #'gemini-companion-doctor--insert case result)))
         (princ (buffer-string))
         (kill-emacs (min 1 problems))))))
 
@@ -239,22 +234,18 @@ Return the number of problems."
 
 (defun gemini-companion-doctor--cli-below (agent process)
   "Return the id of the CLI of AGENT that runs as or below PROCESS, or nil."
-  (let ((name (file-name-nondirectory (gemini-companion-cli-run-program agent))))
+  (let* ((default-directory gemini-companion-agent-neutral-directory)
+         (name (file-name-nondirectory (gemini-companion-cli-run-program agent)))
+         (names (list name (concat name ".js"))))
     ;; The CLI starts itself a second time, and that process has the highest id.
     (seq-find (lambda (id)
                 (and (memq process (gemini-companion-cli-ancestry id))
-                     (gemini-companion-doctor--runs-p name id)))
-              (sort (let ((default-directory gemini-companion-agent-neutral-directory))
-                      (list-system-processes))
-                    #'>))))
-
-(defun gemini-companion-doctor--runs-p (program process)
-  "Return non-nil if PROCESS runs PROGRAM, perhaps in an interpreter."
-  (let* ((command (alist-get 'args (gemini-companion-agent-process process)))
-         (words (split-string (or command "") " " t)))
-    (seq-some (lambda (word)
-                (member (file-name-nondirectory word) (list program (concat program ".js"))))
-              (seq-take words 4))))
+                     (let ((command (alist-get 'args (gemini-companion-agent-process id))))
+                       ;; It may run in an interpreter.
+                       (seq-intersection names (mapcar #'file-name-nondirectory
+                                                       (seq-take (split-string (or command ""))
+                                                                 4))))))
+              (sort (list-system-processes) #'>))))
 
 ;;;; The examination
 
@@ -268,23 +259,22 @@ Return the number of problems."
   "Examine CASE, and call CALLBACK now and for each later result.
 Its arguments are the findings so far, and how many results are still to
 come."
-  (let* ((probes (if (gemini-companion-doctor-check-case-remote case)
-                     '(gemini-companion-doctor--probe-remote-program
-                       gemini-companion-doctor--probe-remote-tools)
-                   '(gemini-companion-doctor--probe-server
-                     gemini-companion-doctor--probe-program)))
+  (let* ((connection (gemini-companion-doctor-check-connection case))
+         (probes (cond ((not (gemini-companion-doctor-check-case-remote case))
+                        '(gemini-companion-doctor--probe-server
+                          gemini-companion-doctor--probe-program))
+                       ((and connection
+                             (eq (gemini-companion-host-connection-state connection) 'ready))
+                        '(gemini-companion-doctor--probe-remote-program
+                          gemini-companion-doctor--probe-remote-tools))))
          (pending (length probes))
-         (results (cons (gemini-companion-doctor-check-all case) (make-list pending nil)))
-         (report (lambda ()
-                   (funcall callback (gemini-companion-doctor--flatten results) pending))))
-    (funcall report)
-    (seq-do-indexed (lambda (probe index)
-                      (funcall probe case
-                               (lambda (finding)
-                                 (setf (nth (1+ index) results) finding)
-                                 (setq pending (1- pending))
-                                 (funcall report))))
-                    probes)))
+         (findings (gemini-companion-doctor--flatten (gemini-companion-doctor-check-all case))))
+    (funcall callback findings pending)
+    (dolist (probe probes)
+      (funcall probe case (lambda (finding)
+                            (setq findings (append findings (and finding (list finding)))
+                                  pending (1- pending))
+                            (funcall callback findings pending))))))
 
 ;;;; Probes
 
@@ -349,26 +339,21 @@ CLI takes, if that is an Emacs."
   (let* ((connection (gemini-companion-doctor-check-connection case))
          (agent (gemini-companion-doctor-check-case-agent case))
          (program (gemini-companion-agent-get agent :program)))
-    (if (not (and connection (eq (gemini-companion-host-connection-state connection) 'ready)))
-        (funcall callback nil)
-      (gemini-companion-doctor--run
-       (gemini-companion-host-connection-command connection (concat program " --version"))
-       (gemini-companion-host-command-environment (default-toplevel-value 'process-environment))
-       (lambda (output)
-         (funcall callback (gemini-companion-doctor--describe-program
-                            agent (format "`%s' on %s" program
-                                          (gemini-companion-host-connection-name connection))
-                            output 'remote)))))))
+    (gemini-companion-doctor--run
+     (gemini-companion-host-connection-command connection (concat program " --version"))
+     (gemini-companion-host-command-environment (default-toplevel-value 'process-environment))
+     (lambda (output)
+       (funcall callback (gemini-companion-doctor--describe-program
+                          agent (format "`%s' on %s" program
+                                        (gemini-companion-host-connection-name connection))
+                          output 'remote))))))
 
 (defun gemini-companion-doctor--probe-remote-tools (case callback)
   "Find out what tools of Emacs the machine of CASE has, and call CALLBACK."
-  (let ((connection (gemini-companion-doctor-check-connection case))
-        (agent (gemini-companion-doctor-check-case-agent case)))
-    (if (not (and connection (eq (gemini-companion-host-connection-state connection) 'ready)
-                  (gemini-companion-agent-get agent :extension)))
-        (funcall callback nil)
+  (let ((agent (gemini-companion-doctor-check-case-agent case)))
+    (if (not (gemini-companion-agent-get agent :extension)) (funcall callback nil)
       (gemini-companion-tool-extension-state-there
-       connection agent
+       (gemini-companion-doctor-check-connection case) agent
        (lambda (state declined)
          (funcall callback (gemini-companion-doctor-check-tools state declined)))))))
 

@@ -224,9 +224,8 @@ Such a shell finds the programs that the user has installed."
 (defun gemini-companion-host-command-environment (environment)
   "Return ENVIRONMENT without what leads clients to this Emacs."
   (let ((names (cl-loop for agent in (gemini-companion-agent-names)
-                        nconc (mapcar #'car (gemini-companion-agent-get agent :variables))
-                        if (gemini-companion-agent-get agent :workspace)
-                        collect (gemini-companion-agent-get agent :workspace))))
+                        collect (gemini-companion-agent-get agent :workspace)
+                        nconc (mapcar #'car (gemini-companion-agent-get agent :variables)))))
     (seq-remove (lambda (entry)
                   (member (substring entry 0 (string-search "=" entry)) names))
                 environment)))

@@ -47,8 +47,10 @@ turning `gemini-companion-mode' off."
   ;; Signal an error before Tramp looks for the project.
   (gemini-companion-host-command-hops directory)
   (let* ((connection
-          (gemini-companion-host-connect-to (gemini-companion-host-connect--root directory)
-                                            (gemini-companion-host-connect--project)))
+          (gemini-companion-host-connect-to
+           (gemini-companion-host-connect--root directory)
+           (unless (file-remote-p default-directory)
+             (gemini-companion-host-connect--project default-directory))))
          (name (gemini-companion-host-connection-name connection)))
     (unless (eq (gemini-companion-host-connection-state connection) 'ready)
       (gemini-companion-ui-message connection "Connecting to %s..." name))
@@ -79,12 +81,6 @@ Clients there no longer find this Emacs, and their open changes end."
     (gemini-companion-host-remove (gemini-companion-host-connection-host connection))
     (message "%s is disconnected" name)))
 
-(defun gemini-companion-host-connect--project ()
-  "Return the directory of the current project, or nil if it is remote."
-  (unless (file-remote-p default-directory)
-    (let ((project (project-current)))
-      (expand-file-name (if project (project-root project) default-directory)))))
-
 (defun gemini-companion-host-connect--root (directory)
   "Return the root of the project in DIRECTORY, a remote name.
 If DIRECTORY names only a host, or Emacs would have to wait until Tramp
@@ -93,8 +89,12 @@ connects, return DIRECTORY."
   (if (or (string-empty-p (file-local-name directory))
           (not (file-remote-p directory nil 'connected)))
       directory
-    (let ((project (project-current nil directory)))
-      (expand-file-name (if project (project-root project) directory)))))
+    (gemini-companion-host-connect--project directory)))
+
+(defun gemini-companion-host-connect--project (directory)
+  "Return the root of the project in DIRECTORY, or else DIRECTORY."
+  (let ((project (project-current nil directory)))
+    (expand-file-name (if project (project-root project) directory))))
 
 ;;;; Reading a host
 

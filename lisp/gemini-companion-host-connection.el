@@ -23,7 +23,6 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-host)
 (require 'gemini-companion-host-command)
-(require 'gemini-companion-host-fault)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 
@@ -50,13 +49,11 @@
   (wire nil :documentation "The number of the wire, or nil.")
   (check nil :documentation "The program that must end before the wire is opened, or nil.")
   (project nil :documentation "The project here that it was made for, or nil.")
-  (told nil :documentation "(ROOTS), the last that its keeper got, or nil.")
   (requests nil :documentation "Alist of the numbers of requests and functions for the answers.")
   (logged-in nil :documentation "Non-nil once the shell on the host has answered.")
   (lines nil :documentation "The last lines not from the keeper, the newest first.")
   (timer nil :documentation "The timer that ends an attempt or begins the next, or nil.")
-  (pause nil :documentation "Seconds until the next attempt.")
-  (lost nil :documentation "When it was lost first, or nil.")
+  (lost nil :documentation "When it was lost, after it had held for a while, or nil.")
   (missed nil :documentation "Non-nil if a message said that it was lost.")
   (waiters nil :documentation "Functions to call when it is ready or has failed."))
 
@@ -71,14 +68,8 @@
 (defvar gemini-companion-host-connection--patience 30
   "Seconds in which a host must send its next message.")
 
-(defconst gemini-companion-host-connection--max-output 1000000
-  "Number of characters that `gemini-companion-host-connection--ask' reads.")
-
 (defvar gemini-companion-host-connection--first-pause 0.5
-  "Seconds until the first attempt to connect again; later ones take longer.")
-
-(defvar gemini-companion-host-connection--hope 600
-  "Seconds in which attempts to connect again follow soon after each other.")
+  "Seconds until the first attempt to connect again; in the end, these are 15.")
 
 (defvar gemini-companion-host-connection--notice-delay 30
   "Seconds after which Emacs tells the user that a connection is lost.")
@@ -107,7 +98,6 @@ If it replaces one that has failed, it keeps the clients of that."
          (connection (gemini-companion-host-connection--make
                       :host host :name name
                       :hops hops :routes (gemini-companion-host-connection--find-routes hops)
-                      :pause gemini-companion-host-connection--first-pause
                       :proven (and failed (gemini-companion-host-connection-proven failed))
                       :slot (and failed (gemini-companion-host-connection-slot failed)))))
     (setq gemini-companion-host-connection--all
@@ -132,12 +122,17 @@ Its argument is nil if it is ready, or else why not, as text for the user."
              (append (gemini-companion-host-connection-waiters connection) (list function))))))
 
 (defun gemini-companion-host-connection--tell-waiters (connection)
-  "Call the functions that wait for CONNECTION, but not in a process filter."
+  "Call the functions that wait for CONNECTION."
   (dolist (function (gemini-companion-host-connection-waiters connection))
-    (run-at-time 0 nil (lambda ()
-                         (gemini-companion-log-errors "a connection"
-                           (gemini-companion-host-connection-when-ready connection function)))))
+    (gemini-companion-host-connection--call-later
+     #'gemini-companion-host-connection-when-ready connection function))
   (setf (gemini-companion-host-connection-waiters connection) nil))
+
+(defun gemini-companion-host-connection--call-later (function &rest arguments)
+  "Call FUNCTION with ARGUMENTS, but not while Emacs handles an event."
+  (run-at-time 0 nil (lambda ()
+                       (gemini-companion-log-errors "a connection"
+                         (apply function arguments)))))
 
 ;;;; Making a connection
 
@@ -153,41 +148,49 @@ Its argument is nil if it is ready, or else why not, as text for the user."
   (gemini-companion-host-connection--set-state connection 'connecting)
   (setf (gemini-companion-host-connection-logged-in connection) nil
         (gemini-companion-host-connection-lines connection) nil
-        (gemini-companion-host-connection-warnings connection) nil
-        (gemini-companion-host-connection-told connection) nil)
+        (gemini-companion-host-connection-warnings connection) nil)
   (gemini-companion-host-connection--await connection)
   (if-let* ((inspection (gemini-companion-host-command-inspection
                          (gemini-companion-host-connection-hops connection))))
-      (gemini-companion-host-connection--inspect connection inspection)
+      (gemini-companion-host-connection--ask
+       connection inspection
+       (lambda (_status output)
+         (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
+               (gemini-companion-host-command-mounts output))
+         (gemini-companion-host-connection--open connection)))
     (gemini-companion-host-connection--open connection)))
 
 (defun gemini-companion-host-connection--open (connection)
-  "Open a wire for CONNECTION."
+  "Open a wire to the host of CONNECTION."
   (condition-case problem
-      (setf (gemini-companion-host-connection-wire connection)
-            (gemini-companion-host-connection--open-wire connection))
-    (error (gemini-companion-host-connection--end
-            connection 'program (gemini-companion-ui-error-text problem)))))
+      (pcase-let* ((host (gemini-companion-host-connection-host connection))
+                   (prefix (gemini-companion-host-prefix host))
+                   (default-directory gemini-companion-agent-neutral-directory)
+                   (`(,program . ,arguments)
+                    (gemini-companion-host-connection--shell connection "exec sh" nil
+                                                             "-o" "ConnectTimeout=5"
+                                                             "-o" "ClearAllForwardings=yes"))
+                   (file (or (executable-find program)
+                             (error "Cannot find the program %s" program)))
+                   (`(,bootstrap ,keeper . ,_) (gemini-companion-bridge-host-programs)))
+        (gemini-companion-bridge-open-host prefix)
+        (gemini-companion-bridge-set-host-mounts prefix (gemini-companion-host-mounts host)
+                                                 (gemini-companion-host-sandbox host))
+        (setf (gemini-companion-host-connection-wire connection)
+              (gemini-companion-bridge-open-wire
+               prefix (cons file arguments)
+               (gemini-companion-host-command-environment
+                (default-toplevel-value 'process-environment))
+               (string-replace "@KEEPER@" (gemini-companion-host-command-quote keeper)
+                               bootstrap))))
+    (error (gemini-companion-host-connection--end-not-run
+            connection (gemini-companion-ui-error-text problem)))))
 
-(defun gemini-companion-host-connection--open-wire (connection)
-  "Open a wire to the host of CONNECTION, and return its number."
-  (let ((prefix (gemini-companion-host-connection-prefix connection)))
-    (gemini-companion-bridge-open-host prefix)
-    (gemini-companion-bridge-set-host-mounts
-     prefix (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
-     (gemini-companion-host-sandbox (gemini-companion-host-connection-host connection)))
-    (pcase-let* ((default-directory gemini-companion-agent-neutral-directory)
-                 (`(,program . ,arguments)
-                  (gemini-companion-host-connection--shell connection "exec sh" nil
-                                                           "-o" "ConnectTimeout=5"
-                                                           "-o" "ClearAllForwardings=yes"))
-                 (file (or (executable-find program)
-                           (error "Cannot find the program %s" program)))
-                 (`(,bootstrap ,keeper . ,_) (gemini-companion-bridge-host-programs)))
-      (gemini-companion-bridge-open-wire
-       prefix (cons file arguments)
-       (gemini-companion-host-command-environment (default-toplevel-value 'process-environment))
-       (string-replace "@KEEPER@" (gemini-companion-host-command-quote keeper) bootstrap)))))
+(defun gemini-companion-host-connection--end-not-run (connection reason)
+  "End the attempt at CONNECTION whose program cannot be run, for REASON."
+  ;; If it ran before, there may now be too many open files.
+  (gemini-companion-host-connection--end
+   connection (if (gemini-companion-host-connection-proven connection) 'ended 'program) reason))
 
 (defun gemini-companion-host-connection--set-state (connection state &optional fault)
   "Set the state of CONNECTION to STATE, because of FAULT."
@@ -254,29 +257,21 @@ Cancel what it was to call before."
       ("-o" "ControlMaster=no"))))
 
 (defun gemini-companion-host-connection--next-route (connection fault)
-  "Try to make CONNECTION by its next route.
-If no route is left, end it because of FAULT, (KIND . DETAIL)."
+  "Make CONNECTION by the next route for which there is a shared connection.
+If there is none, end it because of FAULT, (KIND . DETAIL)."
   (gemini-companion-host-connection--release connection)
-  (if (null (cdr (gemini-companion-host-connection-untried connection)))
-      (gemini-companion-host-connection--end connection (car fault) (cdr fault))
-    (pop (gemini-companion-host-connection-untried connection))
-    (gemini-companion-host-connection--await connection)
-    ;; Otherwise ssh would try to log in once more, and some hosts count failures.
-    (gemini-companion-host-connection--check connection fault)))
-
-(defun gemini-companion-host-connection--check (connection fault)
-  "Check whether there is a shared connection for the route of CONNECTION.
-If so, use it; otherwise, try the next route.  For FAULT see
-`gemini-companion-host-connection--next-route'."
-  (gemini-companion-host-connection--ask
-   connection
-   `(,gemini-companion-ssh-program
-     "-O" "check" ,@(car (gemini-companion-host-connection-untried connection))
-     ,@(gemini-companion-host-command-target (gemini-companion-host-connection-hops connection)))
-   (lambda (status _output)
-     (if (eql 0 status)
-         (gemini-companion-host-connection--attempt connection)
-       (gemini-companion-host-connection--next-route connection fault)))))
+  (pop (gemini-companion-host-connection-untried connection))
+  (pcase-let (((cl-struct gemini-companion-host-connection untried hops) connection))
+    (if (null untried) (gemini-companion-host-connection--end connection (car fault) (cdr fault))
+      (gemini-companion-host-connection--await connection)
+      (gemini-companion-host-connection--ask
+       ;; Otherwise ssh would try to log in once more, and some hosts count failures.
+       connection `(,gemini-companion-ssh-program
+                    "-O" "check" ,@(car untried) ,@(gemini-companion-host-command-target hops))
+       (lambda (status _output)
+         (if (eql 0 status)
+             (gemini-companion-host-connection--attempt connection)
+           (gemini-companion-host-connection--next-route connection fault)))))))
 
 (defun gemini-companion-host-connection--ask (connection command function)
   "Run COMMAND, a list, before opening the wire of CONNECTION.
@@ -286,35 +281,20 @@ ended."
         (process-environment (gemini-companion-host-command-environment
                               (default-toplevel-value 'process-environment)))
         (output ""))
-    (setf (gemini-companion-host-connection-check connection)
-          (make-process
-           :name "gemini-companion-ssh" :noquery t :connection-type 'pipe :command command
-           :filter (lambda (process text)
-                     (setq output (concat output text))
-                     (when (length> output gemini-companion-host-connection--max-output)
-                       (delete-process process)))
-           :sentinel
-           (lambda (process _event)
-             (when (and (not (process-live-p process))
-                        (eq process (gemini-companion-host-connection-check connection)))
-               (gemini-companion-log-errors "a program for a connection"
-                 (setf (gemini-companion-host-connection-check connection) nil)
-                 (funcall function (process-exit-status process) output))))))))
-
-;;;; What a container has from this machine
-
-(defun gemini-companion-host-connection--inspect (connection command)
-  "Find out by COMMAND what the container of CONNECTION has from here; go on."
-  (condition-case problem
-      (gemini-companion-host-connection--ask
-       connection command
-       (lambda (_status output)
-         (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
-               (gemini-companion-host-command-mounts output))
-         (gemini-companion-host-connection--open connection)))
-    ;; The program may be missing, for example; the wire will say more about that.
-    (error (gemini-companion-log-add "%s" (gemini-companion-ui-error-text problem))
-           (gemini-companion-host-connection--open connection))))
+    (condition-case problem
+        (setf (gemini-companion-host-connection-check connection)
+              (make-process
+               :name "gemini-companion-ssh" :noquery t :connection-type 'pipe :command command
+               :filter (lambda (_process text) (setq output (concat output text)))
+               :sentinel
+               (lambda (process _event)
+                 (when (and (not (process-live-p process))
+                            (eq process (gemini-companion-host-connection-check connection)))
+                   (gemini-companion-log-errors "a program for a connection"
+                     (setf (gemini-companion-host-connection-check connection) nil)
+                     (funcall function (process-exit-status process) output))))))
+      (error (gemini-companion-host-connection--end-not-run
+              connection (gemini-companion-ui-error-text problem))))))
 
 ;;;; What the host says
 
@@ -343,21 +323,18 @@ ended."
 (gemini-companion-bridge-define-handler wire-message (wire text)
   "Handle the message TEXT from the other end of WIRE, supposedly its keeper."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
-    (let* ((message (ignore-errors
-                      (let ((json-object-type 'alist)) (json-read-from-string text))))
-           (in (lambda (name) (let ((value (alist-get name message)))
-                                (and (stringp value) value)))))
-      (pcase (and (consp message) (funcall in 'say))
-        ("home" (gemini-companion-host-connection--take-home connection (funcall in 'home)))
+    (let ((message (ignore-errors (json-read-from-string text))))
+      (pcase (and (consp message) (alist-get 'say message))
+        ("home" (gemini-companion-host-connection--take-home connection (alist-get 'home message)))
         ("ready" (gemini-companion-host-connection--ready connection message))
         ("file" (gemini-companion-host-connection--take-file connection message))
         ((or "edit" "unedited")
          (gemini-companion-log-run-hook 'gemini-companion-host-connection-edit-functions
                                         connection message))
-        ("warning" (gemini-companion-host-connection--warn connection (funcall in 'text)))
+        ("warning" (gemini-companion-host-connection--warn connection (alist-get 'text message)))
         ("fault" (gemini-companion-host-connection--end
-                  connection (if (equal (funcall in 'kind) "owner") 'owner 'keeper)
-                  (gemini-companion-host-connection--shown (or (funcall in 'text) ""))))
+                  connection (if (equal (alist-get 'kind message) "owner") 'owner 'keeper)
+                  (gemini-companion-host-connection--shown (alist-get 'text message))))
         (_ (gemini-companion-host-connection--end connection 'broken))))))
 
 (gemini-companion-bridge-define-handler wire-ended (wire reason)
@@ -365,32 +342,29 @@ ended."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
     (setf (gemini-companion-host-connection-wire connection) nil)
     (pcase reason
-      ((pred stringp) (gemini-companion-host-connection--end
-                       ;; If it ran before, there may now be too many open files.
-                       connection
-                       (if (gemini-companion-host-connection-proven connection) 'ended 'program)
-                       reason))
+      ((pred stringp) (gemini-companion-host-connection--end-not-run connection reason))
       ((or 'silent 'flood 'broken) (gemini-companion-host-connection--end connection reason))
       (_ (gemini-companion-host-connection--ended connection)))))
 
 (defun gemini-companion-host-connection--shown (text)
-  "Return TEXT, which a host or a program has printed, for the user."
-  (truncate-string-to-width (gemini-companion-ui-one-line text) 300 nil nil "..."))
+  "Return TEXT, which a host has sent, for the user, or nil if it is no string."
+  (and (stringp text)
+       (truncate-string-to-width (gemini-companion-ui-one-line text) 300 nil nil "...")))
 
 (defun gemini-companion-host-connection--warn (connection text)
   "Keep TEXT, a warning of the keeper of CONNECTION."
-  (let ((text (gemini-companion-host-connection--shown (or text "")))
-        (known (gemini-companion-host-connection-warnings connection)))
+  (when-let* ((text (gemini-companion-host-connection--shown text)))
     (gemini-companion-log-add "%s warns: %s" (gemini-companion-host-connection-name connection)
                               text)
     (setf (gemini-companion-host-connection-warnings connection)
-          (seq-take (cons text (delete text known)) 5))))
+          (seq-take (cons text (delete text (gemini-companion-host-connection-warnings connection)))
+                    5))))
 
 (defun gemini-companion-host-connection--take-home (connection home)
   "Announce CONNECTION on its host.
 If it has no workspace root, use the project that it was made for, if the
 host has that from here, or else HOME."
-  (when (and home (null (gemini-companion-host-connection-told connection)))
+  (when (and (stringp home) (eq (gemini-companion-host-connection-state connection) 'connecting))
     (let* ((host (gemini-companion-host-connection-host connection))
            (project (gemini-companion-host-connection-project connection))
            (root (or (and project (gemini-companion-host-name-there host project)) home)))
@@ -404,27 +378,23 @@ host has that from here, or else HOME."
 
 (defun gemini-companion-host-connection--ready (connection message)
   "Record that CONNECTION is ready; MESSAGE, an alist, is about its keeper."
-  (let ((keeper (alist-get 'pid message))
-        (hostname (alist-get 'host message))
-        (slot (alist-get 'slot message))
-        (editor (alist-get 'editor message))
-        (name (gemini-companion-host-connection-name connection)))
-    (when (and (natnump keeper) (natnump slot) (stringp hostname)
-               (string-match-p "\\`[[:alnum:]._-]\\{1,64\\}\\'" hostname)
+  (let-alist message
+    (when (and (natnump .pid) (natnump .slot) (stringp .host)
+               (string-match-p "\\`[[:alnum:]._-]\\{1,64\\}\\'" .host)
                (eq (gemini-companion-host-connection-state connection) 'connecting))
       (gemini-companion-host-connection--set-timer connection)
       (gemini-companion-host-connection--set-state connection 'ready)
       (setf (gemini-companion-host-connection-proven connection) t
-            (gemini-companion-host-connection-keeper connection) keeper
-            (gemini-companion-host-connection-slot connection) slot
-            (gemini-companion-host-connection-editor connection) (and (stringp editor) editor)
-            (gemini-companion-host-connection-hostname connection) hostname)
+            (gemini-companion-host-connection-keeper connection) .pid
+            (gemini-companion-host-connection-slot connection) .slot
+            (gemini-companion-host-connection-editor connection) (and (stringp .editor) .editor)
+            (gemini-companion-host-connection-hostname connection) .host)
       (gemini-companion-log-add "connected to %s, where process %s of %s announces this Emacs"
-                                name keeper hostname)
+                                (gemini-companion-host-connection-name connection) .pid .host)
       (when (gemini-companion-host-connection-missed connection)
-        (gemini-companion-ui-message connection "The connection to %s is back" name))
-      (setf (gemini-companion-host-connection-lost connection) nil
-            (gemini-companion-host-connection-missed connection) nil)
+        (gemini-companion-ui-message connection "The connection to %s is back"
+                                     (gemini-companion-host-connection-name connection)))
+      (setf (gemini-companion-host-connection-missed connection) nil)
       ;; There may be new ones since the announcement.
       (gemini-companion-host-connection--send-roots connection)
       (gemini-companion-host-connection--tell-waiters connection))))
@@ -433,10 +403,8 @@ host has that from here, or else HOME."
 
 (defun gemini-companion-host-connection--announce (connection)
   "Let the keeper of CONNECTION announce this Emacs."
-  (pcase-let* ((prefix (gemini-companion-host-connection-prefix connection))
-               (`(,_ ,_ ,relay ,editor) (gemini-companion-bridge-host-programs))
-               (roots (gemini-companion-host-connection--roots connection)))
-    (setf (gemini-companion-host-connection-told connection) (list roots))
+  (pcase-let ((host (gemini-companion-host-connection-host connection))
+              (`(,_ ,_ ,relay ,editor) (gemini-companion-bridge-host-programs)))
     (gemini-companion-host-connection-send
      connection
      `((do . announce)
@@ -447,26 +415,19 @@ host has that from here, or else HOME."
        (id . ,(replace-regexp-in-string
                "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name)) t t))
        ;; This distinguishes this Emacs from all others.
-       (emacs . ,(secure-hash 'md5 (format "%s %s %s %S" prefix (system-name) (emacs-pid)
-                                           before-init-time)))
+       (emacs . ,(secure-hash 'md5 (format "%s %s %s %S" (gemini-companion-host-prefix host)
+                                           (system-name) (emacs-pid) before-init-time)))
        ;; Otherwise another Emacs that connects again could take the slot, with the clients.
        (slot . ,(gemini-companion-host-connection-slot connection))
-       (roots . ,roots)
-       (sandbox . ,(if (gemini-companion-host-sandbox
-                        (gemini-companion-host-connection-host connection))
-                       t :json-false))
+       (roots . ,(vconcat (gemini-companion-host-roots host)))
+       (sandbox . ,(if (gemini-companion-host-sandbox host) t :json-false))
        (agents . ,(gemini-companion-host-connection--agents))))))
 
-(defun gemini-companion-host-connection--roots (connection)
-  "Return the roots of CONNECTION, a vector."
-  (vconcat (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
-
 (defun gemini-companion-host-connection--send-roots (connection)
-  "Send the workspace roots to the keeper of CONNECTION, unless it knows them."
-  (let ((roots (gemini-companion-host-connection--roots connection)))
-    (unless (equal (list roots) (gemini-companion-host-connection-told connection))
-      (setf (gemini-companion-host-connection-told connection) (list roots))
-      (gemini-companion-host-connection-send connection `((do . roots) (roots . ,roots))))))
+  "Send the workspace roots to the keeper of CONNECTION."
+  (let ((roots (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
+    (gemini-companion-host-connection-send connection
+                                           `((do . roots) (roots . ,(vconcat roots))))))
 
 (defun gemini-companion-host-connection--agents ()
   "Return what the keeper needs to know about the agents, a vector."
@@ -508,35 +469,57 @@ error.  For FILE and FUNCTION, see
 
 (defun gemini-companion-host-connection--take-file (connection answer)
   "Pass ANSWER, an alist, from the keeper of CONNECTION to its function."
-  (let ((request (assq (alist-get 'id answer)
-                       (gemini-companion-host-connection-requests connection)))
-        (shown (lambda (name)
-                 (let ((value (alist-get name answer)))
-                   (and (stringp value) (gemini-companion-host-connection--shown value)))))
-        (text (alist-get 'text answer)))
-    (when request
+  (let-alist answer
+    (when-let* ((request (assq .id (gemini-companion-host-connection-requests connection))))
       (setf (gemini-companion-host-connection-requests connection)
             (remq request (gemini-companion-host-connection-requests connection)))
-      (gemini-companion-host-connection--answer
-       (cdr request) `((name . ,(funcall shown 'name))
-                       (error . ,(funcall shown 'error))
-                       (text . ,(and (stringp text) text)))))))
-
-(defun gemini-companion-host-connection--answer (function answer)
-  "Call FUNCTION with ANSWER, but not while Emacs handles an event."
-  (run-at-time 0 nil (lambda ()
-                       (gemini-companion-log-errors "an answer of a host"
-                         (funcall function answer)))))
+      (gemini-companion-host-connection--call-later
+       (cdr request) `((name . ,(gemini-companion-host-connection--shown .name))
+                       (error . ,(gemini-companion-host-connection--shown .error))
+                       (text . ,(and (stringp .text) .text)))))))
 
 (defun gemini-companion-host-connection--drop-requests (connection)
   "Call the functions that wait for answers on CONNECTION with an error."
   (pcase-dolist (`(,_ . ,function) (gemini-companion-host-connection-requests connection))
-    (gemini-companion-host-connection--answer
+    (gemini-companion-host-connection--call-later
      function `((error . ,(format "the connection to %s was lost"
                                   (gemini-companion-host-connection-name connection))))))
   (setf (gemini-companion-host-connection-requests connection) nil))
 
 ;;;; Faults
+
+(defconst gemini-companion-host-connection--faults
+  '((program "the program for it cannot be run"
+             "Install it, or set `gemini-companion-ssh-program' or `gemini-companion-containers'")
+    (authentication "ssh cannot log in without asking for a password"
+                    "Add your key to ssh-agent, or visit a file there first")
+    (host-key "ssh does not trust the key of the host"
+              "Log in once by ssh in a terminal, and check the key")
+    (unreachable "it cannot be reached" "Check its name and the network")
+    (node "Node.js is missing there" "Install it where a shell that is not interactive finds it")
+    (owner "a directory that a CLI looks into belongs to another user there"
+           "Set TMPDIR there to a directory of your own, in a file that all shells read")
+    (silent "it does not answer" "Log in by ssh in a terminal, to see what it waits for")
+    (flood "it sends far more than it should"
+           "Look at what the startup files of your shell there print")
+    (broken "what it sends makes no sense"
+            "Look at what the startup files of your shell there print")
+    (keeper "it cannot announce this Emacs" "M-x gemini-companion-log says more")
+    (ended "the program that leads there has ended" "M-x gemini-companion-log says more"))
+  "Alist of kinds of faults, what they mean, and what to do.")
+
+(defconst gemini-companion-host-connection--ssh-errors
+  '(("Permission denied\\|Too many authentication failures\\|No more authentication methods\
+\\|no mutual signature"
+     . authentication)
+    ("Host key verification failed\\|HOST IDENTIFICATION HAS CHANGED\\|host key is known for\
+\\|no matching host key"
+     . host-key)
+    ("Could not resolve\\|[Cc]onnection timed out\\|Connection refused\\|No route to host\
+\\|Network is unreachable\\|Operation timed out\\|Name or service not known\
+\\|[Cc]onnection closed by\\|Connection reset by\\|banner exchange"
+     . unreachable))
+  "Alist of regexps for what ssh prints and kinds of faults.")
 
 (defun gemini-companion-host-connection-explanation (connection)
   "Return why CONNECTION is not ready, and what to do, as text for the user."
@@ -545,25 +528,28 @@ error.  For FILE and FUNCTION, see
 
 (defun gemini-companion-host-connection-diagnosis (connection)
   "Return why CONNECTION is not ready, as (TEXT . REMEDY); REMEDY may be nil."
-  (let* ((fault (gemini-companion-host-connection-fault connection))
-         (reason (gemini-companion-host-fault-text fault)))
-    (cons (concat (gemini-companion-host-connection-name connection) " is not connected"
-                  (and reason (concat ": " reason)))
-          (gemini-companion-host-fault-remedy fault))))
+  (pcase-let* (((cl-struct gemini-companion-host-connection name fault) connection)
+               (reason (gemini-companion-host-connection--fault-text fault)))
+    (cons (concat name " is not connected" (and reason (concat ": " reason)))
+          (cadr (alist-get (car fault) gemini-companion-host-connection--faults)))))
+
+(defun gemini-companion-host-connection--fault-text (fault)
+  "Return what FAULT, (KIND . DETAIL), means, as text for the user, or nil."
+  (pcase fault
+    (`(,kind . ,detail)
+     (concat (car (alist-get kind gemini-companion-host-connection--faults))
+             (and detail (format " (%s)" detail))))))
 
 (defun gemini-companion-host-connection-describe-state (connection)
   "Return the state of CONNECTION as text for the user, without its name."
-  (let ((reason (gemini-companion-host-fault-text
-                 (gemini-companion-host-connection-fault connection)))
-        (duration (gemini-companion-ui-duration
-                   (- (float-time) (gemini-companion-host-connection-since connection)))))
-    (pcase (gemini-companion-host-connection-state connection)
-      ('ready (format "connected for %s (%s, process %s there)" duration
-                      (gemini-companion-host-connection-hostname connection)
-                      (gemini-companion-host-connection-keeper connection)))
-      ('connecting (if (gemini-companion-host-connection-proven connection)
-                       "lost, connecting again..."
-                     "connecting..."))
+  (pcase-let* (((cl-struct gemini-companion-host-connection
+                           state since fault hostname keeper proven)
+                connection)
+               (reason (gemini-companion-host-connection--fault-text fault))
+               (duration (gemini-companion-ui-duration (- (float-time) since))))
+    (pcase state
+      ('ready (format "connected for %s (%s, process %s there)" duration hostname keeper))
+      ('connecting (if proven "lost, connecting again..." "connecting..."))
       ('lost (format "lost for %s, trying again: %s" duration reason))
       (_ (format "not connected: %s" reason)))))
 
@@ -571,14 +557,16 @@ error.  For FILE and FUNCTION, see
 
 (defun gemini-companion-host-connection--ended (connection)
   "Handle the end of the program that held CONNECTION."
-  (let* ((lines (seq-remove #'string-blank-p (gemini-companion-host-connection-lines connection)))
-         (detail (and lines (gemini-companion-host-connection--shown (car lines))))
-         ;; Once it has logged in, these may be from a program there.
-         (kind (or (and (gemini-companion-host-command-ssh-p
-                         (gemini-companion-host-connection-hops connection))
-                        (not (gemini-companion-host-connection-logged-in connection))
-                        (gemini-companion-host-fault-of-ssh (string-join lines "\n")))
-                   'ended)))
+  (pcase-let* (((cl-struct gemini-companion-host-connection lines hops logged-in) connection)
+               (lines (seq-remove #'string-blank-p lines))
+               (detail (gemini-companion-host-connection--shown (car lines)))
+               ;; Once it has logged in, these may be from a program there.
+               (kind (or (and (gemini-companion-host-command-ssh-p hops)
+                              (not logged-in)
+                              (assoc-default (string-join lines "\n")
+                                             gemini-companion-host-connection--ssh-errors
+                                             #'string-match-p))
+                         'ended)))
     (if (eq kind 'authentication)
         (gemini-companion-host-connection--next-route connection (cons kind detail))
       (gemini-companion-host-connection--end connection kind detail))))
@@ -619,54 +607,26 @@ DETAIL, text for the user, may say more."
 
 (defun gemini-companion-host-connection--lose (connection fault)
   "Connect CONNECTION again after a pause; it was lost because of FAULT."
-  (let* ((now (float-time))
-         (lost (gemini-companion-host-connection-lost connection))
-         (pause (if (and (eq (gemini-companion-host-connection-state connection) 'ready)
-                         (> (- now (gemini-companion-host-connection-since connection)) 30))
-                    gemini-companion-host-connection--first-pause
-                  (gemini-companion-host-connection-pause connection))))
+  (pcase-let* (((cl-struct gemini-companion-host-connection name state since lost missed)
+                connection)
+               (now (float-time))
+               (ready (eq state 'ready))
+               (start (if (or (null lost) (and ready (> (- now since) 30))) now lost))
+               (time (- now start)))
     (gemini-companion-host-connection--set-state connection 'lost fault)
-    (cond ((null lost)
+    (setf (gemini-companion-host-connection-lost connection) start)
+    (cond ((or ready (null lost))
            ;; Only the status shows further attempts.
            (gemini-companion-log-add "%s; trying again"
-                                     (car (gemini-companion-host-connection-diagnosis connection)))
-           (setf (gemini-companion-host-connection-lost connection) now
-                 (gemini-companion-host-connection-missed connection) nil))
-          ((and (not (gemini-companion-host-connection-missed connection))
-                (> (- now lost) gemini-companion-host-connection--notice-delay))
+                                     (car (gemini-companion-host-connection-diagnosis connection))))
+          ((and (not missed) (> time gemini-companion-host-connection--notice-delay))
            (setf (gemini-companion-host-connection-missed connection) t)
            (gemini-companion-ui-message connection "Lost the connection to %s; trying again"
-                                        (gemini-companion-host-connection-name connection))))
-    (setf (gemini-companion-host-connection-pause connection)
-          (min (* 2 pause)
-               (if (< (- now (or lost now)) gemini-companion-host-connection--hope) 2 60)))
-    (gemini-companion-host-connection--await-user)
+                                        name)))
     (gemini-companion-host-connection--set-timer
-     connection pause #'gemini-companion-host-connection-start connection)))
-
-;; The machine may have slept, or the user may have waited for the network: a user who types
-;; something does not want to wait for the next attempt.
-
-(defvar gemini-companion-host-connection--idle-timer nil
-  "The timer that connects again when the user has typed something, or nil.")
-
-(defun gemini-companion-host-connection--await-user ()
-  "Connect lost connections again when the user has typed something."
-  (unless gemini-companion-host-connection--idle-timer
-    (setq gemini-companion-host-connection--idle-timer
-          (run-with-idle-timer 1 t #'gemini-companion-host-connection--try-again))))
-
-(defun gemini-companion-host-connection--try-again ()
-  "Begin the next attempt for each lost connection at once."
-  (let ((lost (seq-filter (lambda (it) (memq (gemini-companion-host-connection-state it)
-                                             '(lost connecting)))
-                          gemini-companion-host-connection--all)))
-    (unless lost
-      (cancel-timer gemini-companion-host-connection--idle-timer)
-      (setq gemini-companion-host-connection--idle-timer nil))
-    (dolist (connection lost)
-      (when (eq (gemini-companion-host-connection-state connection) 'lost)
-        (gemini-companion-host-connection-start connection)))))
+     connection
+     (max gemini-companion-host-connection--first-pause (min (/ time 10) 15))
+     #'gemini-companion-host-connection-start connection)))
 
 (defun gemini-companion-host-connection-close (connection)
   "End CONNECTION for good."

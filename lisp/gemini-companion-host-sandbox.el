@@ -14,20 +14,17 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'subr-x)
-(require 'tramp)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-host)
 (require 'gemini-companion-host-command)
 (require 'gemini-companion-host-connection)
 
-(defvar-local gemini-companion-host-sandbox--connection nil
-  "The `gemini-companion-host-connection' of the CLI that runs in this buffer.")
-(put 'gemini-companion-host-sandbox--connection 'permanent-local t)
-
-(defvar-local gemini-companion-host-sandbox--directory nil
-  "The directory that the CLI in this buffer mounts in its sandbox.")
-(put 'gemini-companion-host-sandbox--directory 'permanent-local t)
+(defvar-local gemini-companion-host-sandbox--here nil
+  "What the CLI in this buffer has, (HOST . DIRECTORY), or nil.
+HOST is a `gemini-companion-host', DIRECTORY what it mounts in its sandbox.")
+(put 'gemini-companion-host-sandbox--here 'permanent-local t)
 
 ;;;; Making it
 
@@ -46,8 +43,7 @@ It ends with BUFFER."
           (gemini-companion-host-mounts host)
           (delete-dups (list (cons there (directory-file-name root)) (cons there there))))
     (with-current-buffer buffer
-      (setq gemini-companion-host-sandbox--connection connection
-            gemini-companion-host-sandbox--directory directory)
+      (setq gemini-companion-host-sandbox--here (cons host directory))
       (add-hook 'kill-buffer-hook #'gemini-companion-host-sandbox--close nil t))
     (add-hook 'kill-emacs-hook #'gemini-companion-host-sandbox--close-all)
     (gemini-companion-host-connection-add-root connection there)
@@ -56,18 +52,15 @@ It ends with BUFFER."
 
 (defun gemini-companion-host-sandbox--name (root)
   "Return the name of a new sandbox for the project in ROOT."
-  (let* ((base (replace-regexp-in-string
-                "[^[:alnum:]_.-]" "_" (file-name-nondirectory (directory-file-name root))))
-         (name base)
-         (number 1))
-    (while (gemini-companion-host-named (format "/sandbox:%s:" name))
-      (setq number (1+ number)
-            name (format "%s-%d" base number)))
-    name))
+  (cl-loop with base = (replace-regexp-in-string
+                        "[^[:alnum:]_.-]" "_" (file-name-nondirectory (directory-file-name root)))
+           for number from 1
+           for name = (if (= number 1) base (format "%s-%d" base number))
+           unless (gemini-companion-host-named (format "/sandbox:%s:" name)) return name))
 
 (defun gemini-companion-host-sandbox-environment (buffer agent environment)
   "Return ENVIRONMENT, so that AGENT mounts the directory of BUFFER's sandbox."
-  (let* ((directory (buffer-local-value 'gemini-companion-host-sandbox--directory buffer))
+  (let* ((directory (cdr (buffer-local-value 'gemini-companion-host-sandbox--here buffer)))
          (process-environment (copy-sequence environment))
          (name (cadr (gemini-companion-agent-get agent :directory))))
     (setenv "SANDBOX_MOUNTS"
@@ -82,11 +75,11 @@ It ends with BUFFER."
 
 (defun gemini-companion-host-sandbox--close ()
   "End the connection to the sandbox of the CLI in the current buffer."
-  (when gemini-companion-host-sandbox--connection
-    (let ((host (gemini-companion-host-connection-host gemini-companion-host-sandbox--connection)))
-      (gemini-companion-host-remove host)
-      (delete-directory gemini-companion-host-sandbox--directory t)
-      (setq gemini-companion-host-sandbox--connection nil))))
+  (pcase gemini-companion-host-sandbox--here
+    (`(,host . ,directory)
+     (setq gemini-companion-host-sandbox--here nil)
+     (gemini-companion-host-remove host)
+     (delete-directory directory t))))
 (put 'gemini-companion-host-sandbox--close 'permanent-local-hook t)
 
 (defun gemini-companion-host-sandbox--close-all ()

@@ -80,20 +80,17 @@ Emacs has no names for other files there.")
   "Return the text about hosts in the mode line of a buffer with DIRECTORY.
 It names the host of DIRECTORY, and those that are lost."
   (let ((here (gemini-companion-host-of-name directory)))
-    (mapconcat (lambda (host)
-                 (let ((title (gemini-companion-host-title (gemini-companion-host-prefix host))))
-                   (cond ((gemini-companion-host-lost host) (concat " lost@" title))
-                         ((eq host here) (concat "@" title))
-                         (t ""))))
-               gemini-companion-host--all "")))
+    (cl-loop for host in gemini-companion-host--all
+             for title = (gemini-companion-host-title (gemini-companion-host-prefix host))
+             concat (cond ((gemini-companion-host-lost host) (concat " lost@" title))
+                          ((eq host here) (concat "@" title))))))
 
 (defun gemini-companion-host-state ()
   "Return which hosts are lost, as text for the user that goes on after others."
-  (mapconcat (lambda (host)
-               (if (not (gemini-companion-host-lost host)) ""
-                 (format ", the connection to %s is lost"
-                         (gemini-companion-host-title (gemini-companion-host-prefix host)))))
-             gemini-companion-host--all ""))
+  (cl-loop for host in gemini-companion-host--all
+           if (gemini-companion-host-lost host)
+           concat (format ", the connection to %s is lost"
+                          (gemini-companion-host-title (gemini-companion-host-prefix host)))))
 
 ;;;; Names
 
@@ -140,13 +137,14 @@ counts."
 (defun gemini-companion-host-directory-names (host root)
   "Return what Emacs calls ROOT, a directory of HOST, and what is mounted in it.
 The names have trailing slashes."
-  (let ((root (file-name-as-directory root)))
+  (let* ((root (file-name-as-directory root))
+         (mounts (gemini-companion-host-mounts host))
+         (here (gemini-companion-host--rename root mounts)))
     (mapcar #'file-name-as-directory
             (delete-dups
              `(,(concat (gemini-companion-host-prefix host) root)
-               ,@(pcase (gemini-companion-host--rename root (gemini-companion-host-mounts host))
-                   ((and name (pred stringp)) (list name)))
-               ,@(cl-loop for (there . here) in (gemini-companion-host-mounts host)
+               ,@(and here (list here))
+               ,@(cl-loop for (there . here) in mounts
                           if (string-prefix-p root (file-name-as-directory there))
                           collect here))))))
 

@@ -66,19 +66,11 @@ this package.  The URL must use https, unless it is on this machine."
 
 ;;;; Commands
 
-(defmacro gemini-companion-install--as-command (&rest body)
-  "Evaluate BODY; signal a problem with the module as a `user-error'."
-  (declare (indent 0) (debug t))
-  `(condition-case error
-       (progn ,@body)
-     (gemini-companion-native-missing
-      (user-error "Native module of gemini-companion: %s" (gemini-companion-ui-error-text error)))))
-
 ;;;###autoload
 (defun gemini-companion-install-instead (continue ask)
   "Get the native module, and call CONTINUE when it is loaded.
 If ASK is non-nil, ask the user how to get it, unless the user has
-declined.  Signal `gemini-companion-native-missing' if there is no way."
+declined.  Signal a `user-error' if there is no way."
   (setq gemini-companion-install--continue continue)
   (if noninteractive (gemini-companion-install--signal-missing)
     (gemini-companion-install--start (gemini-companion-install--way ask))))
@@ -90,16 +82,15 @@ Ask which, unless `gemini-companion-install-policy' says so.  With a prefix
 argument AGAIN, always ask, and install the module even if there is one
 already."
   (interactive "P")
-  (gemini-companion-install--as-command
-    (cond (noninteractive (gemini-companion-install--signal-missing))
-          ((gemini-companion-native-named-file)
-           (user-error "The module is %s: `gemini-companion-module-file' or \
+  (cond (noninteractive (gemini-companion-install--signal-missing))
+        ((gemini-companion-native-named-file)
+         (user-error "The module is %s: `gemini-companion-module-file' or \
 GEMINI_COMPANION_MODULE says so" (gemini-companion-native-named-file)))
-          ((and (not again) (ignore-errors (gemini-companion-native-load)))
-           (gemini-companion-install--ready))
-          (t (gemini-companion-install--start
-              (or (and (not again) (gemini-companion-install--way nil))
-                  (gemini-companion-install--ask)))))))
+        ((and (not again) (ignore-errors (gemini-companion-native-load)))
+         (gemini-companion-install--ready))
+        (t (gemini-companion-install--start
+            (or (and (not again) (gemini-companion-install--way nil))
+                (gemini-companion-install--ask))))))
 
 ;;;###autoload
 (defun gemini-companion-install-from-file (file)
@@ -107,9 +98,8 @@ GEMINI_COMPANION_MODULE says so" (gemini-companion-native-named-file)))
 FILE must be the published module of this version.  To use one that you
 built yourself, set `gemini-companion-module-file'."
   (interactive "fFile of the native module: ")
-  (gemini-companion-install--as-command
-    (gemini-companion-install--check-published)
-    (gemini-companion-install--put-published (gemini-companion-file-read-as-named file) file)))
+  (gemini-companion-install--check-published)
+  (gemini-companion-install--put-published (gemini-companion-file-read-as-named file) file))
 
 ;;;; Which way
 
@@ -168,7 +158,8 @@ interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names
   "Signal an error if there is nothing to download, and say what to do."
   (unless (gemini-companion-install--checksum)
     (gemini-companion-native-signal
-     "version %s is not published for %s%s: see the manual for how to build it from a checkout"
+     "version %s of the module is not published for %s%s: see the manual for how to build it \
+from a checkout"
      gemini-companion-native-version (gemini-companion-native-platform)
      (if (gemini-companion-install--manifest) ""
        ", and its sources (Cargo.toml) are not beside this package"))))

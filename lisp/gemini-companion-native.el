@@ -12,13 +12,12 @@
 ;;
 ;; Emacs can neither unload a module nor replace one, so we read the version of a module from its
 ;; file before we load it.
-;;
-;; This file is not named after the module, gemini-companion-module.so: `load' prefers modules to
-;; Lisp files, so `require' would load the module instead of this file.
 
 ;;; Code:
 
-(eval-when-compile (require 'subr-x))
+(eval-when-compile
+  (require 'cl-lib)
+  (require 'subr-x))
 
 (declare-function gemini-companion--mod-version "ext:gemini-companion-module" () t)
 
@@ -58,13 +57,9 @@ only the compiled files are not links.")
   "The files of native modules that this Emacs has loaded.
 These stay loaded; a new module can only be loaded from another file.")
 
-(define-error 'gemini-companion-error "Gemini companion")
-(define-error 'gemini-companion-native-missing
-  "Native module of gemini-companion" 'gemini-companion-error)
-
 (defun gemini-companion-native-signal (format &rest arguments)
-  "Signal `gemini-companion-native-missing' with FORMAT and ARGUMENTS."
-  (signal 'gemini-companion-native-missing (list (apply #'format-message format arguments))))
+  "Signal a `user-error' about the module: FORMAT with ARGUMENTS."
+  (signal 'user-error (list (apply #'format-message format arguments))))
 
 ;;;; Loading
 
@@ -80,8 +75,8 @@ These stay loaded; a new module can only be loaded from another file.")
 
 (defun gemini-companion-native-load ()
   "Load the native module of this version, unless it is loaded.
-Return non-nil if it is loaded, nil if there is none.  Signal
-`gemini-companion-native-missing' if there is one that cannot be loaded."
+Return non-nil if it is loaded, nil if there is none.  Signal a
+`user-error' if there is one that cannot be loaded."
   (let ((tried gemini-companion-native--loaded)
         (failures nil)
         (file nil))
@@ -112,8 +107,8 @@ Return non-nil if it is loaded, nil if there is none.  Signal
 
 (defun gemini-companion-native-find (&optional except)
   "Return the first file with the module of this version, or nil.
-Ignore the files EXCEPT, a list.  Signal `gemini-companion-native-missing'
-if the user names a file that is not such a module."
+Ignore the files EXCEPT, a list.  Signal a `user-error' if the user names a
+file that is not such a module."
   (unless module-file-suffix
     (gemini-companion-native-signal
      "this Emacs was built without support for native modules; install one that has it (its \
@@ -180,21 +175,16 @@ PREDICATE is also called with names of files that do not exist."
   (when (file-regular-p file)
     (with-temp-buffer
       (set-buffer-multibyte nil)
-      ;; The version is near the beginning; reading the whole file takes milliseconds at each start.
-      (insert-file-contents-literally file nil 0 (* 512 1024))
-      (or (gemini-companion-native--version-here)
-          (progn
-            (insert-file-contents-literally file nil nil nil 'replace)
-            (gemini-companion-native--version-here))))))
-
-(defun gemini-companion-native--version-here ()
-  "Return the version in the bytes of a module, the current buffer, or nil."
-  (goto-char (point-min))
-  (let ((case-fold-search nil))
-    ;; Many times faster than searching for the whole regexp.
-    (and (search-forward "gemini-companion-module:version=" nil t)
-         (looking-at "\\([0-9.]+\\):end")
-         (match-string 1))))
+      (cl-loop with case-fold-search = nil
+               ;; The version is near the beginning; reading the whole file takes milliseconds at
+               ;; each start.
+               for end in (list (* 512 1024) nil)
+               do (erase-buffer)
+               (insert-file-contents-literally file nil 0 end)
+               ;; Many times faster than searching for the whole regexp.
+               thereis (and (search-forward "gemini-companion-module:version=" nil t)
+                            (looking-at "\\([0-9.]+\\):end")
+                            (match-string 1))))))
 
 (defun gemini-companion-native-describe-missing ()
   "Return which module is missing, and what is there instead."

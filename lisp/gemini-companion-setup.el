@@ -55,17 +55,14 @@ the programs there."
                              default-directory))
         (done nil)
         (failed nil))
-    (dolist (agent (or (gemini-companion-setup--agents)
-                       (user-error "Type /ide enable in the CLI: Emacs does not know where its \
-settings are")))
+    (dolist (offer (append (mapcar (lambda (agent)
+                                     (lambda () (gemini-companion-setup--offer agent)))
+                                   (gemini-companion-setup--agents))
+                           gemini-companion-setup-functions))
       (condition-case problem
-          (push (gemini-companion-setup--offer agent) done)
+          (when-let* ((text (funcall offer)))
+            (push text done))
         (user-error (push (gemini-companion-ui-error-text problem) failed))))
-    (run-hook-wrapped 'gemini-companion-setup-functions
-                      (lambda (function)
-                        (when-let* ((text (funcall function)))
-                          (push text done))
-                        nil))
     (when done
       (message "%s" (string-join (nreverse done) "\n")))
     (when failed
@@ -73,18 +70,19 @@ settings are")))
 
 (defun gemini-companion-setup--agents ()
   "Return the programs that are served and used here and have known settings."
-  (seq-filter (lambda (agent)
-                (and (gemini-companion-setup--file agent)
-                     (gemini-companion-agent-directories agent)))
-              (gemini-companion-agent-served)))
+  (or (seq-filter (lambda (agent)
+                    (and (gemini-companion-setup--file agent)
+                         (gemini-companion-agent-directories agent)))
+                  (gemini-companion-agent-served))
+      (user-error "Type /ide enable in the CLI: Emacs does not know where its settings are")))
 
 (defun gemini-companion-setup--file (agent)
   "Return the settings file of AGENT, started from this buffer, or nil."
   (gemini-companion-agent-settings-file agent process-environment))
 
-(defun gemini-companion-setup--offer (agent &optional starting)
+(defun gemini-companion-setup--offer (agent)
   "Let AGENT connect automatically, after a question, unless it already does.
-STARTING and the value are as in `gemini-companion-setup-do'."
+Return a message about the outcome."
   (let* ((file (gemini-companion-setup--file agent))
          (value (gemini-companion-setup--ide-enabled file))
          (name (abbreviate-file-name file))
@@ -92,29 +90,28 @@ STARTING and the value are as in `gemini-companion-setup-do'."
                            (gemini-companion-agent-get agent :title)
                            (if value "turns on ide.enabled in" "adds ide.enabled to")
                            name)))
-    (cond ((eq value t) (gemini-companion-setup--describe agent "connects by itself"))
-          ((y-or-n-p question)
-           (gemini-companion-setup-do agent process-environment starting))
+    (cond ((eq value t) (gemini-companion-setup--describe agent))
+          ((y-or-n-p question) (gemini-companion-setup-do agent process-environment))
           (t (gemini-companion-answer-set (cons 'setup agent) 'never)
              (format "Left %s alone; M-x gemini-companion-setup asks again" name)))))
 
-(defun gemini-companion-setup-do (agent environment &optional starting)
+(defun gemini-companion-setup-do (agent environment)
   "Let AGENT, started with ENVIRONMENT, connect automatically.
-STARTING is non-nil if it is about to start.  Return a message about the
-outcome.  Signal a `user-error' if its settings cannot be changed."
+Return a message about the outcome.  Signal a `user-error' if its settings
+cannot be changed."
   (let* ((process-environment environment)
          (file (gemini-companion-setup--file agent)))
-    (gemini-companion-setup-enable-ide file)
+    (gemini-companion-setup--ide-enabled file 'enable)
+    (gemini-companion-write-revert-now file)
     (gemini-companion-log-add "ide.enabled is now true in %s" file)
     (gemini-companion-answer-set (cons 'setup agent) 'always)
-    (gemini-companion-setup--describe
-     agent (if starting "connects by itself" "connects by itself when it next starts"))))
+    (gemini-companion-setup--describe agent)))
 
-(defun gemini-companion-setup--describe (agent predicate)
-  "Return a sentence of AGENT and PREDICATE that names its settings."
-  (format "%s %s: ide.enabled is true in %s" (gemini-companion-agent-get agent :title) predicate
+(defun gemini-companion-setup--describe (agent)
+  "Return a message that AGENT connects automatically."
+  (format "%s connects by itself when it starts: ide.enabled is true in %s"
+          (gemini-companion-agent-get agent :title)
           (abbreviate-file-name (gemini-companion-setup--file agent))))
-
 
 ;;;; Before each run
 
@@ -135,52 +132,38 @@ if the settings cannot be changed."
             ('t nil)
             ;; The setting got lost.  If it is false, somebody has turned it off.
             ((and 'nil (guard (eq answer 'always)))
-             (message "%s" (gemini-companion-setup-do agent process-environment 'starting)))
+             (message "%s" (gemini-companion-setup-do agent process-environment)))
             ((guard (not noninteractive))
-             (message "%s" (gemini-companion-setup--offer agent 'starting))))
+             (message "%s" (gemini-companion-setup--offer agent))))
         (user-error
          (gemini-companion-log-add "%s" (gemini-companion-ui-error-text problem))
          (message "%s" (gemini-companion-ui-error-text problem)))))))
 
 ;;;; The settings
 
-(defmacro gemini-companion-setup--with (file &rest body)
-  "Evaluate BODY, which is about FILE, without file name handlers.
-Turn an error into a `user-error' that names FILE."
-  (declare (indent 1) (debug t))
-  `(let ((file-name-handler-alist nil))
-     (condition-case problem
-         (progn ,@body)
-       (error (user-error "Left %s alone: %s" (abbreviate-file-name ,file)
-                          (gemini-companion-ui-error-text problem))))))
-
-(defun gemini-companion-setup--ide-enabled (file)
+(defun gemini-companion-setup--ide-enabled (file &optional enable)
   "Return what ide.enabled is in FILE: t, `false', or nil if it is not set.
-Signal a `user-error' if it could not be changed."
-  (gemini-companion-setup--with file
-    (let ((value (car (gemini-companion-settings-change (gemini-companion-setup--read file)))))
-      (unless (eq value t)
-        (gemini-companion-setup--check-changeable file))
-      value)))
-
-(defun gemini-companion-setup-enable-ide (file)
-  "Make ide.enabled true in FILE, which need not exist, and revert its buffer.
-Signal a `user-error', and change nothing, if FILE cannot be changed."
-  (gemini-companion-setup--with file
-    (let* ((old (gemini-companion-setup--read file))
-           (change (gemini-companion-settings-change old)))
-      (unless (eq (car change) t)
-        (gemini-companion-setup--check-changeable file)
-        (gemini-companion-setup--write (file-truename file) old (cdr change)))))
-  (gemini-companion-write-revert-now file))
+If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
+`user-error', and change nothing, if it cannot be changed."
+  (condition-case problem
+      (pcase-let* ((file-name-handler-alist nil)
+                   (old (gemini-companion-setup--read file))
+                   (`(,value . ,new) (gemini-companion-settings-change old)))
+        (unless (eq value t)
+          (gemini-companion-setup--check-changeable file)
+          (when enable
+            (gemini-companion-setup--write (file-truename file) old new)))
+        value)
+    (error (user-error "Left %s alone: %s" (abbreviate-file-name file)
+                       (gemini-companion-ui-error-text problem)))))
 
 (defun gemini-companion-setup--check-changeable (file)
   "Signal an error if FILE is read-only, or a buffer has unsaved edits of it."
   (when (and (file-exists-p file) (not (file-writable-p file)))
     (gemini-companion-settings-refuse "it is read-only"))
-  (when-let* ((buffer (find-buffer-visiting file)))
-    (when (buffer-modified-p buffer)
-      (gemini-companion-settings-refuse "its buffer has edits; save or revert it first"))))
+  (when-let* ((buffer (find-buffer-visiting file))
+              ((buffer-modified-p buffer)))
+    (gemini-companion-settings-refuse "its buffer has edits; save or revert it first")))
 
 (defun gemini-companion-setup--read (file)
   "Return the bytes in FILE, or nil if there is none."

@@ -146,9 +146,9 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--says
        report "in a terminal that this Emacs starts"
        (format "module is loaded, version %s" gemini-companion-native-version)
-       "IDE mode is on" "uses this Emacs's file"
-       "answers a client after" "has version 0.61.0"
+       "IDE mode is on" "uses this Emacs's file" "has version 0.61.0"
        (format "GEMINI_CLI_IDE_SERVER_PORT=%d" (gemini-companion-bridge-port)))
+      (gemini-companion-doctor-test--says report "answers a client after")
       (gemini-companion-doctor-test--is-well
        (gemini-companion-doctor-test--report (gemini-companion-test-file "work/"))))
     (gemini-companion-test-wait "the session of the doctor to end"

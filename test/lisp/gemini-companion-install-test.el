@@ -232,7 +232,7 @@ Return the choices offered, those of the last question first."
                    '(("download" "not now"))))
     (should-not (gemini-companion-install-test--answering ?d
                   (should-error (gemini-companion-install-test--switch-on)
-                                :type 'gemini-companion-native-missing)))
+                                :type 'user-error)))
     (should (gemini-companion-install-test--answering ?d
               (gemini-companion-install-module)))
     (gemini-companion-install-test--is-installed)

@@ -55,7 +55,7 @@ as loaded, and loading one is only recorded."
 (defun gemini-companion-native-test--reason ()
   "Return why the module cannot be loaded."
   (error-message-string (should-error (gemini-companion-native-load)
-                                      :type 'gemini-companion-native-missing)))
+                                      :type 'user-error)))
 
 (defun gemini-companion-native-test--all ()
   "Return all modules found, best first."

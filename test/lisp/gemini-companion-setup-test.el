@@ -134,11 +134,11 @@ It is `yes', `no' or, if nothing may be asked, nil."
                    '("Let Gemini CLI connect by itself? \
 (adds ide.enabled to ~/.gemini/settings.json) ")))
     (should (gemini-companion-setup-test--said-p
-             "Gemini CLI connects by itself when it next starts"))
+             "Gemini CLI connects by itself when it starts"))
     (gemini-companion-setup)
     (should (= (length gemini-companion-test-questions) 1))
     (should (gemini-companion-setup-test--said-p
-             "Gemini CLI connects by itself: ide.enabled is true in ~/.gemini/settings.json"))))
+             "Gemini CLI connects by itself when it starts: ide.enabled is true in ~/.gemini/settings.json"))))
 
 (ert-deftest gemini-companion-setup/a-setting-that-is-on-is-not-written ()
   (gemini-companion-setup-test--with nil
@@ -293,7 +293,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
            (file-name-handler-alist
             (list (cons "settings\\.json" (lambda (&rest _) (ert-fail "A handler was called")))))
            (make-backup-files t))
-      (gemini-companion-setup-enable-ide file)
+      (gemini-companion-setup--ide-enabled file 'enable)
       (should-not called))
     (should (equal (gemini-companion-setup-test--names) '("settings.json")))))
 
@@ -370,7 +370,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
       (gemini-companion-setup-test--before-run)
       ;; It is about to start.
       (should (gemini-companion-setup-test--said-p
-               "Gemini CLI connects by itself: ide.enabled is true in ~/.gemini/settings.json"))
+               "Gemini CLI connects by itself when it starts: ide.enabled is true in ~/.gemini/settings.json"))
       (should (equal (gemini-companion-setup-test--answers) '(((setup . gemini) . always))))
       (gemini-companion-setup-test--before-run)
       ;; A CLI that has run has saved its settings.
