@@ -44,14 +44,6 @@ you are away.  If nil, only you can accept."
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
-(defconst gemini-companion-review-client--git-hook-names
-  '("applypatch-msg" "pre-applypatch" "post-applypatch" "pre-commit" "pre-merge-commit"
-    "prepare-commit-msg" "commit-msg" "post-commit" "pre-rebase" "post-checkout" "post-merge"
-    "pre-push" "pre-receive" "update" "proc-receive" "post-receive" "post-update"
-    "reference-transaction" "push-to-checkout" "pre-auto-gc" "post-rewrite"
-    "sendemail-validate" "fsmonitor-watchman" "post-index-change")
-  "Names of programs that Git runs, in any directory of hooks.")
-
 ;;;; Opened and closed
 
 (gemini-companion-bridge-define-handler open-review (id agent client path text name version process)
@@ -69,7 +61,6 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
     (error
      ;; Nobody would ever decide it.
      (gemini-companion-bridge-reject id)
-     (gemini-companion-review-drop id)
      (gemini-companion-ui-message id "The change to %s was rejected: %s"
                                   (gemini-companion-ui-one-line path)
                                   (gemini-companion-ui-error-text error))
@@ -247,8 +238,9 @@ Return nil if it is not known to."
            "it is part of a repository")
           ((cl-loop for name in below thereis (string-prefix-p "." name))
            "a name that begins with a dot often configures programs")
-          ((and (member (car (last names)) gemini-companion-review-client--git-hook-names)
-                (string-search "hooks" (or (car (last names 2)) "")))
+          ;; What Git runs has no extension, unlike modules of a program in such a directory.
+          ((and (string-search "hooks" (or (car (last names 2)) ""))
+                (not (file-name-extension file)))
            "Git runs it")
           ((string-prefix-p (file-name-as-directory (file-truename user-emacs-directory))
                             (file-truename file))
