@@ -259,11 +259,6 @@ buffer has ended, take it off the screen and signal a `user-error'."
             (run-hook-with-args-until-success 'gemini-companion-review-decide-functions review))
     (gemini-companion-review--run-waiting-hook review)))
 
-(defun gemini-companion-review-drop (id)
-  "Forget the review with ID, which could not be added."
-  (setq gemini-companion-review--open
-        (delq (gemini-companion-review-with-id id) gemini-companion-review--open)))
-
 (defun gemini-companion-review-request-accept (review writer waiter)
   "Ask the user to accept REVIEW, for its client.
 WRITER writes the file and tells the client.  It is called with REVIEW and
@@ -514,12 +509,10 @@ If a command has stopped it, also take them off the screen at once."
   (and gemini-companion-review--leaving t))
 
 (defun gemini-companion-review-take-down-ended ()
-  "Take reviews that have ended off the screen, unless the user is busy there.
-Return non-nil if some are still on screen."
+  "Take reviews that have ended off the screen, unless the user is busy there."
   (dolist (review (copy-sequence gemini-companion-review--leaving))
     (when (gemini-companion-review--may-take-down-p review)
-      (gemini-companion-review--take-down review)))
-  (gemini-companion-review-leaving-p))
+      (gemini-companion-review--take-down review))))
 
 (defun gemini-companion-review--may-take-down-p (review)
   "Return non-nil if REVIEW, which has ended, may be taken off the screen.
@@ -585,13 +578,15 @@ then the user must have pressed no key for 2 seconds, or use another frame."
   (gemini-companion-review-project-name (gemini-companion-review-path review)
                                         (gemini-companion-review-host review)))
 
-(defun gemini-companion-review-project-name (path host)
+(defun gemini-companion-review-project-name (path host &optional with-project)
   "Return the file name PATH relative to its project, for the user.
-HOST is as in `gemini-companion-review'."
+HOST is as in `gemini-companion-review'.  If WITH-PROJECT is non-nil, the
+name begins with that of the project."
   (if host (gemini-companion-file-title path host)
     (gemini-companion-ui-one-line
-     (if-let* ((root (gemini-companion-workspace-innermost path)))
-         (string-remove-prefix (cdr root) path)
+     (if-let* ((root (cdr (gemini-companion-workspace-innermost path))))
+         (string-remove-prefix
+          (if with-project (file-name-directory (directory-file-name root)) root) path)
        (gemini-companion-file-abbreviate path)))))
 
 (defun gemini-companion-review-agent-title (review)
