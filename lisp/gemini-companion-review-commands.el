@@ -64,14 +64,12 @@ If the user accepts in the windows of REVIEW, the next one is selected."
 (defun gemini-companion-review-commands--show-first (review)
   "Show REVIEW, which a command was about to decide, and say so.
 Return nil if it cannot be shown."
-  (condition-case nil
-      (progn
-        (gemini-companion-review-show-again review 'keep)
-        ;; Not `message': this replaces a pending message that REVIEW still waits.
-        (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
-                                     (gemini-companion-review-file review))
-        t)
-    (error nil)))
+  (ignore-errors
+    (gemini-companion-review-show-again review 'keep)
+    ;; Not `message': this replaces a pending message that REVIEW still waits.
+    (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
+                                 (gemini-companion-review-file review))
+    t))
 
 (defun gemini-companion-review-commands-accept (review)
   "Accept REVIEW as its text now reads; ask first if that would lose something.
@@ -103,11 +101,12 @@ BY is as in `gemini-companion-review-decide'; unless it is nil, ask nothing."
 (defun gemini-companion-review-commands--tell-accepted (review text)
   "Tell the client of REVIEW that the user has accepted TEXT.
 Return nil if the client has decided it already."
-  (let ((may-omit (gemini-companion-write-may-omit-p review text)))
+  (let ((may-omit (gemini-companion-write-may-omit-p review text))
+        (before (gemini-companion-file-stamp (gemini-companion-review-path review))))
     (when (gemini-companion-bridge-accept (gemini-companion-review-id review) text may-omit)
       ;; While the connection to a host is cut, the CLI there may go on without Emacs.
       (gemini-companion-write-await-text
-       review text (or may-omit (gemini-companion-review-host review)))
+       review text before (or may-omit (gemini-companion-review-host review)))
       t)))
 
 ;;;; Showing and postponing

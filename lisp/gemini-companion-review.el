@@ -6,19 +6,14 @@
 
 ;;; Commentary:
 
-;; A review is one proposed change to one file, from the client's proposal to its outcome.  This
-;; file has the record, the list of open reviews, and the texts of a review.
-;;
-;; A review is in one of these states; only the functions below "State" move it to another one:
+;; A review is one proposed change to one file, from the client's proposal to its outcome.  It is in
+;; one of these states; only the functions below "State" move it to another one:
 ;;
 ;;   waiting    open, not on screen; shown automatically as soon as nothing holds it back
 ;;   shown      open, on screen; one review at a time is
 ;;   postponed  open, not on screen; shown again when the user asks for it
 ;;   failed     open, could not be shown; tried again when the user asks for it
 ;;   ended      accepted, rejected, closed by its client...; it stays so
-;;
-;; `gemini-companion-review-reason' says in words why it is in that state, if that is about this
-;; review alone.  What the user is told is in `gemini-companion-review-popup-state'.
 ;;
 ;; The user and clients act at the same time, so three rules hold.  A command is about one review,
 ;; and checks after each question whether the client has closed it.  What was never on screen is
@@ -85,15 +80,14 @@ While it runs, `gemini-companion-review-waiting' is the change; for example,
   (client nil :documentation "The name of the client, for the user.")
   (info nil :documentation "A cons of the name and the version that the client reports.")
   (process nil :documentation "The process id of the client, as in `gemini-companion-cli'.")
-  (path nil :documentation "The absolute name of the file, exactly as the client wrote it.
-If the file is on a host, it begins with the prefix of that.")
+  (path nil :documentation "The absolute name of the file, exactly as the client wrote it,
+after the prefix of the host.")
   (host nil :documentation "The prefix of the host that the file is on, nil if it is local.")
   (proposed nil :documentation "The text as the client proposed it.")
   (created nil :documentation "The time at which it was proposed.")
   (prompt nil :documentation "The prompt that led to it, a cons of its text and when it was sent,
 the same for all changes of one prompt; nil if that is not known.")
-  (queued nil :documentation "The names of the files whose changes follow in its turn, as far
-as the screen of its client shows them.")
+  (queued nil :documentation "The files whose changes follow, as the screen of its client shows.")
   (request nil :documentation "If the client has asked the user to accept it, a cons of
 functions, see `gemini-companion-review-request-accept'.")
   ;; Where it is.
@@ -224,8 +218,8 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
 (defun gemini-companion-review-current ()
   "Return the review to which a command applies.
 That is the one of the current buffer, else the one on screen, else the
-oldest.  Signal a `user-error' if there is none.  If the one of the current
-buffer has ended, take it off the screen and signal a `user-error'."
+oldest.  Signal a `user-error' if there is none, or if the one of the
+current buffer has ended; then take that off the screen."
   (let ((mine gemini-companion-review-of-buffer))
     (cond ((null mine)
            (or (gemini-companion-review-shown)
@@ -254,7 +248,7 @@ buffer has ended, take it off the screen and signal a `user-error'."
   (gemini-companion-log-add "review %d opened: %s (%s)" (gemini-companion-review-id review)
                             (gemini-companion-review-path review)
                             (gemini-companion-review-client review))
-  (gemini-companion-review--changed)
+  (gemini-companion-review-note-change)
   (unless (gemini-companion-log-errors "deciding a change"
             (run-hook-with-args-until-success 'gemini-companion-review-decide-functions review))
     (gemini-companion-review--run-waiting-hook review)))
@@ -270,7 +264,7 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   ;; Show it again.
   (unless (gemini-companion-review-shown-p review)
     (gemini-companion-review--enter review 'waiting))
-  (gemini-companion-review--changed)
+  (gemini-companion-review-note-change)
   (gemini-companion-ui-message
    review "%s asks you to accept the change to %s"
    (gemini-companion-review-agent-title review) (gemini-companion-review-file review)))
@@ -282,8 +276,8 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   (gemini-companion-log-add "review %d: %s%s" (gemini-companion-review-id review) state
                             (if reason (concat ", " reason) "")))
 
-(defun gemini-companion-review--changed ()
-  "Update all that depends on which reviews are open, and which is shown."
+(defun gemini-companion-review-note-change ()
+  "Update all that depends on the open reviews, of which one has changed."
   (if gemini-companion-review--open
       (add-hook 'kill-emacs-query-functions #'gemini-companion-review--query-exit)
     (remove-hook 'kill-emacs-query-functions #'gemini-companion-review--query-exit))
@@ -341,11 +335,11 @@ REVIEW cannot be shown, record why, and signal the error."
           (setf (gemini-companion-review-hide-function review) hide
                 (gemini-companion-review-seen review) t)
           (gemini-companion-review--enter review 'shown)
-          (gemini-companion-review--changed)
+          (gemini-companion-review-note-change)
           (gemini-companion-review--run-waiting-hook review))
       (error
        (gemini-companion-review--enter review 'failed (gemini-companion-ui-error-text error))
-       (gemini-companion-review--changed)
+       (gemini-companion-review-note-change)
        (signal (car error) (cdr error))))))
 
 (defun gemini-companion-review-show-again (review focus)
@@ -377,7 +371,7 @@ For FOCUS see `gemini-companion-review-show'."
   (when (gemini-companion-review-open-p review)
     (gemini-companion-review--hide review)
     (gemini-companion-review--enter review 'postponed)
-    (gemini-companion-review--changed)
+    (gemini-companion-review-note-change)
     (gemini-companion-ui-message
      review "%s"
      (substitute-command-keys
@@ -483,7 +477,7 @@ user is not busy."
           (t (when shown
                (setq gemini-companion-review-closed-at (float-time)))
              (gemini-companion-review-take-down-ended))))
-  (gemini-companion-review--changed))
+  (gemini-companion-review-note-change))
 
 (defun gemini-companion-review-end-all ()
   "Reject all reviews, since the companion stops.
@@ -495,7 +489,7 @@ If a command has stopped it, also take them off the screen at once."
   ;; If the server has died, the user may be typing.
   (when (and this-command (not (active-minibuffer-window)))
     (gemini-companion-review--take-down-all))
-  (gemini-companion-review--changed))
+  (gemini-companion-review-note-change))
 
 (defun gemini-companion-review-announce-ending (review)
   "Tell the user how REVIEW has ended."
@@ -619,8 +613,7 @@ nil if there is no other."
   "Return the value of FUNCTION for ARGUMENTS, texts of REVIEW.
 REVIEW keeps the last value, since FUNCTION may take long."
   (let ((known (alist-get function (gemini-companion-review-results review))))
-    (cdr (if (and known (equal arguments (car known)))
-             known
+    (cdr (if (equal arguments (car known)) known
            (setf (alist-get function (gemini-companion-review-results review))
                  (cons arguments (apply function arguments)))))))
 

@@ -22,6 +22,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'seq)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
@@ -101,13 +102,11 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
          (finish (lambda (written)
                    (gemini-companion-write--note-decision review written quietly)
                    (when (and written text)
-                     (gemini-companion-write-await-text review text 'exactly stamp)))))
+                     (gemini-companion-write-await-text review text stamp 'exactly)))))
     (gemini-companion-write--await
      gemini-companion-write--decision-time
      (lambda () (or (not (equal (gemini-companion-file-stamp path) stamp))
-                    (and (cl-loop for other in others
-                                  thereis (gemini-companion-review-open-p other))
-                         'busy)))
+                    (and (seq-some #'gemini-companion-review-open-p others) 'busy)))
      (lambda (written)
        (funcall finish written)
        (unless written
@@ -142,16 +141,15 @@ its own proposal instead of TEXT."
        (gemini-companion-review-effect-written-p review)
        (gemini-companion-write--contains-p review text)))
 
-(defun gemini-companion-write-await-text (review text exactly &rest before)
+(defun gemini-companion-write-await-text (review text before exactly)
   "Warn the user if the client of REVIEW does not write TEXT.
-If EXACTLY is nil, it was sent TEXT, and may write that in its own way;
-otherwise perhaps not.  It may first wait for decisions on other changes.
-BEFORE is the stamp of the file before, by default its present one."
-  (let* ((path (gemini-companion-review-path review))
-         (host (gemini-companion-review-host review))
-         (before (if before (car before) (gemini-companion-file-stamp path)))
-         (end (+ (float-time) gemini-companion-write--silent-time))
-         (last 'unknown))
+BEFORE is the stamp of the file before.  If EXACTLY is nil, the client was
+sent TEXT, and may write that in its own way; otherwise perhaps not.  It may
+first wait for decisions on other changes."
+  (let ((path (gemini-companion-review-path review))
+        (host (gemini-companion-review-host review))
+        (end (+ (float-time) gemini-companion-write--silent-time))
+        (last 'unknown))
     (gemini-companion-write--await
      gemini-companion-write--text-time
      (lambda ()
@@ -189,16 +187,15 @@ w in M-x gemini-companion-history-list does"
 (defun gemini-companion-write--cut-off-p (host)
   "Return non-nil if the clients on HOST, a prefix, are cut off but may return."
   (when-let* ((sessions (gemini-companion-bridge-host-sessions host)))
-    (cl-loop for session in sessions
-             never (eq (aref session 4) 'open))))
+    (seq-every-p (lambda (session) (not (eq (aref session 4) 'open))) sessions)))
 
 (defun gemini-companion-write-others (review)
   "Return the other changes of the client of REVIEW that await a decision.
 Some CLIs write nothing until all changes of a turn are decided."
-  (cl-loop for other in (gemini-companion-review-all-open)
-           if (and (not (eq other review))
-                   (gemini-companion-review-same-client-p other review))
-           collect other))
+  (seq-filter (lambda (other)
+                (and (not (eq other review))
+                     (gemini-companion-review-same-client-p other review)))
+              (gemini-companion-review-all-open)))
 
 (defun gemini-companion-write--await (seconds check finish)
   "Call CHECK until it returns non-nil, for at most SECONDS.
@@ -219,7 +216,7 @@ SECONDS and FINISH are as there."
                      nil #'gemini-companion-write--look begun seconds check finish)
       (gemini-companion-log-errors "a checked file" (funcall finish value))
       ;; For the history, if that is on screen.
-      (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))))
+      (gemini-companion-review-note-change))))
 
 (defun gemini-companion-write-warn-of-lost-edits (review)
   "Warn if the client of REVIEW, which the user has answered there, drops edits.
@@ -284,8 +281,8 @@ that was accepted, if any: its client may first wait for decisions on others."
 
 (defun gemini-companion-write--awaited-of (path)
   "Return the record of the file PATH if a client may write it, or nil."
-  (cl-loop for awaited in gemini-companion-write--awaited
-           if (equal path (gemini-companion-write--awaited-path awaited)) return awaited))
+  (seq-find (lambda (awaited) (equal path (gemini-companion-write--awaited-path awaited)))
+            gemini-companion-write--awaited))
 
 (defun gemini-companion-write--forget (awaited)
   "No longer expect a client to write the file AWAITED."
@@ -294,11 +291,9 @@ that was accepted, if any: its client may first wait for decisions on others."
 (defun gemini-companion-write--poll (awaited review)
   "Revert the buffer that visits the local file AWAITED once that was written.
 For REVIEW see `gemini-companion-write-revert'."
-  (let ((path (gemini-companion-write--awaited-path awaited))
-        (before (gemini-companion-write--awaited-before awaited))
-        (text (gemini-companion-write--awaited-text awaited))
-        (last nil)
-        (since nil))
+  (pcase-let (((cl-struct gemini-companion-write--awaited path before text) awaited)
+              (last nil)
+              (since nil))
     (gemini-companion-write--await
      gemini-companion-write--revert-time
      (lambda ()
@@ -394,9 +389,8 @@ show the text of the file, or the file no longer exists."
 
 (defun gemini-companion-write--show (path &optional merged)
   "Revert the current buffer, which visits PATH, without a question.
-Return nil, and leave the buffer alone, if that would lose edits, if it
-does not show the text of its file, or if the new text may block Emacs.  If
-MERGED is non-nil the file contains the edits."
+Return nil, and leave the buffer alone, if that would lose edits, which the
+file has if MERGED is non-nil, or if the new text may block Emacs."
   (let ((buffer (current-buffer))
         (host (gemini-companion-file-host path))
         (tick (buffer-chars-modified-tick)))
@@ -417,22 +411,16 @@ MERGED is non-nil the file contains the edits."
                          (gemini-companion-write--take-text source modtime host))
                 (setq buffer-file-coding-system coding)
                 (unless (and host (eql tick (buffer-chars-modified-tick)))
-                  (gemini-companion-write--run-hooks))
+                  (gemini-companion-log-errors "after-revert-hook"
+                    ;; Eglot reads it: its server was not told that the text is closed.
+                    (let ((revert-buffer-preserve-modes nil))
+                      (run-hooks 'after-revert-hook))))
                 t))))))))
-
-(defun gemini-companion-write--run-hooks ()
-  "Run the hooks for the current buffer, which was reverted.
-Version control, linters and our own context depend on them.  Emacs's own
-functions there do not wait for Tramp."
-  (gemini-companion-log-errors "after-revert-hook"
-    ;; Eglot reads it: its server was not told that the text is closed.
-    (let ((revert-buffer-preserve-modes nil))
-      (run-hooks 'after-revert-hook))))
 
 (defun gemini-companion-write--other-than-text-p (host)
   "Return non-nil if the current buffer does not show the text of its file.
-It may show a hex dump, for instance, or what was decrypted, for which
-Emacs would ask for a passphrase.  HOST is the prefix of its host, or nil."
+It may show a hex dump, for instance, or what was decrypted with a passphrase.
+HOST is the prefix of its host, or nil."
   (or buffer-file-format
       (local-variable-p 'revert-buffer-function)
       (local-variable-p 'revert-buffer-insert-file-contents-function)
@@ -441,9 +429,8 @@ Emacs would ask for a passphrase.  HOST is the prefix of its host, or nil."
 
 (defun gemini-companion-write--read (file buffer)
   "Read FILE into BUFFER, decoded as when the current buffer is reverted.
-Return the coding system: the client may have written other line ends, or
-UTF-8 in place of another encoding.  What the new text does not determine
-is as before."
+Return the coding system, which may be a new one.  What the new text does
+not determine is as before."
   (let ((coding-system-for-read (car buffer-file-coding-system-explicit))
         (before buffer-file-coding-system)
         ;; These would act on what the text says.
@@ -455,7 +442,7 @@ is as before."
 
 (defun gemini-companion-write--take-text (source modtime host)
   "Give the current buffer the text of its file, which is in the buffer SOURCE.
-The file was written at MODTIME, and HOST is the prefix of its host, or nil.
+The file was written at MODTIME; HOST is the prefix of its host, or nil.
 Return nil if a hook prevented the change."
   (let ((tick (buffer-chars-modified-tick))
         (same (gemini-companion-write--same-text-p source)))
