@@ -76,6 +76,7 @@ time at which it was written, in seconds since 1970; nil without a file."
   "Remember that the file PATH, on a host, contains BYTES.
 These, STAMP and MODIFIED are as in the event `host-file'."
   (let* ((before (gethash path gemini-companion-file--states))
+         (host (gemini-companion-file--prefix path))
          (stamp (and bytes (or stamp "")))
          (known (and before (gemini-companion-file--state-bytes before))))
     (unless (and before (equal stamp (gemini-companion-file--state-stamp before)))
@@ -84,8 +85,7 @@ These, STAMP and MODIFIED are as in the event `host-file'."
     (remhash path gemini-companion-file--states)
     (puthash path
              (gemini-companion-file--make-state
-              :host (if before (gemini-companion-file--state-host before)
-                      (gemini-companion-file--prefix path))
+              :host host
               ;; The same object, with which the results computed from it are kept.
               :bytes (if (equal bytes known) known bytes)
               :stamp stamp
@@ -115,11 +115,10 @@ Return nil if Tramp is not loaded, or takes PATH for no remote name."
 
 (defun gemini-companion-file--prefix (path)
   "Return the prefix of the host that the file PATH is on."
-  (if-let* ((host (gemini-companion-host-of-name path)))
-      (gemini-companion-host-prefix host)
-    ;; See `gemini-companion-file--flush'.
-    (let ((file-name-handler-alist (copy-sequence file-name-handler-alist)))
-      (file-remote-p path))))
+  (or (gemini-companion-file-host path)
+      ;; See `gemini-companion-file--flush'.
+      (let ((file-name-handler-alist (copy-sequence file-name-handler-alist)))
+        (file-remote-p path))))
 
 (defun gemini-companion-file-forget-all ()
   "Forget all files on hosts."
@@ -324,16 +323,9 @@ PATH may be remote, if its handlers are bound."
       (decode-coding-inserted-region start (point) path))))
 
 (defun gemini-companion-file-write (path bytes)
-  "Write BYTES to the local file PATH; if they are nil, delete it.
-An existing file is replaced as by `gemini-companion-file-replace'."
-  (when (gemini-companion-file-host path)
-    (error "%s is on another machine" path))
-  (let ((file-name-handler-alist nil))
-    (gemini-companion-file-write-as-named path bytes)))
-
-(defun gemini-companion-file-write-as-named (path bytes)
-  "Write BYTES to the file PATH, even a remote one, if its handlers are bound.
-For the rest see `gemini-companion-file-write'."
+  "Write BYTES to the file PATH; if they are nil, delete it.
+An existing file is replaced as by `gemini-companion-file-replace'.  Use
+handlers of file names: PATH may be remote."
   (when (and (file-exists-p path) (not (file-regular-p path)))
     (error "%s is not a regular file" path))
   (if (not bytes)

@@ -452,7 +452,7 @@ CURRENT is what it contains."
   (gemini-companion-history-list--access
    entry
    (lambda (path)
-     (gemini-companion-file-write-as-named path bytes)
+     (gemini-companion-file-write path bytes)
      (when (gemini-companion-history-host entry)
        ;; Its buffer takes it from there.
        (gemini-companion-file-note
