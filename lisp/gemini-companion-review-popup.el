@@ -96,11 +96,10 @@ It is `told' once the user was told.")
 (add-hook 'gemini-companion-review-change-hook #'gemini-companion-review-popup--adjust-timers -50)
 
 (dolist (option '(gemini-companion-diff-policy gemini-companion-diff-focus))
-  (add-variable-watcher option #'gemini-companion-review-popup--note-option))
-
-(defun gemini-companion-review-popup--note-option (&rest _)
-  "Show what waits if an option, which is just being changed, now allows it."
-  (run-at-time 0 nil #'gemini-companion-review-popup--adjust-timers))
+  (add-variable-watcher
+   option
+   ;; The option is just being changed.
+   (lambda (&rest _) (run-at-time 0 nil #'gemini-companion-review-popup--adjust-timers))))
 
 (defun gemini-companion-review-popup--adjust-timers ()
   "Start or cancel the timers as needed."

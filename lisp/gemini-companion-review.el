@@ -201,8 +201,7 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
 (defun gemini-companion-review-on-screen-p (review)
   "Return non-nil if the user can see REVIEW on the selected terminal."
   (and (gemini-companion-review-hide-function review)
-       (gemini-companion-review-visible-window review)
-       t))
+       (gemini-companion-review-visible-window review)))
 
 (defun gemini-companion-review-visible-window (review)
   "Return a window on the selected terminal that shows REVIEW, or nil."
