@@ -77,18 +77,14 @@ time at which it was written, in seconds since 1970; nil without a file."
 These, STAMP and MODIFIED are as in the event `host-file'."
   (let* ((before (gethash path gemini-companion-file--states))
          (host (gemini-companion-file--prefix path))
-         (stamp (and bytes (or stamp "")))
-         (known (and before (gemini-companion-file--state-bytes before))))
+         (stamp (and bytes (or stamp ""))))
     (unless (and before (equal stamp (gemini-companion-file--state-stamp before)))
       (gemini-companion-file--flush path))
     ;; The newest is the last one.
     (remhash path gemini-companion-file--states)
     (puthash path
              (gemini-companion-file--make-state
-              :host host
-              ;; The same object, with which the results computed from it are kept.
-              :bytes (if (equal bytes known) known bytes)
-              :stamp stamp
+              :host host :bytes bytes :stamp stamp
               :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified))
              gemini-companion-file--states)
     (gemini-companion-file--limit path)))
@@ -175,10 +171,8 @@ In a workspace root it is relative to that."
 (defun gemini-companion-file-short-title (path prefix)
   "Return the name of the file PATH without its directory, for the user.
 PREFIX is that of the host that it is on, or nil."
-  (let ((name (gemini-companion-file-nondirectory path)))
-    (if prefix
-        (concat (gemini-companion-host-title prefix) ":" (gemini-companion-file--shorten name))
-      (gemini-companion-ui-one-line name))))
+  (concat (and prefix (concat (gemini-companion-host-title prefix) ":"))
+          (gemini-companion-file--shorten (gemini-companion-file-nondirectory path))))
 
 (defun gemini-companion-file--shorten (name)
   "Return the file NAME, or the last 200 characters, as text that can be shown."

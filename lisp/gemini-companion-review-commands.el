@@ -75,7 +75,6 @@ Return nil if it cannot be shown."
   "Accept REVIEW as its text now reads; ask first if that would lose something.
 If it has never been on screen, show it instead, or ask if it cannot be
 shown."
-  (gemini-companion-review-check-open review)
   (cond ((gemini-companion-review-seen review)
          (gemini-companion-review-commands-accept-seen review))
         ((gemini-companion-review-commands--show-first review))
@@ -151,7 +150,6 @@ Return nil if the client has decided it already."
          (view (if (eq (gemini-companion-review-view review) 'gemini-companion-review-ediff-show)
                    'gemini-companion-review-inline-show
                  'gemini-companion-review-ediff-show)))
-    (gemini-companion-review-check-open review)
     (unless (gemini-companion-file-exists-p (gemini-companion-review-path review))
       (user-error "A new file has only one view"))
     (setf (gemini-companion-review-with-base review) nil
@@ -170,7 +168,6 @@ unsaved edits."
 
 (defun gemini-companion-review-commands--show-with-base (review with-base)
   "Show REVIEW, and if WITH-BASE is non-nil the text from which it was made."
-  (gemini-companion-review-check-open review)
   (setf (gemini-companion-review-with-base review) with-base)
   (gemini-companion-review-show-again review 'select))
 
@@ -183,7 +180,6 @@ These are your unsaved edits, and what was written to the file since the
 client proposed the change.  Save and accept nothing."
   (interactive)
   (let ((review (gemini-companion-review-current)))
-    (gemini-companion-review-check-open review)
     (unless (gemini-companion-review-effect-check-conflict review)
       (user-error "Nothing to merge: the proposed text contains all edits of %s"
                   (gemini-companion-review-file review)))

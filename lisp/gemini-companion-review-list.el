@@ -104,9 +104,7 @@ For WITH-REASON, interactively the prefix argument, see
 
 (defun gemini-companion-review-list--review ()
   "Return the open review on the current line."
-  (let ((review (gemini-companion-review-list-at-point)))
-    (gemini-companion-review-check-open review)
-    review))
+  (gemini-companion-review-check-open (gemini-companion-review-list-at-point)))
 
 (defun gemini-companion-review-list--entries ()
   "Return the open reviews for `tabulated-list-entries'."

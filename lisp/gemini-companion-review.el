@@ -85,22 +85,17 @@ after the prefix of the host.")
   (host nil :documentation "The prefix of the host that the file is on, nil if it is local.")
   (proposed nil :documentation "The text as the client proposed it.")
   (created nil :documentation "The time at which it was proposed.")
-  (prompt nil :documentation "The prompt that led to it, a cons of its text and when it was sent,
-the same for all changes of one prompt; nil if that is not known.")
+  (prompt nil :documentation "The prompt that led to it, (TEXT . TIME), the same for all its changes.")
   (queued nil :documentation "The files whose changes follow, as the screen of its client shows.")
-  (request nil :documentation "If the client has asked the user to accept it, a cons of
-functions, see `gemini-companion-review-request-accept'.")
+  (request nil :documentation "The functions of `gemini-companion-review-request-accept', a cons.")
   ;; Where it is.
   (state 'waiting :documentation "See the commentary of gemini-companion-review.el.")
-  (reason nil :documentation "Why it is in its state, for the user: what held it back at the
-last attempt to show it, why it cannot be shown, or how it has ended.")
+  (reason nil :documentation "Why, for the user: what holds it back, its fault, or how it has ended.")
   (seen nil :documentation "Non-nil once it was on screen.")
   (hide-function nil :documentation "While on screen, a function that takes it off.")
   (front nil :documentation "While on screen, the main buffer of its view, or nil.")
-  (intact-function nil :documentation "While on screen, a function that returns non-nil if all
-of it is visible, or nil.")
-  (chosen-view nil :documentation "The function by which the user has it shown, or nil for the
-usual one, see `gemini-companion-diff-function'.")
+  (intact-function nil :documentation "While on screen, tells whether all of it is visible, or nil.")
+  (chosen-view nil :documentation "The function by which the user wants it shown, or nil.")
   (with-base nil :documentation "Non-nil to show also the text from which it was made.")
   (entry nil :documentation "Once it has ended, its `gemini-companion-history-entry'.")
   ;; Its text, and what it was made from.
@@ -133,13 +128,11 @@ merge of what was written to the file, the last one first.")
 
 (defvar gemini-companion-review-prompt-functions nil
   "Functions that may know which prompt led to a review.
-Each is called with the review and returns the prompt, as in
-`gemini-companion-review', or nil.")
+Each is called with the review, and returns the prompt or nil.")
 
 (defvar gemini-companion-review-decide-functions nil
   "Functions that may decide a review at once, as the user wants that.
-Each is called with a review that was just proposed, and returns non-nil if
-it has decided it.")
+Each is called with the new review, and returns non-nil if it has decided it.")
 
 (defvar gemini-companion-review-waiting-functions nil
   "Functions called with a review that was proposed, or is shown.
@@ -167,8 +160,8 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
   (not (eq (gemini-companion-review-state review) 'ended)))
 
 (defun gemini-companion-review-check-open (review)
-  "If REVIEW has ended, signal a `user-error' that says how."
-  (unless (gemini-companion-review-open-p review)
+  "Return REVIEW; if it has ended, signal a `user-error' that says how."
+  (if (gemini-companion-review-open-p review) review
     (user-error "%s: %s" (gemini-companion-review-file review)
                 (gemini-companion-review-reason review))))
 

@@ -22,7 +22,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'seq)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
@@ -106,7 +105,9 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
     (gemini-companion-write--await
      gemini-companion-write--decision-time
      (lambda () (or (not (equal (gemini-companion-file-stamp path) stamp))
-                    (and (seq-some #'gemini-companion-review-open-p others) 'busy)))
+                    (and (cl-loop for other in others
+                                  thereis (gemini-companion-review-open-p other))
+                         'busy)))
      (lambda (written)
        (funcall finish written)
        (unless written
@@ -187,15 +188,14 @@ w in M-x gemini-companion-history-list does"
 (defun gemini-companion-write--cut-off-p (host)
   "Return non-nil if the clients on HOST, a prefix, are cut off but may return."
   (when-let* ((sessions (gemini-companion-bridge-host-sessions host)))
-    (seq-every-p (lambda (session) (not (eq (aref session 4) 'open))) sessions)))
+    (cl-loop for session in sessions never (eq (aref session 4) 'open))))
 
 (defun gemini-companion-write-others (review)
   "Return the other changes of the client of REVIEW that await a decision.
 Some CLIs write nothing until all changes of a turn are decided."
-  (seq-filter (lambda (other)
-                (and (not (eq other review))
-                     (gemini-companion-review-same-client-p other review)))
-              (gemini-companion-review-all-open)))
+  (cl-loop for other in (gemini-companion-review-all-open)
+           if (and (not (eq other review)) (gemini-companion-review-same-client-p other review))
+           collect other))
 
 (defun gemini-companion-write--await (seconds check finish)
   "Call CHECK until it returns non-nil, for at most SECONDS.
@@ -281,8 +281,8 @@ that was accepted, if any: its client may first wait for decisions on others."
 
 (defun gemini-companion-write--awaited-of (path)
   "Return the record of the file PATH if a client may write it, or nil."
-  (seq-find (lambda (awaited) (equal path (gemini-companion-write--awaited-path awaited)))
-            gemini-companion-write--awaited))
+  (cl-loop for awaited in gemini-companion-write--awaited
+           if (equal path (gemini-companion-write--awaited-path awaited)) return awaited))
 
 (defun gemini-companion-write--forget (awaited)
   "No longer expect a client to write the file AWAITED."
