@@ -65,7 +65,7 @@ If the user accepts in the windows of REVIEW, the next one is selected."
   "Show REVIEW, which a command was about to decide, and say so.
 Return nil if it cannot be shown."
   (ignore-errors
-    (gemini-companion-review-show-again review 'keep)
+    (gemini-companion-review-show review 'keep)
     ;; Not `message': this replaces a pending message that REVIEW still waits.
     (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
                                  (gemini-companion-review-file review))
@@ -154,7 +154,7 @@ Return nil if the client has decided it already."
       (user-error "A new file has only one view"))
     (setf (gemini-companion-review-with-base review) nil
           (gemini-companion-review-chosen-view review) view)
-    (gemini-companion-review-show-again review 'select)))
+    (gemini-companion-review-show review 'select)))
 
 ;;;###autoload
 (defun gemini-companion-review-three-way ()
@@ -169,7 +169,7 @@ unsaved edits."
 (defun gemini-companion-review-commands--show-with-base (review with-base)
   "Show REVIEW, and if WITH-BASE is non-nil the text from which it was made."
   (setf (gemini-companion-review-with-base review) with-base)
-  (gemini-companion-review-show-again review 'select))
+  (gemini-companion-review-show review 'select))
 
 ;;;; Merging
 
@@ -192,7 +192,7 @@ client proposed the change.  Save and accept nothing."
   (unwind-protect
       (gemini-companion-review-effect-merge review)
     ;; Even if the edits of the buffer overlap, those of the file are merged.
-    (gemini-companion-review-show-again
+    (gemini-companion-review-show
      review (if (eq gemini-companion-review-of-buffer review) 'select 'keep))))
 
 ;;;; Questions before an accept

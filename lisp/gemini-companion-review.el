@@ -310,42 +310,35 @@ Without REVIEW, or if the user has not chosen another view of it, see
         (t 'gemini-companion-review-inline-show)))
 
 (defun gemini-companion-review-show (review focus)
-  "Show REVIEW in place of the one that is shown.
+  "Show REVIEW, anew if it is on screen, in place of the one that is shown.
 FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If
 REVIEW cannot be shown, record why, and signal the error."
   (gemini-companion-review-check-open review)
-  (unless (gemini-companion-review-shown-p review)
-    (gemini-companion-review--take-down-all)
-    (when-let* ((shown (gemini-companion-review-shown)))
-      (gemini-companion-review--hide shown))
-    ;; So that after a quit it is not tried again and again.
-    (gemini-companion-review--enter review 'postponed)
-    (condition-case error
-        (let ((hide (funcall (gemini-companion-review-view review) review focus)))
-          (unless (functionp hide)
-            (error "`gemini-companion-diff-function' has not returned a function"))
-          (setf (gemini-companion-review-hide-function review) hide
-                (gemini-companion-review-seen review) t)
-          (gemini-companion-review--enter review 'shown)
-          (gemini-companion-review-note-change)
-          (gemini-companion-review--run-waiting-hook review))
-      (error
-       (gemini-companion-review--enter review 'failed (gemini-companion-ui-error-text error))
-       (gemini-companion-review-note-change)
-       (signal (car error) (cdr error))))))
-
-(defun gemini-companion-review-show-again (review focus)
-  "Show REVIEW anew, even if it is on screen.
-For FOCUS see `gemini-companion-review-show'."
-  (gemini-companion-review--hide review)
-  (gemini-companion-review-show review focus))
+  (gemini-companion-review--take-down-all)
+  (when-let* ((shown (gemini-companion-review-shown)))
+    (gemini-companion-review--hide shown))
+  ;; So that after a quit it is not tried again and again.
+  (gemini-companion-review--enter review 'postponed)
+  (condition-case error
+      (let ((hide (funcall (gemini-companion-review-view review) review focus)))
+        (unless (functionp hide)
+          (error "`gemini-companion-diff-function' has not returned a function"))
+        (setf (gemini-companion-review-hide-function review) hide
+              (gemini-companion-review-seen review) t)
+        (gemini-companion-review--enter review 'shown)
+        (gemini-companion-review-note-change)
+        (gemini-companion-review--run-waiting-hook review))
+    (error
+     (gemini-companion-review--enter review 'failed (gemini-companion-ui-error-text error))
+     (gemini-companion-review-note-change)
+     (signal (car error) (cdr error)))))
 
 (defun gemini-companion-review-visit (review)
   "Select REVIEW; if a part of it is not visible, show it in the selected frame."
   (gemini-companion-review-check-open review)
   (if (not (gemini-companion-review-intact-p review))
       ;; Its windows may have been deleted, or be on another terminal.
-      (gemini-companion-review-show-again review 'select)
+      (gemini-companion-review-show review 'select)
     (let ((window (gemini-companion-review-visible-window review)))
       (select-frame-set-input-focus (window-frame window))
       (select-window window))))
@@ -360,15 +353,14 @@ For FOCUS see `gemini-companion-review-show'."
 
 (defun gemini-companion-review-postpone (review)
   "Take REVIEW off the screen, undecided; it is not shown again automatically."
-  (when (gemini-companion-review-open-p review)
-    (gemini-companion-review--hide review)
-    (gemini-companion-review--enter review 'postponed)
-    (gemini-companion-review-note-change)
-    (gemini-companion-ui-message
-     review "%s"
-     (substitute-command-keys
-      (format "%s still waits: \\[gemini-companion-review-next] shows the change again"
-              (gemini-companion-review-agent-title review))))))
+  (gemini-companion-review--hide review)
+  (gemini-companion-review--enter review 'postponed)
+  (gemini-companion-review-note-change)
+  (gemini-companion-ui-message
+   review "%s"
+   (substitute-command-keys
+    (format "%s still waits: \\[gemini-companion-review-next] shows the change again"
+            (gemini-companion-review-agent-title review)))))
 
 (defun gemini-companion-review-taken-down (review)
   "Postpone REVIEW, whose view the user has closed; if it has ended, let it go."
