@@ -89,16 +89,16 @@ Signal an error if that host has not reported what the file contains."
 
 (defun gemini-companion-review-client--close (review call)
   "End REVIEW, which the user has answered in the client, and answer CALL."
-  (let* ((path (gemini-companion-review-path review))
-         (text (gemini-companion-review-current-text review))
-         (may-omit (gemini-companion-write-may-omit-p review text))
-         ;; On a host the client does not wait long for our answer.
-         (made (gemini-companion-write-made-p review text))
-         ;; After the answer the client may write the file.
-         (before (if made (gemini-companion-review-before review)
-                   (gemini-companion-review-bytes review)))
-         (stamp (if made (gemini-companion-review-stamp review)
-                  (gemini-companion-file-stamp path))))
+  (pcase-let* (((cl-struct gemini-companion-review path host) review)
+               (text (gemini-companion-review-current-text review))
+               (may-omit (gemini-companion-write-may-omit-p review text))
+               ;; On a host the client does not wait long for our answer.
+               (made (gemini-companion-write-made-p review text))
+               ;; After the answer the client may write the file.
+               (before (if made (gemini-companion-review-before review)
+                         (gemini-companion-review-bytes review)))
+               (stamp (if made (gemini-companion-review-stamp review)
+                        (gemini-companion-file-stamp path))))
     (gemini-companion-write-revert path (gemini-companion-review-effect-merged-state review)
                                    text made review)
     (gemini-companion-bridge-answer call text may-omit)
@@ -107,7 +107,7 @@ Signal an error if that host has not reported what the file contains."
      (concat "decided in " (gemini-companion-review-agent-title review)))
     (gemini-companion-review-announce-ending review)
     (gemini-companion-write-await-decision
-     review stamp (and (or may-omit (gemini-companion-review-host review)) text)
+     review stamp (and (or may-omit host) text)
      (gemini-companion-write-warn-of-lost-edits review))))
 
 ;;;; Decided by a client of document 004

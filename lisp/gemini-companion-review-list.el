@@ -108,16 +108,11 @@ For WITH-REASON, interactively the prefix argument, see
 
 (defun gemini-companion-review-list--entries ()
   "Return the open reviews for `tabulated-list-entries'."
-  (mapcar (lambda (review)
+  (mapcar (pcase-lambda ((and review (cl-struct gemini-companion-review path host client created)))
             (list review
-                  (vector (gemini-companion-review-list-link
-                           (gemini-companion-review-path review)
-                           (gemini-companion-review-host review) "show this change")
-                          (gemini-companion-ui-one-line
-                           (gemini-companion-review-client review))
-                          (gemini-companion-ui-duration
-                           (float-time
-                            (time-since (gemini-companion-review-created review))))
+                  (vector (gemini-companion-review-list-link path host "show this change")
+                          (gemini-companion-ui-one-line client)
+                          (gemini-companion-ui-duration (float-time (time-since created)))
                           (gemini-companion-review-list-size
                            (gemini-companion-review-effect-change review))
                           (gemini-companion-review-list--state review))))

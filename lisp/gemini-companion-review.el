@@ -237,9 +237,8 @@ current buffer has ended; then take that off the screen."
         (gemini-companion-log-errors "looking for a prompt"
           (run-hook-with-args-until-success 'gemini-companion-review-prompt-functions review))
         gemini-companion-review--open (append gemini-companion-review--open (list review)))
-  (gemini-companion-log-add "review %d opened: %s (%s)" (gemini-companion-review-id review)
-                            (gemini-companion-review-path review)
-                            (gemini-companion-review-client review))
+  (pcase-let (((cl-struct gemini-companion-review id path client) review))
+    (gemini-companion-log-add "review %d opened: %s (%s)" id path client))
   (gemini-companion-review-note-change)
   (unless (gemini-companion-log-errors "deciding a change"
             (run-hook-with-args-until-success 'gemini-companion-review-decide-functions review))
@@ -365,10 +364,10 @@ REVIEW cannot be shown, record why, and signal the error."
 (defun gemini-companion-review-taken-down (review)
   "Postpone REVIEW, whose view the user has closed; if it has ended, let it go."
   (gemini-companion-log-errors "a closed review"
-    (cond ((not (gemini-companion-review-hide-function review)))
-          ((gemini-companion-review-open-p review)
-           (gemini-companion-review-postpone review))
-          (t (gemini-companion-review--take-down review)))))
+    (when (gemini-companion-review-hide-function review)
+      (if (gemini-companion-review-open-p review)
+          (gemini-companion-review-postpone review)
+        (gemini-companion-review--take-down review)))))
 
 ;;;; State: decided
 
@@ -435,10 +434,10 @@ The client proposes nothing else until this has an outcome, so send one."
 BEFORE is what its file contained until then.  If BY-COMMAND is non-nil the
 user has ended it: take it off the screen at once; otherwise, do so when the
 user is not busy."
-  (let ((shown (gemini-companion-review-shown-p review)))
-    (gemini-companion-review-current-text review)
-    (when (buffer-live-p (gemini-companion-review-proposal review))
-      (with-current-buffer (gemini-companion-review-proposal review)
+  (pcase-let (((cl-struct gemini-companion-review client path host prompt request proposal) review)
+              (shown (gemini-companion-review-shown-p review)))
+    (when (buffer-live-p proposal)
+      (with-current-buffer proposal
         ;; Whatever the user types from now on would be lost.
         (setq buffer-read-only t)))
     (gemini-companion-review--enter review 'ended reason)
@@ -446,21 +445,16 @@ user is not busy."
     (gemini-companion-log-errors "the history"
       (setf (gemini-companion-review-entry review)
             (gemini-companion-history-add
-             :client (gemini-companion-review-client review)
-             :path (gemini-companion-review-path review)
-             :host (gemini-companion-review-host review)
-             :prompt (gemini-companion-review-prompt review)
-             :outcome outcome
-             :before before
-             :after (gemini-companion-review-current-text review))))
-    (when-let* ((waiter (cdr (gemini-companion-review-request review))))
-      (gemini-companion-log-errors "telling an outcome" (funcall waiter outcome)))
+             :client client :path path :host host :prompt prompt :outcome outcome
+             :before before :after (gemini-companion-review-current-text review))))
+    (when request
+      (gemini-companion-log-errors "telling an outcome" (funcall (cdr request) outcome)))
     (gemini-companion-log-run-hook 'gemini-companion-review-end-functions review outcome)
     (push review gemini-companion-review--leaving)
-    (cond (by-command (gemini-companion-review--take-down review))
-          (t (when shown
-               (setq gemini-companion-review-closed-at (float-time)))
-             (gemini-companion-review-take-down-ended))))
+    (if by-command (gemini-companion-review--take-down review)
+      (when shown
+        (setq gemini-companion-review-closed-at (float-time)))
+      (gemini-companion-review-take-down-ended)))
   (gemini-companion-review-note-change))
 
 (defun gemini-companion-review-end-all ()

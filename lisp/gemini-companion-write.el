@@ -61,16 +61,15 @@ you accepted, and warns you if it does not.  You can then write it with
 
 (defun gemini-companion-write-may-omit-p (review text)
   "Return non-nil if the client of REVIEW writes TEXT without being sent it."
-  (and (pcase gemini-companion-accept-without-text
-         ('always t)
-         ('tried (pcase-let ((`(,name . ,version) (gemini-companion-review-info review)))
-                   (gemini-companion-agent-needs-no-text-p
-                    (gemini-companion-review-agent review) name version))))
-       (equal text (gemini-companion-review-proposed review))
-       ;; The user has been asked about an empty one.
-       (not (string-empty-p text))
-       ;; If the file has changed, the client would make its change in the new text.
-       (not (gemini-companion-review-effect-written-p review))))
+  (pcase-let (((cl-struct gemini-companion-review agent proposed (info `(,name . ,version))) review))
+    (and (pcase gemini-companion-accept-without-text
+           ('always t)
+           ('tried (gemini-companion-agent-needs-no-text-p agent name version)))
+         (equal text proposed)
+         ;; The user has been asked about an empty one.
+         (not (string-empty-p text))
+         ;; If the file has changed, the client would make its change in the new text.
+         (not (gemini-companion-review-effect-written-p review)))))
 
 ;;;; Whether it was written
 
@@ -221,17 +220,15 @@ SECONDS and FINISH are as there."
 (defun gemini-companion-write-warn-of-lost-edits (review)
   "Warn if the client of REVIEW, which the user has answered there, drops edits.
 Return nil if it drops none."
-  (unless (or (gemini-companion-agent-get (gemini-companion-review-agent review) :takes-edits)
-              (equal (gemini-companion-review-text review)
-                     (gemini-companion-review-proposed review)))
-    (gemini-companion-log-add "the edits of review %d are in the history only"
-                              (gemini-companion-review-id review))
-    (gemini-companion-ui-message
-     review
-     "%s ignores your edits when you answer there; \
+  (pcase-let (((cl-struct gemini-companion-review id agent client text proposed) review))
+    (unless (or (gemini-companion-agent-get agent :takes-edits) (equal text proposed))
+      (gemini-companion-log-add "the edits of review %d are in the history only" id)
+      (gemini-companion-ui-message
+       review
+       "%s ignores your edits when you answer there; \
 M-x gemini-companion-history-list keeps those of %s"
-     (gemini-companion-review-client review) (gemini-companion-review-file review))
-    t))
+       client (gemini-companion-review-file review))
+      t)))
 
 ;;;; Buffers that visit the file
 
