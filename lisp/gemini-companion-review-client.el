@@ -99,8 +99,7 @@ Signal an error if that host has not reported what the file contains."
                          (gemini-companion-review-bytes review)))
                (stamp (if made (gemini-companion-review-stamp review)
                         (gemini-companion-file-stamp path))))
-    (gemini-companion-write-revert path (gemini-companion-review-effect-merged-state review)
-                                   text made review)
+    (gemini-companion-write-revert review text made)
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-review-end
      review 'closed before

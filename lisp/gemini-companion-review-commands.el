@@ -91,9 +91,7 @@ BY is as in `gemini-companion-review-decide'; unless it is nil, ask nothing."
     (let ((text (gemini-companion-review-current-text review))
           (tell (or (car (gemini-companion-review-request review))
                     #'gemini-companion-review-commands--tell-accepted)))
-      (gemini-companion-write-revert (gemini-companion-review-path review)
-                                     (gemini-companion-review-effect-merged-state review)
-                                     text nil review)
+      (gemini-companion-write-revert review text)
       (gemini-companion-review-decide review 'accepted
                                       (lambda (_id) (funcall tell review text)) by))))
 

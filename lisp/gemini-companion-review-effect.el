@@ -108,7 +108,8 @@ Merging them again then changes nothing."
          (gemini-companion-review-current-text review)))
 
 (defun gemini-companion-review-effect-merged-state (review)
-  "Return which edits REVIEW contains, for `gemini-companion-write-revert'."
+  "Return (BUFFER . TICK) if REVIEW contains the unsaved edits in BUFFER, or nil.
+TICK is the `buffer-chars-modified-tick' of BUFFER."
   (when-let* ((buffer (gemini-companion-review-visiting review))
               ((buffer-modified-p buffer))
               ((gemini-companion-review-effect--merged-p review buffer)))

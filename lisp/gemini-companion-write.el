@@ -244,21 +244,20 @@ M-x gemini-companion-history-list keeps those of %s"
   "A file that a client may write."
   (path nil :documentation "Its name.")
   (before nil :documentation "Its stamp when its buffer agreed with it last.")
-  (merged nil :documentation "As in `gemini-companion-write-revert'.")
-  (text nil :documentation "As in `gemini-companion-write-revert'.")
+  (merged nil :documentation "A value of `gemini-companion-review-effect-merged-state'.")
+  (text nil :documentation "The text that it should contain then, or nil.")
   (functions nil :documentation "Called without arguments when its host reports it."))
 
 (defvar gemini-companion-write--awaited nil
   "The files that clients may write, the newest first.")
 
-(defun gemini-companion-write-revert (path &optional merged text made review)
-  "Revert the buffer that visits PATH once its client has written the file.
-A buffer that begins to visit PATH meanwhile counts.  MERGED is nil or a
-cons of a buffer and its `buffer-chars-modified-tick': as long as it has
-that tick, TEXT contains the unsaved edits in that buffer.  MADE is non-nil
-if the client, on a host, has written the file already.  REVIEW is the one
-that was accepted, if any: its client may first wait for decisions on others."
-  (let* ((earlier (gemini-companion-write--awaited-of path))
+(defun gemini-companion-write-revert (review &optional text made)
+  "Revert the buffer of the file of REVIEW once the client has written TEXT to it.
+A buffer that begins to visit the file meanwhile counts.  MADE is non-nil if
+the client, on a host, has written already."
+  (let* ((path (gemini-companion-review-path review))
+         (merged (gemini-companion-review-effect-merged-state review))
+         (earlier (gemini-companion-write--awaited-of path))
          (host (gemini-companion-file-host path))
          (awaited (gemini-companion-write--make-awaited
                    :path path :merged merged
@@ -287,7 +286,7 @@ that was accepted, if any: its client may first wait for decisions on others."
 
 (defun gemini-companion-write--poll (awaited review)
   "Revert the buffer that visits the local file AWAITED once that was written.
-For REVIEW see `gemini-companion-write-revert'."
+The client of REVIEW may first wait for decisions on others."
   (pcase-let (((cl-struct gemini-companion-write--awaited path before text) awaited)
               (last nil)
               (since nil))
@@ -302,7 +301,7 @@ For REVIEW see `gemini-companion-write-revert'."
                      (or (and text (gemini-companion-file-written-p path text))
                          ;; Or it may be half written.  Late timers run in quick succession.
                          (> (- (float-time) since) 0.15))))
-               ((and review (gemini-companion-write-others review)) 'busy))))
+               ((gemini-companion-write-others review) 'busy))))
      (lambda (written)
        (when (memq awaited gemini-companion-write--awaited)
          (gemini-companion-write--forget awaited)
