@@ -61,10 +61,10 @@ you accepted, and warns you if it does not.  You can then write it with
 
 (defun gemini-companion-write-may-omit-p (review text)
   "Return non-nil if the client of REVIEW writes TEXT without being sent it."
-  (pcase-let (((cl-struct gemini-companion-review agent proposed (info `(,name . ,version))) review))
+  (pcase-let (((cl-struct gemini-companion-review agent info proposed) review))
     (and (pcase gemini-companion-accept-without-text
            ('always t)
-           ('tried (gemini-companion-agent-needs-no-text-p agent name version)))
+           ('tried (gemini-companion-agent-needs-no-text-p agent (car info) (cdr info))))
          (equal text proposed)
          ;; The user has been asked about an empty one.
          (not (string-empty-p text))
