@@ -77,28 +77,22 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
           (t
            (pcase-let* ((before (gemini-companion-change-decode path bytes text))
                         (`[,added ,removed ,total ,_]
-                         (gemini-companion--mod-diff before text nil))
-                        (change (gemini-companion-change--make
-                                 :new new :added added :removed removed)))
-             (setf (gemini-companion-change-remarks change)
-                   (gemini-companion-change--remark change before text total))
-             change)))))
-
-(defun gemini-companion-change--remark (change before text total)
-  "Return remarks about CHANGE from the text BEFORE, of TOTAL lines, to TEXT."
-  (let ((added (gemini-companion-change-added change))
-        (removed (gemini-companion-change-removed change)))
-    (delq nil
-          (list (cond ((and (string-empty-p text) (not (string-empty-p before)))
-                       "Empties the file")
-                      ((gemini-companion-change-deletion-p total (+ total added (- removed)))
-                       (format "Removes %d of %d lines" removed total))
-                      ((and (zerop (+ added removed)) (not (gemini-companion-change-new change)))
-                       "Changes nothing"))
-                (and (not (string-empty-p text))
-                     (not (string-suffix-p "\n" text))
-                     (or (string-empty-p before) (string-suffix-p "\n" before))
-                     "No newline at the end")))))
+                         (gemini-companion--mod-diff before text nil)))
+             (gemini-companion-change--make
+              :new new :added added :removed removed
+              :remarks
+              (delq nil
+                    (list (cond ((and (string-empty-p text) (not (string-empty-p before)))
+                                 "Empties the file")
+                                ((gemini-companion-change-deletion-p
+                                  total (+ total added (- removed)))
+                                 (format "Removes %d of %d lines" removed total))
+                                ((and (zerop (+ added removed)) (not new))
+                                 "Changes nothing"))
+                          (and (not (string-empty-p text))
+                               (not (string-suffix-p "\n" text))
+                               (or (string-empty-p before) (string-suffix-p "\n" before))
+                               "No newline at the end")))))))))
 
 (defun gemini-companion-change-deletion-p (before after)
   "Return non-nil if AFTER lines in place of BEFORE removes most of them."
@@ -107,11 +101,10 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
 
 (defun gemini-companion-change-size (change)
   "Return the size of CHANGE as short text, such as \"+6 -4\"."
-  (let ((added (gemini-companion-change-added change))
-        (removed (gemini-companion-change-removed change)))
-    (cond ((gemini-companion-change-large change) "large")
+  (pcase-let (((cl-struct gemini-companion-change new large added removed) change))
+    (cond (large "large")
           ((not added) "?")
-          ((gemini-companion-change-new change) (format "+%d" added))
+          (new (format "+%d" added))
           (t (format "+%d -%d" added removed)))))
 
 (provide 'gemini-companion-change)

@@ -13,7 +13,6 @@
 
 ;;; Code:
 
-(eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-cli)
@@ -51,9 +50,8 @@ the file if EVENT is about an edit, and empty if the file is not known.
 TERMINAL names the terminal of Emacs in which the CLI runs, if it is on a
 host."
   (let* ((agent (gemini-companion-tool-call-agent call))
-         (what (cl-loop for (what . _) in (plist-get (gemini-companion-agent-get agent :extension)
-                                                     :hooks)
-                        if (equal event (symbol-name what)) return what))
+         (hooks (plist-get (gemini-companion-agent-get agent :extension) :hooks))
+         (what (car (assq (intern-soft event) hooks)))
          (directory (or (gemini-companion-tool-call-directory call) directory))
          (process (gemini-companion-tool-process call process))
          (known (gemini-companion-cli-of-process process)))

@@ -76,19 +76,15 @@ time at which it was written, in seconds since 1970; nil without a file."
   "Remember that the file PATH, on a host, contains BYTES.
 These, STAMP and MODIFIED are as in the event `host-file'."
   (let* ((before (gethash path gemini-companion-file--states))
-         (stamp (and bytes (or stamp "")))
-         (known (and before (gemini-companion-file--state-bytes before))))
+         (host (gemini-companion-file--prefix path))
+         (stamp (and bytes (or stamp ""))))
     (unless (and before (equal stamp (gemini-companion-file--state-stamp before)))
       (gemini-companion-file--flush path))
     ;; The newest is the last one.
     (remhash path gemini-companion-file--states)
     (puthash path
              (gemini-companion-file--make-state
-              :host (if before (gemini-companion-file--state-host before)
-                      (gemini-companion-file--prefix path))
-              ;; The same object, with which the results computed from it are kept.
-              :bytes (if (equal bytes known) known bytes)
-              :stamp stamp
+              :host host :bytes bytes :stamp stamp
               :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified))
              gemini-companion-file--states)
     (gemini-companion-file--limit path)))
@@ -115,11 +111,10 @@ Return nil if Tramp is not loaded, or takes PATH for no remote name."
 
 (defun gemini-companion-file--prefix (path)
   "Return the prefix of the host that the file PATH is on."
-  (if-let* ((host (gemini-companion-host-of-name path)))
-      (gemini-companion-host-prefix host)
-    ;; See `gemini-companion-file--flush'.
-    (let ((file-name-handler-alist (copy-sequence file-name-handler-alist)))
-      (file-remote-p path))))
+  (or (gemini-companion-file-host path)
+      ;; See `gemini-companion-file--flush'.
+      (let ((file-name-handler-alist (copy-sequence file-name-handler-alist)))
+        (file-remote-p path))))
 
 (defun gemini-companion-file-forget-all ()
   "Forget all files on hosts."
@@ -176,10 +171,8 @@ In a workspace root it is relative to that."
 (defun gemini-companion-file-short-title (path prefix)
   "Return the name of the file PATH without its directory, for the user.
 PREFIX is that of the host that it is on, or nil."
-  (let ((name (gemini-companion-file-nondirectory path)))
-    (if prefix
-        (concat (gemini-companion-host-title prefix) ":" (gemini-companion-file--shorten name))
-      (gemini-companion-ui-one-line name))))
+  (concat (and prefix (concat (gemini-companion-host-title prefix) ":"))
+          (gemini-companion-file--shorten (gemini-companion-file-nondirectory path))))
 
 (defun gemini-companion-file--shorten (name)
   "Return the file NAME, or the last 200 characters, as text that can be shown."
@@ -324,16 +317,9 @@ PATH may be remote, if its handlers are bound."
       (decode-coding-inserted-region start (point) path))))
 
 (defun gemini-companion-file-write (path bytes)
-  "Write BYTES to the local file PATH; if they are nil, delete it.
-An existing file is replaced as by `gemini-companion-file-replace'."
-  (when (gemini-companion-file-host path)
-    (error "%s is on another machine" path))
-  (let ((file-name-handler-alist nil))
-    (gemini-companion-file-write-as-named path bytes)))
-
-(defun gemini-companion-file-write-as-named (path bytes)
-  "Write BYTES to the file PATH, even a remote one, if its handlers are bound.
-For the rest see `gemini-companion-file-write'."
+  "Write BYTES to the file PATH; if they are nil, delete it.
+An existing file is replaced as by `gemini-companion-file-replace'.  Use
+handlers of file names: PATH may be remote."
   (when (and (file-exists-p path) (not (file-regular-p path)))
     (error "%s is not a regular file" path))
   (if (not bytes)

@@ -63,16 +63,11 @@ Return nil, with point anywhere, if there is none."
   "Return non-nil if the current buffer has many lines, of which few differ.
 Return nil if it is large, since finding out would take long."
   (unless (> (buffer-size) gemini-companion-heavy--max-fontified)
-    (let ((lines (make-hash-table :test #'equal))
-          (count 0))
-      (save-excursion
-        (goto-char (point-min))
-        (while (not (eobp))
-          (puthash (buffer-substring-no-properties (point) (line-end-position)) t lines)
-          (setq count (1+ count))
-          (forward-line)))
+    (let* ((text (buffer-substring-no-properties (point-min) (point-max)))
+           (lines (save-match-data (split-string (string-remove-suffix "\n" text) "\n")))
+           (count (length lines)))
       (and (>= count 100)
-           (> count (* 20 (hash-table-count lines)))))))
+           (> count (* 20 (length (delete-dups lines))))))))
 
 (defun gemini-companion-heavy-compared-p (buffer)
   "Return non-nil if the current buffer is heavy in a way in which BUFFER is not."

@@ -74,7 +74,7 @@ You can show them again, and undo them."
                            (gemini-companion-history-time entry))
                           (gemini-companion-history-list--outcome entry)
                           (gemini-companion-review-list-link
-                           entry (gemini-companion-history-path entry)
+                           (gemini-companion-history-path entry)
                            (gemini-companion-history-host entry) "show before and after")
                           (gemini-companion-ui-one-line
                            (gemini-companion-history-client entry))
@@ -193,7 +193,7 @@ The changes of a prompt are together only if the list is sorted by time."
 (defun gemini-companion-history-list--size (entry)
   "Return the size of the change of ENTRY."
   (gemini-companion-review-list-cached
-   entry 'size
+   entry
    (lambda ()
      (gemini-companion-review-list-size
       (gemini-companion-change-of (gemini-companion-history-path entry)
@@ -452,7 +452,7 @@ CURRENT is what it contains."
   (gemini-companion-history-list--access
    entry
    (lambda (path)
-     (gemini-companion-file-write-as-named path bytes)
+     (gemini-companion-file-write path bytes)
      (when (gemini-companion-history-host entry)
        ;; Its buffer takes it from there.
        (gemini-companion-file-note
@@ -546,8 +546,8 @@ text that says why the change cannot be undone."
 
 (defun gemini-companion-history-list--describe-step (entry current)
   "Return what an undo of ENTRY, whose file contains CURRENT, does, for the user."
-  (concat (gemini-companion-review-list-file entry (gemini-companion-history-path entry)
-                                             (gemini-companion-history-host entry))
+  (concat (gemini-companion-review-project-name (gemini-companion-history-path entry)
+                                                (gemini-companion-history-host entry) t)
           "  " (gemini-companion-history-list--size entry)
           (unless (gemini-companion-history-before entry) ", the file is deleted")
           (when-let* ((warning (gemini-companion-history-list--warning entry current)))

@@ -44,14 +44,6 @@ you are away.  If nil, only you can accept."
   :risky t
   :package-version '(gemini-companion . "0.1.0"))
 
-(defconst gemini-companion-review-client--git-hook-names
-  '("applypatch-msg" "pre-applypatch" "post-applypatch" "pre-commit" "pre-merge-commit"
-    "prepare-commit-msg" "commit-msg" "post-commit" "pre-rebase" "post-checkout" "post-merge"
-    "pre-push" "pre-receive" "update" "proc-receive" "post-receive" "post-update"
-    "reference-transaction" "push-to-checkout" "pre-auto-gc" "post-rewrite"
-    "sendemail-validate" "fsmonitor-watchman" "post-index-change")
-  "Names of programs that Git runs, in any directory of hooks.")
-
 ;;;; Opened and closed
 
 (gemini-companion-bridge-define-handler open-review (id agent client path text name version process)
@@ -69,7 +61,6 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
     (error
      ;; Nobody would ever decide it.
      (gemini-companion-bridge-reject id)
-     (gemini-companion-review-drop id)
      (gemini-companion-ui-message id "The change to %s was rejected: %s"
                                   (gemini-companion-ui-one-line path)
                                   (gemini-companion-ui-error-text error))
@@ -98,25 +89,24 @@ Signal an error if that host has not reported what the file contains."
 
 (defun gemini-companion-review-client--close (review call)
   "End REVIEW, which the user has answered in the client, and answer CALL."
-  (let* ((path (gemini-companion-review-path review))
-         (text (gemini-companion-review-current-text review))
-         (may-omit (gemini-companion-write-may-omit-p review text))
-         ;; On a host the client does not wait long for our answer.
-         (made (gemini-companion-write-made-p review text))
-         ;; After the answer the client may write the file.
-         (before (if made (gemini-companion-review-before review)
-                   (gemini-companion-review-bytes review)))
-         (stamp (if made (gemini-companion-review-stamp review)
-                  (gemini-companion-file-stamp path))))
-    (gemini-companion-write-revert path (gemini-companion-review-effect-merged-state review)
-                                   text made review)
+  (pcase-let* (((cl-struct gemini-companion-review path host) review)
+               (text (gemini-companion-review-current-text review))
+               (may-omit (gemini-companion-write-may-omit-p review text))
+               ;; On a host the client does not wait long for our answer.
+               (made (gemini-companion-write-made-p review text))
+               ;; After the answer the client may write the file.
+               (before (if made (gemini-companion-review-before review)
+                         (gemini-companion-review-bytes review)))
+               (stamp (if made (gemini-companion-review-stamp review)
+                        (gemini-companion-file-stamp path))))
+    (gemini-companion-write-revert review text made)
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-review-end
      review 'closed before
      (concat "decided in " (gemini-companion-review-agent-title review)))
     (gemini-companion-review-announce-ending review)
     (gemini-companion-write-await-decision
-     review stamp (and (or may-omit (gemini-companion-review-host review)) text)
+     review stamp (and (or may-omit host) text)
      (gemini-companion-write-warn-of-lost-edits review))))
 
 ;;;; Decided by a client of document 004
@@ -247,8 +237,9 @@ Return nil if it is not known to."
            "it is part of a repository")
           ((cl-loop for name in below thereis (string-prefix-p "." name))
            "a name that begins with a dot often configures programs")
-          ((and (member (car (last names)) gemini-companion-review-client--git-hook-names)
-                (string-search "hooks" (or (car (last names 2)) "")))
+          ;; What Git runs has no extension, unlike modules of a program in such a directory.
+          ((and (string-search "hooks" (or (car (last names 2)) ""))
+                (not (file-name-extension file)))
            "Git runs it")
           ((string-prefix-p (file-name-as-directory (file-truename user-emacs-directory))
                             (file-truename file))

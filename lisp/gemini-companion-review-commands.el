@@ -64,20 +64,17 @@ If the user accepts in the windows of REVIEW, the next one is selected."
 (defun gemini-companion-review-commands--show-first (review)
   "Show REVIEW, which a command was about to decide, and say so.
 Return nil if it cannot be shown."
-  (condition-case nil
-      (progn
-        (gemini-companion-review-show-again review 'keep)
-        ;; Not `message': this replaces a pending message that REVIEW still waits.
-        (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
-                                     (gemini-companion-review-file review))
-        t)
-    (error nil)))
+  (ignore-errors
+    (gemini-companion-review-show review 'keep)
+    ;; Not `message': this replaces a pending message that REVIEW still waits.
+    (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
+                                 (gemini-companion-review-file review))
+    t))
 
 (defun gemini-companion-review-commands-accept (review)
   "Accept REVIEW as its text now reads; ask first if that would lose something.
 If it has never been on screen, show it instead, or ask if it cannot be
 shown."
-  (gemini-companion-review-check-open review)
   (cond ((gemini-companion-review-seen review)
          (gemini-companion-review-commands-accept-seen review))
         ((gemini-companion-review-commands--show-first review))
@@ -94,20 +91,19 @@ BY is as in `gemini-companion-review-decide'; unless it is nil, ask nothing."
     (let ((text (gemini-companion-review-current-text review))
           (tell (or (car (gemini-companion-review-request review))
                     #'gemini-companion-review-commands--tell-accepted)))
-      (gemini-companion-write-revert (gemini-companion-review-path review)
-                                     (gemini-companion-review-effect-merged-state review)
-                                     text nil review)
+      (gemini-companion-write-revert review text)
       (gemini-companion-review-decide review 'accepted
                                       (lambda (_id) (funcall tell review text)) by))))
 
 (defun gemini-companion-review-commands--tell-accepted (review text)
   "Tell the client of REVIEW that the user has accepted TEXT.
 Return nil if the client has decided it already."
-  (let ((may-omit (gemini-companion-write-may-omit-p review text)))
+  (let ((may-omit (gemini-companion-write-may-omit-p review text))
+        (before (gemini-companion-file-stamp (gemini-companion-review-path review))))
     (when (gemini-companion-bridge-accept (gemini-companion-review-id review) text may-omit)
       ;; While the connection to a host is cut, the CLI there may go on without Emacs.
       (gemini-companion-write-await-text
-       review text (or may-omit (gemini-companion-review-host review)))
+       review text before (or may-omit (gemini-companion-review-host review)))
       t)))
 
 ;;;; Showing and postponing
@@ -152,12 +148,11 @@ Return nil if the client has decided it already."
          (view (if (eq (gemini-companion-review-view review) 'gemini-companion-review-ediff-show)
                    'gemini-companion-review-inline-show
                  'gemini-companion-review-ediff-show)))
-    (gemini-companion-review-check-open review)
     (unless (gemini-companion-file-exists-p (gemini-companion-review-path review))
       (user-error "A new file has only one view"))
     (setf (gemini-companion-review-with-base review) nil
           (gemini-companion-review-chosen-view review) view)
-    (gemini-companion-review-show-again review 'select)))
+    (gemini-companion-review-show review 'select)))
 
 ;;;###autoload
 (defun gemini-companion-review-three-way ()
@@ -171,9 +166,8 @@ unsaved edits."
 
 (defun gemini-companion-review-commands--show-with-base (review with-base)
   "Show REVIEW, and if WITH-BASE is non-nil the text from which it was made."
-  (gemini-companion-review-check-open review)
   (setf (gemini-companion-review-with-base review) with-base)
-  (gemini-companion-review-show-again review 'select))
+  (gemini-companion-review-show review 'select))
 
 ;;;; Merging
 
@@ -184,7 +178,6 @@ These are your unsaved edits, and what was written to the file since the
 client proposed the change.  Save and accept nothing."
   (interactive)
   (let ((review (gemini-companion-review-current)))
-    (gemini-companion-review-check-open review)
     (unless (gemini-companion-review-effect-check-conflict review)
       (user-error "Nothing to merge: the proposed text contains all edits of %s"
                   (gemini-companion-review-file review)))
@@ -197,7 +190,7 @@ client proposed the change.  Save and accept nothing."
   (unwind-protect
       (gemini-companion-review-effect-merge review)
     ;; Even if the edits of the buffer overlap, those of the file are merged.
-    (gemini-companion-review-show-again
+    (gemini-companion-review-show
      review (if (eq gemini-companion-review-of-buffer review) 'select 'keep))))
 
 ;;;; Questions before an accept

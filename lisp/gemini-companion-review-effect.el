@@ -31,13 +31,12 @@
   "Return the `gemini-companion-change' that an accept of REVIEW makes.
 While the proposal is being edited this may lag behind for a moment."
   (pcase-let ((`(,base ,text ,change) (gemini-companion-review-known-change review)))
-    (cond ((not (and change (eq base (gemini-companion-review-base review))))
-           (gemini-companion-review-effect--find-change review))
-          (t
-           (unless (and (gemini-companion-review-text-known-p review)
-                        (eq text (gemini-companion-review-text review)))
-             (gemini-companion-review-effect--find-change-soon review))
-           change))))
+    (if (not (and change (eq base (gemini-companion-review-base review))))
+        (gemini-companion-review-effect--find-change review)
+      (unless (and (gemini-companion-review-text-known-p review)
+                   (eq text (gemini-companion-review-text review)))
+        (gemini-companion-review-effect--find-change-soon review))
+      change)))
 
 (defun gemini-companion-review-effect--find-change (review)
   "Compare the present text of REVIEW with its file, and return the change."
@@ -59,9 +58,7 @@ While the proposal is being edited this may lag behind for a moment."
                        (lambda ()
                          (setq gemini-companion-review-effect--compare-timer nil)
                          (gemini-companion-review-effect--find-change review)
-                         (force-mode-line-update t)
-                         (gemini-companion-log-run-hook
-                          'gemini-companion-review-change-hook))))))
+                         (gemini-companion-review-note-change))))))
 
 (defun gemini-companion-review-effect-describe (review)
   "Return what REVIEW proposes, for the user: \"a change to src/app.py, +6 -4\"."
@@ -111,7 +108,8 @@ Merging them again then changes nothing."
          (gemini-companion-review-current-text review)))
 
 (defun gemini-companion-review-effect-merged-state (review)
-  "Return which edits REVIEW contains, for `gemini-companion-write-revert'."
+  "Return (BUFFER . TICK) if REVIEW contains the unsaved edits in BUFFER, or nil.
+TICK is the `buffer-chars-modified-tick' of BUFFER."
   (when-let* ((buffer (gemini-companion-review-visiting review))
               ((buffer-modified-p buffer))
               ((gemini-companion-review-effect--merged-p review buffer)))
@@ -130,17 +128,16 @@ For the value on a conflict see `gemini-companion-change-merge'."
   "Return non-nil if the file of REVIEW has changed since that was proposed.
 What was merged into it since does not count."
   (gemini-companion-review-effect--forget-undone-merge review)
-  (let* ((path (gemini-companion-review-path review))
-         (stamp (gemini-companion-file-stamp path)))
-    (cond ((equal stamp (gemini-companion-review-stamp review)) nil)
+  (pcase-let* (((cl-struct gemini-companion-review path base stamp other-stamp) review)
+               (now (gemini-companion-file-stamp path)))
+    (cond ((equal now stamp) nil)
           ;; A timer asks each second.
-          ((equal stamp (gemini-companion-review-other-stamp review)) t)
-          ((and (gemini-companion-review-base review)
-                (equal (gemini-companion-file-read path) (gemini-companion-review-base review)))
+          ((equal now other-stamp) t)
+          ((and base (equal (gemini-companion-file-read path) base))
            ;; Written with the same contents.
-           (setf (gemini-companion-review-stamp review) stamp)
+           (setf (gemini-companion-review-stamp review) now)
            nil)
-          (t (setf (gemini-companion-review-other-stamp review) stamp)
+          (t (setf (gemini-companion-review-other-stamp review) now)
              t))))
 
 (defun gemini-companion-review-effect--forget-undone-merge (review)
@@ -212,21 +209,19 @@ Signal a `user-error' if they are edits of another text than the file has."
 
 (defun gemini-companion-review-effect--merge-file (review)
   "Merge on-disk changes of its file into the text of REVIEW."
-  (let* ((path (gemini-companion-review-path review))
-         (stamp (gemini-companion-file-stamp path))
-         (bytes (gemini-companion-file-read path))
-         (before (gemini-companion-review-current-text review)))
+  (pcase-let* (((cl-struct gemini-companion-review path base stamp) review)
+               (now (gemini-companion-file-stamp path))
+               (bytes (gemini-companion-file-read path))
+               (before (gemini-companion-review-current-text review)))
     (unless bytes
       (user-error "Nothing to merge: %s was deleted, or cannot be read"
                   (gemini-companion-review-project-path review)))
     (gemini-companion-review-effect--merge-text
      review (gemini-companion-review-text-of-file review bytes))
     (unless (equal before (gemini-companion-review-current-text review))
-      (push (list before (gemini-companion-review-base review)
-                  (gemini-companion-review-stamp review))
-            (gemini-companion-review-unmerged review)))
+      (push (list before base stamp) (gemini-companion-review-unmerged review)))
     (setf (gemini-companion-review-base review) bytes
-          (gemini-companion-review-stamp review) stamp)))
+          (gemini-companion-review-stamp review) now)))
 
 (defun gemini-companion-review-effect--merge-text (review text)
   "Merge into the text of REVIEW the changes from its file to TEXT."

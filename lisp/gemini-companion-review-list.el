@@ -14,11 +14,9 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'project)
 (require 'seq)
 (require 'subr-x)
 (require 'tabulated-list)
-(require 'gemini-companion-file)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-commands)
@@ -106,22 +104,15 @@ For WITH-REASON, interactively the prefix argument, see
 
 (defun gemini-companion-review-list--review ()
   "Return the open review on the current line."
-  (let ((review (gemini-companion-review-list-at-point)))
-    (gemini-companion-review-check-open review)
-    review))
+  (gemini-companion-review-check-open (gemini-companion-review-list-at-point)))
 
 (defun gemini-companion-review-list--entries ()
   "Return the open reviews for `tabulated-list-entries'."
-  (mapcar (lambda (review)
+  (mapcar (pcase-lambda ((and review (cl-struct gemini-companion-review path host client created)))
             (list review
-                  (vector (gemini-companion-review-list-link
-                           review (gemini-companion-review-path review)
-                           (gemini-companion-review-host review) "show this change")
-                          (gemini-companion-ui-one-line
-                           (gemini-companion-review-client review))
-                          (gemini-companion-ui-duration
-                           (float-time
-                            (time-since (gemini-companion-review-created review))))
+                  (vector (gemini-companion-review-list-link path host "show this change")
+                          (gemini-companion-ui-one-line client)
+                          (gemini-companion-ui-duration (float-time (time-since created)))
                           (gemini-companion-review-list-size
                            (gemini-companion-review-effect-change review))
                           (gemini-companion-review-list--state review))))
@@ -261,14 +252,12 @@ Ignore elements that are nil."
 ;;;; The contents of columns
 
 (defvar gemini-companion-review-list--cache (make-hash-table :test #'eq :weakness 'key)
-  "Alists of what `gemini-companion-review-list-cached' has returned.")
+  "What `gemini-companion-review-list-cached' has returned.")
 
-(defun gemini-companion-review-list-cached (object key function)
-  "Return the value of FUNCTION, which is called once for OBJECT and KEY."
-  (let ((known (gethash object gemini-companion-review-list--cache)))
-    (cdr (or (assq key known)
-             (car (puthash object (cons (cons key (funcall function)) known)
-                           gemini-companion-review-list--cache))))))
+(defun gemini-companion-review-list-cached (object function)
+  "Return the value of FUNCTION, which is called once for OBJECT."
+  (or (gethash object gemini-companion-review-list--cache)
+      (puthash object (funcall function) gemini-companion-review-list--cache)))
 
 (defun gemini-companion-review-list-by-time (time)
   "Return a predicate that sorts the entries of a list, the newest first.
@@ -281,37 +270,13 @@ TIME is a function that returns the time of an id."
   (concat (and (gemini-companion-change-new change) "new, ")
           (gemini-companion-change-size change)))
 
-(defun gemini-companion-review-list-link (object path host action)
-  "Return the name of the file PATH of OBJECT as a link.
-HOST is the prefix of the host that it is on, or nil.  ACTION is a
-description of what a click does."
-  (propertize (gemini-companion-review-list-file object path host)
+(defun gemini-companion-review-list-link (path host action)
+  "Return the name of the file PATH as a link; ACTION says what a click does.
+HOST is the prefix of the host that it is on, or nil."
+  (propertize (gemini-companion-review-project-name path host t)
               'mouse-face 'highlight
               'help-echo (format "%s\nmouse-1, RET: %s"
                                  (gemini-companion-ui-one-line path) action)))
-
-(defun gemini-companion-review-list-file (object path host)
-  "Return the name of the file PATH of OBJECT, in its project or home directory.
-HOST is the prefix of the host that it is on, or nil."
-  (gemini-companion-review-list-cached
-   object 'file
-   (lambda ()
-     (if host (gemini-companion-file-title path host)
-       (gemini-companion-ui-one-line (gemini-companion-review-list--abbreviate path))))))
-
-(defun gemini-companion-review-list--abbreviate (path)
-  "Return PATH, a local file, relative to the parent of its project.
-If it is in none, return it relative to the home directory."
-  (let* ((file-name-handler-alist nil)
-         (non-essential t)
-         (home (abbreviate-file-name path))
-         (root (gemini-companion-log-errors "project"
-                 (when-let* ((project (project-current nil (file-name-directory path))))
-                   (directory-file-name (expand-file-name (project-root project))))))
-         (name (and root (file-relative-name path (file-name-directory root)))))
-    (if (and name (not (string-prefix-p "../" name)) (< (length name) (length home)))
-        name
-      home)))
 
 ;;;; The width of columns
 

@@ -48,9 +48,7 @@ change waits."
   "Seconds for which a review is held back before the user is told.")
 
 (defconst gemini-companion-review-popup--reaction-time 0.7
-  "Seconds within which keys in a review that was just selected are ignored.
-They were meant for another window, and so were keys that follow them as
-quickly.")
+  "Seconds within which keys in a review that was just selected are ignored.")
 
 (defvar gemini-companion-review-popup--interval 0.2
   "Seconds between attempts to show a review.")
@@ -62,12 +60,12 @@ quickly.")
   "The timer that checks the file of the review on screen, or nil.")
 
 (defvar gemini-companion-review-popup--unexpected nil
-  "A cons of the review that was selected automatically and a time.
-The time is when that happened, or when a key was last ignored.")
+  "The review selected automatically, and when, or when a key was last ignored.
+A cons, or nil.")
 
 (defvar gemini-companion-review-popup--held nil
-  "The time since which a review is held back as the user is busy, in seconds.
-It is `told' once the user was told, and nil if no review is held back.")
+  "The time since which a review is held back as the user is busy, or nil.
+It is `told' once the user was told.")
 
 ;;;; Libraries
 
@@ -98,11 +96,10 @@ It is `told' once the user was told, and nil if no review is held back.")
 (add-hook 'gemini-companion-review-change-hook #'gemini-companion-review-popup--adjust-timers -50)
 
 (dolist (option '(gemini-companion-diff-policy gemini-companion-diff-focus))
-  (add-variable-watcher option #'gemini-companion-review-popup--note-option))
-
-(defun gemini-companion-review-popup--note-option (&rest _)
-  "Show what waits if an option, which is just being changed, now allows it."
-  (run-at-time 0 nil #'gemini-companion-review-popup--adjust-timers))
+  (add-variable-watcher
+   option
+   ;; The option is just being changed.
+   (lambda (&rest _) (run-at-time 0 nil #'gemini-companion-review-popup--adjust-timers))))
 
 (defun gemini-companion-review-popup--adjust-timers ()
   "Start or cancel the timers as needed."
@@ -179,7 +176,7 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
 gemini-companion-review-list"
               (gemini-companion-review-file review) (gemini-companion-ui-error-text error)
               (gemini-companion-review-agent-title review))))
-  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
+  (gemini-companion-review-note-change))
 
 (defun gemini-companion-review-popup--check-file ()
   "Check whether an accept of the review on screen would now lose something."
@@ -188,8 +185,7 @@ gemini-companion-review-list"
       (let ((before (gemini-companion-review-conflict review))
             (conflict (gemini-companion-review-effect-check-conflict review)))
         (unless (eq conflict before)
-          (force-mode-line-update t)
-          (gemini-companion-log-run-hook 'gemini-companion-review-change-hook)
+          (gemini-companion-review-note-change)
           (when conflict
             (gemini-companion-ui-message review "%s"
                                          (gemini-companion-review-effect-warning review))))))))
@@ -200,9 +196,7 @@ gemini-companion-review-list"
           #'gemini-companion-review-popup--announce-hidden -50)
 
 (defun gemini-companion-review-popup--announce-hidden (review)
-  "Announce REVIEW unless it is on screen, or will be shown automatically.
-If the user has hidden the review on screen, the next one waits until that
-is decided."
+  "Announce REVIEW unless it is on screen, or will be shown automatically."
   (let ((shown (gemini-companion-review-shown)))
     (when (and (not (eq review shown))
                (or (gemini-companion-review-popup--manual)
@@ -239,8 +233,8 @@ If it would take more than COLUMNS, do not say which key rejects."
 
 (defun gemini-companion-review-popup-follow ()
   "Select the next review, if it comes soon and before any other key.
-The user has decided the last one in its own window, and may press the same
-keys again.  In the terminal of a CLI they would cancel what it does."
+The user may press the same keys again, which would cancel what the CLI does
+if they went to its terminal."
   (setq gemini-companion-review-popup--followed (cons (float-time) num-input-keys)))
 
 (defun gemini-companion-review-popup--focus ()
@@ -255,9 +249,7 @@ keys again.  In the terminal of a CLI they would cancel what it does."
 ;;;; Keys meant for another window
 
 (defun gemini-companion-review-popup--expect-stray-keys (review)
-  "If REVIEW is selected now, ignore keys that were meant for another buffer.
-In a very small frame it is shown in the selected window even if that is to
-be kept."
+  "If REVIEW is selected now, ignore keys that were meant for another buffer."
   (when (eq review (buffer-local-value 'gemini-companion-review-of-buffer (window-buffer)))
     (setq gemini-companion-review-popup--unexpected (cons review (float-time)))
     (add-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key)))

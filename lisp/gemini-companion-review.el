@@ -6,19 +6,14 @@
 
 ;;; Commentary:
 
-;; A review is one proposed change to one file, from the client's proposal to its outcome.  This
-;; file has the record, the list of open reviews, and the texts of a review.
-;;
-;; A review is in one of these states; only the functions below "State" move it to another one:
+;; A review is one proposed change to one file, from the client's proposal to its outcome.  It is in
+;; one of these states; only the functions below "State" move it to another one:
 ;;
 ;;   waiting    open, not on screen; shown automatically as soon as nothing holds it back
 ;;   shown      open, on screen; one review at a time is
 ;;   postponed  open, not on screen; shown again when the user asks for it
 ;;   failed     open, could not be shown; tried again when the user asks for it
 ;;   ended      accepted, rejected, closed by its client...; it stays so
-;;
-;; `gemini-companion-review-reason' says in words why it is in that state, if that is about this
-;; review alone.  What the user is told is in `gemini-companion-review-popup-state'.
 ;;
 ;; The user and clients act at the same time, so three rules hold.  A command is about one review,
 ;; and checks after each question whether the client has closed it.  What was never on screen is
@@ -85,28 +80,22 @@ While it runs, `gemini-companion-review-waiting' is the change; for example,
   (client nil :documentation "The name of the client, for the user.")
   (info nil :documentation "A cons of the name and the version that the client reports.")
   (process nil :documentation "The process id of the client, as in `gemini-companion-cli'.")
-  (path nil :documentation "The absolute name of the file, exactly as the client wrote it.
-If the file is on a host, it begins with the prefix of that.")
+  (path nil :documentation "The absolute name of the file, exactly as the client wrote it,
+after the prefix of the host.")
   (host nil :documentation "The prefix of the host that the file is on, nil if it is local.")
   (proposed nil :documentation "The text as the client proposed it.")
   (created nil :documentation "The time at which it was proposed.")
-  (prompt nil :documentation "The prompt that led to it, a cons of its text and when it was sent,
-the same for all changes of one prompt; nil if that is not known.")
-  (queued nil :documentation "The names of the files whose changes follow in its turn, as far
-as the screen of its client shows them.")
-  (request nil :documentation "If the client has asked the user to accept it, a cons of
-functions, see `gemini-companion-review-request-accept'.")
+  (prompt nil :documentation "The prompt that led to it, (TEXT . TIME), the same for its changes.")
+  (queued nil :documentation "The files whose changes follow, as the screen of its client shows.")
+  (request nil :documentation "See `gemini-companion-review-request-accept': (WRITER . WAITER).")
   ;; Where it is.
   (state 'waiting :documentation "See the commentary of gemini-companion-review.el.")
-  (reason nil :documentation "Why it is in its state, for the user: what held it back at the
-last attempt to show it, why it cannot be shown, or how it has ended.")
+  (reason nil :documentation "Why, for the user: what holds it back, its fault, how it ended.")
   (seen nil :documentation "Non-nil once it was on screen.")
   (hide-function nil :documentation "While on screen, a function that takes it off.")
   (front nil :documentation "While on screen, the main buffer of its view, or nil.")
-  (intact-function nil :documentation "While on screen, a function that returns non-nil if all
-of it is visible, or nil.")
-  (chosen-view nil :documentation "The function by which the user has it shown, or nil for the
-usual one, see `gemini-companion-diff-function'.")
+  (intact-function nil :documentation "While on screen, tells if all of it is visible, or nil.")
+  (chosen-view nil :documentation "The function by which the user wants it shown, or nil.")
   (with-base nil :documentation "Non-nil to show also the text from which it was made.")
   (entry nil :documentation "Once it has ended, its `gemini-companion-history-entry'.")
   ;; Its text, and what it was made from.
@@ -139,13 +128,11 @@ merge of what was written to the file, the last one first.")
 
 (defvar gemini-companion-review-prompt-functions nil
   "Functions that may know which prompt led to a review.
-Each is called with the review and returns the prompt, as in
-`gemini-companion-review', or nil.")
+Each is called with the review, and returns the prompt or nil.")
 
 (defvar gemini-companion-review-decide-functions nil
   "Functions that may decide a review at once, as the user wants that.
-Each is called with a review that was just proposed, and returns non-nil if
-it has decided it.")
+Each is called with the new review, and returns non-nil if it has decided it.")
 
 (defvar gemini-companion-review-waiting-functions nil
   "Functions called with a review that was proposed, or is shown.
@@ -173,8 +160,8 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
   (not (eq (gemini-companion-review-state review) 'ended)))
 
 (defun gemini-companion-review-check-open (review)
-  "If REVIEW has ended, signal a `user-error' that says how."
-  (unless (gemini-companion-review-open-p review)
+  "Return REVIEW; if it has ended, signal a `user-error' that says how."
+  (if (gemini-companion-review-open-p review) review
     (user-error "%s: %s" (gemini-companion-review-file review)
                 (gemini-companion-review-reason review))))
 
@@ -207,8 +194,7 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
 (defun gemini-companion-review-on-screen-p (review)
   "Return non-nil if the user can see REVIEW on the selected terminal."
   (and (gemini-companion-review-hide-function review)
-       (gemini-companion-review-visible-window review)
-       t))
+       (gemini-companion-review-visible-window review)))
 
 (defun gemini-companion-review-visible-window (review)
   "Return a window on the selected terminal that shows REVIEW, or nil."
@@ -224,8 +210,8 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
 (defun gemini-companion-review-current ()
   "Return the review to which a command applies.
 That is the one of the current buffer, else the one on screen, else the
-oldest.  Signal a `user-error' if there is none.  If the one of the current
-buffer has ended, take it off the screen and signal a `user-error'."
+oldest.  Signal a `user-error' if there is none, or if the one of the
+current buffer has ended; then take that off the screen."
   (let ((mine gemini-companion-review-of-buffer))
     (cond ((null mine)
            (or (gemini-companion-review-shown)
@@ -251,18 +237,12 @@ buffer has ended, take it off the screen and signal a `user-error'."
         (gemini-companion-log-errors "looking for a prompt"
           (run-hook-with-args-until-success 'gemini-companion-review-prompt-functions review))
         gemini-companion-review--open (append gemini-companion-review--open (list review)))
-  (gemini-companion-log-add "review %d opened: %s (%s)" (gemini-companion-review-id review)
-                            (gemini-companion-review-path review)
-                            (gemini-companion-review-client review))
-  (gemini-companion-review--changed)
+  (pcase-let (((cl-struct gemini-companion-review id path client) review))
+    (gemini-companion-log-add "review %d opened: %s (%s)" id path client))
+  (gemini-companion-review-note-change)
   (unless (gemini-companion-log-errors "deciding a change"
             (run-hook-with-args-until-success 'gemini-companion-review-decide-functions review))
     (gemini-companion-review--run-waiting-hook review)))
-
-(defun gemini-companion-review-drop (id)
-  "Forget the review with ID, which could not be added."
-  (setq gemini-companion-review--open
-        (delq (gemini-companion-review-with-id id) gemini-companion-review--open)))
 
 (defun gemini-companion-review-request-accept (review writer waiter)
   "Ask the user to accept REVIEW, for its client.
@@ -275,7 +255,7 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   ;; Show it again.
   (unless (gemini-companion-review-shown-p review)
     (gemini-companion-review--enter review 'waiting))
-  (gemini-companion-review--changed)
+  (gemini-companion-review-note-change)
   (gemini-companion-ui-message
    review "%s asks you to accept the change to %s"
    (gemini-companion-review-agent-title review) (gemini-companion-review-file review)))
@@ -287,8 +267,8 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   (gemini-companion-log-add "review %d: %s%s" (gemini-companion-review-id review) state
                             (if reason (concat ", " reason) "")))
 
-(defun gemini-companion-review--changed ()
-  "Update all that depends on which reviews are open, and which is shown."
+(defun gemini-companion-review-note-change ()
+  "Update all that depends on the open reviews, of which one has changed."
   (if gemini-companion-review--open
       (add-hook 'kill-emacs-query-functions #'gemini-companion-review--query-exit)
     (remove-hook 'kill-emacs-query-functions #'gemini-companion-review--query-exit))
@@ -329,42 +309,35 @@ Without REVIEW, or if the user has not chosen another view of it, see
         (t 'gemini-companion-review-inline-show)))
 
 (defun gemini-companion-review-show (review focus)
-  "Show REVIEW in place of the one that is shown.
+  "Show REVIEW, anew if it is on screen, in place of the one that is shown.
 FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If
 REVIEW cannot be shown, record why, and signal the error."
   (gemini-companion-review-check-open review)
-  (unless (gemini-companion-review-shown-p review)
-    (gemini-companion-review--take-down-all)
-    (when-let* ((shown (gemini-companion-review-shown)))
-      (gemini-companion-review--hide shown))
-    ;; So that after a quit it is not tried again and again.
-    (gemini-companion-review--enter review 'postponed)
-    (condition-case error
-        (let ((hide (funcall (gemini-companion-review-view review) review focus)))
-          (unless (functionp hide)
-            (error "`gemini-companion-diff-function' has not returned a function"))
-          (setf (gemini-companion-review-hide-function review) hide
-                (gemini-companion-review-seen review) t)
-          (gemini-companion-review--enter review 'shown)
-          (gemini-companion-review--changed)
-          (gemini-companion-review--run-waiting-hook review))
-      (error
-       (gemini-companion-review--enter review 'failed (gemini-companion-ui-error-text error))
-       (gemini-companion-review--changed)
-       (signal (car error) (cdr error))))))
-
-(defun gemini-companion-review-show-again (review focus)
-  "Show REVIEW anew, even if it is on screen.
-For FOCUS see `gemini-companion-review-show'."
-  (gemini-companion-review--hide review)
-  (gemini-companion-review-show review focus))
+  (gemini-companion-review--take-down-all)
+  (when-let* ((shown (gemini-companion-review-shown)))
+    (gemini-companion-review--hide shown))
+  ;; So that after a quit it is not tried again and again.
+  (gemini-companion-review--enter review 'postponed)
+  (condition-case error
+      (let ((hide (funcall (gemini-companion-review-view review) review focus)))
+        (unless (functionp hide)
+          (error "`gemini-companion-diff-function' has not returned a function"))
+        (setf (gemini-companion-review-hide-function review) hide
+              (gemini-companion-review-seen review) t)
+        (gemini-companion-review--enter review 'shown)
+        (gemini-companion-review-note-change)
+        (gemini-companion-review--run-waiting-hook review))
+    (error
+     (gemini-companion-review--enter review 'failed (gemini-companion-ui-error-text error))
+     (gemini-companion-review-note-change)
+     (signal (car error) (cdr error)))))
 
 (defun gemini-companion-review-visit (review)
   "Select REVIEW; if a part of it is not visible, show it in the selected frame."
   (gemini-companion-review-check-open review)
   (if (not (gemini-companion-review-intact-p review))
       ;; Its windows may have been deleted, or be on another terminal.
-      (gemini-companion-review-show-again review 'select)
+      (gemini-companion-review-show review 'select)
     (let ((window (gemini-companion-review-visible-window review)))
       (select-frame-set-input-focus (window-frame window))
       (select-window window))))
@@ -379,23 +352,22 @@ For FOCUS see `gemini-companion-review-show'."
 
 (defun gemini-companion-review-postpone (review)
   "Take REVIEW off the screen, undecided; it is not shown again automatically."
-  (when (gemini-companion-review-open-p review)
-    (gemini-companion-review--hide review)
-    (gemini-companion-review--enter review 'postponed)
-    (gemini-companion-review--changed)
-    (gemini-companion-ui-message
-     review "%s"
-     (substitute-command-keys
-      (format "%s still waits: \\[gemini-companion-review-next] shows the change again"
-              (gemini-companion-review-agent-title review))))))
+  (gemini-companion-review--hide review)
+  (gemini-companion-review--enter review 'postponed)
+  (gemini-companion-review-note-change)
+  (gemini-companion-ui-message
+   review "%s"
+   (substitute-command-keys
+    (format "%s still waits: \\[gemini-companion-review-next] shows the change again"
+            (gemini-companion-review-agent-title review)))))
 
 (defun gemini-companion-review-taken-down (review)
   "Postpone REVIEW, whose view the user has closed; if it has ended, let it go."
   (gemini-companion-log-errors "a closed review"
-    (cond ((not (gemini-companion-review-hide-function review)))
-          ((gemini-companion-review-open-p review)
-           (gemini-companion-review-postpone review))
-          (t (gemini-companion-review--take-down review)))))
+    (when (gemini-companion-review-hide-function review)
+      (if (gemini-companion-review-open-p review)
+          (gemini-companion-review-postpone review)
+        (gemini-companion-review--take-down review)))))
 
 ;;;; State: decided
 
@@ -462,10 +434,10 @@ The client proposes nothing else until this has an outcome, so send one."
 BEFORE is what its file contained until then.  If BY-COMMAND is non-nil the
 user has ended it: take it off the screen at once; otherwise, do so when the
 user is not busy."
-  (let ((shown (gemini-companion-review-shown-p review)))
-    (gemini-companion-review-current-text review)
-    (when (buffer-live-p (gemini-companion-review-proposal review))
-      (with-current-buffer (gemini-companion-review-proposal review)
+  (pcase-let (((cl-struct gemini-companion-review client path host prompt request proposal) review)
+              (shown (gemini-companion-review-shown-p review)))
+    (when (buffer-live-p proposal)
+      (with-current-buffer proposal
         ;; Whatever the user types from now on would be lost.
         (setq buffer-read-only t)))
     (gemini-companion-review--enter review 'ended reason)
@@ -473,22 +445,17 @@ user is not busy."
     (gemini-companion-log-errors "the history"
       (setf (gemini-companion-review-entry review)
             (gemini-companion-history-add
-             :client (gemini-companion-review-client review)
-             :path (gemini-companion-review-path review)
-             :host (gemini-companion-review-host review)
-             :prompt (gemini-companion-review-prompt review)
-             :outcome outcome
-             :before before
-             :after (gemini-companion-review-current-text review))))
-    (when-let* ((waiter (cdr (gemini-companion-review-request review))))
-      (gemini-companion-log-errors "telling an outcome" (funcall waiter outcome)))
+             :client client :path path :host host :prompt prompt :outcome outcome
+             :before before :after (gemini-companion-review-current-text review))))
+    (when request
+      (gemini-companion-log-errors "telling an outcome" (funcall (cdr request) outcome)))
     (gemini-companion-log-run-hook 'gemini-companion-review-end-functions review outcome)
     (push review gemini-companion-review--leaving)
-    (cond (by-command (gemini-companion-review--take-down review))
-          (t (when shown
-               (setq gemini-companion-review-closed-at (float-time)))
-             (gemini-companion-review-take-down-ended))))
-  (gemini-companion-review--changed))
+    (if by-command (gemini-companion-review--take-down review)
+      (when shown
+        (setq gemini-companion-review-closed-at (float-time)))
+      (gemini-companion-review-take-down-ended)))
+  (gemini-companion-review-note-change))
 
 (defun gemini-companion-review-end-all ()
   "Reject all reviews, since the companion stops.
@@ -500,7 +467,7 @@ If a command has stopped it, also take them off the screen at once."
   ;; If the server has died, the user may be typing.
   (when (and this-command (not (active-minibuffer-window)))
     (gemini-companion-review--take-down-all))
-  (gemini-companion-review--changed))
+  (gemini-companion-review-note-change))
 
 (defun gemini-companion-review-announce-ending (review)
   "Tell the user how REVIEW has ended."
@@ -514,12 +481,10 @@ If a command has stopped it, also take them off the screen at once."
   (and gemini-companion-review--leaving t))
 
 (defun gemini-companion-review-take-down-ended ()
-  "Take reviews that have ended off the screen, unless the user is busy there.
-Return non-nil if some are still on screen."
+  "Take reviews that have ended off the screen, unless the user is busy there."
   (dolist (review (copy-sequence gemini-companion-review--leaving))
     (when (gemini-companion-review--may-take-down-p review)
-      (gemini-companion-review--take-down review)))
-  (gemini-companion-review-leaving-p))
+      (gemini-companion-review--take-down review))))
 
 (defun gemini-companion-review--may-take-down-p (review)
   "Return non-nil if REVIEW, which has ended, may be taken off the screen.
@@ -585,13 +550,15 @@ then the user must have pressed no key for 2 seconds, or use another frame."
   (gemini-companion-review-project-name (gemini-companion-review-path review)
                                         (gemini-companion-review-host review)))
 
-(defun gemini-companion-review-project-name (path host)
+(defun gemini-companion-review-project-name (path host &optional with-project)
   "Return the file name PATH relative to its project, for the user.
-HOST is as in `gemini-companion-review'."
+HOST is as in `gemini-companion-review'.  If WITH-PROJECT is non-nil, the
+name begins with that of the project."
   (if host (gemini-companion-file-title path host)
     (gemini-companion-ui-one-line
-     (if-let* ((root (gemini-companion-workspace-innermost path)))
-         (string-remove-prefix (cdr root) path)
+     (if-let* ((root (cdr (gemini-companion-workspace-innermost path))))
+         (string-remove-prefix
+          (if with-project (file-name-directory (directory-file-name root)) root) path)
        (gemini-companion-file-abbreviate path)))))
 
 (defun gemini-companion-review-agent-title (review)
@@ -624,8 +591,7 @@ nil if there is no other."
   "Return the value of FUNCTION for ARGUMENTS, texts of REVIEW.
 REVIEW keeps the last value, since FUNCTION may take long."
   (let ((known (alist-get function (gemini-companion-review-results review))))
-    (cdr (if (and known (equal arguments (car known)))
-             known
+    (cdr (if (equal arguments (car known)) known
            (setf (alist-get function (gemini-companion-review-results review))
                  (cons arguments (apply function arguments)))))))
 

@@ -205,11 +205,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
        (concat (gemini-companion-ui-one-line (gemini-companion-review-path review))
                ": " (gemini-companion-review-popup-state review))
        (gemini-companion-review-id review)
-       (cons "show" (lambda ()
-                      (unless (memq review (gemini-companion-review-all-open))
-                        (user-error "This change has been decided in the meantime"))
-                      (unless (gemini-companion-review-shown-p review)
-                        (gemini-companion-review-show review 'select))))))))
+       (cons "show" (lambda () (gemini-companion-review-visit review)))))))
 
 (defun gemini-companion-status--insert-context ()
   "Insert whether clients are told what the user looks at."

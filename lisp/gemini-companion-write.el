@@ -61,16 +61,15 @@ you accepted, and warns you if it does not.  You can then write it with
 
 (defun gemini-companion-write-may-omit-p (review text)
   "Return non-nil if the client of REVIEW writes TEXT without being sent it."
-  (and (pcase gemini-companion-accept-without-text
-         ('always t)
-         ('tried (pcase-let ((`(,name . ,version) (gemini-companion-review-info review)))
-                   (gemini-companion-agent-needs-no-text-p
-                    (gemini-companion-review-agent review) name version))))
-       (equal text (gemini-companion-review-proposed review))
-       ;; The user has been asked about an empty one.
-       (not (string-empty-p text))
-       ;; If the file has changed, the client would make its change in the new text.
-       (not (gemini-companion-review-effect-written-p review))))
+  (pcase-let (((cl-struct gemini-companion-review agent info proposed) review))
+    (and (pcase gemini-companion-accept-without-text
+           ('always t)
+           ('tried (gemini-companion-agent-needs-no-text-p agent (car info) (cdr info))))
+         (equal text proposed)
+         ;; The user has been asked about an empty one.
+         (not (string-empty-p text))
+         ;; If the file has changed, the client would make its change in the new text.
+         (not (gemini-companion-review-effect-written-p review)))))
 
 ;;;; Whether it was written
 
@@ -101,7 +100,7 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
          (finish (lambda (written)
                    (gemini-companion-write--note-decision review written quietly)
                    (when (and written text)
-                     (gemini-companion-write-await-text review text 'exactly stamp)))))
+                     (gemini-companion-write-await-text review text stamp 'exactly)))))
     (gemini-companion-write--await
      gemini-companion-write--decision-time
      (lambda () (or (not (equal (gemini-companion-file-stamp path) stamp))
@@ -142,16 +141,15 @@ its own proposal instead of TEXT."
        (gemini-companion-review-effect-written-p review)
        (gemini-companion-write--contains-p review text)))
 
-(defun gemini-companion-write-await-text (review text exactly &rest before)
+(defun gemini-companion-write-await-text (review text before exactly)
   "Warn the user if the client of REVIEW does not write TEXT.
-If EXACTLY is nil, it was sent TEXT, and may write that in its own way;
-otherwise perhaps not.  It may first wait for decisions on other changes.
-BEFORE is the stamp of the file before, by default its present one."
-  (let* ((path (gemini-companion-review-path review))
-         (host (gemini-companion-review-host review))
-         (before (if before (car before) (gemini-companion-file-stamp path)))
-         (end (+ (float-time) gemini-companion-write--silent-time))
-         (last 'unknown))
+BEFORE is the stamp of the file before.  If EXACTLY is nil, the client was
+sent TEXT, and may write that in its own way; otherwise perhaps not.  It may
+first wait for decisions on other changes."
+  (let ((path (gemini-companion-review-path review))
+        (host (gemini-companion-review-host review))
+        (end (+ (float-time) gemini-companion-write--silent-time))
+        (last 'unknown))
     (gemini-companion-write--await
      gemini-companion-write--text-time
      (lambda ()
@@ -189,15 +187,13 @@ w in M-x gemini-companion-history-list does"
 (defun gemini-companion-write--cut-off-p (host)
   "Return non-nil if the clients on HOST, a prefix, are cut off but may return."
   (when-let* ((sessions (gemini-companion-bridge-host-sessions host)))
-    (cl-loop for session in sessions
-             never (eq (aref session 4) 'open))))
+    (cl-loop for session in sessions never (eq (aref session 4) 'open))))
 
 (defun gemini-companion-write-others (review)
   "Return the other changes of the client of REVIEW that await a decision.
 Some CLIs write nothing until all changes of a turn are decided."
   (cl-loop for other in (gemini-companion-review-all-open)
-           if (and (not (eq other review))
-                   (gemini-companion-review-same-client-p other review))
+           if (and (not (eq other review)) (gemini-companion-review-same-client-p other review))
            collect other))
 
 (defun gemini-companion-write--await (seconds check finish)
@@ -219,22 +215,20 @@ SECONDS and FINISH are as there."
                      nil #'gemini-companion-write--look begun seconds check finish)
       (gemini-companion-log-errors "a checked file" (funcall finish value))
       ;; For the history, if that is on screen.
-      (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))))
+      (gemini-companion-review-note-change))))
 
 (defun gemini-companion-write-warn-of-lost-edits (review)
   "Warn if the client of REVIEW, which the user has answered there, drops edits.
 Return nil if it drops none."
-  (unless (or (gemini-companion-agent-get (gemini-companion-review-agent review) :takes-edits)
-              (equal (gemini-companion-review-text review)
-                     (gemini-companion-review-proposed review)))
-    (gemini-companion-log-add "the edits of review %d are in the history only"
-                              (gemini-companion-review-id review))
-    (gemini-companion-ui-message
-     review
-     "%s ignores your edits when you answer there; \
+  (pcase-let (((cl-struct gemini-companion-review id agent client text proposed) review))
+    (unless (or (gemini-companion-agent-get agent :takes-edits) (equal text proposed))
+      (gemini-companion-log-add "the edits of review %d are in the history only" id)
+      (gemini-companion-ui-message
+       review
+       "%s ignores your edits when you answer there; \
 M-x gemini-companion-history-list keeps those of %s"
-     (gemini-companion-review-client review) (gemini-companion-review-file review))
-    t))
+       client (gemini-companion-review-file review))
+      t)))
 
 ;;;; Buffers that visit the file
 
@@ -250,21 +244,20 @@ M-x gemini-companion-history-list keeps those of %s"
   "A file that a client may write."
   (path nil :documentation "Its name.")
   (before nil :documentation "Its stamp when its buffer agreed with it last.")
-  (merged nil :documentation "As in `gemini-companion-write-revert'.")
-  (text nil :documentation "As in `gemini-companion-write-revert'.")
+  (merged nil :documentation "A value of `gemini-companion-review-effect-merged-state'.")
+  (text nil :documentation "The text that it should contain then, or nil.")
   (functions nil :documentation "Called without arguments when its host reports it."))
 
 (defvar gemini-companion-write--awaited nil
   "The files that clients may write, the newest first.")
 
-(defun gemini-companion-write-revert (path &optional merged text made review)
-  "Revert the buffer that visits PATH once its client has written the file.
-A buffer that begins to visit PATH meanwhile counts.  MERGED is nil or a
-cons of a buffer and its `buffer-chars-modified-tick': as long as it has
-that tick, TEXT contains the unsaved edits in that buffer.  MADE is non-nil
-if the client, on a host, has written the file already.  REVIEW is the one
-that was accepted, if any: its client may first wait for decisions on others."
-  (let* ((earlier (gemini-companion-write--awaited-of path))
+(defun gemini-companion-write-revert (review &optional text made)
+  "Revert the buffer of the file of REVIEW once the client has written TEXT to it.
+A buffer that begins to visit the file meanwhile counts.  MADE is non-nil if
+the client, on a host, has written already."
+  (let* ((path (gemini-companion-review-path review))
+         (merged (gemini-companion-review-effect-merged-state review))
+         (earlier (gemini-companion-write--awaited-of path))
          (host (gemini-companion-file-host path))
          (awaited (gemini-companion-write--make-awaited
                    :path path :merged merged
@@ -293,12 +286,10 @@ that was accepted, if any: its client may first wait for decisions on others."
 
 (defun gemini-companion-write--poll (awaited review)
   "Revert the buffer that visits the local file AWAITED once that was written.
-For REVIEW see `gemini-companion-write-revert'."
-  (let ((path (gemini-companion-write--awaited-path awaited))
-        (before (gemini-companion-write--awaited-before awaited))
-        (text (gemini-companion-write--awaited-text awaited))
-        (last nil)
-        (since nil))
+The client of REVIEW may first wait for decisions on others."
+  (pcase-let (((cl-struct gemini-companion-write--awaited path before text) awaited)
+              (last nil)
+              (since nil))
     (gemini-companion-write--await
      gemini-companion-write--revert-time
      (lambda ()
@@ -310,7 +301,7 @@ For REVIEW see `gemini-companion-write-revert'."
                      (or (and text (gemini-companion-file-written-p path text))
                          ;; Or it may be half written.  Late timers run in quick succession.
                          (> (- (float-time) since) 0.15))))
-               ((and review (gemini-companion-write-others review)) 'busy))))
+               ((gemini-companion-write-others review) 'busy))))
      (lambda (written)
        (when (memq awaited gemini-companion-write--awaited)
          (gemini-companion-write--forget awaited)
@@ -394,9 +385,8 @@ show the text of the file, or the file no longer exists."
 
 (defun gemini-companion-write--show (path &optional merged)
   "Revert the current buffer, which visits PATH, without a question.
-Return nil, and leave the buffer alone, if that would lose edits, if it
-does not show the text of its file, or if the new text may block Emacs.  If
-MERGED is non-nil the file contains the edits."
+Return nil, and leave the buffer alone, if that would lose edits, which the
+file has if MERGED is non-nil, or if the new text may block Emacs."
   (let ((buffer (current-buffer))
         (host (gemini-companion-file-host path))
         (tick (buffer-chars-modified-tick)))
@@ -417,22 +407,16 @@ MERGED is non-nil the file contains the edits."
                          (gemini-companion-write--take-text source modtime host))
                 (setq buffer-file-coding-system coding)
                 (unless (and host (eql tick (buffer-chars-modified-tick)))
-                  (gemini-companion-write--run-hooks))
+                  (gemini-companion-log-errors "after-revert-hook"
+                    ;; Eglot reads it: its server was not told that the text is closed.
+                    (let ((revert-buffer-preserve-modes nil))
+                      (run-hooks 'after-revert-hook))))
                 t))))))))
-
-(defun gemini-companion-write--run-hooks ()
-  "Run the hooks for the current buffer, which was reverted.
-Version control, linters and our own context depend on them.  Emacs's own
-functions there do not wait for Tramp."
-  (gemini-companion-log-errors "after-revert-hook"
-    ;; Eglot reads it: its server was not told that the text is closed.
-    (let ((revert-buffer-preserve-modes nil))
-      (run-hooks 'after-revert-hook))))
 
 (defun gemini-companion-write--other-than-text-p (host)
   "Return non-nil if the current buffer does not show the text of its file.
-It may show a hex dump, for instance, or what was decrypted, for which
-Emacs would ask for a passphrase.  HOST is the prefix of its host, or nil."
+It may show a hex dump, for instance, or what was decrypted with a passphrase.
+HOST is the prefix of its host, or nil."
   (or buffer-file-format
       (local-variable-p 'revert-buffer-function)
       (local-variable-p 'revert-buffer-insert-file-contents-function)
@@ -441,9 +425,8 @@ Emacs would ask for a passphrase.  HOST is the prefix of its host, or nil."
 
 (defun gemini-companion-write--read (file buffer)
   "Read FILE into BUFFER, decoded as when the current buffer is reverted.
-Return the coding system: the client may have written other line ends, or
-UTF-8 in place of another encoding.  What the new text does not determine
-is as before."
+Return the coding system, which may be a new one.  What the new text does
+not determine is as before."
   (let ((coding-system-for-read (car buffer-file-coding-system-explicit))
         (before buffer-file-coding-system)
         ;; These would act on what the text says.
@@ -455,7 +438,7 @@ is as before."
 
 (defun gemini-companion-write--take-text (source modtime host)
   "Give the current buffer the text of its file, which is in the buffer SOURCE.
-The file was written at MODTIME, and HOST is the prefix of its host, or nil.
+The file was written at MODTIME; HOST is the prefix of its host, or nil.
 Return nil if a hook prevented the change."
   (let ((tick (buffer-chars-modified-tick))
         (same (gemini-companion-write--same-text-p source)))

@@ -32,8 +32,8 @@
 (ert-deftest gemini-companion-bridge/an-error-in-a-handler-is-logged ()
   "A change that Emacs fails to record is rejected, as nobody could decide it."
   (gemini-companion-test-with-client client
-    (cl-letf (((symbol-function 'gemini-companion-review--changed)
-               (lambda () (error "No view today"))))
+    (cl-letf (((symbol-function 'gemini-companion-review-add)
+               (lambda (_) (error "No view today"))))
       (fake-cli-call-tool client "openDiff"
                           (list :filePath (gemini-companion-test-file "a.txt")
                                 :newContent "proposed"))

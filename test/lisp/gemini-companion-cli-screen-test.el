@@ -274,9 +274,6 @@ after output; `free-for' pretends that it takes prompts for some seconds."
           (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-review-show review 'keep)
       (gemini-companion-review-commands-accept review)
-      (should gemini-companion-review-turn--accepted)
-      (gemini-companion-test-wait
-       "Emacs to forget" (lambda () (null gemini-companion-review-turn--accepted)))
       (should (gemini-companion-test-propose client "a.txt" "2\n"))
       (gemini-companion-review-end-all))))
 

@@ -116,13 +116,13 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
       (gemini-companion-review-window-test--each review 'keep
         (dolist (number (number-sequence 0 (1- (length (gemini-companion-review-window-test--shown
                                                         review)))))
-          (gemini-companion-review-show-again review 'keep)
+          (gemini-companion-review-show review 'keep)
           (let ((shown (gemini-companion-review-window-test--shown review)))
             (unless (and (eq act #'delete-window) (null (cdr shown)))
               (funcall act (nth number shown))
               (gemini-companion-review-visit review)
               (should (gemini-companion-review-intact-p review))
-              (gemini-companion-review-show-again review 'keep)
+              (gemini-companion-review-show review 'keep)
               (funcall act (nth number (gemini-companion-review-window-test--shown review))))))
         (funcall end review)
         (should-not (gemini-companion-review-window-test--shown review))

@@ -73,6 +73,19 @@
       (gemini-companion-status-test--press "switch on")
       (should gemini-companion-mode))))
 
+(ert-deftest gemini-companion-status/a-change-out-of-sight-is-shown ()
+  (gemini-companion-test-with-client client
+    (let ((inhibit-message t)
+          (review (gemini-companion-test-propose client "a.txt" "x\n")))
+      (gemini-companion-review-show review 'select)
+      (switch-to-buffer "*scratch*")
+      (delete-other-windows)
+      (should-not (gemini-companion-review-on-screen-p review))
+      (gemini-companion-status)
+      (gemini-companion-status-test--press "show")
+      (should (gemini-companion-review-on-screen-p review))
+      (gemini-companion-review-reject review))))
+
 (ert-deftest gemini-companion-status/point-stays-when-it-is-refreshed ()
   (gemini-companion-test-with-client client
     (should client)

@@ -19,9 +19,14 @@
        (unwind-protect (progn ,@body)
          (gemini-companion-write-stop)))))
 
+(defun gemini-companion-write-revert-test--follow (file &optional text)
+  "Expect that the client of a review of FILE writes TEXT."
+  (gemini-companion-write-revert
+   (gemini-companion-review-make :path file :proposed "" :text "") text))
+
 (defun gemini-companion-write-revert-test--write (text)
   "Write TEXT to the followed file as the client does, and wait."
-  (gemini-companion-write-revert buffer-file-name)
+  (gemini-companion-write-revert-test--follow buffer-file-name)
   (gemini-companion-test-write buffer-file-name text)
   (gemini-companion-test-wait "the file to be followed"
                               (lambda () (null gemini-companion-write--awaited))))
@@ -61,7 +66,7 @@
     (let (check)
       (cl-letf (((symbol-function 'gemini-companion-write--await)
                  (lambda (_seconds function &rest _) (setq check function) (timer-create))))
-        (gemini-companion-write-revert buffer-file-name nil "two!\n"))
+        (gemini-companion-write-revert-test--follow buffer-file-name "two!\n"))
       (should-not (funcall check))
       (gemini-companion-test-write-bytes "a.txt" "")
       (should-not (funcall check))
@@ -269,7 +274,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
 (ert-deftest gemini-companion-write-revert/undecodable-bytes-stay ()
   (gemini-companion-write-revert-test--with "one é\n"
     (let ((bytes "t\377w\200o\0\n"))
-      (gemini-companion-write-revert buffer-file-name)
+      (gemini-companion-write-revert-test--follow buffer-file-name)
       (let ((coding-system-for-write 'binary))
         (write-region bytes nil buffer-file-name nil 0))
       (gemini-companion-test-wait "the file to be followed"
@@ -414,7 +419,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (let ((file (gemini-companion-test-file "a.txt" "one\n")))
       (unwind-protect
           (progn
-            (gemini-companion-write-revert file)
+            (gemini-companion-write-revert-test--follow file)
             (with-current-buffer (find-file-noselect file)
               (should (equal (buffer-string) "one\n"))
               (gemini-companion-test-write file "two\n")
@@ -426,16 +431,16 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
 (ert-deftest gemini-companion-write-revert/watching-twice-misses-no-write ()
   "The file is followed for another client as well, right after it was written."
   (gemini-companion-write-revert-test--with "one\n"
-    (gemini-companion-write-revert buffer-file-name)
+    (gemini-companion-write-revert-test--follow buffer-file-name)
     (gemini-companion-test-write buffer-file-name "two\n")
-    (gemini-companion-write-revert buffer-file-name)
+    (gemini-companion-write-revert-test--follow buffer-file-name)
     (gemini-companion-test-wait "the file to be followed"
                                 (lambda () (equal (buffer-string) "two\n")))))
 
 (ert-deftest gemini-companion-write-revert/watching-ends-if-the-file-is-not-written ()
   (gemini-companion-write-revert-test--with "one\n"
     (let ((gemini-companion-write--revert-time 0.2))
-      (gemini-companion-write-revert buffer-file-name)
+      (gemini-companion-write-revert-test--follow buffer-file-name)
       (gemini-companion-test-wait "the end of patience"
                                   (lambda () (null gemini-companion-write--awaited))))
     (should (equal (buffer-string) "one\n"))))
