@@ -167,14 +167,6 @@ The user of a text terminal may sit at another machine, but hears the bell."
           (if (eq (gemini-companion-cli-state cli) 'done) "is done" "asks a question")
           (gemini-companion-cli-project cli)))
 
-(defun gemini-companion-notify--cli-body (cli)
-  "Return what CLI asks, or what it has done, for the body of a notification."
-  (gemini-companion-notify--plain
-   (truncate-string-to-width (or (gemini-companion-cli-question cli)
-                                 (car (gemini-companion-cli-prompt cli))
-                                 "")
-                             120 nil nil t)))
-
 ;;;; What it says
 
 (defun gemini-companion-notify--text ()
@@ -183,39 +175,37 @@ The user of a text terminal may sit at another machine, but hears the bell."
     (if (gemini-companion-review-p subject)
         (gemini-companion-notify--review-text
          subject (seq-count #'gemini-companion-review-p gemini-companion-notify--subjects))
-      (cons (gemini-companion-notify--plain (gemini-companion-notify--cli-text subject))
-            (gemini-companion-notify--cli-body subject)))))
+      (cons (gemini-companion-notify--cli-text subject)
+            (truncate-string-to-width (or (gemini-companion-cli-question subject)
+                                          (car (gemini-companion-cli-prompt subject))
+                                          "")
+                                      120 nil nil t)))))
 
 (defun gemini-companion-notify--review-text (review count)
   "Return what the notification says about REVIEW, the newest of COUNT."
   (let ((change (gemini-companion-review-effect-change review))
-        (file (gemini-companion-notify--plain (gemini-companion-review-project-path review))))
+        (file (gemini-companion-review-project-path review)))
     (cons (if (> count 1)
               (format "%d changes wait for your decision" count)
-            (gemini-companion-notify--plain
-             (format "%s proposes %s" (gemini-companion-review-agent-title review)
-                     (if (gemini-companion-change-new change) "a new file" "a change"))))
+            (format "%s proposes %s" (gemini-companion-review-agent-title review)
+                    (if (gemini-companion-change-new change) "a new file" "a change")))
           (format "%s, %s"
                   (if (length> file 120) (concat "…" (substring file -120)) file)
                   (gemini-companion-change-size change)))))
 
 (defun gemini-companion-notify--plain (text)
-  "Return TEXT with a question mark for each character that is not visible.
-Some are not Unicode, and some end the argument of a program."
-  (mapconcat (lambda (char)
-               (if (or (> char #x10ffff)
-                       (memq (get-char-code-property char 'general-category)
-                             '(Cc Cf Cs Cn Zl Zp)))
-                   "?"
-                 (char-to-string char)))
-             text ""))
+  "Return TEXT as one line, with a question mark for what cannot be printed.
+Some of that is not Unicode, and some ends the argument of a program."
+  (gemini-companion-ui-one-line (replace-regexp-in-string "[^[:print:]]" "?" text)))
 
 ;;;; Showing it
 
 (defun gemini-companion-notify--send ()
   "Notify the user of what waits, in place of the last notification."
   (gemini-companion-notify--close)
-  (pcase-let ((`(,title . ,body) (gemini-companion-notify--text)))
+  (pcase-let* ((`(,title . ,text) (gemini-companion-notify--text))
+               (title (gemini-companion-notify--plain title))
+               (body (gemini-companion-notify--plain text)))
     (pcase (gemini-companion-notify--means)
       ('notify-send (gemini-companion-notify--notify-send title body))
       ('osascript

@@ -11,16 +11,14 @@
 
 ;;; Code:
 
-(eval-when-compile
-  (require 'cl-lib)
-  (require 'text-property-search))
+(eval-when-compile (require 'cl-lib))
 (require 'button)
 (require 'subr-x)
+(require 'text-property-search)
 
 (declare-function evil-emacs-state "ext:evil-states" t t)
 (declare-function evil-initial-state "ext:evil-core")
 (declare-function evil-initial-state-for-buffer "ext:evil-core")
-(declare-function text-property-search-forward "text-property-search")
 (defvar evil-emacs-state-modes)
 (defvar evil-insert-state-modes)
 (defvar evil-state)
@@ -375,7 +373,6 @@ is kept in each window."
 
 (defun gemini-companion-ui--position (place)
   "Return the position of PLACE, a value of `gemini-companion-ui--place'."
-  (require 'text-property-search)       ; not autoloaded in Emacs 28
   (pcase-let ((`(,subject ,line ,column) place))
     (save-excursion
       (goto-char (point-min))
