@@ -51,7 +51,6 @@
   (before nil :documentation "Snapshots of all windows before.")
   (beside nil :documentation "Snapshots of the user's windows once it was shown.")
   (made nil :documentation "The windows made for it, including deleted ones.")
-  (emptied nil :documentation "Windows whose buffer, one of the view, was killed.")
   (taken nil :documentation "A window of the user that shows it, and what that showed: a list
 (WINDOW BUFFER START POINT HSCROLL) with places for the positions; or nil."))
 
@@ -95,9 +94,7 @@ and any buffer of it may have been killed.")
 (cl-defgeneric gemini-companion-review-window-leave (view)
   "Take VIEW, which is no longer the current one, off the screen.
 First take down its windows, then kill its buffers."
-  (gemini-companion-log-errors "windows"
-    (gemini-companion-review-window--take-off view)
-    (gemini-companion-review-window--take-off-tabs view))
+  (gemini-companion-review-window--take-off-all view)
   (gemini-companion-review-window-clean-up view))
 
 (defun gemini-companion-review-window-proposal (view)
@@ -201,12 +198,8 @@ This is for hooks; it waits until they have run."
 An indirect clone of such a buffer has the same hooks, but does not count."
   (when-let* ((view gemini-companion-review-window--current)
               ((memq (current-buffer) (gemini-companion-review-window-buffers view))))
-    (gemini-companion-log-errors "windows"
-      (gemini-companion-review-window--give-back view)
-      (gemini-companion-review-window--take-off-tabs view)
-      ;; By the time the rest is taken down, these windows show other buffers.
-      (cl-callf2 append (get-buffer-window-list nil 'no-minibuffer t)
-                 (gemini-companion-review-window-emptied view)))
+    ;; When the rest goes, its windows would show other buffers.
+    (gemini-companion-review-window--take-off-all view)
     (gemini-companion-review-window-take-down-soon)))
 
 (defun gemini-companion-review-window--note-deleted-frame (frame)
@@ -255,8 +248,7 @@ One that is taken over counts as if it had been given back."
   "Return non-nil if WINDOW exists only to show VIEW.
 So do windows that the user has split from such a one, but not one in which
 the user has displayed something else."
-  (and (or (memq (window-buffer window) (gemini-companion-review-window-buffers view))
-           (memq window (gemini-companion-review-window-emptied view)))
+  (and (memq (window-buffer window) (gemini-companion-review-window-buffers view))
        (not (assq window (gemini-companion-review-window-before view)))))
 
 (defun gemini-companion-review-window--own-windows (view)
@@ -434,6 +426,14 @@ But leave it alone if the user has displayed something else there."
 
 ;;;; Deleting the windows of a view
 
+(defun gemini-companion-review-window--take-off-all (view)
+  "Take the windows of VIEW off its frame, in all tabs."
+  (gemini-companion-log-errors "windows"
+    ;; A hook that kills a buffer goes on with that.
+    (save-current-buffer
+      (gemini-companion-review-window--take-off view)
+      (gemini-companion-review-window--take-off-tabs view))))
+
 (defun gemini-companion-review-window--take-off (view &optional tab)
   "Take the windows of VIEW off its frame, or off TAB, which the frame now shows."
   (when (frame-live-p (gemini-companion-review-window-frame view))
@@ -450,10 +450,9 @@ But leave it alone if the user has displayed something else there."
                    (window-configuration-p configuration)
                    (eq (window-configuration-frame configuration) frame))
           (let ((here (gemini-companion-review-window--configuration frame)))
-            (save-current-buffer
-              (unwind-protect
-                  (gemini-companion-review-window--take-off-tab view tab)
-                (set-window-configuration here t t)))))))))
+            (unwind-protect
+                (gemini-companion-review-window--take-off-tab view tab)
+              (set-window-configuration here t t))))))))
 
 (defun gemini-companion-review-window--take-off-tab (view tab)
   "Take the windows of VIEW off TAB, which its frame shows from now on."
