@@ -467,6 +467,7 @@ the text, and read no local variables, since a client wrote the text."
         (prog-mode-hook nil) ; `mhtml-mode' runs it itself
         ;; Python mode says that it cannot guess the indentation, since there is no text yet.
         (inhibit-message t)
+        (warning-suppress-log-types '((treesit))) ; a grammar may be missing
         ;; Some modes read those of the directory themselves.
         (enable-local-variables nil)
         ;; nXML mode would validate the text whenever Emacs is idle, which takes seconds.
@@ -487,8 +488,8 @@ the text, and read no local variables, since a client wrote the text."
   (let* ((case-fold-search nil)
          (mode (assoc-default (gemini-companion-file-nondirectory path) auto-mode-alist
                               #'string-match-p)))
-    (or (gemini-companion-review-buffer--suitable (gemini-companion-review-buffer--remap mode))
-        (gemini-companion-review-buffer--suitable mode)
+    (or (seq-some #'gemini-companion-review-buffer--suitable
+                  (list (gemini-companion-review-buffer--remap mode) mode))
         #'fundamental-mode)))
 
 (defun gemini-companion-review-buffer--remap (mode)
@@ -498,32 +499,20 @@ the text, and read no local variables, since a client wrote the text."
         (t mode)))
 
 (defun gemini-companion-review-buffer--suitable (mode)
-  "Return MODE, or its substitute, if that is for text and available.
-Otherwise return nil."
+  "Return MODE, or its substitute, if that is for text and available, else nil."
   (when (and mode (symbolp mode) (fboundp mode))
     ;; An alias does not know the mode's parents.
     (while (symbolp (symbol-function mode))
       (setq mode (symbol-function mode)))
     (gemini-companion-log-errors (format "the mode %s" mode)
-      (let ((warning-suppress-log-types '((treesit)))) ; a grammar may be missing
-        (autoload-do-load (symbol-function mode) mode)
-        (cond
-         ;; Org's fontification calls any function that a text names.
-         ((provided-mode-derived-p mode 'org-mode) #'outline-mode)
-         ;; Others may do anything with a text.
-         ((and (seq-some (lambda (parent) (provided-mode-derived-p mode parent))
-                         '(prog-mode text-mode conf-mode))
-               (gemini-companion-review-buffer--grammar-p mode))
-          mode))))))
-
-(defun gemini-companion-review-buffer--grammar-p (mode)
-  "Return non-nil unless MODE needs a tree-sitter grammar that is missing.
-No variable says which one that is, so try MODE."
-  (or (not (string-suffix-p "-ts-mode" (symbol-name mode)))
-      (and (fboundp 'treesit-parser-list)
-           (with-temp-buffer
-             (gemini-companion-review-buffer-set-mode mode)
-             (treesit-parser-list)))))
+      (autoload-do-load (symbol-function mode) mode)
+      (cond
+       ;; Org's fontification calls any function that a text names.
+       ((provided-mode-derived-p mode 'org-mode) #'outline-mode)
+       ;; Others may do anything with a text.
+       ((seq-some (apply-partially #'provided-mode-derived-p mode)
+                  '(prog-mode text-mode conf-mode))
+        mode)))))
 
 (provide 'gemini-companion-review-buffer)
 ;;; gemini-companion-review-buffer.el ends here
