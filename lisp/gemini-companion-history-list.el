@@ -117,7 +117,7 @@ The changes of a prompt are together only if the list is sorted by time."
       (quit-window . "quit"))))
 
 (defun gemini-companion-history-list--undo-keys (what)
-  "Return the keys that write files of WHAT, a change or a prompt, which may be nil."
+  "Return the keys that write files of WHAT, a change, a prompt or nil."
   (if (not (gemini-companion-history-entry-p what))
       (and (gemini-companion-history-list--made what)
            '((gemini-companion-history-list-undo-prompt . "undo the prompt's changes")))
@@ -421,7 +421,7 @@ CURRENT is what it contains."
             (if bytes "? " ", which deletes the file? "))))
 
 (defun gemini-companion-history-list--warning (entry current)
-  "Return a warning unless CURRENT is the result of the change of ENTRY, or its undo."
+  "Return a warning unless CURRENT is what the change of ENTRY, or its undo, left."
   (let ((after (gemini-companion-history-after entry)))
     (cond ((not current) "is gone")
           ((if (eq (gemini-companion-history-outcome entry) 'undone)

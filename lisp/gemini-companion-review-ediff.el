@@ -100,16 +100,20 @@ new file alone, since there is nothing to compare it with."
   "Start an Ediff session that compares PROPOSAL with the other buffers of VIEW."
   ;; Where the user is, the options may have buffer-local values.
   (with-current-buffer proposal
-    (let ((ediff-before-setup-windows-hook (list (gemini-companion-review-ediff--arranger view)))
-          (ediff-prepare-buffer-hook (cons (gemini-companion-review-ediff--preparer view)
-                                           ediff-prepare-buffer-hook))
-          ;; These become local in the control buffer, so the session keeps them.
-          (ediff-window-setup-function #'ediff-setup-windows-plain)
-          (ediff-use-long-help-message nil)
-          (ediff-keep-variants t)
-          ;; The proposal is there to be edited.
-          (ediff-make-buffers-readonly-at-startup nil)
-          (startup (list (lambda () (gemini-companion-review-ediff--set-up-control view)))))
+    (cl-letf ((ediff-before-setup-windows-hook
+               (list (gemini-companion-review-ediff--arranger view)))
+              ;; These become local in the control buffer, so the session keeps them.
+              (ediff-window-setup-function #'ediff-setup-windows-plain)
+              (ediff-use-long-help-message nil)
+              (ediff-keep-variants t)
+              ;; The proposal is there to be edited.
+              (ediff-make-buffers-readonly-at-startup nil)
+              ;; Ediff sets the variable for these just before it calls them.
+              ((symbol-function 'ediff-setup-diff-regions)
+               #'gemini-companion-review-ediff--compare)
+              ((symbol-function 'ediff-setup-diff-regions3)
+               #'gemini-companion-review-ediff--compare)
+              (startup (list (lambda () (gemini-companion-review-ediff--set-up-control view)))))
       ;; Not `ediff-buffers', which writes the texts to files for diff.
       (pcase-let ((`(,current ,base) (gemini-companion-review-ediff--others view)))
         (ediff-setup current "" proposal "" base (and base "") startup
@@ -122,7 +126,8 @@ new file alone, since there is nothing to compare it with."
         #'gemini-companion-review-ediff--comment-place)
   (gemini-companion-ui-omit-line-numbers)
   (setq-local ediff-actual-diff-options gemini-companion-review-ediff--diff-options
-              ediff-actual-diff3-options gemini-companion-review-ediff--diff-options)
+              ediff-actual-diff3-options gemini-companion-review-ediff--diff-options
+              ediff-setup-diff-regions-function #'gemini-companion-review-ediff--compare)
   (unless (executable-find ediff-diff-program)
     (setq ediff-auto-refine 'off))
   (add-hook 'ediff-before-setup-windows-hook (gemini-companion-review-ediff--arranger view) nil t)
@@ -198,16 +203,6 @@ so ask first unless the user has selected a difference."
 
 ;;;; Comparing
 
-(defun gemini-companion-review-ediff--preparer (view)
-  "Return a function for a hook of Ediff that makes the module compare in VIEW.
-Ediff runs the hook in each of the buffers, and does not say for which
-session, but buffer A knows that when the hook runs in buffer B."
-  (lambda ()
-    (dolist (control (buffer-local-value 'ediff-this-buffer-ediff-sessions
-                                         (car (gemini-companion-review-ediff--others view))))
-      (with-current-buffer control
-        (setq ediff-setup-diff-regions-function #'gemini-companion-review-ediff--compare)))))
-
 (defun gemini-companion-review-ediff--compare (&rest _files)
   "Find the differences for the current buffer, the control buffer of a session."
   (let* ((buffers (delq nil (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
@@ -220,15 +215,12 @@ session, but buffer A knows that when the hook runs in buffer B."
                              collect
                              (gemini-companion-review-buffer-positions buffer regions slot))))
     (ediff-convert-diffs-to-overlays
-     (cons 'points (apply #'cl-mapcar #'gemini-companion-review-ediff--difference
-                          (append regions nil) positions)))))
-
-(defun gemini-companion-review-ediff--difference (region a b &optional c)
-  "Return a difference as Ediff represents it.
-For REGION see `gemini-companion-change-regions'.  A, B and C are where it
-starts and ends in each buffer."
-  (vector (car a) (cdr a) (car b) (cdr b) (car c) (cdr c)
-          nil nil (and (aref region 6) (nth (aref region 6) '(A B C))) nil nil))
+     (cons 'points
+           (apply #'cl-mapcar
+                  (lambda (region a b &optional c)
+                    (vector (car a) (cdr a) (car b) (cdr b) (car c) (cdr c)
+                            nil nil (and (aref region 6) (nth (aref region 6) '(A B C))) nil nil))
+                  (append regions nil) positions)))))
 
 ;;;; Windows
 
