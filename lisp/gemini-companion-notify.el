@@ -183,14 +183,13 @@ The user of a text terminal may sit at another machine, but hears the bell."
 
 (defun gemini-companion-notify--review-text (review count)
   "Return what the notification says about REVIEW, the newest of COUNT."
-  (let ((change (gemini-companion-review-effect-change review))
-        (file (gemini-companion-review-project-path review)))
+  (let ((change (gemini-companion-review-effect-change review)))
     (cons (if (> count 1)
               (format "%d changes wait for your decision" count)
             (format "%s proposes %s" (gemini-companion-review-agent-title review)
                     (if (gemini-companion-change-new change) "a new file" "a change")))
           (format "%s, %s"
-                  (if (length> file 120) (concat "…" (substring file -120)) file)
+                  (gemini-companion-ui-shorten (gemini-companion-review-project-path review) 120)
                   (gemini-companion-change-size change)))))
 
 (defun gemini-companion-notify--plain (text)

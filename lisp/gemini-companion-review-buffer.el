@@ -416,21 +416,15 @@ reject it and lead to it.  The first two are always shown."
   (let* ((line (string-join (mapcar #'cdr pieces) "  "))
          (excess (- (string-width line) (1- (window-width)))) ; a space precedes it
          (rank (apply #'max (mapcar #'car pieces)))
-         (piece (assq rank pieces)))
+         (piece (assq rank pieces))
+         (text (cdr piece)))
     (cond ((or (<= excess 0) (= rank 0)) line)
           ((/= rank 2) (gemini-companion-review-buffer--fit (remq piece pieces)))
-          (t (gemini-companion-review-buffer--fit
-              (cl-substitute (gemini-companion-review-buffer--shorten (cdr piece) excess)
-                             piece pieces))))))
-
-(defun gemini-companion-review-buffer--shorten (path excess)
-  "Return a piece with PATH shortened at the start by EXCESS columns.
-The file name without directories remains."
-  (let* ((width (string-width path))
-         (name (string-width (gemini-companion-file-nondirectory path)))
-         (kept (max name (- width excess 1))))
-    (cons 0 (concat (and (> kept name) "…")
-                    (truncate-string-to-width path width (- width kept))))))
+          (t (let ((name (string-width (gemini-companion-file-nondirectory text)))
+                   (width (- (string-width text) excess)))
+               (gemini-companion-review-buffer--fit
+                (cl-substitute (cons 0 (gemini-companion-ui-shorten text (max width (1+ name))))
+                               piece pieces)))))))
 
 ;;;; Major modes
 

@@ -70,6 +70,14 @@ Unlike `error-message-string', do not quote the strings of our errors."
           ((< seconds 86400) (format "%d h" (/ seconds 3600)))
           (t (format "%d d" (/ seconds 86400))))))
 
+(defun gemini-companion-ui-shorten (text width)
+  "Return TEXT, of which the end matters, in at most WIDTH columns."
+  (let ((full (string-width text)))
+    (if (<= full width) text
+      (apply #'propertize
+             (concat "…" (truncate-string-to-width text full (- full width -1)))
+             (text-properties-at 0 text)))))
+
 (defun gemini-companion-ui-completion-table (candidates metadata)
   "Return a completion table of CANDIDATES with METADATA, an alist."
   (lambda (string predicate action)
