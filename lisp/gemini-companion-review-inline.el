@@ -83,8 +83,7 @@ accept or reject all hunks together, but can drop some first.
 
 \\{gemini-companion-review-inline-mode-map}"
   :interactive nil
-  (setq-local revert-buffer-function #'gemini-companion-review-inline--revert
-              imenu-create-index-function #'gemini-companion-review-hunk-index)
+  (setq-local revert-buffer-function #'gemini-companion-review-inline--revert)
   (buffer-disable-undo)
   (setq buffer-read-only t))
 
