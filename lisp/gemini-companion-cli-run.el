@@ -315,7 +315,7 @@ reach Emacs, the CLI runs without it."
                                      gemini-companion-cli-run-root)
     (gemini-companion-ui-pass-keys)
     (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions buffer)
-    (gemini-companion-ui-omit-line-numbers)
+    (display-line-numbers-mode -1)
     ;; Some emulators clear this flag, but the CLI may be at work.
     (set-process-query-on-exit-flag (get-buffer-process buffer) t)))
 

@@ -143,11 +143,6 @@ or three texts, as `gemini-companion-review-ediff-show' does."
   "Make the current buffer look like the buffer VISITING, if that is non-nil.
 PROPOSAL is the buffer with the proposal, in the major mode of the file."
   (set-syntax-table (with-current-buffer proposal (syntax-table)))
-  ;; For commands that read the text.
-  (gemini-companion-review-buffer-copy-variables
-   '(comment-start comment-start-skip comment-end
-                   outline-regexp outline-level outline-heading-alist)
-   proposal)
   (when visiting
     (gemini-companion-review-buffer-copy-variables
      `(,@gemini-companion-review-buffer-display-variables

@@ -199,13 +199,6 @@ Copies of a large text would cause several collections."
       (with-current-buffer buffer (set-buffer-modified-p nil))
       (kill-buffer buffer))))
 
-(defun gemini-companion-ui-omit-line-numbers ()
-  "Show no line numbers in the current buffer, whatever the user has elsewhere."
-  (if (bound-and-true-p global-display-line-numbers-mode)
-      ;; It would set the variable again, but leaves alone buffers in which this was called.
-      (display-line-numbers-mode -1)
-    (setq display-line-numbers nil)))
-
 ;;;; Messages
 
 (defvar gemini-companion-ui--messages nil
