@@ -233,24 +233,21 @@ For NAMED see `gemini-companion-context--named'.  The active file is the one
 focused last, unless that is withheld."
   (let ((files nil)
         (decided nil))                  ; non-nil if no later file can be the active one
-    (cl-loop for (buffer file . truename) in (and (not gemini-companion-context-paused) named)
+    (cl-loop with host = (gemini-companion-workspace-scope-machine scope)
+             for (buffer file . truename) in (and (not gemini-companion-context-paused) named)
              for focused = (> (buffer-local-value 'gemini-companion-context--focused buffer) 0)
              until (length= files 10)   ; clients ignore more
              if (gemini-companion-workspace-in-scope-p file truename scope)
              do (unless (gemini-companion-context--reason buffer)
                   (push (gemini-companion-context--describe
-                         buffer (gemini-companion-context--name file truename scope)
+                         buffer
+                         (if (not host) file
+                           (or (gemini-companion-host-name-there host file)
+                               (gemini-companion-host-name-there host truename)))
                          (and focused (not decided)))
                         files))
              (setq decided (or decided focused)))
     (nreverse files)))
-
-(defun gemini-companion-context--name (file truename scope)
-  "Return what clients with SCOPE call FILE, whose name without links is TRUENAME."
-  (if-let* ((host (gemini-companion-workspace-scope-machine scope)))
-      (or (gemini-companion-host-name-there host file)
-          (gemini-companion-host-name-there host truename))
-    file))
 
 (defun gemini-companion-context--describe (buffer file active)
   "Return the vector for the file that BUFFER visits, which clients call FILE.

@@ -313,16 +313,13 @@ It is empty if no line differs."
              (diff-hunk-prev . "previous")
              (gemini-companion-comment . "comment")
              (quit-window . "quit")
-             ,(if entry (gemini-companion-history-list--describe entry)
-                (gemini-companion-history-list--prompt-line what)))))))
-
-(defun gemini-companion-history-list--describe (entry)
-  "Return the file, the outcome, the time and the client of ENTRY, for the user."
-  (string-join (list (gemini-companion-history-list--file entry)
-                     (gemini-companion-history-list--outcome entry)
-                     (gemini-companion-history-list--time (gemini-companion-history-time entry))
-                     (gemini-companion-ui-one-line (gemini-companion-history-client entry)))
-               ", "))
+             ,(if (not entry) (gemini-companion-history-list--prompt-line what)
+                (format "%s, %s, %s, %s"
+                        (gemini-companion-history-list--file entry)
+                        (gemini-companion-history-list--outcome entry)
+                        (gemini-companion-history-list--time (gemini-companion-history-time entry))
+                        (gemini-companion-ui-one-line
+                         (gemini-companion-history-client entry)))))))))
 
 ;;;; Undo
 
@@ -528,21 +525,18 @@ text that says why the change cannot be undone."
           (when (window-live-p window)
             (quit-restore-window window 'kill))))
     (insert "This will be undone:\n")
-    (dolist (step steps)
-      (insert "  " (gemini-companion-history-list--describe-step (car step) (cdr step)) "\n"))
+    (pcase-dolist (`(,entry . ,current) steps)
+      (let ((warning (gemini-companion-history-list--warning entry current)))
+        (insert "  " (gemini-companion-review-list-file entry (gemini-companion-history-path entry)
+                                                        (gemini-companion-history-host entry))
+                "  " (gemini-companion-history-list--size entry)
+                (if (gemini-companion-history-before entry) "" ", the file is deleted")
+                (if warning (concat ", " warning) "")
+                "\n")))
     (when faults
       (insert "This is left alone:\n")
       (dolist (fault faults)
         (insert "  " fault "\n")))))
-
-(defun gemini-companion-history-list--describe-step (entry current)
-  "Return what an undo of ENTRY, whose file contains CURRENT, does, for the user."
-  (concat (gemini-companion-review-list-file entry (gemini-companion-history-path entry)
-                                             (gemini-companion-history-host entry))
-          "  " (gemini-companion-history-list--size entry)
-          (unless (gemini-companion-history-before entry) ", the file is deleted")
-          (when-let* ((warning (gemini-companion-history-list--warning entry current)))
-            (concat ", " warning))))
 
 (defun gemini-companion-history-list--run-plan (steps faults)
   "Run each of STEPS whose file has not changed, and report it with FAULTS."

@@ -81,7 +81,12 @@ elsewhere, which the user could then not undo."
   (setq gemini-companion-history--entries
         (cl-loop for entry in gemini-companion-history--entries
                  for own = (equal machine (gemini-companion-history-host entry))
-                 if own count t into count and sum (gemini-companion-history--size entry) into size
+                 if own count t into count
+                 and sum (cl-loop for text in (list (gemini-companion-history-before entry)
+                                                    (gemini-companion-history-after entry)
+                                                    (cdr (gemini-companion-history-undone entry)))
+                                  if (stringp text) sum (length text))
+                 into size
                  if (or (not own)
                         (= count 1)
                         (and (<= count gemini-companion-history--max-entries)
@@ -95,13 +100,6 @@ If the user has undone it meanwhile, making it again restores OUTCOME."
     (if (eq (gemini-companion-history-outcome entry) 'undone)
         (setcar (gemini-companion-history-undone entry) outcome)
       (setf (gemini-companion-history-outcome entry) outcome))))
-
-(defun gemini-companion-history--size (entry)
-  "Return the length of all texts of ENTRY."
-  (cl-loop for text in (list (gemini-companion-history-before entry)
-                             (gemini-companion-history-after entry)
-                             (cdr (gemini-companion-history-undone entry)))
-           if (stringp text) sum (length text)))
 
 (defun gemini-companion-history-note-undone (entry replaced)
   "Record that the change of ENTRY was undone.

@@ -138,7 +138,9 @@ The user of a text terminal may sit at another machine, but hears the bell."
   (when (and (pcase (gemini-companion-cli-state cli)
                ('asking t)
                ('done (gemini-companion-notify--long-p cli)))
-             (not (gemini-companion-notify--seen-p cli)))
+             ;; The user does not see its terminal, as far as Emacs knows.
+             (or (not (gemini-companion-ui-window-of (gemini-companion-cli-terminal cli)))
+                 (gemini-companion-notify--away-p)))
     (gemini-companion-ui-message
      cli "%s%s" (gemini-companion-notify--cli-text cli)
      (if (and (eq (gemini-companion-cli-state cli) 'asking)
@@ -155,11 +157,6 @@ The user of a text terminal may sit at another machine, but hears the bell."
        (gemini-companion-cli-prompt cli)
        (> (float-time (time-since (cdr (gemini-companion-cli-prompt cli))))
           gemini-companion-notify-turn)))
-
-(defun gemini-companion-notify--seen-p (cli)
-  "Return non-nil if the user sees the terminal of CLI, as far as Emacs knows."
-  (and (gemini-companion-ui-window-of (gemini-companion-cli-terminal cli))
-       (not (gemini-companion-notify--away-p))))
 
 (defun gemini-companion-notify--cli-text (cli)
   "Return what the user is told of CLI, which is done or asks something."

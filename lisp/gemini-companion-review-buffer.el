@@ -481,16 +481,12 @@ the text, and read no local variables, since a client wrote the text."
   "Return a major mode for text that the name of the file PATH suggests."
   (let* ((case-fold-search nil)
          (mode (assoc-default (gemini-companion-file-nondirectory path) auto-mode-alist
-                              #'string-match-p)))
-    (or (seq-some #'gemini-companion-review-buffer--suitable
-                  (list (gemini-companion-review-buffer--remap mode) mode))
+                              #'string-match-p))
+         (preferred (cond ((fboundp 'major-mode-remap) (major-mode-remap mode)) ; Emacs 30
+                          ((boundp 'major-mode-remap-alist)
+                           (alist-get mode major-mode-remap-alist)))))
+    (or (seq-some #'gemini-companion-review-buffer--suitable (list preferred mode))
         #'fundamental-mode)))
-
-(defun gemini-companion-review-buffer--remap (mode)
-  "Return the major mode that the user prefers to MODE, or MODE."
-  (cond ((fboundp 'major-mode-remap) (major-mode-remap mode)) ; Emacs 30
-        ((boundp 'major-mode-remap-alist) (alist-get mode major-mode-remap-alist mode))
-        (t mode)))
 
 (defun gemini-companion-review-buffer--suitable (mode)
   "Return MODE, or its substitute, if that is for text and available, else nil."

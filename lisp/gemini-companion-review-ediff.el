@@ -155,10 +155,6 @@ See `gemini-companion-review-comment-place-function'."
       (let ((line (line-number-at-pos start t)))
         (list (current-buffer) line line nil)))))
 
-(defun gemini-companion-review-ediff--help ()
-  "Return the text of the control panel; header lines name the other keys."
-  (format "n p move  %s takes back  e edits  q decides  ? help" (if ediff-3way-job "ab" "a")))
-
 (defun gemini-companion-review-ediff-show-keys ()
   "Describe the keys of the control panel in the echo area."
   (interactive nil ediff-mode)
@@ -250,7 +246,10 @@ The current buffer is its control buffer."
                     ;; There is no room where the user wants it, as in a side window.
                     (error (let ((display-buffer-alist nil))
                              (gemini-companion-review-ediff--display view control buffers))))))
-    (setq ediff-brief-help-message-function #'gemini-companion-review-ediff--help
+    (setq ediff-brief-help-message-function
+          (lambda ()
+            (format "n p move  %s takes back  e edits  q decides  ? help"
+                    (if ediff-3way-job "ab" "a")))
           ediff-multiframe nil
           ediff-window-A (nth 1 windows)
           ediff-window-B (nth 2 windows)

@@ -162,19 +162,15 @@ Return nil if no window of the frame shows a review."
   (let ((windows (window-list nil 'no-minibuffer)))
     (when (cl-loop for window in windows thereis (gemini-companion-ui--review-window-p window))
       (if-let* ((free (cl-loop for window in windows
-                               unless (gemini-companion-ui--taken-p window)
+                               unless (or (eq window (selected-window))
+                                          (window-dedicated-p window)
+                                          (< (window-total-height window) 6)
+                                          (gemini-companion-ui--review-window-p window))
                                collect window))
                 (oldest (car (sort free (lambda (one other)
                                           (< (window-use-time one) (window-use-time other)))))))
           (display-buffer-in-previous-window buffer `((previous-window . ,oldest) ,@alist))
         (display-buffer-at-bottom buffer `((window-height . 0.3) ,@alist))))))
-
-(defun gemini-companion-ui--taken-p (window)
-  "Return non-nil if WINDOW must not show one of our buffers."
-  (or (eq window (selected-window))
-      (window-dedicated-p window)
-      (< (window-total-height window) 6)
-      (gemini-companion-ui--review-window-p window)))
 
 (defun gemini-companion-ui--review-window-p (window)
   "Return non-nil if WINDOW shows a buffer of a review."
