@@ -199,7 +199,8 @@ An indirect clone of such a buffer has the same hooks, but does not count."
   (when-let* ((view gemini-companion-review-window--current)
               ((memq (current-buffer) (gemini-companion-review-window-buffers view))))
     ;; When the rest goes, its windows would show other buffers.
-    (gemini-companion-review-window--take-off-all view)
+    (save-current-buffer
+      (gemini-companion-review-window--take-off-all view))
     (gemini-companion-review-window-take-down-soon)))
 
 (defun gemini-companion-review-window--note-deleted-frame (frame)
@@ -288,7 +289,7 @@ bring them back."
   ;; Restoring windows, or deleting the selected one, changes the current buffer.
   (save-current-buffer
     (when (gemini-companion-review-window--alone-p view)
-      (gemini-companion-review-window--restore view nil))
+      (gemini-companion-review-window--restore view))
     (let ((own (gemini-companion-review-window--own-windows view)))
       (if (and own (null (gemini-companion-review-window--users-windows view 'main)))
           (let ((window (gemini-companion-review-window--delete-others (car own))))
@@ -429,10 +430,8 @@ But leave it alone if the user has displayed something else there."
 (defun gemini-companion-review-window--take-off-all (view)
   "Take the windows of VIEW off its frame, in all tabs."
   (gemini-companion-log-errors "windows"
-    ;; A hook that kills a buffer goes on with that.
-    (save-current-buffer
-      (gemini-companion-review-window--take-off view)
-      (gemini-companion-review-window--take-off-tabs view))))
+    (gemini-companion-review-window--take-off view)
+    (gemini-companion-review-window--take-off-tabs view)))
 
 (defun gemini-companion-review-window--take-off (view &optional tab)
   "Take the windows of VIEW off its frame, or off TAB, which the frame now shows."
@@ -450,9 +449,10 @@ But leave it alone if the user has displayed something else there."
                    (window-configuration-p configuration)
                    (eq (window-configuration-frame configuration) frame))
           (let ((here (gemini-companion-review-window--configuration frame)))
-            (unwind-protect
-                (gemini-companion-review-window--take-off-tab view tab)
-              (set-window-configuration here t t))))))))
+            (save-current-buffer
+              (unwind-protect
+                  (gemini-companion-review-window--take-off-tab view tab)
+                (set-window-configuration here t t)))))))))
 
 (defun gemini-companion-review-window--take-off-tab (view tab)
   "Take the windows of VIEW off TAB, which its frame shows from now on."
@@ -496,7 +496,7 @@ is in, or nil if that is the current one."
              (tab-bar-close-tab (and tab (1+ (seq-position tabs tab #'eq))))))
           ((and known (or (null (gemini-companion-review-window--users-windows view 'main))
                           (gemini-companion-review-window--untouched-p view now)))
-           (gemini-companion-review-window--restore view now))
+           (gemini-companion-review-window--restore view))
           (t (mapc #'gemini-companion-review-window--delete-window own)))
     (gemini-companion-review-window--scroll-back view now)))
 
@@ -532,20 +532,13 @@ edges as when VIEW was shown.  A message in the echo area may take some lines."
         (switch-to-prev-buffer window)
       (delete-window window))))
 
-(defun gemini-companion-review-window--restore (view now)
-  "Restore the window configuration from before VIEW; keep the window selected.
-NOW are snapshots of the user's windows.  Do not restore a side window that
-the user has deleted, unless all others are gone, too."
+(defun gemini-companion-review-window--restore (view)
+  "Restore the window configuration from before VIEW; keep the window selected."
   (let* ((frame (gemini-companion-review-window-frame view))
          (selected (frame-selected-window frame)))
     ;; This must neither select the frame nor change the minibuffer.
     (set-window-configuration
      (alist-get frame (gemini-companion-review-window-layouts view)) t t)
-    (dolist (window (and now (mapcar #'car (gemini-companion-review-window-beside view))))
-      (when (and (not (assq window now))
-                 (window-live-p window)
-                 (window-parameter window 'window-side))
-        (gemini-companion-review-window--delete-window window)))
     (when (window-live-p selected)
       (set-frame-selected-window frame selected))))
 
