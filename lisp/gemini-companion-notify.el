@@ -120,9 +120,8 @@ SUBJECT is a review, or a CLI that asks something else, or is done."
   "Return how to notify the user: `notify-send', `osascript', `w32' or `bell'.
 The user of a text terminal may sit at another machine, but hears the bell."
   (cond ((seq-every-p (lambda (frame)
-                        (not (or (display-graphic-p frame)
-                                 ;; A daemon's own.
-                                 (equal (terminal-name frame) "initial_terminal"))))
+                        (and (gemini-companion-ui-user-frame-p frame)
+                             (not (display-graphic-p frame))))
                       (frame-list))
          'bell)
         ((fboundp 'w32-notification-notify) 'w32)

@@ -42,19 +42,14 @@ ignore, and treat a file with NUL characters as text.")
 Ediff's own are gray on gray where a difference is not selected.")
 
 (defconst gemini-companion-review-ediff--commands
-  '((ediff-toggle-help . gemini-companion-review-ediff-show-keys)
-    (ediff-help-for-quick-help . gemini-companion-review-ediff-show-keys)
-    (ediff-documentation . gemini-companion-review-ediff-show-keys)
-    (ediff-suspend . gemini-companion-review-quit)
-    (ediff-toggle-wide-display . undefined)
-    (ediff-toggle-multiframe . undefined)
-    (ediff-swap-buffers . undefined)
-    (ediff-save-buffer . undefined)
-    (ediff-show-diff-output . undefined)
-    (ediff-show-registry . undefined)
-    (ediff-show-current-session-meta-buffer . undefined)
-    (ediff-submit-report . undefined))
-  "Alist of Ediff's commands and those that take their keys in the panel.
+  '((gemini-companion-review-ediff-show-keys
+     ediff-toggle-help ediff-help-for-quick-help ediff-documentation)
+    (gemini-companion-review-quit ediff-suspend)
+    (undefined
+     ediff-toggle-wide-display ediff-toggle-multiframe ediff-swap-buffers ediff-save-buffer
+     ediff-show-diff-output ediff-show-registry ediff-show-current-session-meta-buffer
+     ediff-submit-report))
+  "Alist of commands, and those of Ediff whose keys they take in the panel.
 Some of Ediff's take windows or frames of the user, or save a buffer that
 visits no file.")
 
@@ -138,8 +133,9 @@ new file alone, since there is nothing to compare it with."
                                                  (current-local-map)))
     (define-key map (kbd "q") #'gemini-companion-review-quit)
     (define-key map (kbd "e") #'gemini-companion-review-ediff-edit)
-    (pcase-dolist (`(,command . ,ours) gemini-companion-review-ediff--commands)
-      (define-key map (vector 'remap command) ours))
+    (pcase-dolist (`(,ours . ,commands) gemini-companion-review-ediff--commands)
+      (dolist (command commands)
+        (define-key map (vector 'remap command) ours)))
     (define-key map [remap ediff-toggle-split] (gemini-companion-review-ediff--turner view))
     (dolist (command '(ediff-copy-A-to-B ediff-copy-C-to-B))
       (define-key map (vector 'remap command) (gemini-companion-review-ediff--copier view command)))

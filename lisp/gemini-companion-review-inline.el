@@ -349,9 +349,6 @@ If there is none, stay at the line where point is."
 Otherwise update it, and signal a `user-error': its hunks would mean other
 lines."
   (let ((view (gemini-companion-review-inline--view-here)))
-    (unless (buffer-live-p (gemini-companion-review-inline--current view))
-      (gemini-companion-review-inline--revert)
-      (user-error "The file has been read again; check the change, then try again"))
     (unless (and (eql (gemini-companion-review-inline--tick view)
                       (buffer-chars-modified-tick (gemini-companion-review-window-proposal view)))
                  (not (buffer-modified-p)))

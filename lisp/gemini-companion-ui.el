@@ -117,9 +117,10 @@ Unlike `error-message-string', do not quote the strings of our errors."
         ((not (gemini-companion-ui-user-frame-p)) "Emacs has no frame")
         ((not (gemini-companion-ui-idle-p gemini-companion-ui--idle-time)) "you are typing")))
 
-(defun gemini-companion-ui-user-frame-p ()
-  "Return non-nil unless the selected frame is the invisible one of a daemon."
-  (not (equal (terminal-name (frame-terminal)) "initial_terminal")))
+(defun gemini-companion-ui-user-frame-p (&optional frame)
+  "Return non-nil unless FRAME is the invisible one of a daemon.
+It defaults to the selected frame."
+  (not (equal (terminal-name frame) "initial_terminal")))
 
 (defun gemini-companion-ui-when-free (function)
   "Call FUNCTION soon, once the user is not busy; it may ask something."
