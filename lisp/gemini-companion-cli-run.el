@@ -307,7 +307,7 @@ that if the sandbox cannot reach Emacs."
                                      gemini-companion-cli-run-root)
     (gemini-companion-ui-pass-keys)
     (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions (current-buffer))
-    (gemini-companion-ui-omit-line-numbers)
+    (display-line-numbers-mode -1)
     ;; Some emulators clear this flag, but the CLI may be at work.
     (set-process-query-on-exit-flag process t)))
 

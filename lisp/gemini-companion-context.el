@@ -78,9 +78,6 @@ BUFFER is this buffer or an indirect buffer of it.")
 (defvar gemini-companion-context--timer nil
   "The timer that publishes the context, or nil.")
 
-(defvar gemini-companion-context--changed 0
-  "When the context changed last, in seconds since 1970.")
-
 (defconst gemini-companion-context--pause 0.05
   "Seconds without a change after which the context is published.")
 
@@ -123,10 +120,8 @@ BUFFER is this buffer or an indirect buffer of it.")
 (defun gemini-companion-context-stop ()
   "Stop publishing the context, and forget which files were focused."
   (gemini-companion-context--change-hooks #'remove-hook)
-  (when gemini-companion-context--timer
-    (cancel-timer gemini-companion-context--timer))
-  (setq gemini-companion-context--timer nil
-        gemini-companion-context--recent nil))
+  (gemini-companion-context--cancel-timer)
+  (setq gemini-companion-context--recent nil))
 
 (defun gemini-companion-context--used-p ()
   "Return non-nil if anything uses the context."
@@ -135,6 +130,7 @@ BUFFER is this buffer or an indirect buffer of it.")
 
 (defun gemini-companion-context-update (&rest _)
   "Publish the context now, if anything uses it."
+  (gemini-companion-context--cancel-timer)
   (when (gemini-companion-context--used-p)
     (gemini-companion-context--publish)))
 
@@ -178,29 +174,17 @@ While this is paused, Emacs tells them that no file is open."
 ;;;; Publishing
 
 (defun gemini-companion-context--publish-soon (&rest _)
-  "Publish the context once it has not changed for 50 ms, as document 000 says.
-This runs after each command: it notes the time, and leaves the rest to a
-timer."
+  "Publish the context once it has not changed for 50 ms, as document 000 says."
+  (gemini-companion-context--cancel-timer)
   (when (gemini-companion-context--used-p)
-    (setq gemini-companion-context--changed (float-time))
-    (unless gemini-companion-context--timer
-      (gemini-companion-context--wait gemini-companion-context--pause))))
+    (setq gemini-companion-context--timer
+          (run-at-time gemini-companion-context--pause nil #'gemini-companion-context-update))))
 
-(defun gemini-companion-context--wait (seconds)
-  "Publish the context in SECONDS, or later if it changes again."
-  (setq gemini-companion-context--timer
-        (run-at-time seconds nil #'gemini-companion-context--publish-unless-changed)))
-
-(defun gemini-companion-context--publish-unless-changed ()
-  "Publish the context, or wait if it has changed a moment ago."
-  (setq gemini-companion-context--timer nil)
-  (when (gemini-companion-context--used-p)
-    (let ((left (- gemini-companion-context--pause
-                   (- (float-time) gemini-companion-context--changed))))
-      ;; Hooks that run together count as one.
-      (if (< 0.001 left gemini-companion-context--pause)
-          (gemini-companion-context--wait left)
-        (gemini-companion-context--publish)))))
+(defun gemini-companion-context--cancel-timer ()
+  "Do not publish the context soon."
+  (when gemini-companion-context--timer
+    (cancel-timer gemini-companion-context--timer)
+    (setq gemini-companion-context--timer nil)))
 
 (defun gemini-companion-context--publish ()
   "Publish the context of each directory where clients work; run the hook for it.
@@ -249,38 +233,30 @@ For NAMED see `gemini-companion-context--named'.  The active file is the one
 focused last, unless that is withheld."
   (let ((files nil)
         (decided nil))                  ; non-nil if no later file can be the active one
-    (cl-loop for (buffer file . truename) in (and (not gemini-companion-context-paused) named)
+    (cl-loop with host = (gemini-companion-workspace-scope-machine scope)
+             for (buffer file . truename) in (and (not gemini-companion-context-paused) named)
              for focused = (> (buffer-local-value 'gemini-companion-context--focused buffer) 0)
              until (length= files 10)   ; clients ignore more
              if (gemini-companion-workspace-in-scope-p file truename scope)
              do (unless (gemini-companion-context--reason buffer)
                   (push (gemini-companion-context--describe
-                         buffer (gemini-companion-context--name file truename scope)
+                         buffer
+                         (if (not host) file
+                           (or (gemini-companion-host-name-there host file)
+                               (gemini-companion-host-name-there host truename)))
                          (and focused (not decided)))
                         files))
              (setq decided (or decided focused)))
     (nreverse files)))
 
-(defun gemini-companion-context--shown-buffer (buffer)
-  "Return BUFFER, or the indirect buffer of it that was focused last."
-  (let ((shown (cdr (buffer-local-value 'gemini-companion-context--shown buffer))))
-    (if (buffer-live-p shown) shown buffer)))
-
-(defun gemini-companion-context--name (file truename scope)
-  "Return what clients with SCOPE call FILE, whose name without links is TRUENAME."
-  (if-let* ((host (gemini-companion-workspace-scope-machine scope)))
-      (or (gemini-companion-host-name-there host file)
-          (gemini-companion-host-name-there host truename))
-    file))
-
 (defun gemini-companion-context--describe (buffer file active)
   "Return the vector for the file that BUFFER visits, which clients call FILE.
 ACTIVE is non-nil if it is the active file."
-  (let* ((focused (buffer-local-value 'gemini-companion-context--focused buffer))
-         (window (car (buffer-local-value 'gemini-companion-context--shown buffer))))
+  (pcase-let ((focused (buffer-local-value 'gemini-companion-context--focused buffer))
+              (`(,window . ,shown) (buffer-local-value 'gemini-companion-context--shown buffer)))
     (if (not active)
         (vector file focused nil nil nil nil)
-      (with-current-buffer (gemini-companion-context--shown-buffer buffer)
+      (with-current-buffer (if (buffer-live-p shown) shown buffer)
         (pcase-let* ((window (if (and window (eq (window-buffer window) (current-buffer))) window
                                (get-buffer-window nil t)))
                      (point (if window (window-point window) (point)))

@@ -88,18 +88,14 @@ The changes of a prompt are together only if the list is sorted by time."
         (above (and (not (bobp)) (tabulated-list-get-id (1- (point))))))
     (unless (or (eq prompt (gemini-companion-history-list--prompt above))
                 (not (member (car tabulated-list-sort-key) '(nil "Time"))))
-      (gemini-companion-history-list--print-prompt prompt)))
+      (insert (propertize (concat (truncate-string-to-width
+                                   (gemini-companion-history-list--prompt-line prompt)
+                                   (gemini-companion-review-list-width) nil nil t)
+                                  "\n")
+                          'face (if prompt 'gemini-companion-heading 'shadow)
+                          'help-echo (car prompt)
+                          'tabulated-list-id prompt))))
   (tabulated-list-print-entry entry columns))
-
-(defun gemini-companion-history-list--print-prompt (prompt)
-  "Print PROMPT, which may be nil, as a heading."
-  (let ((line (gemini-companion-history-list--prompt-line prompt)))
-    (insert (propertize (concat (truncate-string-to-width
-                                 line (gemini-companion-review-list-width) nil nil t)
-                                "\n")
-                        'face (if prompt 'gemini-companion-heading 'shadow)
-                        'help-echo (car prompt)
-                        'tabulated-list-id prompt))))
 
 (defun gemini-companion-history-list--prompt-line (prompt)
   "Return a line about PROMPT, which may be nil, for the user."
@@ -109,31 +105,30 @@ The changes of a prompt are together only if the list is sorted by time."
 
 (defun gemini-companion-history-list--keys ()
   "Return the keys that work on the current line of the history."
-  (let ((id (tabulated-list-get-id)))
+  (let* ((id (tabulated-list-get-id))
+         (entry (gemini-companion-history-entry-p id))
+         (prompt-keys (gemini-companion-history-list--undo-keys
+                       (gemini-companion-history-list--prompt id))))
     `(,(unless (gemini-companion-history-all) "No change has been decided yet")
-      ,@(when (gemini-companion-history-entry-p id)
-          (cons '(gemini-companion-history-list-show . "before and after")
-                (gemini-companion-history-list--undo-keys id)))
-      ,@(when (and (consp id) (gemini-companion-history-list--made id))
-          '((gemini-companion-history-list-show . "all its changes")))
-      ,@(gemini-companion-history-list--prompt-keys (gemini-companion-history-list--prompt id))
+      ,(cond (entry '(gemini-companion-history-list-show . "before and after"))
+             (prompt-keys '(gemini-companion-history-list-show . "all its changes")))
+      ,@(and entry (gemini-companion-history-list--undo-keys id))
+      ,@prompt-keys
       (quit-window . "quit"))))
 
-(defun gemini-companion-history-list--prompt-keys (prompt)
-  "Return the keys that change all files of PROMPT, which may be nil."
-  (and (gemini-companion-history-list--made prompt)
-       '((gemini-companion-history-list-undo-prompt . "undo the prompt's changes"))))
-
-(defun gemini-companion-history-list--undo-keys (entry)
-  "Return the keys that change the file of ENTRY."
-  (let ((outcome (gemini-companion-history-outcome entry)))
-    (append (cond ((eq outcome 'undone)
-                   '((gemini-companion-history-list-undo . "make again")))
-                  ((gemini-companion-history-made-p entry)
-                   '((gemini-companion-history-list-undo . "undo"))))
-            (and (memq outcome '(accepted accepted-there unwritten))
-                 (not (gemini-companion-history-written entry))
-                 '((gemini-companion-history-list-write . "write"))))))
+(defun gemini-companion-history-list--undo-keys (what)
+  "Return the keys that write files of WHAT, a change, a prompt or nil."
+  (if (not (gemini-companion-history-entry-p what))
+      (and (gemini-companion-history-list--made what)
+           '((gemini-companion-history-list-undo-prompt . "undo the prompt's changes")))
+    (let ((outcome (gemini-companion-history-outcome what)))
+      (append (cond ((eq outcome 'undone)
+                     '((gemini-companion-history-list-undo . "make again")))
+                    ((gemini-companion-history-made-p what)
+                     '((gemini-companion-history-list-undo . "undo"))))
+              (and (memq outcome '(accepted accepted-there unwritten))
+                   (not (gemini-companion-history-written what))
+                   '((gemini-companion-history-list-write . "write")))))))
 
 ;;;; Entries and prompts
 
@@ -313,22 +308,18 @@ It is empty if no line differs."
          (entry (and (gemini-companion-history-entry-p what) what)))
     (setq header-line-format
           (gemini-companion-review-list-header
-           `(,@(if entry (gemini-companion-history-list--undo-keys entry)
-                 (gemini-companion-history-list--prompt-keys what))
+           `(,@(gemini-companion-history-list--undo-keys what)
              (diff-hunk-next . "next")
              (diff-hunk-prev . "previous")
              (gemini-companion-comment . "comment")
              (quit-window . "quit")
-             ,(if entry (gemini-companion-history-list--describe entry)
-                (gemini-companion-history-list--prompt-line what)))))))
-
-(defun gemini-companion-history-list--describe (entry)
-  "Return the file, the outcome, the time and the client of ENTRY, for the user."
-  (string-join (list (gemini-companion-history-list--file entry)
-                     (gemini-companion-history-list--outcome entry)
-                     (gemini-companion-history-list--time (gemini-companion-history-time entry))
-                     (gemini-companion-ui-one-line (gemini-companion-history-client entry)))
-               ", "))
+             ,(if (not entry) (gemini-companion-history-list--prompt-line what)
+                (format "%s, %s, %s, %s"
+                        (gemini-companion-history-list--file entry)
+                        (gemini-companion-history-list--outcome entry)
+                        (gemini-companion-history-list--time (gemini-companion-history-time entry))
+                        (gemini-companion-ui-one-line
+                         (gemini-companion-history-client entry)))))))))
 
 ;;;; Undo
 
@@ -427,22 +418,19 @@ CURRENT is what it contains."
             (if bytes "? " ", which deletes the file? "))))
 
 (defun gemini-companion-history-list--warning (entry current)
-  "Return a warning if CURRENT is not what the file of ENTRY contained, or nil."
-  (cond ((not current) "is gone")
-        ((not (gemini-companion-history-list--unchanged-p entry current))
-         "has changed since then; you would lose later changes, too")))
-
-(defun gemini-companion-history-list--unchanged-p (entry bytes)
-  "Return non-nil if BYTES are the result of the change of ENTRY, or of its undo."
-  (if (eq (gemini-companion-history-outcome entry) 'undone)
-      (equal bytes (gemini-companion-history-before entry))
-    ;; The client may have kept the line ends, the byte order mark and the coding system.
-    (let* ((path (gemini-companion-history-path entry))
-           (after (gemini-companion-history-after entry))
-           (wanted (gemini-companion-file-plain after)))
-      (seq-some (lambda (text) (equal (gemini-companion-file-plain text) wanted))
-                (list (decode-coding-string bytes 'utf-8-unix)
-                      (gemini-companion-change-decode path bytes after))))))
+  "Return a warning unless CURRENT is what the change of ENTRY, or its undo, left."
+  (let ((after (gemini-companion-history-after entry)))
+    (cond ((not current) "is gone")
+          ((if (eq (gemini-companion-history-outcome entry) 'undone)
+               (equal current (gemini-companion-history-before entry))
+             (or (gemini-companion-file-text-p current after)
+                 ;; The client may have kept the coding system.
+                 (equal (gemini-companion-file-plain
+                         (gemini-companion-change-decode (gemini-companion-history-path entry)
+                                                         current after))
+                        (gemini-companion-file-plain after))))
+           nil)
+          (t "has changed since then; you would lose later changes, too"))))
 
 (defun gemini-companion-history-list--replace (entry current bytes)
   "Write BYTES to the file of ENTRY if it still contains CURRENT."
@@ -537,21 +525,18 @@ text that says why the change cannot be undone."
           (when (window-live-p window)
             (quit-restore-window window 'kill))))
     (insert "This will be undone:\n")
-    (dolist (step steps)
-      (insert "  " (gemini-companion-history-list--describe-step (car step) (cdr step)) "\n"))
+    (pcase-dolist (`(,entry . ,current) steps)
+      (let ((warning (gemini-companion-history-list--warning entry current)))
+        (insert "  " (gemini-companion-review-project-name (gemini-companion-history-path entry)
+                                                           (gemini-companion-history-host entry) t)
+                "  " (gemini-companion-history-list--size entry)
+                (if (gemini-companion-history-before entry) "" ", the file is deleted")
+                (if warning (concat ", " warning) "")
+                "\n")))
     (when faults
       (insert "This is left alone:\n")
       (dolist (fault faults)
         (insert "  " fault "\n")))))
-
-(defun gemini-companion-history-list--describe-step (entry current)
-  "Return what an undo of ENTRY, whose file contains CURRENT, does, for the user."
-  (concat (gemini-companion-review-project-name (gemini-companion-history-path entry)
-                                                (gemini-companion-history-host entry) t)
-          "  " (gemini-companion-history-list--size entry)
-          (unless (gemini-companion-history-before entry) ", the file is deleted")
-          (when-let* ((warning (gemini-companion-history-list--warning entry current)))
-            (concat ", " warning))))
 
 (defun gemini-companion-history-list--run-plan (steps faults)
   "Run each of STEPS whose file has not changed, and report it with FAULTS."

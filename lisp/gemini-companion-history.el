@@ -56,8 +56,7 @@ SLOTS are keywords and values as in `gemini-companion-history-entry'."
     entry))
 
 (defun gemini-companion-history--truename (entry)
-  "Return the path of ENTRY without symbolic links, nil if it leads nowhere.
-Return nil if it is on a host."
+  "Return the local path of ENTRY without symbolic links, nil if it leads nowhere."
   (unless (gemini-companion-history-host entry)
     (let ((file-name-handler-alist nil))
       (ignore-errors (file-truename (gemini-companion-history-path entry))))))
@@ -79,18 +78,20 @@ Return nil if it is on a host."
   "Remove the oldest entries of MACHINE beyond its limits, but never the newest.
 MACHINE is the prefix of a host, or nil.  So no host can crowd out changes
 elsewhere, which the user could then not undo."
-  (let ((size 0)
-        (count 0))
-    (setq gemini-companion-history--entries
-          (cl-loop for entry in gemini-companion-history--entries
-                   for own = (equal machine (gemini-companion-history-host entry))
-                   if own do (setq count (1+ count)
-                                   size (+ size (gemini-companion-history--size entry)))
-                   if (or (not own)
-                          (= count 1)
-                          (and (<= count gemini-companion-history--max-entries)
-                               (<= size gemini-companion-history--max-size)))
-                   collect entry))))
+  (setq gemini-companion-history--entries
+        (cl-loop for entry in gemini-companion-history--entries
+                 for own = (equal machine (gemini-companion-history-host entry))
+                 if own count t into count
+                 and sum (cl-loop for text in (list (gemini-companion-history-before entry)
+                                                    (gemini-companion-history-after entry)
+                                                    (cdr (gemini-companion-history-undone entry)))
+                                  if (stringp text) sum (length text))
+                 into size
+                 if (or (not own)
+                        (= count 1)
+                        (and (<= count gemini-companion-history--max-entries)
+                             (<= size gemini-companion-history--max-size)))
+                 collect entry)))
 
 (defun gemini-companion-history-note (entry outcome)
   "Record OUTCOME as what became of the change of ENTRY, which may be nil.
@@ -99,13 +100,6 @@ If the user has undone it meanwhile, making it again restores OUTCOME."
     (if (eq (gemini-companion-history-outcome entry) 'undone)
         (setcar (gemini-companion-history-undone entry) outcome)
       (setf (gemini-companion-history-outcome entry) outcome))))
-
-(defun gemini-companion-history--size (entry)
-  "Return the length of all texts of ENTRY."
-  (cl-loop for text in (list (gemini-companion-history-before entry)
-                             (gemini-companion-history-after entry)
-                             (cdr (gemini-companion-history-undone entry)))
-           if (stringp text) sum (length text)))
 
 (defun gemini-companion-history-note-undone (entry replaced)
   "Record that the change of ENTRY was undone.

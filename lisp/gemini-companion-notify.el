@@ -120,9 +120,8 @@ SUBJECT is a review, or a CLI that asks something else, or is done."
   "Return how to notify the user: `notify-send', `osascript', `w32' or `bell'.
 The user of a text terminal may sit at another machine, but hears the bell."
   (cond ((seq-every-p (lambda (frame)
-                        (not (or (display-graphic-p frame)
-                                 ;; A daemon's own.
-                                 (equal (terminal-name frame) "initial_terminal"))))
+                        (and (gemini-companion-ui-user-frame-p frame)
+                             (not (display-graphic-p frame))))
                       (frame-list))
          'bell)
         ((fboundp 'w32-notification-notify) 'w32)
@@ -138,7 +137,9 @@ The user of a text terminal may sit at another machine, but hears the bell."
   (when (and (pcase (gemini-companion-cli-state cli)
                ('asking t)
                ('done (gemini-companion-notify--long-p cli)))
-             (not (gemini-companion-notify--seen-p cli)))
+             ;; The user does not see its terminal, as far as Emacs knows.
+             (or (not (gemini-companion-ui-window-of (gemini-companion-cli-terminal cli)))
+                 (gemini-companion-notify--away-p)))
     (gemini-companion-ui-message
      cli "%s%s" (gemini-companion-notify--cli-text cli)
      (if (and (eq (gemini-companion-cli-state cli) 'asking)
@@ -156,24 +157,11 @@ The user of a text terminal may sit at another machine, but hears the bell."
        (> (float-time (time-since (cdr (gemini-companion-cli-prompt cli))))
           gemini-companion-notify-turn)))
 
-(defun gemini-companion-notify--seen-p (cli)
-  "Return non-nil if the user sees the terminal of CLI, as far as Emacs knows."
-  (and (gemini-companion-ui-window-of (gemini-companion-cli-terminal cli))
-       (not (gemini-companion-notify--away-p))))
-
 (defun gemini-companion-notify--cli-text (cli)
   "Return what the user is told of CLI, which is done or asks something."
   (format "%s %s in %s" (gemini-companion-cli-title cli)
           (if (eq (gemini-companion-cli-state cli) 'done) "is done" "asks a question")
           (gemini-companion-cli-project cli)))
-
-(defun gemini-companion-notify--cli-body (cli)
-  "Return what CLI asks, or what it has done, for the body of a notification."
-  (gemini-companion-notify--plain
-   (truncate-string-to-width (or (gemini-companion-cli-question cli)
-                                 (car (gemini-companion-cli-prompt cli))
-                                 "")
-                             120 nil nil t)))
 
 ;;;; What it says
 
@@ -183,39 +171,36 @@ The user of a text terminal may sit at another machine, but hears the bell."
     (if (gemini-companion-review-p subject)
         (gemini-companion-notify--review-text
          subject (seq-count #'gemini-companion-review-p gemini-companion-notify--subjects))
-      (cons (gemini-companion-notify--plain (gemini-companion-notify--cli-text subject))
-            (gemini-companion-notify--cli-body subject)))))
+      (cons (gemini-companion-notify--cli-text subject)
+            (truncate-string-to-width (or (gemini-companion-cli-question subject)
+                                          (car (gemini-companion-cli-prompt subject))
+                                          "")
+                                      120 nil nil t)))))
 
 (defun gemini-companion-notify--review-text (review count)
   "Return what the notification says about REVIEW, the newest of COUNT."
-  (let ((change (gemini-companion-review-effect-change review))
-        (file (gemini-companion-notify--plain (gemini-companion-review-project-path review))))
+  (let ((change (gemini-companion-review-effect-change review)))
     (cons (if (> count 1)
               (format "%d changes wait for your decision" count)
-            (gemini-companion-notify--plain
-             (format "%s proposes %s" (gemini-companion-review-agent-title review)
-                     (if (gemini-companion-change-new change) "a new file" "a change"))))
+            (format "%s proposes %s" (gemini-companion-review-agent-title review)
+                    (if (gemini-companion-change-new change) "a new file" "a change")))
           (format "%s, %s"
-                  (if (length> file 120) (concat "…" (substring file -120)) file)
+                  (gemini-companion-ui-shorten (gemini-companion-review-project-path review) 120)
                   (gemini-companion-change-size change)))))
 
 (defun gemini-companion-notify--plain (text)
-  "Return TEXT with a question mark for each character that is not visible.
-Some are not Unicode, and some end the argument of a program."
-  (mapconcat (lambda (char)
-               (if (or (> char #x10ffff)
-                       (memq (get-char-code-property char 'general-category)
-                             '(Cc Cf Cs Cn Zl Zp)))
-                   "?"
-                 (char-to-string char)))
-             text ""))
+  "Return TEXT as one line, with a question mark for what cannot be printed.
+Some of that is not Unicode, and some ends the argument of a program."
+  (gemini-companion-ui-one-line (replace-regexp-in-string "[^[:print:]]" "?" text)))
 
 ;;;; Showing it
 
 (defun gemini-companion-notify--send ()
   "Notify the user of what waits, in place of the last notification."
   (gemini-companion-notify--close)
-  (pcase-let ((`(,title . ,body) (gemini-companion-notify--text)))
+  (pcase-let* ((`(,title . ,text) (gemini-companion-notify--text))
+               (title (gemini-companion-notify--plain title))
+               (body (gemini-companion-notify--plain text)))
     (pcase (gemini-companion-notify--means)
       ('notify-send (gemini-companion-notify--notify-send title body))
       ('osascript

@@ -417,21 +417,15 @@ reject it and lead to it.  The first two are always shown."
   (let* ((line (string-join (mapcar #'cdr pieces) "  "))
          (excess (- (string-width line) (1- (window-width)))) ; a space precedes it
          (rank (apply #'max (mapcar #'car pieces)))
-         (piece (assq rank pieces)))
+         (piece (assq rank pieces))
+         (text (cdr piece)))
     (cond ((or (<= excess 0) (= rank 0)) line)
           ((/= rank 2) (gemini-companion-review-buffer--fit (remq piece pieces)))
-          (t (gemini-companion-review-buffer--fit
-              (cl-substitute (gemini-companion-review-buffer--shorten (cdr piece) excess)
-                             piece pieces))))))
-
-(defun gemini-companion-review-buffer--shorten (path excess)
-  "Return a piece with PATH shortened at the start by EXCESS columns.
-The file name without directories remains."
-  (let* ((width (string-width path))
-         (name (string-width (gemini-companion-file-nondirectory path)))
-         (kept (max name (- width excess 1))))
-    (cons 0 (concat (and (> kept name) "…")
-                    (truncate-string-to-width path width (- width kept))))))
+          (t (let ((name (string-width (gemini-companion-file-nondirectory text)))
+                   (width (- (string-width text) excess)))
+               (gemini-companion-review-buffer--fit
+                (cl-substitute (cons 0 (gemini-companion-ui-shorten text (max width (1+ name))))
+                               piece pieces)))))))
 
 ;;;; Major modes
 
@@ -468,6 +462,7 @@ the text, and read no local variables, since a client wrote the text."
         (prog-mode-hook nil) ; `mhtml-mode' runs it itself
         ;; Python mode says that it cannot guess the indentation, since there is no text yet.
         (inhibit-message t)
+        (warning-suppress-log-types '((treesit))) ; a grammar may be missing
         ;; Some modes read those of the directory themselves.
         (enable-local-variables nil)
         ;; nXML mode would validate the text whenever Emacs is idle, which takes seconds.
@@ -487,44 +482,28 @@ the text, and read no local variables, since a client wrote the text."
   "Return a major mode for text that the name of the file PATH suggests."
   (let* ((case-fold-search nil)
          (mode (assoc-default (gemini-companion-file-nondirectory path) auto-mode-alist
-                              #'string-match-p)))
-    (or (gemini-companion-review-buffer--suitable (gemini-companion-review-buffer--remap mode))
-        (gemini-companion-review-buffer--suitable mode)
+                              #'string-match-p))
+         (preferred (cond ((fboundp 'major-mode-remap) (major-mode-remap mode)) ; Emacs 30
+                          ((boundp 'major-mode-remap-alist)
+                           (alist-get mode major-mode-remap-alist)))))
+    (or (seq-some #'gemini-companion-review-buffer--suitable (list preferred mode))
         #'fundamental-mode)))
 
-(defun gemini-companion-review-buffer--remap (mode)
-  "Return the major mode that the user prefers to MODE, or MODE."
-  (cond ((fboundp 'major-mode-remap) (major-mode-remap mode)) ; Emacs 30
-        ((boundp 'major-mode-remap-alist) (alist-get mode major-mode-remap-alist mode))
-        (t mode)))
-
 (defun gemini-companion-review-buffer--suitable (mode)
-  "Return MODE, or its substitute, if that is for text and available.
-Otherwise return nil."
+  "Return MODE, or its substitute, if that is for text and available, else nil."
   (when (and mode (symbolp mode) (fboundp mode))
     ;; An alias does not know the mode's parents.
     (while (symbolp (symbol-function mode))
       (setq mode (symbol-function mode)))
     (gemini-companion-log-errors (format "the mode %s" mode)
-      (let ((warning-suppress-log-types '((treesit)))) ; a grammar may be missing
-        (autoload-do-load (symbol-function mode) mode)
-        (cond
-         ;; Org's fontification calls any function that a text names.
-         ((provided-mode-derived-p mode 'org-mode) #'outline-mode)
-         ;; Others may do anything with a text.
-         ((and (seq-some (lambda (parent) (provided-mode-derived-p mode parent))
-                         '(prog-mode text-mode conf-mode))
-               (gemini-companion-review-buffer--grammar-p mode))
-          mode))))))
-
-(defun gemini-companion-review-buffer--grammar-p (mode)
-  "Return non-nil unless MODE needs a tree-sitter grammar that is missing.
-No variable says which one that is, so try MODE."
-  (or (not (string-suffix-p "-ts-mode" (symbol-name mode)))
-      (and (fboundp 'treesit-parser-list)
-           (with-temp-buffer
-             (gemini-companion-review-buffer-set-mode mode)
-             (treesit-parser-list)))))
+      (autoload-do-load (symbol-function mode) mode)
+      (cond
+       ;; Org's fontification calls any function that a text names.
+       ((provided-mode-derived-p mode 'org-mode) #'outline-mode)
+       ;; Others may do anything with a text.
+       ((seq-some (apply-partially #'provided-mode-derived-p mode)
+                  '(prog-mode text-mode conf-mode))
+        mode)))))
 
 (provide 'gemini-companion-review-buffer)
 ;;; gemini-companion-review-buffer.el ends here

@@ -42,19 +42,14 @@ ignore, and treat a file with NUL characters as text.")
 Ediff's own are gray on gray where a difference is not selected.")
 
 (defconst gemini-companion-review-ediff--commands
-  '((ediff-toggle-help . gemini-companion-review-ediff-show-keys)
-    (ediff-help-for-quick-help . gemini-companion-review-ediff-show-keys)
-    (ediff-documentation . gemini-companion-review-ediff-show-keys)
-    (ediff-suspend . gemini-companion-review-quit)
-    (ediff-toggle-wide-display . undefined)
-    (ediff-toggle-multiframe . undefined)
-    (ediff-swap-buffers . undefined)
-    (ediff-save-buffer . undefined)
-    (ediff-show-diff-output . undefined)
-    (ediff-show-registry . undefined)
-    (ediff-show-current-session-meta-buffer . undefined)
-    (ediff-submit-report . undefined))
-  "Alist of Ediff's commands and those that take their keys in the panel.
+  '((gemini-companion-review-ediff-show-keys
+     ediff-toggle-help ediff-help-for-quick-help ediff-documentation)
+    (gemini-companion-review-quit ediff-suspend)
+    (undefined
+     ediff-toggle-wide-display ediff-toggle-multiframe ediff-swap-buffers ediff-save-buffer
+     ediff-show-diff-output ediff-show-registry ediff-show-current-session-meta-buffer
+     ediff-submit-report))
+  "Alist of commands, and those of Ediff whose keys they take in the panel.
 Some of Ediff's take windows or frames of the user, or save a buffer that
 visits no file.")
 
@@ -100,16 +95,20 @@ new file alone, since there is nothing to compare it with."
   "Start an Ediff session that compares PROPOSAL with the other buffers of VIEW."
   ;; Where the user is, the options may have buffer-local values.
   (with-current-buffer proposal
-    (let ((ediff-before-setup-windows-hook (list (gemini-companion-review-ediff--arranger view)))
-          (ediff-prepare-buffer-hook (cons (gemini-companion-review-ediff--preparer view)
-                                           ediff-prepare-buffer-hook))
-          ;; These become local in the control buffer, so the session keeps them.
-          (ediff-window-setup-function #'ediff-setup-windows-plain)
-          (ediff-use-long-help-message nil)
-          (ediff-keep-variants t)
-          ;; The proposal is there to be edited.
-          (ediff-make-buffers-readonly-at-startup nil)
-          (startup (list (lambda () (gemini-companion-review-ediff--set-up-control view)))))
+    (cl-letf ((ediff-before-setup-windows-hook
+               (list (gemini-companion-review-ediff--arranger view)))
+              ;; These become local in the control buffer, so the session keeps them.
+              (ediff-window-setup-function #'ediff-setup-windows-plain)
+              (ediff-use-long-help-message nil)
+              (ediff-keep-variants t)
+              ;; The proposal is there to be edited.
+              (ediff-make-buffers-readonly-at-startup nil)
+              ;; Ediff sets the variable for these just before it calls them.
+              ((symbol-function 'ediff-setup-diff-regions)
+               #'gemini-companion-review-ediff--compare)
+              ((symbol-function 'ediff-setup-diff-regions3)
+               #'gemini-companion-review-ediff--compare)
+              (startup (list (lambda () (gemini-companion-review-ediff--set-up-control view)))))
       ;; Not `ediff-buffers', which writes the texts to files for diff.
       (pcase-let ((`(,current ,base) (gemini-companion-review-ediff--others view)))
         (ediff-setup current "" proposal "" base (and base "") startup
@@ -120,9 +119,10 @@ new file alone, since there is nothing to compare it with."
   (setq gemini-companion-review-of-buffer (gemini-companion-review-window-review view)
         gemini-companion-review-comment-place-function
         #'gemini-companion-review-ediff--comment-place)
-  (gemini-companion-ui-omit-line-numbers)
+  (display-line-numbers-mode -1)
   (setq-local ediff-actual-diff-options gemini-companion-review-ediff--diff-options
-              ediff-actual-diff3-options gemini-companion-review-ediff--diff-options)
+              ediff-actual-diff3-options gemini-companion-review-ediff--diff-options
+              ediff-setup-diff-regions-function #'gemini-companion-review-ediff--compare)
   (unless (executable-find ediff-diff-program)
     (setq ediff-auto-refine 'off))
   (add-hook 'ediff-before-setup-windows-hook (gemini-companion-review-ediff--arranger view) nil t)
@@ -133,8 +133,9 @@ new file alone, since there is nothing to compare it with."
                                                  (current-local-map)))
     (define-key map (kbd "q") #'gemini-companion-review-quit)
     (define-key map (kbd "e") #'gemini-companion-review-ediff-edit)
-    (pcase-dolist (`(,command . ,ours) gemini-companion-review-ediff--commands)
-      (define-key map (vector 'remap command) ours))
+    (pcase-dolist (`(,ours . ,commands) gemini-companion-review-ediff--commands)
+      (dolist (command commands)
+        (define-key map (vector 'remap command) ours)))
     (define-key map [remap ediff-toggle-split] (gemini-companion-review-ediff--turner view))
     (dolist (command '(ediff-copy-A-to-B ediff-copy-C-to-B))
       (define-key map (vector 'remap command) (gemini-companion-review-ediff--copier view command)))
@@ -149,10 +150,6 @@ See `gemini-companion-review-comment-place-function'."
     (with-current-buffer ediff-buffer-B
       (let ((line (line-number-at-pos start t)))
         (list (current-buffer) line line nil)))))
-
-(defun gemini-companion-review-ediff--help ()
-  "Return the text of the control panel; header lines name the other keys."
-  (format "n p move  %s takes back  e edits  q decides  ? help" (if ediff-3way-job "ab" "a")))
 
 (defun gemini-companion-review-ediff-show-keys ()
   "Describe the keys of the control panel in the echo area."
@@ -198,16 +195,6 @@ so ask first unless the user has selected a difference."
 
 ;;;; Comparing
 
-(defun gemini-companion-review-ediff--preparer (view)
-  "Return a function for a hook of Ediff that makes the module compare in VIEW.
-Ediff runs the hook in each of the buffers, and does not say for which
-session, but buffer A knows that when the hook runs in buffer B."
-  (lambda ()
-    (dolist (control (buffer-local-value 'ediff-this-buffer-ediff-sessions
-                                         (car (gemini-companion-review-ediff--others view))))
-      (with-current-buffer control
-        (setq ediff-setup-diff-regions-function #'gemini-companion-review-ediff--compare)))))
-
 (defun gemini-companion-review-ediff--compare (&rest _files)
   "Find the differences for the current buffer, the control buffer of a session."
   (let* ((buffers (delq nil (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
@@ -220,15 +207,12 @@ session, but buffer A knows that when the hook runs in buffer B."
                              collect
                              (gemini-companion-review-buffer-positions buffer regions slot))))
     (ediff-convert-diffs-to-overlays
-     (cons 'points (apply #'cl-mapcar #'gemini-companion-review-ediff--difference
-                          (append regions nil) positions)))))
-
-(defun gemini-companion-review-ediff--difference (region a b &optional c)
-  "Return a difference as Ediff represents it.
-For REGION see `gemini-companion-change-regions'.  A, B and C are where it
-starts and ends in each buffer."
-  (vector (car a) (cdr a) (car b) (cdr b) (car c) (cdr c)
-          nil nil (and (aref region 6) (nth (aref region 6) '(A B C))) nil nil))
+     (cons 'points
+           (apply #'cl-mapcar
+                  (lambda (region a b &optional c)
+                    (vector (car a) (cdr a) (car b) (cdr b) (car c) (cdr c)
+                            nil nil (and (aref region 6) (nth (aref region 6) '(A B C))) nil nil))
+                  (append regions nil) positions)))))
 
 ;;;; Windows
 
@@ -258,7 +242,10 @@ The current buffer is its control buffer."
                     ;; There is no room where the user wants it, as in a side window.
                     (error (let ((display-buffer-alist nil))
                              (gemini-companion-review-ediff--display view control buffers))))))
-    (setq ediff-brief-help-message-function #'gemini-companion-review-ediff--help
+    (setq ediff-brief-help-message-function
+          (lambda ()
+            (format "n p move  %s takes back  e edits  q decides  ? help"
+                    (if ediff-3way-job "ab" "a")))
           ediff-multiframe nil
           ediff-window-A (nth 1 windows)
           ediff-window-B (nth 2 windows)

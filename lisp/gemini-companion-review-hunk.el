@@ -200,16 +200,6 @@ are removed lines."
       (push (substring (pop text) 0 -1) text))
     (string-join (nreverse text))))
 
-(defun gemini-companion-review-hunk-index ()
-  "Return the hunks as an index for Imenu."
-  (cl-loop for hunk in gemini-companion-review-hunk-list
-           for start = (gemini-companion-review-hunk-start hunk)
-           collect (cons (format "%d: %s" (car (gemini-companion-review-hunk-added hunk))
-                                 (save-excursion
-                                   (goto-char start)
-                                   (string-trim (buffer-substring start (line-end-position)))))
-                         (copy-marker start))))
-
 (defun gemini-companion-review-hunk-describe-place ()
   "Return which hunk point is at, for the header line."
   (let* ((hunks gemini-companion-review-hunk-list)

@@ -83,8 +83,7 @@ accept or reject all hunks together, but can drop some first.
 
 \\{gemini-companion-review-inline-mode-map}"
   :interactive nil
-  (setq-local revert-buffer-function #'gemini-companion-review-inline--revert
-              imenu-create-index-function #'gemini-companion-review-hunk-index)
+  (setq-local revert-buffer-function #'gemini-companion-review-inline--revert)
   (buffer-disable-undo)
   (setq buffer-read-only t))
 
@@ -144,11 +143,6 @@ or three texts, as `gemini-companion-review-ediff-show' does."
   "Make the current buffer look like the buffer VISITING, if that is non-nil.
 PROPOSAL is the buffer with the proposal, in the major mode of the file."
   (set-syntax-table (with-current-buffer proposal (syntax-table)))
-  ;; For commands that read the text.
-  (gemini-companion-review-buffer-copy-variables
-   '(comment-start comment-start-skip comment-end
-                   outline-regexp outline-level outline-heading-alist)
-   proposal)
   (when visiting
     (gemini-companion-review-buffer-copy-variables
      `(,@gemini-companion-review-buffer-display-variables
@@ -355,9 +349,6 @@ If there is none, stay at the line where point is."
 Otherwise update it, and signal a `user-error': its hunks would mean other
 lines."
   (let ((view (gemini-companion-review-inline--view-here)))
-    (unless (buffer-live-p (gemini-companion-review-inline--current view))
-      (gemini-companion-review-inline--revert)
-      (user-error "The file has been read again; check the change, then try again"))
     (unless (and (eql (gemini-companion-review-inline--tick view)
                       (buffer-chars-modified-tick (gemini-companion-review-window-proposal view)))
                  (not (buffer-modified-p)))

@@ -292,7 +292,7 @@ HOST is the prefix of the host that it is on, or nil."
          (file (cl-position-if (lambda (column) (plist-get (nthcdr 2 column) :shrink)) columns))
          (widths (gemini-companion-review-list--widths entries file)))
     (pcase-dolist (`(,_ ,cells) entries)
-      (cl-callf gemini-companion-review-list--truncate (aref cells file) (nth file widths)))
+      (cl-callf gemini-companion-ui-shorten (aref cells file) (nth file widths)))
     (setq tabulated-list-entries entries
           tabulated-list-format
           (vconcat (cl-mapcar (pcase-lambda (`(,name . ,rest) width)
@@ -316,14 +316,6 @@ Names of files, in the column FILE, get what the others leave."
          (excess (- (apply #'+ (1- (length widths)) widths) available)))
     (cl-callf (lambda (width) (min width (max 10 (- width excess)))) (nth file widths))
     widths))
-
-(defun gemini-companion-review-list--truncate (name width)
-  "Return NAME without its beginning if it is wider than WIDTH."
-  (let ((full (string-width name)))
-    (if (<= full width) name
-      (apply #'propertize
-             (concat "…" (truncate-string-to-width name full (- full width -1)))
-             (text-properties-at 0 name)))))
 
 (provide 'gemini-companion-review-list)
 ;;; gemini-companion-review-list.el ends here

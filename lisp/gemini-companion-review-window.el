@@ -51,7 +51,6 @@
   (before nil :documentation "Snapshots of all windows before.")
   (beside nil :documentation "Snapshots of the user's windows once it was shown.")
   (made nil :documentation "The windows made for it, including deleted ones.")
-  (emptied nil :documentation "Windows whose buffer, one of the view, was killed.")
   (taken nil :documentation "A window of the user that shows it, and what that showed: a list
 (WINDOW BUFFER START POINT HSCROLL) with places for the positions; or nil."))
 
@@ -95,9 +94,7 @@ and any buffer of it may have been killed.")
 (cl-defgeneric gemini-companion-review-window-leave (view)
   "Take VIEW, which is no longer the current one, off the screen.
 First take down its windows, then kill its buffers."
-  (gemini-companion-log-errors "windows"
-    (gemini-companion-review-window--take-off view)
-    (gemini-companion-review-window--take-off-tabs view))
+  (gemini-companion-review-window--take-off-all view)
   (gemini-companion-review-window-clean-up view))
 
 (defun gemini-companion-review-window-proposal (view)
@@ -201,12 +198,9 @@ This is for hooks; it waits until they have run."
 An indirect clone of such a buffer has the same hooks, but does not count."
   (when-let* ((view gemini-companion-review-window--current)
               ((memq (current-buffer) (gemini-companion-review-window-buffers view))))
-    (gemini-companion-log-errors "windows"
-      (gemini-companion-review-window--give-back view)
-      (gemini-companion-review-window--take-off-tabs view)
-      ;; By the time the rest is taken down, these windows show other buffers.
-      (cl-callf2 append (get-buffer-window-list nil 'no-minibuffer t)
-                 (gemini-companion-review-window-emptied view)))
+    ;; When the rest goes, its windows would show other buffers.
+    (save-current-buffer
+      (gemini-companion-review-window--take-off-all view))
     (gemini-companion-review-window-take-down-soon)))
 
 (defun gemini-companion-review-window--note-deleted-frame (frame)
@@ -255,8 +249,7 @@ One that is taken over counts as if it had been given back."
   "Return non-nil if WINDOW exists only to show VIEW.
 So do windows that the user has split from such a one, but not one in which
 the user has displayed something else."
-  (and (or (memq (window-buffer window) (gemini-companion-review-window-buffers view))
-           (memq window (gemini-companion-review-window-emptied view)))
+  (and (memq (window-buffer window) (gemini-companion-review-window-buffers view))
        (not (assq window (gemini-companion-review-window-before view)))))
 
 (defun gemini-companion-review-window--own-windows (view)
@@ -296,7 +289,7 @@ bring them back."
   ;; Restoring windows, or deleting the selected one, changes the current buffer.
   (save-current-buffer
     (when (gemini-companion-review-window--alone-p view)
-      (gemini-companion-review-window--restore view nil))
+      (gemini-companion-review-window--restore view))
     (let ((own (gemini-companion-review-window--own-windows view)))
       (if (and own (null (gemini-companion-review-window--users-windows view 'main)))
           (let ((window (gemini-companion-review-window--delete-others (car own))))
@@ -434,6 +427,12 @@ But leave it alone if the user has displayed something else there."
 
 ;;;; Deleting the windows of a view
 
+(defun gemini-companion-review-window--take-off-all (view)
+  "Take the windows of VIEW off its frame, in all tabs."
+  (gemini-companion-log-errors "windows"
+    (gemini-companion-review-window--take-off view)
+    (gemini-companion-review-window--take-off-tabs view)))
+
 (defun gemini-companion-review-window--take-off (view &optional tab)
   "Take the windows of VIEW off its frame, or off TAB, which the frame now shows."
   (when (frame-live-p (gemini-companion-review-window-frame view))
@@ -497,7 +496,7 @@ is in, or nil if that is the current one."
              (tab-bar-close-tab (and tab (1+ (seq-position tabs tab #'eq))))))
           ((and known (or (null (gemini-companion-review-window--users-windows view 'main))
                           (gemini-companion-review-window--untouched-p view now)))
-           (gemini-companion-review-window--restore view now))
+           (gemini-companion-review-window--restore view))
           (t (mapc #'gemini-companion-review-window--delete-window own)))
     (gemini-companion-review-window--scroll-back view now)))
 
@@ -533,20 +532,13 @@ edges as when VIEW was shown.  A message in the echo area may take some lines."
         (switch-to-prev-buffer window)
       (delete-window window))))
 
-(defun gemini-companion-review-window--restore (view now)
-  "Restore the window configuration from before VIEW; keep the window selected.
-NOW are snapshots of the user's windows.  Do not restore a side window that
-the user has deleted, unless all others are gone, too."
+(defun gemini-companion-review-window--restore (view)
+  "Restore the window configuration from before VIEW; keep the window selected."
   (let* ((frame (gemini-companion-review-window-frame view))
          (selected (frame-selected-window frame)))
     ;; This must neither select the frame nor change the minibuffer.
     (set-window-configuration
      (alist-get frame (gemini-companion-review-window-layouts view)) t t)
-    (dolist (window (and now (mapcar #'car (gemini-companion-review-window-beside view))))
-      (when (and (not (assq window now))
-                 (window-live-p window)
-                 (window-parameter window 'window-side))
-        (gemini-companion-review-window--delete-window window)))
     (when (window-live-p selected)
       (set-frame-selected-window frame selected))))
 

@@ -11,16 +11,14 @@
 
 ;;; Code:
 
-(eval-when-compile
-  (require 'cl-lib)
-  (require 'text-property-search))
+(eval-when-compile (require 'cl-lib))
 (require 'button)
 (require 'subr-x)
+(require 'text-property-search)
 
 (declare-function evil-emacs-state "ext:evil-states" t t)
 (declare-function evil-initial-state "ext:evil-core")
 (declare-function evil-initial-state-for-buffer "ext:evil-core")
-(declare-function text-property-search-forward "text-property-search")
 (defvar evil-emacs-state-modes)
 (defvar evil-insert-state-modes)
 (defvar evil-state)
@@ -72,6 +70,14 @@ Unlike `error-message-string', do not quote the strings of our errors."
           ((< seconds 86400) (format "%d h" (/ seconds 3600)))
           (t (format "%d d" (/ seconds 86400))))))
 
+(defun gemini-companion-ui-shorten (text width)
+  "Return TEXT, of which the end matters, in at most WIDTH columns."
+  (let ((full (string-width text)))
+    (if (<= full width) text
+      (apply #'propertize
+             (concat "…" (truncate-string-to-width text full (- full width -1)))
+             (text-properties-at 0 text)))))
+
 (defun gemini-companion-ui-completion-table (candidates metadata)
   "Return a completion table of CANDIDATES with METADATA, an alist."
   (lambda (string predicate action)
@@ -111,9 +117,10 @@ Unlike `error-message-string', do not quote the strings of our errors."
         ((not (gemini-companion-ui-user-frame-p)) "Emacs has no frame")
         ((not (gemini-companion-ui-idle-p gemini-companion-ui--idle-time)) "you are typing")))
 
-(defun gemini-companion-ui-user-frame-p ()
-  "Return non-nil unless the selected frame is the invisible one of a daemon."
-  (not (equal (terminal-name (frame-terminal)) "initial_terminal")))
+(defun gemini-companion-ui-user-frame-p (&optional frame)
+  "Return non-nil unless FRAME is the invisible one of a daemon.
+It defaults to the selected frame."
+  (not (equal (terminal-name frame) "initial_terminal")))
 
 (defun gemini-companion-ui-when-free (function)
   "Call FUNCTION soon, once the user is not busy; it may ask something."
@@ -156,19 +163,15 @@ Return nil if no window of the frame shows a review."
   (let ((windows (window-list nil 'no-minibuffer)))
     (when (cl-loop for window in windows thereis (gemini-companion-ui--review-window-p window))
       (if-let* ((free (cl-loop for window in windows
-                               unless (gemini-companion-ui--taken-p window)
+                               unless (or (eq window (selected-window))
+                                          (window-dedicated-p window)
+                                          (< (window-total-height window) 6)
+                                          (gemini-companion-ui--review-window-p window))
                                collect window))
                 (oldest (car (sort free (lambda (one other)
                                           (< (window-use-time one) (window-use-time other)))))))
           (display-buffer-in-previous-window buffer `((previous-window . ,oldest) ,@alist))
         (display-buffer-at-bottom buffer `((window-height . 0.3) ,@alist))))))
-
-(defun gemini-companion-ui--taken-p (window)
-  "Return non-nil if WINDOW must not show one of our buffers."
-  (or (eq window (selected-window))
-      (window-dedicated-p window)
-      (< (window-total-height window) 6)
-      (gemini-companion-ui--review-window-p window)))
 
 (defun gemini-companion-ui--review-window-p (window)
   "Return non-nil if WINDOW shows a buffer of a review."
@@ -192,13 +195,6 @@ Copies of a large text would cause several collections."
     (when (buffer-live-p buffer)
       (with-current-buffer buffer (set-buffer-modified-p nil))
       (kill-buffer buffer))))
-
-(defun gemini-companion-ui-omit-line-numbers ()
-  "Show no line numbers in the current buffer, whatever the user has elsewhere."
-  (if (bound-and-true-p global-display-line-numbers-mode)
-      ;; It would set the variable again, but leaves alone buffers in which this was called.
-      (display-line-numbers-mode -1)
-    (setq display-line-numbers nil)))
 
 ;;;; Messages
 
@@ -375,7 +371,6 @@ is kept in each window."
 
 (defun gemini-companion-ui--position (place)
   "Return the position of PLACE, a value of `gemini-companion-ui--place'."
-  (require 'text-property-search)       ; not autoloaded in Emacs 28
   (pcase-let ((`(,subject ,line ,column) place))
     (save-excursion
       (goto-char (point-min))
