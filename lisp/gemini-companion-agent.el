@@ -129,8 +129,7 @@ A new one needs only an entry here, or the user's own in that option.")
 Takes effect when `gemini-companion-mode' is next enabled."
   :type `(repeat (choice ,@(gemini-companion-agent-choices) (symbol :tag "Another")))
   :group 'gemini-companion-clients
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-agent-profiles nil
   "Programs to serve, an alist of names and property lists.
@@ -144,8 +143,7 @@ effect when `gemini-companion-mode' is next enabled.
 For the properties see Info node `(gemini-companion)Several Clients'."
   :type '(alist :key-type (symbol :tag "Name") :value-type plist)
   :group 'gemini-companion-clients
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-temporary-directories nil
   "More temporary directories in which clients may look for Emacs.
@@ -154,8 +152,7 @@ TMPDIR differs in its terminal.  Takes effect when `gemini-companion-mode'
 is next enabled."
   :type '(repeat directory)
   :group 'gemini-companion-clients
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-export-workspace nil
   "Non-nil means pass all workspace roots to processes that Emacs starts.
@@ -164,8 +161,7 @@ other than the one where you started it.  Takes effect when
 `gemini-companion-mode' is next enabled."
   :type 'boolean
   :group 'gemini-companion-context
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 ;;;; The table
 

@@ -43,8 +43,7 @@ it.  If this is nil, or if you have chosen another editor with its command
 /editor, that is the one of the variables VISUAL and EDITOR, or your choice.
 Takes effect for CLIs that are started afterwards."
   :type 'boolean
-  :group 'gemini-companion-terminal
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-terminal)
 
 (defvar gemini-companion-cli-edit--server nil
   "The process that listens to the editor of CLIs here, or nil.")

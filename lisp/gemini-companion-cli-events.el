@@ -36,8 +36,7 @@ It also does so for files with unsaved edits.  This needs the hooks that
 A glob with a slash must match the end of the absolute file name, one
 without a slash its last component.  Case does not matter."
   :type '(repeat (string :tag "Glob"))
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 (defconst gemini-companion-cli-events--max-text 10000
   "Maximum number of characters of a prompt or a question.")

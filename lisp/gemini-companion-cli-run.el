@@ -52,8 +52,7 @@
 The names are in `gemini-companion-agent-profiles'."
   :type `(choice ,@(gemini-companion-agent-choices) symbol)
   :group 'gemini-companion-terminal
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-program nil
   "Program of `gemini-companion-agent', a name or an absolute file name.
@@ -62,15 +61,13 @@ program that a login shell finds."
   :type '(choice (const :tag "The usual one" nil)
                  string)
   :group 'gemini-companion-terminal
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-arguments nil
   "Arguments for the program of `gemini-companion-agent', on any machine."
   :type '(repeat string)
   :group 'gemini-companion-terminal
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-run-display-action
   '((display-buffer-reuse-window gemini-companion-cli-run-display-in-side-window))
@@ -80,8 +77,7 @@ wide enough, and otherwise at the bottom.  See `display-buffer' for the
 possible values."
   :type display-buffer--action-custom-type
   :group 'gemini-companion-terminal
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 ;;;; State
 

@@ -129,8 +129,7 @@ package archive has it."
                              `(const :tag ,(plist-get plist :title) ,terminal))
                            gemini-companion-cli-terminals)
                  (symbol :tag "Another of `gemini-companion-cli-terminals'"))
-  :group 'gemini-companion-terminal
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-terminal)
 
 ;;;; Choosing one
 

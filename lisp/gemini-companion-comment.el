@@ -37,8 +37,7 @@
     (((min-colors 88) (background dark)) :background "#444400" :foreground "#eeeeee" :extend t)
     (t :inherit highlight :extend t))
   "Face for your comments on lines."
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 ;;;; The comments in a buffer
 

@@ -35,8 +35,7 @@
 (defcustom gemini-companion-share-selection t
   "Non-nil means send clients the selected text, up to 16384 characters."
   :type 'boolean
-  :group 'gemini-companion-context
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-context)
 
 (defcustom gemini-companion-trusted-roots nil
   "Workspace roots that clients should trust.
@@ -50,8 +49,7 @@ restarted."
   :type '(choice (const :tag "Clients decide" nil)
                  (repeat :tag "These directories" directory))
   :group 'gemini-companion-context
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defvar gemini-companion-context-change-hook nil
   "Hook run whenever the context may have changed.

@@ -29,8 +29,7 @@
   "Program for connections to other machines: OpenSSH's client."
   :type 'string
   :group 'gemini-companion-clients
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-containers
   '(("docker" "docker" "exec" "-i" terminal ("-u" "%u") "%h")
@@ -50,8 +49,7 @@ For Kubernetes, toolbox and Apptainer, for example, you can add
   :type '(alist :key-type (string :tag "Method")
                 :value-type (repeat (choice string (const terminal) (repeat string))))
   :group 'gemini-companion-clients
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 ;;;; Hosts
 

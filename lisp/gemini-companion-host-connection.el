@@ -323,7 +323,9 @@ ended."
 (gemini-companion-bridge-define-handler wire-message (wire text)
   "Handle the message TEXT from the other end of WIRE, supposedly its keeper."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
-    (let ((message (ignore-errors (json-read-from-string text))))
+    (let ((message (ignore-errors
+                     ;; Whatever runs may have bound this, while it waits for its own process.
+                     (let ((json-object-type 'alist)) (json-read-from-string text)))))
       (pcase (and (consp message) (alist-get 'say message))
         ("home" (gemini-companion-host-connection--take-home connection (alist-get 'home message)))
         ("ready" (gemini-companion-host-connection--ready connection message))

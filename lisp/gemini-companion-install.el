@@ -39,8 +39,7 @@ never installs anything."
                  (const :tag "Download it" download)
                  (const :tag "Build it with cargo" build)
                  (const :tag "Nothing" nil))
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-module-url
   "https://github.com/gemini-companion/gemini-companion/releases/download/"
@@ -49,8 +48,7 @@ You need not trust a mirror: Emacs checks downloads against the SHA-256 in
 this package.  The URL must use https, unless it is on this machine."
   :group 'gemini-companion-server
   :type 'string
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defvar gemini-companion-install--patience 300
   "Seconds after which a download has failed.")

@@ -29,8 +29,7 @@ not the right module.  Otherwise, Emacs looks beside the package, in
 `load-path', and in `gemini-companion-module-directory'."
   :group 'gemini-companion-server
   :type '(choice (const :tag "Look for it" nil) file)
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-module-directory
   ;; Not `locate-user-emacs-file', which creates that directory if it does not exist.
@@ -40,8 +39,7 @@ Emacs creates it when needed.  It should not be the package's own directory,
 which may be read-only, and which package managers delete."
   :group 'gemini-companion-server
   :type 'directory
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defconst gemini-companion-native-version "0.1.0"
   "The version of the native module that this package needs.")

@@ -46,8 +46,7 @@ it with the review, or the record of the CLI."
                  (const :tag "Bell" bell)
                  (const :tag "Not at all" nil)
                  (function :tag "Another function"))
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-notify-turn 20
   "Tell you when a CLI has worked for more than this many seconds, and is done.
@@ -57,8 +56,7 @@ nil, never tell you.  This needs the hooks that `gemini-companion-tools-enable'
 installs."
   :type '(choice (const :tag "Never" nil)
                  (natnum :tag "Seconds"))
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 (defvar gemini-companion-notify--subjects nil
   "What the user was notified of and still waits, the newest first.

@@ -33,8 +33,7 @@ A glob with a slash must match the end of the absolute file name, one
 without a slash its last component.  Case does not matter.  Clients learn
 neither that such a file is open nor where point is in it."
   :type '(repeat (string :tag "Glob"))
-  :group 'gemini-companion-context
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-context)
 
 (defvar-local gemini-companion-private nil
   "Non-nil means never tell clients of this buffer's file.

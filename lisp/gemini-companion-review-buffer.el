@@ -44,8 +44,7 @@ not included, because enabling it may change the text."
                 ;; A symbol: only some of the packages are installed.
                 :value-type (symbol :tag "Function for a buffer"))
   :group 'gemini-companion-review
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defvar-local gemini-companion-review-buffer--header nil
   "The function that returns the header line of this buffer, given the review.")
@@ -65,8 +64,7 @@ not included, because enabling it may change the text."
     (((min-colors 88)) :background "#ffd7d7" :extend t)
     (t :foreground "red"))
   "Face for text that accepting the change removes."
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 (defface gemini-companion-added
   '((((min-colors 257) (background dark)) :background "#1a331a" :extend t)
@@ -75,8 +73,7 @@ not included, because enabling it may change the text."
     (((min-colors 88)) :background "#d7ffd7" :extend t)
     (t :foreground "green"))
   "Face for text that accepting the change adds."
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 (defface gemini-companion-removed-current
   '((((min-colors 257) (background dark)) :background "#6a2a2a" :extend t)
@@ -85,8 +82,7 @@ not included, because enabling it may change the text."
     (((min-colors 88)) :background "#ffafaf" :extend t)
     (t :inverse-video t :foreground "red"))
   "Face for text that the current difference removes."
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 (defface gemini-companion-added-current
   '((((min-colors 257) (background dark)) :background "#24552a" :extend t)
@@ -95,8 +91,7 @@ not included, because enabling it may change the text."
     (((min-colors 88)) :background "#afffaf" :extend t)
     (t :inverse-video t :foreground "green"))
   "Face for text that the current difference adds."
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 (defface gemini-companion-removed-word
   '((((min-colors 257) (background dark)) :background "#963838")
@@ -105,8 +100,7 @@ not included, because enabling it may change the text."
     (((min-colors 88)) :background "#ff8787" :weight bold)
     (t :inherit gemini-companion-removed-current :weight bold :underline t))
   "Face for words that accepting the change removes."
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 (defface gemini-companion-added-word
   '((((min-colors 257) (background dark)) :background "#30753a")
@@ -115,8 +109,7 @@ not included, because enabling it may change the text."
     (((min-colors 88)) :background "#87ff5f" :weight bold)
     (t :inherit gemini-companion-added-current :weight bold :underline t))
   "Face for words that accepting the change adds."
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 (defconst gemini-companion-review-buffer-diff-faces
   '((diff-removed gemini-companion-removed)

@@ -41,8 +41,7 @@ you are away.  If nil, only you can accept."
   :type '(choice (const :tag "Ask in Emacs each time" ask)
                  (const :tag "Changes that were on screen" seen)
                  (const :tag "None" nil))
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 ;;;; Opened and closed
 

@@ -27,8 +27,7 @@ If `pop-up', show it as soon as you pause and no prompt is open.  If
 \\[gemini-companion-review-next]; the mode line shows how many wait."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Show it" pop-up)
-                 (const :tag "Let it wait" queue))
-  :package-version '(gemini-companion . "0.1.0"))
+                 (const :tag "Let it wait" queue)))
 
 (defcustom gemini-companion-diff-focus 'keep
   "Which window to select when a change appears by itself.
@@ -39,8 +38,7 @@ change waits."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Stays where it is" keep)
                  (const :tag "Goes to the change" select)
-                 (const :tag "Only announce the change" announce))
-  :package-version '(gemini-companion . "0.1.0"))
+                 (const :tag "Only announce the change" announce)))
 
 ;;;; State
 

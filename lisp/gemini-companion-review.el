@@ -57,16 +57,14 @@ arguments that takes the change off the screen again."
                  (function-item :tag "In the window of the file"
                                 gemini-companion-review-inline-show)
                  (function :tag "Another function"))
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-review-waiting-hook nil
   "Hook run when a change begins to wait, and when one appears.
 While it runs, `gemini-companion-review-waiting' is the change; for example,
 `gemini-companion-review-path' returns the name of its file."
   :group 'gemini-companion-review
-  :type 'hook
-  :package-version '(gemini-companion . "0.1.0"))
+  :type 'hook)
 
 ;;;; The record
 

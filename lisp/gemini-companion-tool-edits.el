@@ -32,8 +32,7 @@ It appears in a window other than the selected one, which stays selected,
 when you are not busy.  This needs the hooks that
 `gemini-companion-tools-enable' installs."
   :type 'boolean
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 (defvar-local gemini-companion-tool-edits--before nil
   "The diagnostics before the buffer took an edit, as (TIME . SNAPSHOT), or nil.")

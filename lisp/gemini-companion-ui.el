@@ -322,8 +322,7 @@ KEY is the text of the key, by default that in the current buffer."
 (defface gemini-companion-heading
   '((t :inherit bold))
   "Face for headings in reports and lists."
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 (define-derived-mode gemini-companion-report-mode special-mode "Gemini-Report"
   "Parent of the major modes of reports.

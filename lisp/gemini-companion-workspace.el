@@ -44,8 +44,7 @@ Gemini CLI connects to this Emacs from directories inside a root.  See also
   :group 'gemini-companion-context
   :risky t
   :set #'gemini-companion-workspace--set-root-option
-  :initialize #'custom-initialize-default
-  :package-version '(gemini-companion . "0.1.0"))
+  :initialize #'custom-initialize-default)
 
 (defcustom gemini-companion-workspace-guess t
   "Non-nil means the projects of open files and terminals are workspace roots.
@@ -54,8 +53,7 @@ They are roots in addition to `gemini-companion-workspace-roots'."
   :group 'gemini-companion-context
   :risky t
   :set #'gemini-companion-workspace--set-root-option
-  :initialize #'custom-initialize-default
-  :package-version '(gemini-companion . "0.1.0"))
+  :initialize #'custom-initialize-default)
 
 (defcustom gemini-companion-context-scope 'project
   "Which open files to tell a client about.
@@ -70,15 +68,13 @@ above it, about files outside of projects; but see
   :type '(choice (const :tag "The client's own project" project)
                  (const :tag "All projects" all))
   :group 'gemini-companion-context
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defcustom gemini-companion-share-outside-workspace nil
   "Non-nil means tell all clients about open files outside of projects, too."
   :type 'boolean
   :group 'gemini-companion-context
-  :risky t
-  :package-version '(gemini-companion . "0.1.0"))
+  :risky t)
 
 (defvar gemini-companion-workspace-terminal-modes
   '(comint-mode term-mode eshell-mode vterm-mode eat-mode ghostel-mode)

@@ -54,8 +54,7 @@ you accepted, and warns you if it does not.  You can then write it with
   :type '(choice (const :tag "For tested versions" tried)
                  (const :tag "Always" always)
                  (const :tag "Never" never))
-  :group 'gemini-companion-review
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-review)
 
 ;;;; Accepts without the text
 

@@ -122,8 +122,7 @@ port is in use, Emacs takes a free one.  Takes effect when
   :type '(choice (const :tag "A free port" 0)
                  (integer :tag "Port"))
   :risky t
-  :group 'gemini-companion-server
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-server)
 
 (defcustom gemini-companion-max-message-size 64
   "Maximum size in MiB of a message from a client.
@@ -132,8 +131,7 @@ must exceed the size of your largest file.  Takes effect when
 `gemini-companion-mode' is next enabled."
   :type '(natnum :tag "MiB")
   :risky t
-  :group 'gemini-companion-server
-  :package-version '(gemini-companion . "0.1.0"))
+  :group 'gemini-companion-server)
 
 (defvar gemini-companion--wanted nil
   "Non-nil if the user wants the mode enabled, even if the module is missing.")

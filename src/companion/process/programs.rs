@@ -94,7 +94,6 @@ mod tests {
     #[test]
     fn the_client_is_the_first_process_at_its_end_of_the_connection() {
         let [client, server] = ["127.0.0.1:52711", "127.0.0.1:49230"].map(|it| it.parse().unwrap());
-        // In the format of lsof 4.91, but not recorded on a Mac.
         let sockets = "p501\nf12\nn127.0.0.1:49230->127.0.0.1:52711\n\
                        p4242\nf9\nn127.0.0.1:52710->127.0.0.1:49230\n\
                        f23\nn127.0.0.1:52711->127.0.0.1:49230\n\
@@ -104,6 +103,19 @@ mod tests {
         assert_eq!(holder("", client, server), None);
         assert_eq!(directory("p4242\nfcwd\nn/Users/me/a b/ü\n").unwrap(), "/Users/me/a b/ü");
         assert_eq!(directory("p4242\n"), None);
+    }
+
+    #[test]
+    fn what_a_mac_printed_is_understood() {
+        // Of what a user of macOS recorded in 2022, with more fields than we ask for.
+        let sockets = "p1004\ncWhatsApp Helper\nLuser\nf15\nPTCP\n\
+                       n192.168.1.226:57634->157.240.20.52:443\n\
+                       p1006\ncNotion Helper\nLuser\nf21\nPTCP\n\
+                       n192.168.1.226:58655->104.18.7.183:443\nf23\nPTCP\n\
+                       n127.0.0.1:57580->127.0.0.1:49233\nf26\nPTCP\nn*:5000\n";
+        let [client, server] = ["127.0.0.1:57580", "127.0.0.1:49233"].map(|it| it.parse().unwrap());
+        assert_eq!(holder(sockets, client, server), Some(1006));
+        assert_eq!(holder(sockets, server, client), None);
     }
 
     #[test]
