@@ -273,7 +273,7 @@ See `gemini-companion-workspace--guess-root' for both."
     (cond (file (list (file-name-directory file)))
           ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
            (list directory))
-          ((provided-mode-derived-p mode 'dired-mode 'magit-mode 'vc-dir-mode)
+          ((apply #'provided-mode-derived-p mode '(dired-mode magit-mode vc-dir-mode))
            (cons directory t)))))
 
 (defun gemini-companion-workspace--guess-root (directory &optional only-project)

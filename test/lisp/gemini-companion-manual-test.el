@@ -7,6 +7,8 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 
+(declare-function widget-convert "wid-edit" (type &rest args))
+
 (defun gemini-companion-manual-test--public ()
   "Return the names of all public commands and options."
   (dolist (file (directory-files (gemini-companion-test-path "lisp") t
