@@ -303,7 +303,7 @@ that if the sandbox cannot reach Emacs."
                                      gemini-companion-cli-run-root)
     (gemini-companion-ui-pass-keys)
     (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions (current-buffer))
-    (display-line-numbers-mode -1)
+    (gemini-companion-ui-omit-line-numbers)
     ;; Some emulators clear this flag, but the CLI may be at work.
     (set-process-query-on-exit-flag process t)))
 

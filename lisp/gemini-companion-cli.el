@@ -15,8 +15,7 @@
 
 ;;; Code:
 
-(require 'cl-lib)
-(require 'seq)
+(eval-when-compile (require 'cl-lib))
 (require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
@@ -75,8 +74,8 @@ in Emacs, or not known.")
 (defun gemini-companion-cli-of-process (process)
   "Return the CLI with the id PROCESS, or nil."
   (and process
-       (cl-find process gemini-companion-cli--all
-                :key #'gemini-companion-cli-process :test #'equal)))
+       (cl-loop for cli in gemini-companion-cli--all
+                if (equal process (gemini-companion-cli-process cli)) return cli)))
 
 (defun gemini-companion-cli-prompt-of-process (process)
   "Return the last prompt of the CLI with the id PROCESS, or nil."
@@ -115,9 +114,9 @@ On another machine, that is the whole name of its directory."
 (defun gemini-companion-cli-forget-ended ()
   "Forget the CLIs whose processes have ended without a report."
   (setq gemini-companion-cli--all
-        (seq-filter (lambda (cli)
-                      (or (gemini-companion-cli-key cli) (gemini-companion-cli--lives-p cli)))
-                    gemini-companion-cli--all)))
+        (cl-loop for cli in gemini-companion-cli--all
+                 if (or (gemini-companion-cli-key cli) (gemini-companion-cli--lives-p cli))
+                 collect cli)))
 
 (add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-cli--note-sessions)
 
@@ -125,8 +124,8 @@ On another machine, that is the whole name of its directory."
   "Find the CLI of SESSION, one of `gemini-companion-bridge-sessions'."
   (pcase-let* ((`[,key ,_ ,process ,_ ,_ ,_ ,_ ,directory ,_ ,agent ,_] session)
                (cli (or (gemini-companion-cli-of-process process)
-                        (cl-find key gemini-companion-cli--all
-                                 :key #'gemini-companion-cli-key :test #'equal)
+                        (cl-loop for cli in gemini-companion-cli--all
+                                 if (equal key (gemini-companion-cli-key cli)) return cli)
                         (gemini-companion-cli--add agent process))))
     (setf (gemini-companion-cli-key cli) key
           (gemini-companion-cli-directory cli)
@@ -281,7 +280,8 @@ A record from before it had connected goes."
 
 (defun gemini-companion-cli-in-terminal (terminal)
   "Return the CLI that is known to run in the buffer TERMINAL, or nil."
-  (cl-find terminal gemini-companion-cli--all :key #'gemini-companion-cli-terminal))
+  (cl-loop for cli in gemini-companion-cli--all
+           if (eq terminal (gemini-companion-cli-terminal cli)) return cli))
 
 (defun gemini-companion-cli-note-screen (terminal asks agent directory)
   "Record whether the CLI in TERMINAL ASKS something, as its screen shows.

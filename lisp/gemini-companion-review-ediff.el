@@ -119,7 +119,7 @@ new file alone, since there is nothing to compare it with."
   (setq gemini-companion-review-of-buffer (gemini-companion-review-window-review view)
         gemini-companion-review-comment-place-function
         #'gemini-companion-review-ediff--comment-place)
-  (display-line-numbers-mode -1)
+  (gemini-companion-ui-omit-line-numbers)
   (setq-local ediff-actual-diff-options gemini-companion-review-ediff--diff-options
               ediff-actual-diff3-options gemini-companion-review-ediff--diff-options
               ediff-setup-diff-regions-function #'gemini-companion-review-ediff--compare)

@@ -11,14 +11,16 @@
 
 ;;; Code:
 
-(eval-when-compile (require 'cl-lib))
+(eval-when-compile
+  (require 'cl-lib)
+  (require 'text-property-search))
 (require 'button)
 (require 'subr-x)
-(require 'text-property-search)
 
 (declare-function evil-emacs-state "ext:evil-states" t t)
 (declare-function evil-initial-state "ext:evil-core")
 (declare-function evil-initial-state-for-buffer "ext:evil-core")
+(declare-function text-property-search-forward "text-property-search")
 (defvar evil-emacs-state-modes)
 (defvar evil-insert-state-modes)
 (defvar evil-state)
@@ -196,6 +198,13 @@ Copies of a large text would cause several collections."
       (with-current-buffer buffer (set-buffer-modified-p nil))
       (kill-buffer buffer))))
 
+(defun gemini-companion-ui-omit-line-numbers ()
+  "Show no line numbers in the current buffer, whatever the user has elsewhere."
+  (if (bound-and-true-p global-display-line-numbers-mode)
+      ;; It would set the variable again, but leaves alone buffers in which this was called.
+      (display-line-numbers-mode -1)
+    (setq display-line-numbers nil)))
+
 ;;;; Messages
 
 (defvar gemini-companion-ui--messages nil
@@ -370,6 +379,7 @@ is kept in each window."
 
 (defun gemini-companion-ui--position (place)
   "Return the position of PLACE, a value of `gemini-companion-ui--place'."
+  (require 'text-property-search)       ; not autoloaded in Emacs 28
   (pcase-let ((`(,subject ,line ,column) place))
     (save-excursion
       (goto-char (point-min))
