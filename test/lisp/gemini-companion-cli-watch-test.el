@@ -1,178 +1,162 @@
-;;; gemini-companion-cli-watch-test.el --- Tests of choosing a terminal emulator  -*- lexical-binding: t; -*-
+;;; gemini-companion-cli-watch-test.el --- Tests of the watch on terminals of CLIs  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; A fake Eat is installed from a package archive in a directory.  Each test
-;; gives the user's answer, and an unexpected question fails the test.
+;; In buffers whose process stands in for a terminal emulator's.
 
 ;;; Code:
 
 (require 'ert)
-(require 'package)
-(require 'gemini-companion-cli-run)
+(require 'gemini-companion-cli-watch)
 (require 'gemini-companion-test-companion)
+(require 'gemini-companion-test-screen)
 
-(defmacro gemini-companion-cli-watch-test--with (answer &rest body)
-  "Evaluate BODY in an Emacs without packages, answering questions with ANSWER.
-It is `yes', `no' or, if nothing may be asked, nil.  The init file is the
-file custom.el of a new project.  The only package archive, NonGNU ELPA, was
-not fetched yet."
-  (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-project
-     (let* ((gemini-companion-terminal 'auto)
-            (gemini-companion-cli-terminals--offered nil)
-            (custom-file (gemini-companion-test-file "custom.el" ";; mine\n"))
-            (user-init-file custom-file)
-            (package-user-dir (gemini-companion-test-file "elpa"))
-            (package-archives (list (cons "nongnu" (gemini-companion-test-file "archive/"))))
-            (package-archive-contents nil)
-            (package-alist nil)
-            (package--initialized nil)
-            (package-activated-list nil)
-            (package-selected-packages nil)
-            (package-check-signature nil)
-            (package-enable-at-startup t)
-            (text-quoting-style 'grave)
-            ;; Otherwise package.el handles no errors.
-            (debug-on-error nil)
-            (load-path (seq-remove (lambda (directory)
-                                     (string-match-p "/elpa-src\\|/elpa/" directory))
-                                   load-path))
-            (saved (mapcar (lambda (option) (cons option (get option 'saved-value)))
-                           '(gemini-companion-terminal package-selected-packages)))
-            ;; Another test may have loaded it.
-            (loaded (memq 'vterm features)))
+(defmacro gemini-companion-cli-watch-test--with-terminal (client review &rest body)
+  "Evaluate BODY in the terminal of CLIENT, which has proposed REVIEW.
+The functions `show' and `look' have it show a text, and look at it as
+after output; `free-for' pretends that it takes prompts for some seconds."
+  (declare (indent 2) (debug (symbolp symbolp body)))
+  `(gemini-companion-test-with-client ,client
+     (let* ((,review (gemini-companion-test-propose ,client "a.txt" "2\n"))
+            (buffer (generate-new-buffer "*terminal*"))
+            (process (start-process "terminal" buffer "cat"))
+            (gemini-companion-cli--all nil)
+            (gemini-companion-review-turn--accepted nil))
+       (set-process-query-on-exit-flag process nil)
+       (setf (gemini-companion-review-process ,review) (process-id process))
+       (gemini-companion-cli--add 'gemini (process-id process))
        (unwind-protect
-           (progn
-             (setq features (remq 'vterm features))
-             (gemini-companion-test-with-answer ,answer ,@body))
-         (setq features (append (and loaded '(vterm)) (remq 'eat features)))
-         (pcase-dolist (`(,option . ,value) saved)
-           (put option 'saved-value value))))))
+           (with-current-buffer buffer
+             (gemini-companion-cli-watch-start buffer)
+             (cl-flet ((show (text) (erase-buffer) (insert text))
+                       (look () (gemini-companion-cli-watch--look buffer))
+                       (free-for (seconds)
+                                 (setq gemini-companion-cli-watch--free-since
+                                       (- (float-time) seconds))
+                                 (setf (gemini-companion-review-created ,review)
+                                       (time-subtract nil seconds))))
+               (ignore #'show #'look #'free-for)
+               ,@body))
+         (gemini-companion-cli-watch-forget-all)
+         (kill-buffer buffer)))))
 
-(defun gemini-companion-cli-watch-test--archive (text)
-  "Put an Eat with TEXT into the package archive."
-  (gemini-companion-test-file "archive/eat-1.0.el" (concat ";;; eat.el --- Not Eat  -*- lexical-binding: t; -*-
-;; Version: 1.0
-;;; Code:
-" text "
-(provide 'eat)
-;;; eat.el ends here
-"))
-  (gemini-companion-test-file "archive/archive-contents"
-                              "(1 (eat . [(1 0) nil \"Not Eat\" single nil]))"))
+(ert-deftest gemini-companion-cli-watch/a-change-that-the-cli-gave-up-is-cancelled ()
+  "It takes prompts for a while, and is told so that it goes on."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (show gemini-companion-test-screen-question)
+    (look)
+    (should (equal (gemini-companion-review-queued review)
+                   (list (gemini-companion-test-file "src/b.txt")
+                         (gemini-companion-test-file "c.txt"))))
+    (should (equal (gemini-companion-review-position review) '(1 . 3)))
+    (show gemini-companion-test-screen-prompt)
+    (look)
+    (should (gemini-companion-review-open-p review))
+    (free-for 2)
+    (look)
+    (should-not (gemini-companion-review-open-p review))
+    (should (equal (gemini-companion-review-reason review) "cancelled in Gemini CLI"))
+    (should (equal (alist-get 'filePath (fake-cli-wait-notification client "ide/diffRejected"))
+                   (gemini-companion-test-file "a.txt")))
+    (should (eq (gemini-companion-history-outcome (car (gemini-companion-history-all)))
+                'cancelled))))
 
-(defun gemini-companion-cli-watch-test--offer ()
-  "Offer a better terminal emulator as if a CLI was run; return the result."
-  (let ((noninteractive nil))
-    (gemini-companion-cli-terminals-offer)))
+(ert-deftest gemini-companion-cli-watch/a-change-stays-while-that-is-not-certain ()
+  "While the CLI asks, its screen is not recognized, or the change is new."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (dolist (screen (list gemini-companion-test-screen-question "$ ls\nfile\n" ""
+                          ;; A question below a prompt that has scrolled.
+                          (concat gemini-companion-test-screen-prompt
+                                  gemini-companion-test-screen-question)))
+      (show screen)
+      (free-for 9)
+      (look)
+      (look)
+      (should (gemini-companion-review-open-p review)))
+    (show gemini-companion-test-screen-prompt)
+    (free-for 9)
+    (setf (gemini-companion-review-created review) (current-time))
+    (look)
+    (should (gemini-companion-review-open-p review))
+    ;; That of another process.
+    (setf (gemini-companion-review-process review) 1)
+    (free-for 9)
+    (look)
+    (should (gemini-companion-review-open-p review))))
 
-(ert-deftest gemini-companion-cli-watch/a-yes-installs-and-uses-eat ()
-  "Only package.el saves something, as the best emulator is the default."
-  (gemini-companion-cli-watch-test--with 'yes
-    (gemini-companion-cli-watch-test--archive "(defvar gemini-companion-cli-watch-test--eat t)")
-    (should (gemini-companion-cli-watch-test--offer))
-    (should (equal gemini-companion-test-questions
-                   '("Term shows few colors: download and install the terminal Eat? ")))
-    (should-not (file-exists-p package-user-dir))
-    (gemini-companion-cli-terminals-install-eat)
-    (should (eq (gemini-companion-cli-terminals-choose) 'eat))
-    (should (eq gemini-companion-terminal 'auto))
-    (should (equal package-selected-packages '(eat)))
-    (should-not (string-search "gemini" (gemini-companion-test-read custom-file)))
-    (should-not (gemini-companion-cli-watch-test--offer))
-    (should (= (length gemini-companion-test-questions) 1))))
+(ert-deftest gemini-companion-cli-watch/what-is-asked-otherwise-is-known ()
+  "But not what is asked about a change that waits in Emacs."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (show gemini-companion-test-screen-question)
+    (look)
+    (should-not (gemini-companion-cli-in-state 'asking))
+    (gemini-companion-review-reject review)
+    ;; Perhaps the CLI has not noticed yet.
+    (look)
+    (should-not (gemini-companion-cli-in-state 'asking))
+    (look)
+    (should (equal (mapcar #'gemini-companion-cli-terminal (gemini-companion-cli-in-state 'asking))
+                   (list buffer)))
+    (should (string-search "?" (gemini-companion--lighter)))
+    (should (string-search "a CLI asks a question" (gemini-companion-state)))
+    (show gemini-companion-test-screen-prompt)
+    (look)
+    (should-not (gemini-companion-cli-in-state 'asking))
+    (should-not (string-search "?" (gemini-companion--lighter)))
+    (show gemini-companion-test-screen-question)
+    (look)
+    (look)
+    (should (gemini-companion-cli-in-state 'asking))
+    (kill-buffer buffer)
+    (should-not (gemini-companion-cli-in-state 'asking))))
 
-(ert-deftest gemini-companion-cli-watch/after-a-no-term-is-used-until-there-is-a-better-one ()
-  "Nobody is asked again, and the init file is left alone."
-  (gemini-companion-cli-watch-test--with 'no
-    (should-not (gemini-companion-cli-watch-test--offer))
-    (should (eq (gemini-companion-cli-terminals-choose) 'term))
-    (should (equal (gemini-companion-test-read custom-file) ";; mine\n"))
-    (should (equal (car gemini-companion-test-messages)
-                   "Using Term until you install Eat, vterm or Ghostel"))
-    ;; The next session.
-    (setq gemini-companion-cli-terminals--offered nil)
-    (should-not (gemini-companion-cli-watch-test--offer))
-    (should (= (length gemini-companion-test-questions) 1))
-    (provide 'vterm)
-    (unwind-protect (should (eq (gemini-companion-cli-terminals-choose) 'vterm))
-      (setq features (delq 'vterm features)))))
+(ert-deftest gemini-companion-cli-watch/what-is-asked-before-it-connects-is-known ()
+  "It is the same CLI once it has connected."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (setf (gemini-companion-review-process review) 1)
+    (setq gemini-companion-cli--all nil)
+    (show gemini-companion-test-screen-question)
+    (look)
+    (look)
+    (should (length= (gemini-companion-cli-in-state 'asking) 1))
+    (gemini-companion-cli--add 'gemini (process-id process))
+    (should (length= (gemini-companion-cli-all) 1))
+    (setf (gemini-companion-cli-process (car (gemini-companion-cli-all))) nil)
+    (show gemini-companion-test-screen-prompt)
+    (look)
+    (should-not (gemini-companion-cli-all))))
 
-(ert-deftest gemini-companion-cli-watch/eat-is-offered-only-if-an-archive-may-have-it ()
-  "Nothing is fetched to find out."
-  (pcase-dolist (`(,archive . ,offered) '(("nongnu" . t) ("gnu" . nil)))
-    (ert-info (archive)
-      (gemini-companion-cli-watch-test--with (if offered 'yes nil)
-        (setq package-archives (list (cons archive (gemini-companion-test-file "archive/"))))
-        (cl-letf (((symbol-function 'package-refresh-contents)
-                   (lambda (&rest _) (ert-fail "An archive was asked"))))
-          (should (eq offered (and (gemini-companion-cli-watch-test--offer) t))))
-        (unless offered
-          (should (equal gemini-companion-test-messages
-                         '("Term shows few colors; the packages Eat and vterm show all of them")))
-          (should (eq (gemini-companion-cli-terminals-choose) 'term)))))))
+(ert-deftest gemini-companion-cli-watch/c-c-c-c-asks-only-while-a-change-waits ()
+  "Also just after an accept, when the next change has not come yet."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (let ((key (lambda () (with-current-buffer buffer (key-binding (kbd "C-c C-c")))))
+          (map (make-sparse-keymap)))
+      (define-key map (kbd "C-c C-c") #'ignore)
+      (define-key map (kbd "C-c o") #'other-window)
+      (use-local-map map)
+      (should (eq (funcall key) 'gemini-companion-terminal-interrupt))
+      (should (eq (key-binding (kbd "C-c o")) 'other-window))
+      (should (equal (gemini-companion-ui-key-of 'gemini-companion-accept) "C-c C-c a"))
+      (gemini-companion-review-show review 'keep)
+      (with-current-buffer buffer
+        (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?a))))
+          (call-interactively #'gemini-companion-terminal-interrupt)))
+      (should-not (gemini-companion-review-open-p review))
+      (should (eq (funcall key) 'gemini-companion-terminal-interrupt))
+      (setf (nth 2 (car gemini-companion-review-turn--accepted)) (- (float-time) 9))
+      (should (eq (funcall key) #'ignore)))))
 
-(ert-deftest gemini-companion-cli-watch/after-a-failure-term-is-used ()
-  "Emacs says why and asks again only in the next session."
-  (pcase-dolist (`(,archive . ,install)
-                 `((nil . nil)
-                   (("(error \"Broken\")") . nil)
-                   ;; The archive lists it, but cannot be reached when it is downloaded.
-                   (("nil") . unreachable)
-                   (("nil") . ,(lambda (&rest _) (signal 'quit nil)))))
-    (gemini-companion-cli-watch-test--with 'yes
-      (when archive
-        (apply #'gemini-companion-cli-watch-test--archive archive))
-      (should (gemini-companion-cli-watch-test--offer))
-      (let ((windows (window-list)))
-        (when (eq install 'unreachable)
-          (delete-file (gemini-companion-test-file "archive/eat-1.0.el"))
-          (setq install nil))
-        (cl-letf (((symbol-function 'package-install)
-                   (or install (symbol-function 'package-install))))
-          (gemini-companion-cli-terminals-install-eat))
-        (should (equal windows (window-list))))
-      (should (eq (gemini-companion-cli-terminals-choose) 'term))
-      (unless (equal archive '("(error \"Broken\")"))
-        (should-not package-selected-packages)
-        (should (equal (gemini-companion-test-read custom-file) ";; mine\n"))
-        (should (string-match-p
-                 (format "\\`Using Term, because installing Eat failed: \\(?:%s\\)\\. \
-.*M-x package-install RET eat\\'"
-                         (if archive "Opening input file.*\\|Error retrieving.*\\|Quit"
-                           "No readable package archive has it"))
-                 (car gemini-companion-test-messages))))
-      (should (eq gemini-companion-terminal 'auto))
-      (should-not (gemini-companion-cli-watch-test--offer))
-      (setq gemini-companion-cli-terminals--offered nil)
-      (should (gemini-companion-cli-watch-test--offer)))))
+(ert-deftest gemini-companion-cli-watch/off-leaves-nothing ()
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (ignore review)
+    (let ((filter (process-filter process)))
+      (gemini-companion-cli-watch-forget-all)
+      (should-not (equal (process-filter process) filter))
+      (should-not gemini-companion-cli-watch--timer)
+      (should-not gemini-companion-cli-watch--mode)
+      (should-not gemini-companion-ui-local-keys))))
 
-(ert-deftest gemini-companion-cli-watch/nothing-is-asked-when-that-makes-no-sense ()
-  (gemini-companion-cli-watch-test--with nil
-    ;; In batch mode.
-    (should-not (gemini-companion-cli-terminals-offer))
-    ;; The user has chosen a terminal, or a good one is installed.
-    (let ((gemini-companion-terminal 'term))
-      (should-not (gemini-companion-cli-watch-test--offer)))
-    (provide 'vterm)
-    (unwind-protect
-        (progn (should-not (gemini-companion-cli-watch-test--offer))
-               (should (eq (gemini-companion-cli-terminals-choose) 'vterm)))
-      (setq features (delq 'vterm features)))
-    (should-not gemini-companion-test-messages)
-    ;; If packages are not installed by package.el, a message names the emulators.
-    (let ((package-enable-at-startup nil))
-      (should-not (gemini-companion-cli-watch-test--offer))
-      (should (equal gemini-companion-test-messages
-                     '("Term shows few colors; the packages Eat and vterm show all of them"))))))
-
-(ert-deftest gemini-companion-cli-watch/a-missing-emulator-is-named ()
-  (gemini-companion-cli-watch-test--with nil
-    (let ((gemini-companion-terminal 'eat))
-      (should (equal (cadr (should-error (gemini-companion-cli-terminals-choose) :type 'user-error))
-                     "`gemini-companion-terminal' is `eat', which is not installed")))))
-
+(provide 'gemini-companion-cli-watch-test)
 ;;; gemini-companion-cli-watch-test.el ends here

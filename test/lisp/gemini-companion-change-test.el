@@ -1,4 +1,4 @@
-;;; gemini-companion-compare-test.el --- Tests of comparing texts  -*- lexical-binding: t; -*-
+;;; gemini-companion-change-test.el --- Tests of comparing texts  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -9,13 +9,13 @@
 (require 'gemini-companion-native)
 (require 'gemini-companion-test-util)
 
-(defun gemini-companion-compare-test--of (bytes text)
+(defun gemini-companion-change-test--of (bytes text)
   "Return the size of the change from BYTES to TEXT and the remarks on it."
   (gemini-companion-native-load)
   (let ((change (gemini-companion-change-of "/a.txt" bytes text)))
     (cons (gemini-companion-change-size change) (gemini-companion-change-remarks change))))
 
-(ert-deftest gemini-companion-compare/sizes-and-remarks ()
+(ert-deftest gemini-companion-change/sizes-and-remarks ()
   (pcase-dolist
       (`(,bytes ,text . ,expected)
        `(("one\ntwo\n" "one\n2\n3\n" "+2 -1")
@@ -31,12 +31,12 @@
          (,(apply #'concat (make-list 20 "line\n")) "line\nother\n" "+1 -19" "Removes 19 of 20 lines")
          (unreadable "one\n" "?")))
     (ert-info ((format "%S to %S" bytes text))
-      (should (equal (gemini-companion-compare-test--of bytes text) expected)))))
+      (should (equal (gemini-companion-change-test--of bytes text) expected)))))
 
-(ert-deftest gemini-companion-compare/a-large-text-is-not-counted ()
-  (should (equal (gemini-companion-compare-test--of "one\n" (make-string 4000000 ?x)) '("large"))))
+(ert-deftest gemini-companion-change/a-large-text-is-not-counted ()
+  (should (equal (gemini-companion-change-test--of "one\n" (make-string 4000000 ?x)) '("large"))))
 
-(ert-deftest gemini-companion-compare/any-text-is-compared-and-merged ()
+(ert-deftest gemini-companion-change/any-text-is-compared-and-merged ()
   "Texts may have raw bytes, which are not characters."
   (gemini-companion-native-load)
   (let ((odd (list "ä" (string #x3fffff) "\0" "😀" "\r")))
@@ -48,11 +48,11 @@
                       base (concat "first\n" base) (concat base "last\n"))
                      (concat "first\n" base "last\n"))))))
 
-(ert-deftest gemini-companion-compare/an-overlap-is-reported-as-a-line ()
+(ert-deftest gemini-companion-change/an-overlap-is-reported-as-a-line ()
   (gemini-companion-native-load)
   (should (= (gemini-companion-change-merge "1\n2\n3\n" "1\ntwo\n3\n" "0\n1\nzwei\n3\n") 3)))
 
-(ert-deftest gemini-companion-compare/a-file-is-read-as-its-client-reads-it ()
+(ert-deftest gemini-companion-change/a-file-is-read-as-its-client-reads-it ()
   "As UTF-8 without a byte order mark, if it is; else as Emacs does."
   (gemini-companion-native-load)
   (let ((text (lambda (bytes proposed)
@@ -71,5 +71,5 @@
     ;; The client replaces what it cannot read.
     (should (equal (funcall text "\0\377" "") (string 0 #x3fffff)))))
 
-(provide 'gemini-companion-compare-test)
-;;; gemini-companion-compare-test.el ends here
+(provide 'gemini-companion-change-test)
+;;; gemini-companion-change-test.el ends here

@@ -1,4 +1,4 @@
-;;; gemini-companion-reason-test.el --- Tests of rejections with a reason  -*- lexical-binding: t; -*-
+;;; gemini-companion-cli-compose-test.el --- Tests of rejections with a reason  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -9,7 +9,7 @@
 (require 'gemini-companion-review-list)
 (require 'gemini-companion-test-companion)
 
-(defmacro gemini-companion-reason-test--with (client answer &rest body)
+(defmacro gemini-companion-cli-compose-test--with (client answer &rest body)
   "Evaluate BODY with CLIENT connected and an empty kill ring.
 The form ANSWER is evaluated when Emacs asks for the reason."
   (declare (indent 2) (debug (symbolp form body)))
@@ -18,8 +18,8 @@ The form ANSWER is evaluated when Emacs asks for the reason."
        (cl-letf (((symbol-function 'read-string) (lambda (&rest _) ,answer)))
          (gemini-companion-test-with-answer nil ,@body)))))
 
-(ert-deftest gemini-companion-reason/for-a-client-elsewhere-it-is-in-the-kill-ring ()
-  (gemini-companion-reason-test--with client " use tabs "
+(ert-deftest gemini-companion-cli-compose/for-a-client-elsewhere-it-is-in-the-kill-ring ()
+  (gemini-companion-cli-compose-test--with client " use tabs "
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-review-show review 'keep)
       (let ((current-prefix-arg '(4)))
@@ -31,22 +31,22 @@ The form ANSWER is evaluated when Emacs asks for the reason."
                      "a.txt: rejected.  What you wrote is in the kill ring: \
 yank it into Gemini CLI")))))
 
-(ert-deftest gemini-companion-reason/without-a-reason-the-change-is-just-rejected ()
-  (gemini-companion-reason-test--with client "  "
+(ert-deftest gemini-companion-cli-compose/without-a-reason-the-change-is-just-rejected ()
+  (gemini-companion-cli-compose-test--with client "  "
     (gemini-companion-cli-compose-reject (gemini-companion-test-propose client "a.txt" "2\n"))
     (fake-cli-wait-notification client "ide/diffRejected")
     (should-not kill-ring)))
 
-(ert-deftest gemini-companion-reason/quitting-does-not-reject ()
-  (gemini-companion-reason-test--with client (signal 'quit nil)
+(ert-deftest gemini-companion-cli-compose/quitting-does-not-reject ()
+  (gemini-companion-cli-compose-test--with client (signal 'quit nil)
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (should (eq (condition-case nil (gemini-companion-cli-compose-reject review) (quit 'quit))
                   'quit))
       (should (gemini-companion-review-open-p review)))))
 
-(ert-deftest gemini-companion-reason/it-is-kept-if-the-change-ends-first ()
+(ert-deftest gemini-companion-cli-compose/it-is-kept-if-the-change-ends-first ()
   "The client decides while the user types; Emacs receives it before or after."
-  (gemini-companion-reason-test--with client
+  (gemini-companion-cli-compose-test--with client
       (progn (fake-cli-call-tool client "closeDiff"
                                  (list :filePath (gemini-companion-test-file "a.txt")
                                        :suppressNotification t))
@@ -56,22 +56,22 @@ yank it into Gemini CLI")))))
                                          :type 'user-error))
                      "a.txt: decided in Gemini CLI; the reason is in the kill ring"))
       (should (equal kill-ring '("use tabs")))))
-  (gemini-companion-reason-test--with client
+  (gemini-companion-cli-compose-test--with client
       (progn (gemini-companion-bridge-reject
               (gemini-companion-review-id (car (gemini-companion-review-all-open))))
              "use tabs")
     (gemini-companion-cli-compose-reject (gemini-companion-test-propose client "a.txt" "2\n"))
     (should (equal kill-ring '("use tabs")))))
 
-(ert-deftest gemini-companion-reason/it-can-be-given-in-the-list ()
-  (gemini-companion-reason-test--with client "use tabs"
+(ert-deftest gemini-companion-cli-compose/it-can-be-given-in-the-list ()
+  (gemini-companion-cli-compose-test--with client "use tabs"
     (gemini-companion-test-propose client "a.txt" "2\n")
     (gemini-companion-review-list)
     (let ((current-prefix-arg '(4)))
       (call-interactively (key-binding "r")))
     (should (equal kill-ring '("use tabs")))))
 
-(ert-deftest gemini-companion-reason/it-goes-to-the-terminal-of-the-client ()
+(ert-deftest gemini-companion-cli-compose/it-goes-to-the-terminal-of-the-client ()
   "It is found by the client's process, or by its agent and the file's project."
   (gemini-companion-test-with-project
     (let* ((buffers (mapcar (lambda (name)
@@ -109,7 +109,7 @@ yank it into Gemini CLI")))))
         (dolist (buffer buffers)
           (delete-process (get-buffer-process buffer)))))))
 
-(ert-deftest gemini-companion-reason/it-is-no-command-of-the-cli ()
+(ert-deftest gemini-companion-cli-compose/it-is-no-command-of-the-cli ()
   (let ((sent nil))
     (cl-letf (((symbol-function 'gemini-companion-cli-send-at-rest)
                (lambda (text &rest _) (push text sent)))
@@ -121,4 +121,4 @@ yank it into Gemini CLI")))))
          (gemini-companion-review-make :agent 'gemini :path "/a.txt" :text "") reason t)))
     (should (equal sent '("use /opt" "Reason: /usr is wrong")))))
 
-;;; gemini-companion-reason-test.el ends here
+;;; gemini-companion-cli-compose-test.el ends here

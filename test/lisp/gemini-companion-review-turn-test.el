@@ -1,0 +1,74 @@
+;;; gemini-companion-review-turn-test.el --- Tests of the changes of a turn  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-history)
+(require 'gemini-companion-review-turn)
+(require 'gemini-companion-test-companion)
+
+(ert-deftest gemini-companion-review-turn/the-same-again-is-accepted-once ()
+  "If it was not written, and only the same."
+  (gemini-companion-test-with-client client
+    (let* ((first (gemini-companion-test-propose client "a.txt" "2\n"))
+           (again (lambda (text)
+                    (fake-cli-call-tool client "openDiff"
+                                        (list :filePath (gemini-companion-test-file "a.txt")
+                                              :newContent text))
+                    (gemini-companion-bridge-drain)
+                    (car (gemini-companion-review-all-open)))))
+      (gemini-companion-review-show first 'keep)
+      (gemini-companion-review-commands-accept first)
+      (fake-cli-wait-notification client "ide/diffAccepted")
+      (let ((other (funcall again "3\n")))
+        (should other)
+        (gemini-companion-review-reject other)
+        (fake-cli-wait-notification client "ide/diffRejected"))
+      (should-not (funcall again "2\n"))
+      (should (fake-cli-wait-notification client "ide/diffAccepted"))
+      (should (eq (gemini-companion-history-outcome (gemini-companion-review-entry first))
+                  'cancelled))
+      (should (funcall again "2\n"))
+      (gemini-companion-review-end-all))))
+
+(ert-deftest gemini-companion-review-turn/an-accept-is-forgotten-after-a-while ()
+  "The user is asked about the same change then."
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-review-turn--accepted nil)
+          (gemini-companion-review-turn--memory 0)
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-review-show review 'keep)
+      (gemini-companion-review-commands-accept review)
+      (should (gemini-companion-test-propose client "a.txt" "2\n"))
+      (gemini-companion-review-end-all))))
+
+(ert-deftest gemini-companion-review-turn/what-is-accepted-in-advance-is-asked-about-if-it-loses-something ()
+  (gemini-companion-test-with-client client
+    (let ((first (gemini-companion-test-propose client "a.txt" "2\n"))
+          (question nil))
+      (gemini-companion-test-file "b.txt" "1\n")
+      (gemini-companion-test-file "c.txt" (make-string 100 ?\n))
+      (setf (gemini-companion-review-queued first)
+            (mapcar #'gemini-companion-test-file '("b.txt" "c.txt")))
+      (gemini-companion-review-show first 'keep)
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) t)))
+        (gemini-companion-accept-all))
+      (should (string-match-p "\\`Accept 3 changes: .*a\\.txt, b\\.txt, c\\.txt\\? " question))
+      (let ((propose (lambda (name)
+                       (fake-cli-call-tool client "openDiff"
+                                           (list :filePath (gemini-companion-test-file name)
+                                                 :newContent "new\n"))
+                       (gemini-companion-bridge-drain)
+                       (mapcar #'gemini-companion-review-file
+                               (gemini-companion-review-all-open)))))
+        (should-not (funcall propose "b.txt"))
+        ;; This one empties most of its file.
+        (should (equal (funcall propose "c.txt") '("c.txt")))
+        ;; And nobody has said anything of this one.
+        (should (equal (funcall propose "d.txt") '("c.txt" "d.txt"))))
+      (gemini-companion-review-end-all))))
+
+(provide 'gemini-companion-review-turn-test)
+;;; gemini-companion-review-turn-test.el ends here
