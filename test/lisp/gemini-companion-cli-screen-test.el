@@ -1,4 +1,4 @@
-;;; gemini-companion-cli-screen-test.el --- Tests of what the screens of CLIs show  -*- lexical-binding: t; -*-
+;;; gemini-companion-cli-screen-test.el --- Tests of screens  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 

@@ -1,4 +1,4 @@
-;;; gemini-companion-cli-watch-test.el --- Tests of the watch on terminals of CLIs  -*- lexical-binding: t; -*-
+;;; gemini-companion-cli-watch-test.el --- Tests of watching CLIs  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
