@@ -27,8 +27,10 @@
                    reason))
      (advice-add 'gemini-companion-review-show :before
                  (lambda (&rest _)
-                   (setq gemini-companion-test-inner-layout-before
-                         (gemini-companion-test-inner-user-layout))))
+                   ;; One that is on screen may be shown anew.
+                   (unless (gemini-companion-review-shown)
+                     (setq gemini-companion-test-inner-layout-before
+                           (gemini-companion-test-inner-user-layout)))))
      (defun gemini-companion-test-inner-user-layout ()
        (pcase-let ((`(,windows ,files ,buffers)
                     (gemini-companion-test-inner-layout)))
