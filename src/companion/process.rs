@@ -17,6 +17,8 @@ use rustix::process::{Pid, test_kill_process};
 
 #[cfg(target_os = "linux")]
 pub use linux::Process;
+#[cfg(all(test, target_os = "linux"))]
+pub use linux::tests::Sleeper;
 #[cfg(not(target_os = "linux"))]
 pub use programs::Process;
 

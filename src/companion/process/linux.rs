@@ -118,22 +118,22 @@ fn descriptor_of(id: u32, socket: &str) -> Option<OsString> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use std::process::{Child, Command};
 
     /// A process that sleeps while this is there.
-    struct Sleeper(Child);
+    pub struct Sleeper(Child);
 
     impl Sleeper {
-        fn named(name: &str) -> Sleeper {
+        pub fn named(name: &str) -> Sleeper {
             let directory = tempfile::tempdir().unwrap();
             let program = directory.path().join(name);
             std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
             Sleeper(Command::new(program).arg("60").spawn().unwrap())
         }
 
-        fn process(&self) -> Process {
+        pub fn process(&self) -> Process {
             Process::with_id(self.0.id()).unwrap()
         }
     }

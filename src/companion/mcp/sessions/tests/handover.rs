@@ -3,7 +3,6 @@
 //! once, and a client receives the outcome of its own last proposal once it is connected.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Child;
 use std::task::{Poll, Waker};
 
 use rand::rngs::SmallRng;
@@ -13,6 +12,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::ide::Outcome;
+use crate::process::Sleeper;
 
 const RUNS: u64 = 100;
 const STEPS: usize = 60;
@@ -43,34 +43,6 @@ struct Simulation<'a> {
     opened: BTreeMap<ReviewId, (usize, String)>,
     ended: BTreeSet<ReviewId>,
     clients: Vec<SimulatedClient>,
-}
-
-/// A process that lives as long as this value.
-pub struct OtherProcess(Child);
-
-impl OtherProcess {
-    fn new() -> OtherProcess {
-        OtherProcess::named("sleep")
-    }
-
-    /// One of a program with this name.
-    pub fn named(name: &str) -> OtherProcess {
-        let directory = tempfile::tempdir().unwrap();
-        let program = directory.path().join(name);
-        std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
-        OtherProcess(std::process::Command::new(program).arg("600").spawn().unwrap())
-    }
-
-    pub fn process(&self) -> Process {
-        Process::with_id(self.0.id()).unwrap()
-    }
-}
-
-impl Drop for OtherProcess {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 impl<'c> Simulation<'c> {
@@ -318,16 +290,16 @@ fn run(seed: u64, processes: [Process; 2], roots: [&'static str; 2]) {
 
 #[test]
 fn each_of_two_clients_receives_the_outcome_of_its_last_proposal() {
-    let processes = [OtherProcess::new(), OtherProcess::new()];
+    let processes = [(); 2].map(|()| Sleeper::named("sleep"));
     for seed in 0..RUNS {
-        run(seed, processes.each_ref().map(OtherProcess::process), ["/same", "/same"]);
+        run(seed, processes.each_ref().map(Sleeper::process), ["/same", "/same"]);
     }
 }
 
 /// As behind a proxy, where each client returns to its own session.
 #[test]
 fn two_clients_in_one_process_receive_their_own_outcomes_on_return() {
-    let process = OtherProcess::new();
+    let process = Sleeper::named("sleep");
     for seed in 0..RUNS {
         run(seed, [process.process(), process.process()], ["/one", "/two"]);
     }

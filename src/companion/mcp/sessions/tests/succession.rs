@@ -1,9 +1,10 @@
 //! Sessions of which the process of the client is known: who inherits from whom.
 
-use super::handover::{OtherProcess, TICK};
+use super::handover::TICK;
 use super::*;
 use crate::ide::Decision;
 use crate::mcp::message::notification_json;
+use crate::process::Sleeper;
 
 fn begin_from(sessions: &Sessions, process: u32) -> SessionId {
     let origin = Origin::of(Process::with_id(process));
@@ -108,7 +109,7 @@ async fn a_new_session_may_close_reviews_of_the_lost_one() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_program_forwards_is_not_inherited_and_ends_though_it_lives() {
-    let forwarder = OtherProcess::named("socat");
+    let forwarder = Sleeper::named("socat");
     let open = async |sessions| open_from(sessions, forwarder.process().id()).await;
     let (bridge, sessions) = sessions();
     let (one, stream) = open(&sessions).await;
@@ -155,10 +156,9 @@ async fn on_stop_a_successor_receives_outcomes_of_the_lost_session() {
 #[test]
 fn a_process_that_only_began_the_session_is_not_its_client() {
     let (_, sessions) = sessions();
-    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let session = begin_from(&sessions, child.id());
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let process = Sleeper::named("sleep");
+    let session = begin_from(&sessions, process.process().id());
+    drop(process);
     drop(sessions.open_stream(&session, None));
     sessions.expire(Instant::now());
     assert!(sessions.enter(session.as_str(), &gemini()).is_some());
@@ -167,15 +167,14 @@ fn a_process_that_only_began_the_session_is_not_its_client() {
 #[test]
 fn a_process_that_ended_is_not_waited_for() {
     let (bridge, sessions) = sessions();
-    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let session = begin_from(&sessions, child.id());
+    let process = Sleeper::named("sleep");
+    let session = begin_from(&sessions, process.process().id());
     drop(sessions.open_stream(&session, None));
     let review = open_review(&sessions, &session);
     events(&bridge);
     sessions.expire(Instant::now());
     assert_eq!(events(&bridge), []);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    drop(process);
     sessions.expire(Instant::now());
     let closed = Event::CloseReview { review, call: None };
     assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
