@@ -78,20 +78,26 @@ SLOTS are keywords and values as in `gemini-companion-history-entry'."
   "Remove the oldest entries of MACHINE beyond its limits, but never the newest.
 MACHINE is the prefix of a host, or nil.  So no host can crowd out changes
 elsewhere, which the user could then not undo."
-  (setq gemini-companion-history--entries
-        (cl-loop for entry in gemini-companion-history--entries
-                 for own = (equal machine (gemini-companion-history-host entry))
-                 if own count t into count
-                 and sum (cl-loop for text in (list (gemini-companion-history-before entry)
-                                                    (gemini-companion-history-after entry)
-                                                    (cdr (gemini-companion-history-undone entry)))
-                                  if (stringp text) sum (length text))
-                 into size
-                 if (or (not own)
-                        (= count 1)
-                        (and (<= count gemini-companion-history--max-entries)
-                             (<= size gemini-companion-history--max-size)))
-                 collect entry)))
+  (let ((count 0)
+        (size 0))
+    (cl-flet ((within-limits-p (entry)
+                (cl-incf count)
+                (cl-incf size (gemini-companion-history--size entry))
+                (or (= count 1)
+                    (and (<= count gemini-companion-history--max-entries)
+                         (<= size gemini-companion-history--max-size)))))
+      (setq gemini-companion-history--entries
+            (cl-loop for entry in gemini-companion-history--entries
+                     if (or (not (equal machine (gemini-companion-history-host entry)))
+                            (within-limits-p entry))
+                     collect entry)))))
+
+(defun gemini-companion-history--size (entry)
+  "Return the number of characters that ENTRY keeps."
+  (cl-loop for text in (list (gemini-companion-history-before entry)
+                             (gemini-companion-history-after entry)
+                             (cdr (gemini-companion-history-undone entry)))
+           if (stringp text) sum (length text)))
 
 (defun gemini-companion-history-note (entry outcome)
   "Record OUTCOME as what became of the change of ENTRY, which may be nil.
