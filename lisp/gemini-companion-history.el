@@ -78,19 +78,18 @@ SLOTS are keywords and values as in `gemini-companion-history-entry'."
   "Remove the oldest entries of MACHINE beyond its limits, but never the newest.
 MACHINE is the prefix of a host, or nil.  So no host can crowd out changes
 elsewhere, which the user could then not undo."
-  (let ((count 0)
-        (size 0))
-    (cl-flet ((within-limits-p (entry)
-                (cl-incf count)
-                (cl-incf size (gemini-companion-history--size entry))
-                (or (= count 1)
-                    (and (<= count gemini-companion-history--max-entries)
-                         (<= size gemini-companion-history--max-size)))))
-      (setq gemini-companion-history--entries
-            (cl-loop for entry in gemini-companion-history--entries
-                     if (or (not (equal machine (gemini-companion-history-host entry)))
-                            (within-limits-p entry))
-                     collect entry)))))
+  (let ((size 0)
+        (count 0))
+    (setq gemini-companion-history--entries
+          (cl-loop for entry in gemini-companion-history--entries
+                   for own = (equal machine (gemini-companion-history-host entry))
+                   if own do (setq count (1+ count)
+                                   size (+ size (gemini-companion-history--size entry)))
+                   if (or (not own)
+                          (= count 1)
+                          (and (<= count gemini-companion-history--max-entries)
+                               (<= size gemini-companion-history--max-size)))
+                   collect entry))))
 
 (defun gemini-companion-history--size (entry)
   "Return the number of characters that ENTRY keeps."
