@@ -64,5 +64,22 @@ Return the status and the findings, without the name of the file."
                           "  (purecopy nil))\n"))
                  '(0))))
 
+(ert-deftest gemini-companion-lint/coverage-is-counted-in-each-file ()
+  "Edebug, by which `make coverage' counts, does not know each form of `cl-loop'."
+  (let* ((points (gemini-companion-test-temp-directory))
+         (process-environment (cons (concat "COVERAGE_POINTS=" points) process-environment))
+         (lisp (gemini-companion-test-path "lisp")))
+    (unwind-protect
+        (with-temp-buffer
+          (should (equal (list (call-process
+                                (expand-file-name invocation-name invocation-directory) nil t nil
+                                "-l" (gemini-companion-test-path "scripts" "coverage.el")
+                                "-Q" "--batch" "-L" lisp "-l" "gemini-companion" "--eval"
+                                (format "(dolist (file '%S) (load file nil t t))"
+                                        (directory-files lisp t "\\.el\\'")))
+                               (buffer-string))
+                         '(0 ""))))
+      (delete-directory points t))))
+
 (provide 'gemini-companion-lint-test)
 ;;; gemini-companion-lint-test.el ends here
