@@ -57,23 +57,30 @@
 
 (declare-function gemini-companion-tool-extension-keep-current "gemini-companion-tool-extension")
 (declare-function gemini-companion-install-instead "gemini-companion-install")
-(declare-function package-generate-autoloads "package" (name pkg-dir))
+(declare-function loaddefs-generate "ext:loaddefs-gen")
+
+(with-suppressed-warnings ((obsolete make-directory-autoloads))
+  (declare-function make-directory-autoloads "autoload"))
 
 (defun gemini-companion--load-autoloads ()
-  "Generate the autoloads of this checkout, and evaluate them.
+  "Generate the autoloads of this checkout, and load them.
 A file of them beside the others might be out of date after the next update."
-  (let* ((temporary (make-temp-file "gemini-companion-" 'directory))
-         (load-path (cons temporary load-path))
+  (let* ((temporary (file-name-as-directory (make-temp-file "gemini-companion-" 'directory)))
+         (file (expand-file-name "gemini-companion-autoloads.el" temporary))
          (inhibit-message t)
          (message-log-max nil))
     (unwind-protect
         (progn
-          (require 'package)
-          (dolist (file (directory-files (file-name-directory (or load-file-name buffer-file-name))
+          (dolist (each (directory-files (file-name-directory (or load-file-name buffer-file-name))
                                          t "\\.el\\'"))
-            (copy-file file (file-name-as-directory temporary)))
-          (package-generate-autoloads "gemini-companion" temporary)
-          (load "gemini-companion-autoloads" nil 'nomessage))
+            (copy-file each temporary))
+          (if (fboundp 'loaddefs-generate) ; Emacs 29
+              (loaddefs-generate temporary file)
+            (with-suppressed-warnings ((obsolete autoload make-directory-autoloads))
+              (require 'autoload)
+              (make-directory-autoloads temporary file)
+              (kill-buffer (get-file-buffer file))))
+          (load file nil 'nomessage))
       (delete-directory temporary t))))
 
 ;; Package managers and `make build' generate a file of autoloads; package managers also load it.
