@@ -152,3 +152,9 @@ asset_name() {
 }
 
 sha256() { if have sha256sum; then sha256sum "$@"; else shasum -a 256 "$@"; fi; }
+
+# make_autoloads FOLDER: write the file of autoloads of the Lisp files in FOLDER.
+make_autoloads() {
+    "$EMACS" -Q --batch -l package \
+        --eval "(package-generate-autoloads \"gemini-companion\" (expand-file-name \"$1\"))" >/dev/null 2>&1
+}
