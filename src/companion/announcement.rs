@@ -249,7 +249,10 @@ mod tests {
         let names = || std::fs::read_dir(&directory).map_or(0, Iterator::count);
         let (file_system, answer) = mpsc::channel::<()>();
         let hung = announcement.order(move |_| answer.recv().is_ok());
-        announcement.set_roots(&["/a".to_owned()]);
+        // The thread may begin with that a moment later.
+        while !announcement.hangs() {
+            announcement.set_roots(&["/a".to_owned()]);
+        }
         let start = Instant::now();
         assert_eq!(announcement.files().len(), 1);
         assert_eq!(announcement.damaged_files(), [""; 0]);
