@@ -13,7 +13,6 @@
 
 ;;; Code:
 
-(eval-when-compile (require 'cl-lib))
 (require 'seq)
 (require 'subr-x)
 (require 'gemini-companion-history)
@@ -32,8 +31,8 @@ names of their files, and when the last one was accepted.")
 
 (defvar gemini-companion-review-turn--accepted nil
   "What was accepted in the last minute, the newest first.
-Each element is (REVIEW TEXT TIME); TEXT is nil if REVIEW was accepted since
-the user had accepted the same before.")
+Each element is (REVIEW TEXT TIME AGAIN); AGAIN is non-nil if REVIEW was
+accepted since the user had accepted the same before.")
 
 ;;;###autoload
 (defun gemini-companion-accept-all (&optional review)
@@ -90,38 +89,42 @@ something, show it instead."
           (gemini-companion-review-commands-accept-seen review 'rule))))))
 
 (defun gemini-companion-review-turn-last-accept ()
-  "Return the review that was accepted last, and when, as a cons, or nil."
+  "Return the review that was accepted last, within a minute, and when, or nil."
   (pcase (car gemini-companion-review-turn--accepted)
-    (`(,review ,_ ,time) (cons review time))))
+    (`(,review ,_ ,time . ,_) (cons review time))))
 
 ;;;###autoload
 (defun gemini-companion-review-turn-remember (review outcome)
   "If the OUTCOME of REVIEW is that it was accepted, remember that.
 If Emacs has written the file, that is not needed."
   (when (and (eq outcome 'accepted) (not (gemini-companion-review-request review)))
-    (push (list review (gemini-companion-review-current-text review) (float-time))
-          gemini-companion-review-turn--accepted)))
+    (let ((accepted (list review (gemini-companion-review-current-text review) (float-time) nil)))
+      (push accepted gemini-companion-review-turn--accepted)
+      (run-at-time gemini-companion-review-turn--memory nil
+                   #'gemini-companion-review-turn--forget-accept accepted))))
 ;;;###autoload (add-hook 'gemini-companion-review-end-functions #'gemini-companion-review-turn-remember)
+
+(defun gemini-companion-review-turn--forget-accept (accepted)
+  "Forget ACCEPTED, an element of `gemini-companion-review-turn--accepted'."
+  (setq gemini-companion-review-turn--accepted
+        (delq accepted gemini-companion-review-turn--accepted)))
 
 (defun gemini-companion-review-turn--accept-again (review)
   "Accept REVIEW if the user has just accepted the same, which was not written.
 A CLI that was interrupted when it asked does not say so, ignores the
 accept, and may propose the same again.  Return non-nil if accepted."
-  (setq gemini-companion-review-turn--accepted
-        (seq-filter (pcase-lambda (`(,_ ,_ ,time))
-                      (< (- (float-time) time) gemini-companion-review-turn--memory))
-                    gemini-companion-review-turn--accepted))
-  (when-let* ((before (seq-find (pcase-lambda (`(,earlier ,text ,_))
+  (when-let* ((before (seq-find (pcase-lambda (`(,earlier ,_ ,_ ,again))
                                   ;; Only once: a client may be unable to write.
-                                  (and text (gemini-companion-review-turn--same-p earlier review)))
+                                  (and (not again)
+                                       (gemini-companion-review-turn--same-p earlier review)))
                                 gemini-companion-review-turn--accepted))
               ((null (gemini-companion-review-effect-conflict review))))
-    (cl-callf2 delq before gemini-companion-review-turn--accepted)
+    (gemini-companion-review-turn--forget-accept before)
     (gemini-companion-history-note (gemini-companion-review-entry (car before)) 'cancelled)
     (setf (gemini-companion-review-text review) (nth 1 before))
     (prog1 (gemini-companion-review-commands-accept-seen review 'rule)
       (when-let* ((now (assq review gemini-companion-review-turn--accepted)))
-        (setf (nth 1 now) nil)))))
+        (setf (nth 3 now) t)))))
 
 (defun gemini-companion-review-turn--same-p (one other)
   "Return non-nil if the reviews ONE and OTHER propose the same, to the same text."
@@ -132,6 +135,7 @@ accept, and may propose the same again.  Return non-nil if accepted."
 
 (defun gemini-companion-review-turn-forget ()
   "Forget what the user has accepted, since the companion stops."
+  (cancel-function-timers #'gemini-companion-review-turn--forget-accept)
   (setq gemini-companion-review-turn--rest nil
         gemini-companion-review-turn--accepted nil))
 

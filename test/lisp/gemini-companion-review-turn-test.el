@@ -41,6 +41,9 @@
           (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-review-show review 'keep)
       (gemini-companion-review-commands-accept review)
+      (should gemini-companion-review-turn--accepted)
+      (gemini-companion-test-wait "Emacs to forget"
+        (lambda () (null gemini-companion-review-turn--accepted)))
       (should (gemini-companion-test-propose client "a.txt" "2\n"))
       (gemini-companion-review-end-all))))
 
