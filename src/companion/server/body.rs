@@ -15,6 +15,8 @@ use crate::limits::Limits;
 /// How many bytes of a body that is too large are read and dropped, so that the client sees our
 /// answer rather than a reset connection.
 const MAX_DROPPED: usize = 64 << 20;
+/// Memory for a larger body is allocated for all that was announced, when so much has arrived.
+const LARGE: usize = 1 << 20;
 /// Answers so short are sent also if messages use up what they may: there are only so many requests.
 const SHORT_ANSWER: usize = 16 << 10;
 
@@ -48,8 +50,6 @@ impl BodyReader {
         }
         let mut reservation = Reservation::new([&self.all, &allowance.bodies]);
         let mut bytes = Vec::new();
-        // All at once: an allocator may keep the pieces into which a large one would grow.
-        let _ = bytes.try_reserve_exact(usize::try_from(announced).unwrap_or(limit).min(limit));
         let mut dropped = 0;
         let late = "the body did not arrive in time";
         let late = |_| HttpError::new(StatusCode::REQUEST_TIMEOUT, late);
@@ -61,6 +61,11 @@ impl BodyReader {
                 if !reservation.grow(data.len()) {
                     let busy = "too many large messages at once: send it again";
                     return Err(HttpError::new(StatusCode::SERVICE_UNAVAILABLE, busy));
+                }
+                if bytes.len() <= LARGE && bytes.len() + data.len() > LARGE {
+                    // All at once: an allocator may keep the pieces into which a large one grows.
+                    let all = usize::try_from(announced).unwrap_or(limit).min(limit);
+                    let _ = bytes.try_reserve_exact(all.saturating_sub(bytes.len()));
                 }
                 bytes.extend_from_slice(&data);
             } else {
