@@ -94,7 +94,9 @@ impl Table {
 
     /// Sends the clients in `place` a new context, each in the format of its document.
     fn send_context(&mut self, place: Place, context: IdeContext) {
-        self.listeners.queue_context(&place, &event_json(&context));
+        if self.listeners.all().iter().any(|listener| listener.place == place) {
+            self.listeners.queue_context(&place, &event_json(&context));
+        }
         let message = context_json(&context);
         let active = context.active_file();
         let before = self.contexts.get(&place).map(IdeContext::active_file);
