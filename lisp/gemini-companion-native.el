@@ -56,7 +56,9 @@ only the compiled files are not links.")
 These stay loaded; a new module can only be loaded from another file.")
 
 (defun gemini-companion-native-signal (format &rest arguments)
-  "Signal a `user-error' about the module: FORMAT with ARGUMENTS."
+  "Signal a `user-error' about the module: FORMAT with ARGUMENTS.
+Unlike others it need not begin with a capital letter, since it is shown
+after what failed."
   (signal 'user-error (list (apply #'format-message format arguments))))
 
 ;;;; Loading
