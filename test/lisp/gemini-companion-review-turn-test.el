@@ -43,7 +43,7 @@
       (gemini-companion-review-commands-accept review)
       (should gemini-companion-review-turn--accepted)
       (gemini-companion-test-wait "Emacs to forget"
-        (lambda () (null gemini-companion-review-turn--accepted)))
+                                  (lambda () (null gemini-companion-review-turn--accepted)))
       (should (gemini-companion-test-propose client "a.txt" "2\n"))
       (gemini-companion-review-end-all))))
 
