@@ -140,6 +140,9 @@ package archive has it."
   "Load the terminal emulator to use, and return it."
   (cond ((eq gemini-companion-terminal 'auto)
          (or (gemini-companion-cli-terminals--installed) 'term))
+        ((not (assq gemini-companion-terminal gemini-companion-cli-terminals))
+         (user-error "`gemini-companion-terminal' is `%s', which `gemini-companion-cli-terminals' \
+does not describe" gemini-companion-terminal))
         ((require gemini-companion-terminal nil t))
         (t (user-error "`gemini-companion-terminal' is `%s', which is not installed"
                        gemini-companion-terminal))))

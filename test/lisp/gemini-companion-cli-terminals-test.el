@@ -171,8 +171,11 @@ not fetched yet."
 
 (ert-deftest gemini-companion-cli-terminals/a-missing-emulator-is-named ()
   (gemini-companion-cli-terminals-test--with nil
-    (let ((gemini-companion-terminal 'eat))
+    (pcase-dolist (`(,gemini-companion-terminal . ,why)
+                   '((eat . "is not installed")
+                     (ielm . "`gemini-companion-cli-terminals' does not describe")))
       (should (equal (cadr (should-error (gemini-companion-cli-terminals-choose) :type 'user-error))
-                     "`gemini-companion-terminal' is `eat', which is not installed")))))
+                     (format "`gemini-companion-terminal' is `%s', which %s"
+                             gemini-companion-terminal why))))))
 
 ;;; gemini-companion-cli-terminals-test.el ends here
