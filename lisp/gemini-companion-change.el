@@ -27,14 +27,23 @@
 For a file with CRLF line ends clients propose a text with LF, and write
 CRLF again.  They read any file as UTF-8; what is not UTF-8 is decoded as
 Emacs does."
+  (or (gemini-companion-change--decode-utf-8 bytes proposed)
+      (gemini-companion-change--guess path bytes proposed)))
+
+(defun gemini-companion-change--decode-utf-8 (bytes proposed)
+  "Return the text of BYTES, as in `gemini-companion-change-decode' for PROPOSED.
+Return nil if they are not UTF-8."
+  (gemini-companion--mod-decode bytes (not (string-search "\r" proposed))))
+
+(defun gemini-companion-change--guess (path bytes proposed)
+  "Decode BYTES, of the file PATH, as Emacs does; for PROPOSED see `…-decode'."
   (let ((inhibit-eol-conversion (string-search "\r" proposed))
         ;; Emacs looks at the name, and would ask a host whether case matters there.
         (file-name-handler-alist nil))
-    (or (gemini-companion--mod-decode bytes (not inhibit-eol-conversion))
-        (with-temp-buffer
-          (insert bytes)
-          (decode-coding-inserted-region (point-min) (point-max) path)
-          (buffer-string)))))
+    (with-temp-buffer
+      (insert bytes)
+      (decode-coding-inserted-region (point-min) (point-max) path)
+      (buffer-string))))
 
 (defun gemini-companion-change-diff (before after)
   "Return the hunks of a unified diff from the text BEFORE to AFTER."
@@ -64,6 +73,7 @@ return the number of the first such line in THEIRS."
   (large nil :documentation "Non-nil if the texts are too large for lines to be counted.")
   (added nil :documentation "The number of added lines, nil if that is not known.")
   (removed nil :documentation "The number of removed lines, nil if that is not known.")
+  (recoded nil :documentation "Non-nil if the file is known not to be UTF-8, as it will be.")
   (remarks nil :documentation "Short remarks for the user about what is unusual."))
 
 (defun gemini-companion-change-of (path bytes text)
@@ -75,11 +85,12 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
           ((> (+ (length bytes) (length text)) 4000000)
            (gemini-companion-change--make :new new :large t))
           (t
-           (pcase-let* ((before (gemini-companion-change-decode path bytes text))
+           (pcase-let* ((utf-8 (gemini-companion-change--decode-utf-8 bytes text))
+                        (before (or utf-8 (gemini-companion-change--guess path bytes text)))
                         (`[,added ,removed ,total ,_]
                          (gemini-companion--mod-diff before text nil)))
              (gemini-companion-change--make
-              :new new :added added :removed removed
+              :new new :added added :removed removed :recoded (not utf-8)
               :remarks
               (delq nil
                     (list (cond ((and (string-empty-p text) (not (string-empty-p before)))
@@ -92,7 +103,8 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
                           (and (not (string-empty-p text))
                                (not (string-suffix-p "\n" text))
                                (or (string-empty-p before) (string-suffix-p "\n" before))
-                               "No newline at the end")))))))))
+                               "No newline at the end")
+                          (and (not utf-8) "Not UTF-8 yet")))))))))
 
 (defun gemini-companion-change-deletion-p (before after)
   "Return non-nil if AFTER lines in place of BEFORE removes most of them."

@@ -170,7 +170,10 @@ What was merged into it since does not count."
           ((gemini-companion-change-deletion-p before after)
            (format "%s would write a text of %s in place of %s.  Accept? "
                    title (gemini-companion-review-effect-lines after)
-                   (gemini-companion-review-effect-lines before))))))
+                   (gemini-companion-review-effect-lines before)))
+          ((gemini-companion-change-recoded (gemini-companion-review-effect-change review))
+           (format "%s is not in UTF-8, but %s would write it in that, all of it.  Accept? "
+                   (gemini-companion-review-file review) title)))))
 
 (defun gemini-companion-review-effect-lines (count)
   "Return COUNT lines as text for the user."
@@ -242,7 +245,7 @@ Signal a `user-error' if they are edits of another text than the file has."
           (widen)
           (let ((inhibit-read-only t))
             (undo-boundary)
-            (gemini-companion-heavy-replace-text text)
+            (atomic-change-group (gemini-companion-heavy-replace-text text))
             (undo-boundary)))))))
 
 (provide 'gemini-companion-review-effect)
