@@ -296,6 +296,7 @@ The client of REVIEW may first wait for decisions on others."
          (unless (equal now last)
            (setq last now since (float-time)))
          (cond ((not (memq awaited gemini-companion-write--awaited)) 'forgotten)
+               ((gemini-companion-write--held-p path) 'busy)
                ((and now (not (equal now before))
                      (or (and text (gemini-companion-file-written-p path text))
                          ;; Or it may be half written.  Late timers run in quick succession.
@@ -341,8 +342,11 @@ show the text of the file, or the file no longer exists."
   "If the file PATH, on a host, was written as expected, act on it."
   (let ((awaited (gemini-companion-write--awaited-of path))
         (stamp (gemini-companion-file-stamp path)))
-    (when (and awaited
-               (not (equal stamp (gemini-companion-write--awaited-before awaited))))
+    (cond
+     ((or (not awaited) (equal stamp (gemini-companion-write--awaited-before awaited))))
+     ((gemini-companion-write--held-p path)
+      (gemini-companion-ui-when-free (lambda () (gemini-companion-write--file-told path))))
+     (t
       (setf (gemini-companion-write--awaited-before awaited) stamp)
       ;; It may be written again soon.
       (run-at-time gemini-companion-write--revert-time nil
@@ -351,7 +355,7 @@ show the text of the file, or the file no longer exists."
         (gemini-companion-log-errors "reverting a buffer"
           (gemini-companion-write--update awaited)))
       (dolist (function (gemini-companion-write--awaited-functions awaited))
-        (gemini-companion-log-errors "a file was written" (funcall function))))))
+        (gemini-companion-log-errors "a file was written" (funcall function)))))))
 
 (defun gemini-companion-write--forget-closed ()
   "Expect nothing of hosts that are no longer served."
@@ -362,6 +366,14 @@ show the text of the file, or the file no longer exists."
         (gemini-companion-write--forget awaited)))))
 
 ;;;; Reverting a buffer
+
+(defun gemini-companion-write--held-p (path)
+  "Return non-nil if a command that awaits a key may hold positions in a buffer.
+That is the buffer that visits PATH; `query-replace' would replace something
+else if its text changed meanwhile."
+  (and (gemini-companion-ui-key-expected)
+       (eq (gemini-companion-file-visiting path)
+           (window-buffer (or (minibuffer-selected-window) (selected-window))))))
 
 (defun gemini-companion-write--update (awaited)
   "Revert the buffer of the file AWAITED, or say why it was left alone."
@@ -443,9 +455,13 @@ Return nil if a hook prevented the change."
         (same (gemini-companion-write--same-text-p source)))
     (unless same
       (gemini-companion-log-run-hook 'gemini-companion-write-before-hook)
-      ;; After an error in an after-change function the text is there all the same.
-      (gemini-companion-log-errors "reverting a buffer"
-        (gemini-companion-write--replace-text source)))
+      (unless (or (gemini-companion-log-errors "reverting a buffer"
+                    (gemini-companion-write--replace-text source)
+                    t)
+                  (= tick (buffer-chars-modified-tick)))
+        ;; A hook may have failed when the old text was deleted, and the new one not yet inserted.
+        (let ((inhibit-modification-hooks t))
+          (gemini-companion-write--replace-text source))))
     (when (or same (/= tick (buffer-chars-modified-tick)))
       (set-visited-file-modtime modtime)
       (let ((modified (not (gemini-companion-write--same-text-p source)))

@@ -341,7 +341,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
         (should-not (string-match-p "Unsaved" (gemini-companion-review-buffer--header-line)))
         ;; One undo takes the merge back.
         (undo-boundary)
-        (let ((last-command nil)) (undo))
+        (let ((last-command nil) (this-command nil)) (undo))
         (should (equal (buffer-string) "1\ntwo\nthree\nfour\n")))
       ;; The edits are missing again.
       (should (gemini-companion-review-ediff-test--answering ?m

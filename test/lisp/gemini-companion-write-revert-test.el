@@ -314,6 +314,49 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
         (should (verify-visited-file-modtime)))
       (should-not (buffer-modified-p)))))
 
+(ert-deftest gemini-companion-write-revert/a-hook-that-fails-in-between-empties-no-buffer ()
+  "The new text is so different that the old one is deleted first."
+  (let ((gemini-companion-heavy--max-compare-time 0)
+        (text (lambda (word)
+                (mapconcat (lambda (number) (md5 (format word number)))
+                           (number-sequence 1 2000) "\n"))))
+    (gemini-companion-write-revert-test--with (funcall text "old %d")
+      (add-hook 'after-change-functions (lambda (&rest _) (error "Not today")) nil t)
+      (gemini-companion-write-revert-test--write (funcall text "new %d"))
+      (should (equal (buffer-string) (funcall text "new %d")))
+      (should-not (buffer-modified-p))
+      (should (verify-visited-file-modtime)))))
+
+(ert-deftest gemini-companion-write-revert/query-replace-replaces-what-it-shows ()
+  "While it awaits an answer, the text stays as it is."
+  (gemini-companion-write-revert-test--with "one\nfoo\ntwo\n"
+    (switch-to-buffer (current-buffer))
+    (gemini-companion-write-revert-test--follow buffer-file-name "zero\none\nfoo\ntwo\n")
+    (gemini-companion-test-write buffer-file-name "zero\none\nfoo\ntwo\n")
+    ;; Loaded by what is replaced below.
+    (load "userlock" nil t)
+    (let ((looks 0)
+          (answers (list ?y ?q)))
+      (cl-letf* ((held (symbol-function 'gemini-companion-write--held-p))
+                 ((symbol-function 'gemini-companion-write--held-p)
+                  (lambda (path) (cl-incf looks) (funcall held path)))
+                 ((symbol-function 'read-event)
+                  (lambda (&rest _)
+                    (let ((before looks))
+                      (gemini-companion-test-wait "the file to be looked at"
+                                                  (lambda () (> looks before))))
+                    (pop answers)))
+                 ((symbol-function 'ask-user-about-supersession-threat) #'ignore)
+                 (create-lockfiles nil)
+                 (this-command 'query-replace))
+        (perform-replace "foo" "bar" t nil nil)))
+    (should (equal (buffer-string) "one\nbar\ntwo\n"))
+    (gemini-companion-test-wait "the file to be followed"
+                                (lambda () (null gemini-companion-write--awaited)))
+    ;; The user has edited it meanwhile.
+    (should (equal (buffer-string) "one\nbar\ntwo\n"))
+    (set-buffer-modified-p nil)))
+
 (ert-deftest gemini-companion-write-revert/a-hook-may-ask-what-is-preserved ()
   "Eglot does; its server has got the change, so the text is not opened again."
   (gemini-companion-write-revert-test--with "one\n"
