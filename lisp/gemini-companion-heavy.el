@@ -134,6 +134,7 @@ Emacs takes 10 s to reorder 100 lines of 9000 such characters."
 
 (defvar-local gemini-companion-heavy-step-hook nil
   "Hook run in a buffer after each step in which some of it was fontified.")
+(put 'gemini-companion-heavy-step-hook 'permanent-local t)
 
 (defun gemini-companion-heavy-fontify-in-steps (give-up)
   "Fontify the current buffer from its start on, in steps, unless it is heavy.

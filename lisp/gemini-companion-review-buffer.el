@@ -138,6 +138,7 @@ not included, because enabling it may change the text."
   :interactive nil
   :keymap gemini-companion-review-mode-map)
 
+(put 'gemini-companion-review-buffer-save-function 'permanent-local t)
 (defvar-local gemini-companion-review-buffer-save-function nil
   "Function that `gemini-companion-review-buffer-save' calls here, or nil.")
 

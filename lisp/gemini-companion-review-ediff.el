@@ -148,8 +148,10 @@ See `gemini-companion-review-comment-place-function'."
     (user-error "No difference is selected"))
   (let ((start (ediff-get-diff-posn 'B 'beg)))
     (with-current-buffer ediff-buffer-B
-      (let ((line (line-number-at-pos start t)))
-        (list (current-buffer) line line nil)))))
+      (save-restriction
+        (widen)
+        (let ((line (line-number-at-pos start)))
+          (list (current-buffer) line line nil))))))
 
 (defun gemini-companion-review-ediff-show-keys ()
   "Describe the keys of the control panel in the echo area."

@@ -186,16 +186,18 @@ are removed lines."
   (let ((text nil)
         (lacking nil))
     (save-excursion
-      (goto-char (gemini-companion-review-hunk-start hunk))
-      (while (< (point) (gemini-companion-review-hunk-end hunk))
-        (let ((next (min (gemini-companion-review-hunk-end hunk) (line-beginning-position 2))))
-          ;; Restore removed lines in it, and keep added ones outside of it.
-          (when (eq (or (null region)
-                        (and (< (point) (cdr region)) (< (car region) next)))
-                    (< (point) (gemini-companion-review-hunk-middle hunk)))
-            (push (buffer-substring-no-properties (point) next) text)
-            (setq lacking (get-text-property (1- next) 'gemini-companion-review-hunk-lacking)))
-          (goto-char next))))
+      (save-restriction
+        (widen)
+        (goto-char (gemini-companion-review-hunk-start hunk))
+        (while (< (point) (gemini-companion-review-hunk-end hunk))
+          (let ((next (min (gemini-companion-review-hunk-end hunk) (line-beginning-position 2))))
+            ;; Restore removed lines in it, and keep added ones outside of it.
+            (when (eq (or (null region)
+                          (and (< (point) (cdr region)) (< (car region) next)))
+                      (< (point) (gemini-companion-review-hunk-middle hunk)))
+              (push (buffer-substring-no-properties (point) next) text)
+              (setq lacking (get-text-property (1- next) 'gemini-companion-review-hunk-lacking)))
+            (goto-char next)))))
     (when lacking
       (push (substring (pop text) 0 -1) text))
     (string-join (nreverse text))))
@@ -233,12 +235,14 @@ They are a list of (LINES . TEXT), the last lines first."
       (save-restriction
         (widen)
         (undo-boundary)
-        (pcase-dolist (`(,lines . ,text) replacements)
-          (pcase-let ((`(,start ,end) (gemini-companion-review-hunk--bounds lines))
-                      (inhibit-read-only t))
-            (delete-region start end)
-            (goto-char start)
-            (insert text)))
+        ;; A hook may fail, or the user quit, when only a part is done.
+        (atomic-change-group
+          (pcase-dolist (`(,lines . ,text) replacements)
+            (pcase-let ((`(,start ,end) (gemini-companion-review-hunk--bounds lines))
+                        (inhibit-read-only t))
+              (delete-region start end)
+              (goto-char start)
+              (insert text))))
         (undo-boundary)))))
 
 (defun gemini-companion-review-hunk--bounds (lines)

@@ -309,6 +309,7 @@ If it is outside of what the user has narrowed to, widen."
                                      (gemini-companion-review-inline--update view))))))))
 ;; Keep it if the user gives the proposal another major mode.
 (put 'gemini-companion-review-inline--proposal-changed 'permanent-local-hook t)
+(put 'gemini-companion-review-inline--show-comments 'permanent-local-hook t)
 
 (defun gemini-companion-review-inline--cancel-timer (view)
   "Cancel the timer of VIEW."
@@ -323,7 +324,9 @@ If there is none, stay at the line where point is."
    view
    (if-let* ((position (gemini-companion-review-inline--edited view)))
        (with-current-buffer (gemini-companion-review-window-proposal view)
-         (line-number-at-pos (min position (1+ (buffer-size))) t))
+         (save-restriction
+           (widen)
+           (line-number-at-pos (min position (point-max)))))
      (with-current-buffer (gemini-companion-review-inline--buffer view)
        (gemini-companion-review-hunk-line)))))
 
@@ -497,7 +500,9 @@ another buffer, and there is nothing to do."
       (undo-boundary)
       ;; Do not continue the undo of another buffer.
       (let ((last-command nil) (this-command nil))
-        (undo-only))
+        (save-restriction
+          (widen)
+          (undo-only)))
       (undo-boundary))
     (gemini-companion-review-inline--update view)))
 
@@ -518,6 +523,9 @@ another buffer, and there is nothing to do."
         (and gemini-companion-review-inline-edit-mode #'gemini-companion-review-inline-return))
   (gemini-companion-review-buffer-set-header
    (and gemini-companion-review-inline-edit-mode #'gemini-companion-review-inline--edit-header)))
+
+;; Through a change of the major mode, also by `gemini-companion-heavy-fontify-in-steps'.
+(put 'gemini-companion-review-inline-edit-mode 'permanent-local t)
 
 (defun gemini-companion-review-inline--edit-header (review)
   "Return the header line for the proposal of REVIEW while it is edited."
@@ -571,12 +579,6 @@ or \\[save-buffer] goes back."
 ;; The client writes the file a moment later.  Until then the change stays on screen, since the file
 ;; would show its old text.  A key that is pressed meanwhile is for the file.
 
-(defvar gemini-companion-review-inline--frozen-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map [t] (lambda () (interactive) (gemini-companion-review-inline--pass-key)))
-    map)
-  "Keymap of a change that was accepted and is about to go away.")
-
 (cl-defmethod gemini-companion-review-window-leave ((view gemini-companion-review-inline--view))
   "Take VIEW off the screen, after an accept once the file has been written."
   (let ((leave (lambda () (cl-call-next-method))))
@@ -616,11 +618,14 @@ Then call LEAVE."
           (gemini-companion-review-inline-return))))
     (gemini-companion-review-window-select-other view)
     (with-current-buffer (gemini-companion-review-inline--buffer view)
-      (overlay-put (make-overlay (point-min) (point-max) nil nil t)
-                   'keymap gemini-companion-review-inline--frozen-map))))
+      ;; Not a keymap: those of Evil would come before it.
+      (add-hook 'pre-command-hook
+                (lambda () (setq this-command #'gemini-companion-review-inline--pass-keys))
+                nil t))))
 
-(defun gemini-companion-review-inline--pass-key ()
-  "Take the change off the screen, and repeat the key."
+(defun gemini-companion-review-inline--pass-keys ()
+  "Take the change off the screen, and repeat the keys of this command."
+  (interactive)
   (let ((keys (this-command-keys-vector)))
     (setq prefix-arg current-prefix-arg
           this-command last-command)

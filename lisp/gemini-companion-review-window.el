@@ -585,6 +585,8 @@ ends this mode, so that you can edit.
   :interactive nil
   :lighter nil
   (setq buffer-read-only gemini-companion-new-file-mode))
+;; Through a change of the major mode, also by `gemini-companion-heavy-fontify-in-steps'.
+(put 'gemini-companion-new-file-mode 'permanent-local t)
 
 (defun gemini-companion-new-file-edit ()
   "Make the proposed text editable."
