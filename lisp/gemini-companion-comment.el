@@ -113,7 +113,8 @@ LINE is the first of them, or, if REMOVED is non-nil, their text."
   (format "%s:%s%s `%s`: %s" name
           (if (= first last) first (format "%d-%d" first last))
           (if removed " (removed)" "")
-          (string-trim line)
+          ;; A client may have written megabytes of blanks, which take minutes to trim.
+          (string-trim (truncate-string-to-width line 2000 nil nil "…"))
           text))
 
 ;;;; Commenting on lines of files

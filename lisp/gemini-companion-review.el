@@ -383,6 +383,8 @@ user decides, `client' if the client does, and `rule' if the user has
 decided in advance."
   (let (;; The client may write the file after the report.
         (before (gemini-companion-review-bytes review))
+        ;; Once the client knows, a quit would leave the review open, and its comments unsent.
+        (inhibit-quit t)
         (file (gemini-companion-review-file review))
         (title (gemini-companion-review-agent-title review)))
     (cond ((not (funcall report (gemini-companion-review-id review)))

@@ -85,6 +85,11 @@ Return what was in the minibuffer at first."
     (should (equal (gemini-companion-comment-test--add 2 "  ") "how?"))
     (should (equal (gemini-companion-comment-test--all) '(("a.txt" 4 4 "four" "four"))))))
 
+(ert-deftest gemini-companion-comment/a-long-line-is-quoted-in-part ()
+  (should (equal (gemini-companion-comment-format "a.txt" 1 1 (concat "  x" (make-string 9000 ?\s) "y")
+                                                  "why?")
+                 (concat "a.txt:1 `x" (make-string 1996 ?\s) "…`: why?"))))
+
 (ert-deftest gemini-companion-comment/it-stays-at-its-lines ()
   (gemini-companion-comment-test--with
     (gemini-companion-comment-test--add 2 "why?")

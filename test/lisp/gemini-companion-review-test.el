@@ -600,6 +600,36 @@ review-next" text))
       (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
                      '("a.txt" "line\nline\n"))))))
 
+(ert-deftest gemini-companion-review/an-accept-that-changes-the-encoding-asks-first ()
+  "The client replaces what is not UTF-8."
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-write-bytes "a.txt" "caf\351\none\n")
+    (gemini-companion-review-test--show client "a.txt" "caf\ufffd\n1\n")
+    (let (question)
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
+        (should-error (gemini-companion-accept) :type 'user-error))
+      (should (string-match-p "\\`a.txt is not in UTF-8" question)))))
+
+(ert-deftest gemini-companion-review/a-quit-comes-before-or-after-a-decision ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (gemini-companion-comment-add (gemini-companion-review-proposal review) 1 1 "why?")
+      (cl-letf* ((accept (symbol-function 'gemini-companion-bridge-accept))
+                 ((symbol-function 'gemini-companion-bridge-accept)
+                  (lambda (&rest arguments)
+                    (prog1 (apply accept arguments)
+                      ;; As if the user had typed C-g now.
+                      (setq quit-flag t)))))
+        (should (eq 'quit (condition-case nil
+                              (progn (gemini-companion-accept) (ignore))
+                            (quit 'quit)))))
+      (should-not (gemini-companion-review-all-open))
+      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+                     '("a.txt" "2\n")))
+      (should (eq (gemini-companion-history-outcome (car (gemini-companion-history-all)))
+                  'accepted))
+      (should (string-search "why?" (current-kill 0))))))
+
 (ert-deftest gemini-companion-review/another-major-mode-keeps-the-keys ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
