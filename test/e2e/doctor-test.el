@@ -177,6 +177,8 @@ The client is a child process of this Emacs."
     (gemini-companion-test-wait-screen emacs "uses this Emacs's file")
     (gemini-companion-test-wait-screen emacs "The server of this Emacs answers")
     (should (gemini-companion-test-eval emacs 'gemini-companion-mode))
+    (gemini-companion-test-run emacs '(with-current-buffer "*gemini doctor*"
+                                        (let ((inhibit-read-only t)) (erase-buffer))))
     (gemini-companion-test-keys emacs "g")
     (gemini-companion-test-wait-screen emacs "The server of this Emacs answers")
     (gemini-companion-test-keys emacs "q")

@@ -32,7 +32,10 @@ SPEC is (EMACS CLIENT), two variables."
        (gemini-companion-test-with-fake-client
            (,@spec '(("a.txt" . "one\n") ("b.txt" . "bee\n") ("c.txt" . "sea\n")))
          (gemini-companion-test-eval
-          ,(car spec) `(progn (setq gemini-companion-diff-function #',view) nil))
+          ,(car spec) `(progn (setq gemini-companion-diff-function #',view
+                                    ;; The fake client writes nothing.
+                                    gemini-companion-write--decision-time 1.0)
+                              nil))
          ,@body))))
 
 (defun gemini-companion-interruption-test--close (emacs client &optional name)

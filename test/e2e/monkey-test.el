@@ -59,14 +59,13 @@ runs in a terminal of Emacs."
  (511 20 terminal-and-inline t)
  (517 20 terminal-and-ediff-takes-the-focus t))
 
-(ert-deftest gemini-companion-monkey/replay ()
-  "Repeat the run that the environment asks for, if any."
-  :tags '(e2e)
-  (let ((seed (getenv "GEMINI_COMPANION_MONKEY_SEED")))
-    (when seed
-      (gemini-companion-monkey-test--run
-       (string-to-number seed)
-       (string-to-number (or (getenv "GEMINI_COMPANION_MONKEY_STEPS") "40"))
-       (getenv "GEMINI_COMPANION_MONKEY_TERMINAL")))))
+(when (getenv "GEMINI_COMPANION_MONKEY_SEED")
+  (ert-deftest gemini-companion-monkey/replay ()
+    "Repeat the run that the environment asks for."
+    :tags '(e2e)
+    (gemini-companion-monkey-test--run
+     (string-to-number (getenv "GEMINI_COMPANION_MONKEY_SEED"))
+     (string-to-number (or (getenv "GEMINI_COMPANION_MONKEY_STEPS") "40"))
+     (getenv "GEMINI_COMPANION_MONKEY_TERMINAL"))))
 
 ;;; monkey-test.el ends here

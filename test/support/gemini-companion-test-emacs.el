@@ -294,9 +294,11 @@ CONNECTED is as in `gemini-companion-test-inner-reset'."
           (gemini-companion-test-wait
            (lambda () (format "Emacs to be reset: %s" problem))
            (lambda ()
-             (null (setq problem
-                         (gemini-companion-test-eval
-                          emacs `(gemini-companion-test-inner-reset ,connected) 3))))
+             (setq problem (gemini-companion-test-eval
+                            emacs `(gemini-companion-test-inner-reset ,connected) 3))
+             (when (string-prefix-p "it has loaded" (or problem ""))
+               (error "%s" problem))    ; forever
+             (null problem))
            1)
           (gemini-companion-test--remove-files emacs connected)
           t)
