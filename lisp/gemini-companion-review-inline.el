@@ -625,7 +625,7 @@ Then call LEAVE."
 
 (defun gemini-companion-review-inline--pass-keys ()
   "Take the change off the screen, and repeat the keys of this command."
-  (interactive)
+  (interactive nil gemini-companion-review-inline-mode)
   (let ((keys (this-command-keys-vector)))
     (setq prefix-arg current-prefix-arg
           this-command last-command)

@@ -6,6 +6,7 @@
 
 (require 'ert)
 (require 'gemini-companion-test-companion)
+(require 'gemini-companion-test-lists)
 
 
 (defun gemini-companion-review-test--show (client name text)
