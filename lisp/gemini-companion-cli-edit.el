@@ -196,7 +196,7 @@ For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
   "Call ANSWER with nil if LIVE-P says that the CLI waits; then see to its screen."
   (gemini-companion-log-errors "a text to edit"
     (when (funcall live-p) (funcall answer nil)))
-  (dolist (seconds '(0.5 2 6))
+  (dolist (seconds '(0.5 2))
     (run-at-time seconds nil #'gemini-companion-cli-edit--wake
                  gemini-companion-cli-compose-terminal)))
 

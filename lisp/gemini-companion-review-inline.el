@@ -620,10 +620,10 @@ Then call LEAVE."
     (with-current-buffer (gemini-companion-review-inline--buffer view)
       ;; Not a keymap: those of Evil would come before it.
       (add-hook 'pre-command-hook
-                (lambda () (setq this-command #'gemini-companion-review-inline--pass-keys))
+                (lambda () (setq this-command #'gemini-companion-review-inline-pass-keys))
                 nil t))))
 
-(defun gemini-companion-review-inline--pass-keys ()
+(defun gemini-companion-review-inline-pass-keys ()
   "Take the change off the screen, and repeat the keys of this command."
   (interactive nil gemini-companion-review-inline-mode)
   (let ((keys (this-command-keys-vector)))

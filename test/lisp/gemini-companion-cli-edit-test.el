@@ -92,7 +92,9 @@ It is selected, and prints END and the exit code once the user is done."
 (ert-deftest gemini-companion-cli-edit/an-empty-screen-is-drawn-again ()
   "Gemini CLI needs a reason if the text is the same."
   (gemini-companion-cli-edit-test--with "$VISUAL prompt.txt; clear; stty raw -echo; head -c 6 >keys"
-    (kill-buffer (gemini-companion-cli-edit-test--buffer))
+    (let ((buffer (gemini-companion-cli-edit-test--buffer)))
+      (gemini-companion-test-wait "the text to be shown" (lambda () (get-buffer-window buffer)))
+      (kill-buffer buffer))
     (gemini-companion-cli-edit-test--ended)
     (should (equal (gemini-companion-test-read "keys") "\e[O\e[I"))))
 
