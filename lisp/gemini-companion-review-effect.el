@@ -172,7 +172,7 @@ What was merged into it since does not count."
                    title (gemini-companion-review-effect-lines after)
                    (gemini-companion-review-effect-lines before)))
           ((gemini-companion-change-recoded (gemini-companion-review-effect-change review))
-           (format "%s is not in UTF-8, but %s would write it in that, all of it.  Accept? "
+           (format "%s is not in UTF-8; %s would rewrite all of it in UTF-8.  Accept? "
                    (gemini-companion-review-file review) title)))))
 
 (defun gemini-companion-review-effect-lines (count)
