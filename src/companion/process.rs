@@ -37,7 +37,7 @@ pub fn id_space() -> Option<String> {
     Some(std::env::consts::OS.to_owned())
 }
 
-/// Programs that forward connections; Linux truncates their names.
+/// Programs that forward connections.
 const FORWARDERS: [&str; 12] = [
     "ssh",
     "sshd",
@@ -53,8 +53,12 @@ const FORWARDERS: [&str; 12] = [
     "gvproxy",
 ];
 
+/// Whether a program forwards connections; Linux tells 15 bytes of its `name`.
 fn is_forwarder(name: &str) -> bool {
-    FORWARDERS.contains(&name) || FORWARDERS.contains(&name.split('.').next().unwrap_or_default())
+    let beginning = name.split('.').next().unwrap_or_default();
+    FORWARDERS
+        .iter()
+        .any(|known| [name, beginning].contains(known) || known.get(..15) == Some(name))
 }
 
 /// The arguments that have a CLI speak ACP.

@@ -147,9 +147,10 @@ pub mod tests {
 
     #[test]
     fn a_program_that_speaks_for_others_is_known_by_its_name() {
-        for (name, forwards) in [("socat", true), ("pasta.avx2", true), ("node", false)] {
-            assert_eq!(Sleeper::named(name).process().forwards(), forwards, "{name}");
+        for name in ["socat", "pasta.avx2", "com.docker.backend"] {
+            assert!(Sleeper::named(name).process().forwards(), "{name}");
         }
+        assert!(!Sleeper::named("node").process().forwards());
     }
 
     #[test]
