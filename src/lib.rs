@@ -175,8 +175,8 @@ fn close_wire(companion: &Companion, wire: i64) -> Result<()> {
 
 /// Record whether clients of COMPANION on the host with PREFIX can reach it now.
 ///
-/// The sessions of those who could, but do not return, end after ten minutes; those of others after
-/// an hour.
+/// The sessions of those who could, but do not return, end after a minute; those of others after an
+/// hour.
 #[defun]
 fn set_host_reachable(companion: &Companion, prefix: String, reachable: Value) -> Result<()> {
     companion.set_host_reachable(&prefix, reachable.is_not_nil());
