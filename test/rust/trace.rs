@@ -2,11 +2,11 @@
 
 use gemini_companion::{
     Direction::{self, FromClient, ToClient},
-    Event,
+    Event, Limits,
 };
 use serde_json::{Value, json};
 
-use crate::support::{Session, TestCompanion, notification, wait_for};
+use crate::support::{Session, TestCompanion, notification, request, wait_for};
 
 /// The messages that were queued for the log.
 fn traces(server: &TestCompanion) -> Vec<(Direction, String, String)> {
@@ -65,6 +65,29 @@ fn an_answer_without_a_body_is_logged_by_its_status() {
     let session = server.open_session();
     session.post(&notification("notifications/initialized"));
     assert_eq!(traces(&server).last().unwrap().2, "202");
+}
+
+#[test]
+fn a_message_that_is_refused_before_it_is_read_is_logged_too() {
+    let server = TestCompanion::with(Limits { body: 1000, ..Limits::default() });
+    server.companion.bridge().set_tracing(true);
+    let (ping, large) = (request(1, "ping", json!({})), "x".repeat(1001));
+    for (path, changes, body, status) in [
+        ("/mcp", ("Accept", "text/html"), &ping, "406"),
+        ("/mcp", ("Content-Type", "text/plain"), &ping, "415"),
+        ("/mcp", ("Mcp-Protocol-Version", "x"), &ping, "400"),
+        ("/mcp", ("Accept", ""), &large, "413"),
+        ("/mcp/tools", ("Accept", "text/html"), &ping, "406"),
+        ("/events", ("Accept", ""), &ping, "405"),
+        ("/other", ("Accept", ""), &ping, "404"),
+    ] {
+        server.request("POST", path, &[changes], body);
+        let logged: Vec<_> =
+            traces(&server).into_iter().map(|(way, _, text)| (way, text)).collect();
+        let [(FromClient, asked), (ToClient, answer)] = &logged[..] else { panic!("{logged:?}") };
+        assert_eq!(asked.split(' ').nth(1).unwrap_or("/mcp"), path);
+        assert!(answer.starts_with(status), "{answer}");
+    }
 }
 
 #[test]

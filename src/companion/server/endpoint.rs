@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http_body_util::Full;
-use hyper::body::{Body, Incoming};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
@@ -152,7 +152,8 @@ impl Endpoint {
         from: &Peer,
     ) -> Result<HttpAnswer, HttpError> {
         let (head, body) = request.into_parts();
-        if head.method != Method::POST {
+        // Messages are logged when they are read.
+        if head.method != Method::POST || !["/mcp", "/mcp/tools"].contains(&head.uri.path()) {
             self.tracer.received(&head, b"");
         }
         match (head.uri.path(), &head.method) {
@@ -250,7 +251,21 @@ impl Endpoint {
         body: Incoming,
         agent: &Agent,
     ) -> Result<(Message, Reservation), HttpError> {
-        let headers = &head.headers;
+        let read = self.read_body(&head.headers, body, agent).await;
+        // The log also shows what was refused, if without its body.
+        self.tracer.received(head, read.as_ref().map_or(b"", |(body, _)| body));
+        // The message has its part of the body, which may be large, and drops it when it is parsed:
+        // the call may wait.
+        let (body, reservation) = read?;
+        Ok((message::parse(&body).map_err(HttpError::bad_request)?, reservation))
+    }
+
+    async fn read_body(
+        &self,
+        headers: &HeaderMap,
+        body: Incoming,
+        agent: &Agent,
+    ) -> Result<(Bytes, Reservation), HttpError> {
         if !(accepts(headers, JSON) && accepts(headers, EVENT_STREAM)) {
             return Err(not_acceptable("Accept must list application/json and text/event-stream"));
         }
@@ -265,10 +280,7 @@ impl Endpoint {
         if let Some(host) = &agent.host {
             host.slow_down(body.len()).await;
         }
-        self.tracer.received(head, &body);
-        // The message has its part of the body, which may be large, and drops it when it is parsed:
-        // the call may wait.
-        Ok((message::parse(&body).map_err(HttpError::bad_request)?, reservation))
+        Ok((body, reservation))
     }
 
     async fn initialize(
