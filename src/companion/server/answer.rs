@@ -1,13 +1,10 @@
 //! Answers to HTTP requests. Every error has a JSON body.
 
 use std::convert::Infallible;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::body::{Body, Bytes};
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
@@ -18,7 +15,6 @@ use super::admission;
 use super::body::Reservation;
 use super::error::HttpError;
 use super::headers::{EVENT_STREAM, JSON};
-use super::trace::Tracer;
 use crate::mcp::message::Reply;
 
 /// The response to one HTTP request.
@@ -29,41 +25,6 @@ pub struct Uses {
     pub _connection: admission::InUse,
     /// Of the requests of its client's agent, or host.
     pub _share: OwnedSemaphorePermit,
-}
-
-/// The body of a response, logged as it is sent. So long its connection is in use.
-pub struct Sending {
-    pub body: UnsyncBoxBody<Bytes, Infallible>,
-    pub tracer: Arc<Tracer>,
-    pub session: String,
-    pub status: StatusCode,
-    pub _in_use: Option<Uses>,
-}
-
-impl Body for Sending {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(data) = frame.data_ref()
-        {
-            self.tracer.sent(&self.session, self.status, data);
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 impl HttpError {

@@ -3,19 +3,19 @@
 //!
 //! Statuses are those of contract 2 and of MCP's Streamable HTTP transport.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::answer::{
-    HttpAnswer, Sending, Uses, accepted, closing, empty, event_stream, json, large_json,
-    method_not_allowed,
+    HttpAnswer, Uses, accepted, closing, empty, event_stream, json, large_json, method_not_allowed,
 };
 use super::body::{BodyReader, Reservation};
 use super::error::HttpError;
@@ -87,12 +87,13 @@ impl Endpoint {
         &self.protocol
     }
 
-    /// Answers one HTTP request.
+    /// Answers one HTTP request. The answer is logged as it is sent, and so long its connection is in
+    /// use.
     pub async fn respond(
         self: Arc<Self>,
         request: Request<Incoming>,
         from: Peer,
-    ) -> Response<Sending> {
+    ) -> Response<impl Body<Data = Bytes, Error = Infallible>> {
         let named = session_key(request.headers());
         let (answer, in_use) = match self.admit(&request, &from) {
             Ok((agent, in_use)) => {
@@ -112,7 +113,14 @@ impl Endpoint {
         if answer.body().is_end_stream() {
             tracer.sent(&session, status, b"");
         }
-        answer.map(|body| Sending { body, tracer, session, status, _in_use: in_use })
+        answer.map(|body| {
+            body.inspect_frame(move |frame| {
+                let _until_sent = &in_use;
+                if let Some(data) = frame.data_ref() {
+                    tracer.sent(&session, status, data);
+                }
+            })
+        })
     }
 
     /// The agent whose token a request shows, or by whose socket it came from a host.
