@@ -32,10 +32,10 @@ use sessions::{ActiveSession, Client, Origin, SessionId, Sessions};
 use tools::Tools;
 
 pub struct Protocol {
-    bridge: Arc<Bridge>,
-    sessions: Arc<Sessions>,
+    pub bridge: Arc<Bridge>,
+    pub sessions: Arc<Sessions>,
     tools: Tools,
-    model_tools: Arc<ModelTools>,
+    pub model_tools: Arc<ModelTools>,
 }
 
 impl Protocol {
@@ -46,18 +46,6 @@ impl Protocol {
     ) -> Protocol {
         let tools = Tools::new(bridge.clone(), sessions.clone());
         Protocol { bridge, sessions, tools, model_tools }
-    }
-
-    pub fn bridge(&self) -> &Arc<Bridge> {
-        &self.bridge
-    }
-
-    pub fn sessions(&self) -> &Arc<Sessions> {
-        &self.sessions
-    }
-
-    pub fn model_tools(&self) -> &ModelTools {
-        &self.model_tools
     }
 
     /// Answers `initialize`, the request that starts a session.
@@ -123,7 +111,7 @@ impl Protocol {
             }
             "tools/list" => {
                 let has_own_front = session.note_tools();
-                Ok(Output::Ready(Tools::list(session.host().is_some(), has_own_front)))
+                Ok(Output::Ready(Tools::list(session.host.is_some(), has_own_front)))
             }
             "tools/call" => self.tools.call(session, params).await,
             "initialize" => Err(RpcError::invalid_request("this session is initialized already")),

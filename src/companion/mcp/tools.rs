@@ -53,7 +53,7 @@ struct NamedDiff {
 
 impl Tools {
     pub fn new(bridge: Arc<Bridge>, sessions: Arc<Sessions>) -> Tools {
-        let limits = sessions.limits();
+        let limits = &sessions.limits;
         let checks = FileChecks::new(limits.file_checks, limits.file_check_time);
         Tools { bridge, sessions, checks }
     }
@@ -81,7 +81,7 @@ impl Tools {
         match self.run(session, &name, arguments).await {
             Ok(result) => Ok(result),
             Err(Fault::Failed(reason)) => Ok(Output::failure(&reason)),
-            Err(Fault::Arguments(failure)) if session.revision().has_argument_errors() => {
+            Err(Fault::Arguments(failure)) if session.revision.has_argument_errors() => {
                 Ok(Output::failure(&failure.message))
             }
             Err(Fault::Arguments(failure)) => Err(failure),
@@ -97,10 +97,10 @@ impl Tools {
         name: &str,
         mut arguments: Params,
     ) -> Result<Output, Fault> {
-        match (name, session.host()) {
+        match (name, &session.host) {
             ("openDiff", None) => {
                 let content = arguments.take_text("newContent")?;
-                self.open_diff(session.session(), arguments.read()?, content).await
+                self.open_diff(&session.session, arguments.read()?, content).await
             }
             ("openDiff", Some(host)) => {
                 let content = arguments.take_text("newContent")?;
@@ -108,7 +108,7 @@ impl Tools {
                 self.open_diff_on_host(session, host, arguments.read()?, content, &proposal)
             }
             ("closeDiff", _) => self.close_diff(session, arguments.read()?).await,
-            ("getActiveFile", None) => Ok(self.active_file(session.session()).await),
+            ("getActiveFile", None) => Ok(self.active_file(&session.session).await),
             ("acceptDiff", None) => self.decide_diff(session, arguments.read()?, true).await,
             ("rejectDiff", None) => self.decide_diff(session, arguments.read()?, false).await,
             ("getActiveFile" | "acceptDiff" | "rejectDiff", Some(_)) => {
@@ -136,7 +136,7 @@ impl Tools {
     ) -> Result<Output, Fault> {
         let path = file_path.clone();
         // The file system may be slow, and the streams of other clients must not wait for it.
-        let largest = self.sessions.limits().body;
+        let largest = self.sessions.limits.body;
         let check = self.checks.run(move || check_path(&path, largest)).await;
         let slow = || format!("the file system of {} does not answer", truncate(&file_path));
         let bytes = check.ok_or_else(slow)??;
@@ -158,7 +158,7 @@ impl Tools {
             return Err(Fault::Failed(format!("proposal is longer than {MAX_NAME} bytes")));
         }
         let file = file.into_file(host)?;
-        self.sessions.open_review_on_host(session.session(), file, content, proposal)?;
+        self.sessions.open_review_on_host(&session.session, file, content, proposal)?;
         Ok(Output::nothing())
     }
 
@@ -177,7 +177,7 @@ impl Tools {
     async fn close_diff(&self, session: &ActiveSession, diff: CloseDiff) -> Result<Output, Fault> {
         let silent = diff.suppress_notification.unwrap_or(false);
         let path = &diff.file_path;
-        let content = match self.sessions.close_review(session.session(), path, silent) {
+        let content = match self.sessions.close_review(&session.session, path, silent) {
             None | Some(LastText::Forgotten) => return Err(not_open(path).into()),
             Some(LastText::Rejected) => {
                 return Err(format!("the diff of {} was rejected", truncate(path)).into());
@@ -204,12 +204,12 @@ impl Tools {
         let place = session.find_place().await;
         let (call, answer) = self.bridge.call();
         let path = &diff.file_path;
-        self.sessions.request_decision(session.session(), path, accept, call, place)?;
+        self.sessions.request_decision(&session.session, path, accept, call, place)?;
         Ok(Output::text(&self.answer_of_emacs(answer).await?.text))
     }
 
     async fn answer_of_emacs(&self, answer: Awaited) -> CallResult {
-        answer_within(self.sessions.limits().emacs_time, answer).await
+        answer_within(self.sessions.limits.emacs_time, answer).await
     }
 
     /// One of the three texts of document 003.

@@ -21,7 +21,7 @@ pub async fn serve(
     endpoint: Arc<Endpoint>,
     mut closing: watch::Receiver<()>,
 ) {
-    let (admission, header_time) = (from.admission.clone(), endpoint.limits().header_time);
+    let (admission, header_time) = (from.admission.clone(), endpoint.limits.header_time);
     let service = service_fn(|request| {
         let answer = endpoint.clone().respond(request, from.clone());
         async { Ok::<_, Infallible>(answer.await) }

@@ -45,8 +45,8 @@ const METHODS_WITHOUT_SESSION: [&str; 3] = ["tools/list", "tools/call", "ping"];
 
 pub struct Endpoint {
     guard: Guard,
-    protocol: Protocol,
-    limits: Limits,
+    pub protocol: Protocol,
+    pub limits: Limits,
     bodies: BodyReader,
     tracer: Arc<Tracer>,
     retired: AtomicBool,
@@ -54,7 +54,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     pub fn new(guard: Guard, protocol: Protocol, limits: Limits) -> Endpoint {
-        let tracer = Arc::new(Tracer::new(protocol.bridge().clone(), guard.roster().clone()));
+        let tracer = Arc::new(Tracer::new(protocol.bridge.clone(), guard.roster.clone()));
         Endpoint {
             guard,
             protocol,
@@ -74,17 +74,9 @@ impl Endpoint {
         self.retired.load(Ordering::SeqCst)
     }
 
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
     /// The agent with this name on the host with `prefix`.
     pub fn agent_on(&self, prefix: &str, name: &str) -> Option<Arc<Agent>> {
-        self.guard.roster().agent_on(prefix, name)
-    }
-
-    pub fn protocol(&self) -> &Protocol {
-        &self.protocol
+        self.guard.roster.agent_on(prefix, name)
     }
 
     /// Answers one HTTP request. The answer is logged as it is sent, and so long its connection is in
@@ -145,7 +137,7 @@ impl Endpoint {
         let caught = panics::caught(work);
         async {
             caught.await.map_err(|panic| {
-                self.protocol.bridge().send(Event::Warning(format!(
+                self.protocol.bridge.send(Event::Warning(format!(
                     "a request failed because of a fault in the companion: {panic}"
                 )));
                 RpcError::internal_error()
@@ -190,7 +182,7 @@ impl Endpoint {
         if self.is_retired() {
             return Ok(retired_stream()); // before what waits for a reader is given to this one
         }
-        let reader = self.protocol.sessions().listen(agent, place).ok_or_else(|| {
+        let reader = self.protocol.sessions.listen(agent, place).ok_or_else(|| {
             HttpError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many readers of /events: close some of them",
@@ -217,7 +209,7 @@ impl Endpoint {
             Some(host) => host.place(directory(&head.headers).as_deref()),
             None => place_of(from.connection()).await,
         };
-        let reply = self.protocol.model_tools().serve(request, agent, place).await;
+        let reply = self.protocol.model_tools.serve(request, agent, place).await;
         let text = into_json(reply, &mut reservation);
         Ok(large_json(text, reservation))
     }
@@ -361,8 +353,8 @@ impl Endpoint {
         let last_event = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
         let reader = self
             .protocol
-            .sessions()
-            .open_stream(session.session(), last_event)
+            .sessions
+            .open_stream(&session.session, last_event)
             .ok_or_else(HttpError::unknown_session)?;
         if self.is_retired() {
             return Ok(retired_stream());
@@ -371,7 +363,7 @@ impl Endpoint {
     }
 
     fn delete(&self, headers: &HeaderMap, agent: &Agent) -> Result<HttpAnswer, HttpError> {
-        let is_known = self.protocol.sessions().close(self.session_id(headers, agent)?, agent);
+        let is_known = self.protocol.sessions.close(self.session_id(headers, agent)?, agent);
         if is_known { Ok(empty(StatusCode::OK)) } else { Err(HttpError::unknown_session()) }
     }
 
@@ -394,21 +386,21 @@ impl Endpoint {
         let connection = from.connection();
         let find_place = Box::new(move || Box::pin(place_of(connection)) as _);
         self.protocol
-            .sessions()
+            .sessions
             .enter_unnamed(agent, find_place)
             .map_err(|error| HttpError::new(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))
     }
 
     fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<ActiveSession, HttpError> {
         let id = self.session_id(headers, agent)?;
-        self.protocol.sessions().enter(id, agent).ok_or_else(HttpError::unknown_session)
+        self.protocol.sessions.enter(id, agent).ok_or_else(HttpError::unknown_session)
     }
 
     /// The session that a request names. If the request also names a revision, it must be that of
     /// the session.
     fn session_id<'a>(&self, headers: &'a HeaderMap, agent: &Agent) -> Result<&'a str, HttpError> {
         let id = session_id(headers)?;
-        let revision = self.protocol.sessions().revision(id, agent);
+        let revision = self.protocol.sessions.revision(id, agent);
         let revision = revision.ok_or_else(HttpError::unknown_session)?;
         if named_revision(headers)?.is_some_and(|named| named != revision) {
             return Err(HttpError::new(

@@ -9,7 +9,8 @@ use super::error::HttpError;
 use crate::agent::{Agent, Roster};
 
 pub struct Guard {
-    roster: Arc<Roster>,
+    /// The agents that are served.
+    pub roster: Arc<Roster>,
     /// The valid `Host` headers; clients in containers use the last.
     hosts: [String; 3],
 }
@@ -19,11 +20,6 @@ impl Guard {
         let hosts =
             ["127.0.0.1", "localhost", "host.docker.internal"].map(|name| format!("{name}:{port}"));
         Guard { roster, hosts }
-    }
-
-    /// The agents that are served.
-    pub fn roster(&self) -> &Arc<Roster> {
-        &self.roster
     }
 
     /// Returns the agent whose token the request has. The order is contract 2's: Host (against DNS

@@ -104,7 +104,7 @@ impl Server {
         let (wires, orders) = tokio_mpsc::unbounded_channel();
         let (finish, finished) = mpsc::channel();
         let thread = thread::start(move || {
-            let bridge = endpoint.protocol().bridge();
+            let bridge = &endpoint.protocol.bridge;
             let served = || run(runtime, listener, gate, &endpoint, phases, orders);
             if !std::panic::catch_unwind(AssertUnwindSafe(served)).unwrap_or(false) {
                 bridge.send(Event::ServerDied);
@@ -170,12 +170,12 @@ fn run(
         let phase = tokio::select! {
             _ = panics::caught(accept(&listener, &door)) => Phase::Died,
             _ = panics::caught(run_wires(&mut wires, &door)) => Phase::Died,
-            _ = panics::caught(endpoint.protocol().sessions().expire_forever()) => Phase::Died,
+            _ = panics::caught(endpoint.protocol.sessions.expire_forever()) => Phase::Died,
             phase = next_phase(&mut phases) => phase,
         };
         drop((listener, door, wires));
         match phase {
-            Phase::Died => endpoint.protocol().sessions().interrupt_streams(),
+            Phase::Died => endpoint.protocol.sessions.interrupt_streams(),
             Phase::Retired => {
                 tokio::select! {
                     () = close.closed() => {}

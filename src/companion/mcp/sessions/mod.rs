@@ -44,7 +44,7 @@ pub const STOPPING: &str = "the companion is stopping";
 /// The sessions of a companion.
 pub struct Sessions {
     bridge: Arc<Bridge>,
-    limits: Limits,
+    pub(crate) limits: Limits,
     table: Mutex<Table>,
     /// Wakes `expire_forever` when the next deadline may be earlier than before.
     changed: Notify,
@@ -91,10 +91,6 @@ impl Sessions {
             changed: Notify::new(),
             published: Notify::new(),
         }
-    }
-
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.limits
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

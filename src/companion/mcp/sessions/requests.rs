@@ -25,10 +25,10 @@ pub type FindPlace = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Place> + Send>>
 /// A session with an HTTP request in progress, which keeps it alive.
 pub struct ActiveSession {
     sessions: Arc<Sessions>,
-    session: SessionId,
-    revision: Revision,
+    pub session: SessionId,
+    pub revision: Revision,
     /// Where its client is, unless on this machine.
-    host: Option<Arc<Host>>,
+    pub host: Option<Arc<Host>>,
     /// Finds out where the client works, if the request names no session.
     unnamed: Option<FindPlace>,
 }
@@ -82,19 +82,6 @@ impl Sessions {
 }
 
 impl ActiveSession {
-    pub fn session(&self) -> &SessionId {
-        &self.session
-    }
-
-    pub fn revision(&self) -> Revision {
-        self.revision
-    }
-
-    /// Where its client is, unless on this machine.
-    pub fn host(&self) -> Option<&Arc<Host>> {
-        self.host.as_ref()
-    }
-
     fn change<T>(&self, change: impl FnOnce(&mut Session) -> T) -> Option<T> {
         self.sessions.table().sessions.get_mut(&self.session).map(change)
     }

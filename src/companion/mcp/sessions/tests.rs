@@ -144,7 +144,7 @@ fn enter_unnamed(sessions: &Arc<Sessions>) -> ActiveSession {
 #[tokio::test(start_paused = true)]
 async fn reviews_of_an_unnamed_client_end_when_it_stops_listening() {
     let (bridge, sessions) = sessions();
-    let review = open_review(&sessions, enter_unnamed(&sessions).session());
+    let review = open_review(&sessions, &enter_unnamed(&sessions).session);
     drop(listen(&sessions, agent("qwen")));
     advance(&sessions, 2 * IDLE_TIME).await; // the client may be one that never listens
     drop((listen(&sessions, gemini()), listen(&sessions, gemini())));
@@ -168,7 +168,7 @@ async fn reviews_of_an_unnamed_client_end_when_it_stops_listening() {
 #[tokio::test(start_paused = true)]
 async fn undelivered_outcomes_of_an_unnamed_client_are_kept_for_a_while() {
     let (_, sessions) = sessions();
-    let session = enter_unnamed(&sessions).session().clone();
+    let session = enter_unnamed(&sessions).session.clone();
     let review = open_review(&sessions, &session);
     advance(&sessions, 2 * IDLE_TIME).await;
     assert!(sessions.decide(review, Outcome::Rejected));

@@ -134,7 +134,7 @@ impl<'c> Simulation<'c> {
     fn return_to_session(&mut self, who: usize) {
         let busy = self.enter(who);
         let last = self.clients[who].last_event;
-        self.clients[who].stream = self.sessions.open_stream(busy.session(), last);
+        self.clients[who].stream = self.sessions.open_stream(&busy.session, last);
         drop(busy);
         self.read_stream(who);
     }
