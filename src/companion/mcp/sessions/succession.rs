@@ -55,12 +55,13 @@ impl Table {
         };
         let stale =
             self.reviews.all().filter(|review| review.owner == *lost && is_stale(&review.path));
-        let mut closed: Vec<ReviewId> = stale.map(|review| review.id).collect();
+        let closed: Vec<ReviewId> = stale.map(|review| review.id).collect();
         outcomes.retain(|decided| !is_stale(&decided.path));
         for review in &closed {
             self.reviews.end(*review);
         }
-        closed.extend(self.reviews.inherit(successor, lost));
+        // The successor is one of the later sessions, so it has no review of the other files.
+        self.reviews.inherit(successor, lost);
         self.deliver(successor, outcomes);
         closed
     }
