@@ -127,11 +127,11 @@ pub fn merge(
     timeout: Duration,
 ) -> Result<Vec<u8>, Overlap> {
     let ThreeWay { ours, theirs } = ThreeWay::new(base, ours, theirs, timeout);
-    let mut merged = Merge { base: &ours.before, done: 0, text: Vec::new() };
+    let mut merged = Vec::new();
     let mut rest = ours.changes.iter().peekable();
     for change in &theirs.changes {
         while let Some(mine) = rest.next_if(|mine| mine.before.end < change.before.start) {
-            merged.make(mine, ours.lines_after(mine));
+            merged.push((mine, ours.lines_after(mine)));
         }
         while let Some(mine) = rest.next_if(|mine| mine.before.start <= change.before.end) {
             let same = mine.before == change.before
@@ -140,10 +140,17 @@ pub fn merge(
                 return Err(Overlap { line: change.after.start + 1 });
             }
         }
-        merged.make(change, theirs.lines_after(change));
+        merged.push((change, theirs.lines_after(change)));
     }
-    rest.for_each(|mine| merged.make(mine, ours.lines_after(mine)));
-    Ok(merged.finish())
+    merged.extend(rest.map(|mine| (mine, ours.lines_after(mine))));
+    let (mut text, mut done) = (Vec::new(), 0);
+    for (change, lines) in merged {
+        text.extend(ours.before[done..change.before.start].concat());
+        text.extend(lines.concat());
+        done = change.before.end;
+    }
+    text.extend(ours.before[done..].concat());
+    Ok(text)
 }
 
 /// Three texts, of which two were made from `base`.
@@ -229,26 +236,6 @@ fn joined<const TEXTS: usize>(regions: &[Region<TEXTS>], most: usize) -> Vec<Reg
         std::array::from_fn(|text| first[text].start..last[text].end)
     };
     (0..count).map(joined).collect()
-}
-
-/// A text that is being merged from `base`, whose first lines are done.
-struct Merge<'t> {
-    base: &'t [&'t [u8]],
-    done: usize,
-    text: Vec<u8>,
-}
-
-impl Merge<'_> {
-    fn make(&mut self, change: &Change, lines: &[&[u8]]) {
-        self.text.extend(self.base[self.done..change.before.start].concat());
-        self.text.extend(lines.concat());
-        self.done = change.before.end;
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        self.text.extend(self.base[self.done..].concat());
-        self.text
-    }
 }
 
 /// The lines of `text`, each with its newline.
