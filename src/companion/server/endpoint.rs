@@ -363,8 +363,9 @@ impl Endpoint {
     }
 
     fn delete(&self, headers: &HeaderMap, agent: &Agent) -> Result<HttpAnswer, HttpError> {
-        let is_known = self.protocol.sessions.close(self.session_id(headers, agent)?, agent);
-        if is_known { Ok(empty(StatusCode::OK)) } else { Err(HttpError::unknown_session()) }
+        let session = self.session(headers, agent)?;
+        self.protocol.sessions.close(&session.session);
+        Ok(empty(StatusCode::OK))
     }
 
     /// The session of a request. If the request names none, as those of document 004, that is the
@@ -391,24 +392,18 @@ impl Endpoint {
             .map_err(|error| HttpError::new(StatusCode::SERVICE_UNAVAILABLE, &error.to_string()))
     }
 
-    fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<ActiveSession, HttpError> {
-        let id = self.session_id(headers, agent)?;
-        self.protocol.sessions.enter(id, agent).ok_or_else(HttpError::unknown_session)
-    }
-
     /// The session that a request names. If the request also names a revision, it must be that of
     /// the session.
-    fn session_id<'a>(&self, headers: &'a HeaderMap, agent: &Agent) -> Result<&'a str, HttpError> {
-        let id = session_id(headers)?;
-        let revision = self.protocol.sessions.revision(id, agent);
-        let revision = revision.ok_or_else(HttpError::unknown_session)?;
-        if named_revision(headers)?.is_some_and(|named| named != revision) {
+    fn session(&self, headers: &HeaderMap, agent: &Agent) -> Result<ActiveSession, HttpError> {
+        let session = self.protocol.sessions.enter(session_id(headers)?, agent);
+        let session = session.ok_or_else(HttpError::unknown_session)?;
+        if named_revision(headers)?.is_some_and(|named| named != session.revision) {
             return Err(HttpError::new(
                 StatusCode::BAD_REQUEST,
                 "this session was initialized with another revision of MCP",
             ));
         }
-        Ok(id)
+        Ok(session)
     }
 }
 

@@ -6,7 +6,6 @@ use tokio::time::Instant;
 
 use super::Sessions;
 use super::table::Table;
-use crate::agent::Agent;
 use crate::host::Host;
 use crate::ide::Outcome;
 use crate::limits::Limits;
@@ -18,12 +17,9 @@ use crate::process::Process;
 const MIN_EXPIRE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Sessions {
-    /// Ends a session, as its client wishes. Closes its reviews. False if there is no such session.
-    pub(crate) fn close(&self, id: &str, agent: &Agent) -> bool {
-        let mut table = self.table();
-        let Some((id, _)) = table.find(id, agent) else { return false };
-        self.remove(&mut table, &id);
-        true
+    /// Ends a session, as its client wishes. Closes its reviews.
+    pub(crate) fn close(&self, id: &SessionId) {
+        self.remove(&mut self.table(), id);
     }
 
     /// Removes sessions whose clients have gone. Sleeps until a session can be due.

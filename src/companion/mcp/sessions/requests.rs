@@ -74,11 +74,6 @@ impl Sessions {
             unnamed,
         }
     }
-
-    /// The revision of the session of a request of `agent`.
-    pub(crate) fn revision(&self, id: &str, agent: &Agent) -> Option<Revision> {
-        self.table().find(id, agent).map(|(_, session)| session.revision)
-    }
 }
 
 impl ActiveSession {
