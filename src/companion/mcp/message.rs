@@ -180,14 +180,8 @@ impl RpcError {
         RpcError::new(-32602, "Invalid params", reason)
     }
 
-    /// Messages and answers use up what they may.
-    pub fn too_large_an_answer() -> RpcError {
-        let message = "too many large messages and answers at once: ask again";
-        RpcError { message: message.to_owned(), ..RpcError::internal_error() }
-    }
-
-    pub fn internal_error() -> RpcError {
-        RpcError { code: -32603, message: "Internal error".to_owned() }
+    pub fn internal(message: impl fmt::Display) -> RpcError {
+        RpcError { code: -32603, message: message.to_string() }
     }
 }
 

@@ -71,11 +71,7 @@ impl Protocol {
         let revision = hello.revision();
         let (name, version) = hello.client();
         let session = self.sessions.open(Client { agent, name, version }, revision, origin);
-        let session = session.map_err(|error| RpcError {
-            message: error.to_string(),
-            ..RpcError::internal_error()
-        })?;
-        Ok((hello::answer(revision), session))
+        Ok((hello::answer(revision), session.map_err(RpcError::internal)?))
     }
 
     /// Answers one request of a session; `None` if the client has cancelled it in the meantime.

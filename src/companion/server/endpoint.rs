@@ -140,7 +140,7 @@ impl Endpoint {
                 self.protocol.bridge.send(Event::Warning(format!(
                     "a request failed because of a fault in the companion: {panic}"
                 )));
-                RpcError::internal_error()
+                RpcError::internal("Internal error")
             })
         }
     }
@@ -413,7 +413,8 @@ fn into_json(reply: Reply, reservation: &mut Reservation) -> String {
     if reservation.admit_answer(text.len()) {
         return text;
     }
-    reply.refused(RpcError::too_large_an_answer()).to_json()
+    let busy = "too many large messages and answers at once: ask again";
+    reply.refused(RpcError::internal(busy)).to_json()
 }
 
 fn not_acceptable(reason: &str) -> HttpError {
