@@ -421,14 +421,7 @@ impl Reply {
     }
 
     pub fn to_json(&self) -> String {
-        const ENVELOPE: usize = 128;
-        let result = match &self.outcome {
-            ResultOrError::Result(Output::Ready(text)) => text.get().len(),
-            _ => 0,
-        };
-        let mut json = Vec::with_capacity(ENVELOPE + result);
-        serde_json::to_writer(&mut json, self).expect("a response always serializes");
-        String::from_utf8(json).expect("JSON is text")
+        serde_json::to_string(self).expect("a response always serializes")
     }
 
     /// The same request, refused.
