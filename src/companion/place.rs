@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::process::Process;
 
 /// Where a client works.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Not known.
+    #[default]
     Unknown,
     /// Its working directory.
     Directory(Arc<str>),

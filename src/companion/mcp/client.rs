@@ -21,6 +21,7 @@ pub struct Client {
 }
 
 /// Where a client is, as far as that is known.
+#[derive(Default)]
 pub struct Origin {
     /// The process at the other end of its connection.
     pub process: Option<Process>,
@@ -47,12 +48,6 @@ impl Origin {
             process,
             process_there: None,
         }
-    }
-}
-
-impl Default for Origin {
-    fn default() -> Origin {
-        Origin::of(None)
     }
 }
 

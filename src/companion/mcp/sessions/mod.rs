@@ -53,7 +53,7 @@ pub struct Sessions {
 }
 
 /// A session, or event stream, as the user sees it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// The beginning of its id, enough to distinguish it from the others. The whole id is a secret:
     /// with it and the token anybody could impersonate the client.
@@ -174,16 +174,11 @@ impl Sessions {
         let describe_listener = |listener: &Listener| Description {
             key: listener_key(listener.number),
             client: format!("{} (event stream)", listener.agent.title),
-            process: None,
-            host: None,
             place: listener.place.clone(),
             age: listener.begun.elapsed(),
             listens: Some(true),
-            reviews: Vec::new(),
-            undelivered: 0,
-            has_own_front: false,
             agent: listener.agent.name.clone(),
-            knows_tools: false,
+            ..Description::default()
         };
         let listeners = table.listeners.all().iter().map(describe_listener);
         sessions.into_iter().map(describe).chain(listeners).collect()
