@@ -20,9 +20,9 @@ impl Quota {
         self.used.load(Ordering::Relaxed).saturating_add(amount) <= self.limit
     }
 
-    /// Adds `amount`, whether there is room or not. Returns whether all is within the limit.
-    pub fn add(&self, amount: usize) -> bool {
-        self.used.fetch_add(amount, Ordering::Relaxed).saturating_add(amount) <= self.limit
+    /// Adds `amount`, whether there is room or not.
+    pub fn add(&self, amount: usize) {
+        self.used.fetch_add(amount, Ordering::Relaxed);
     }
 
     /// Removes what was added.
@@ -39,9 +39,9 @@ mod tests {
     fn what_is_over_the_limit_counts_until_it_is_removed() {
         let quota = Quota::new(3);
         assert!(quota.has_room_for(3) && !quota.has_room_for(4));
-        assert!(quota.add(2));
+        quota.add(2);
         assert!(quota.has_room_for(1) && !quota.has_room_for(2));
-        assert!(!quota.add(2));
+        quota.add(2);
         assert!(!quota.has_room_for(0));
         quota.remove(2);
         assert!(quota.has_room_for(1) && !quota.has_room_for(usize::MAX));

@@ -88,9 +88,4 @@ impl Client {
         };
         format!("{name} {}", self.version).trim_end().to_owned()
     }
-
-    /// Its name and version as it reports them.
-    pub fn info(&self) -> (String, String) {
-        (self.name.clone(), self.version.clone())
-    }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
 
 use super::message::{LongText, truncate};
 use crate::bridge::{Contents, HostFile};
@@ -22,7 +22,8 @@ pub const MAX_NAME: usize = 128;
 #[serde(rename_all = "camelCase")]
 pub struct FileOnHost {
     file_path: String,
-    #[serde(deserialize_with = "required")]
+    /// It may be null, but not missing.
+    #[serde(deserialize_with = "Option::deserialize")]
     current: Option<Current>,
     stamp: Option<String>,
     modified: Option<i64>,
@@ -44,11 +45,6 @@ enum Current {
     Base64(String),
     /// With the reason, which is only for the log of the relay.
     Unreadable(IgnoredAny),
-}
-
-/// A member that may be null, but not missing.
-fn required<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Current>, D::Error> {
-    Option::deserialize(from)
 }
 
 impl FileOnHost {

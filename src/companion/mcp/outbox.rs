@@ -77,7 +77,8 @@ impl Outbox {
         }
         self.last += 1;
         self.messages.push_back((self.last, message));
-        self.trim();
+        let excess = self.sent_messages().count().saturating_sub(MAX_KEPT);
+        self.messages.drain(..excess);
     }
 
     /// The next message that was not sent yet.
@@ -178,12 +179,6 @@ impl Outbox {
             Outgoing::Outcome(decided) => Some(decided),
             _ => None,
         })
-    }
-
-    /// Drops the oldest of the messages that were sent, beyond the limit.
-    fn trim(&mut self) {
-        let excess = self.sent_messages().count().saturating_sub(MAX_KEPT);
-        self.messages.drain(..excess);
     }
 }
 

@@ -186,7 +186,9 @@ impl Wire {
                 frame = incoming.frame() => {
                     heard = Instant::now();
                     match frame? {
-                        Some(Frame::Text(text)) => self.tell_message(text)?,
+                        Some(Frame::Text(message)) => {
+                            self.tell(Event::WireMessage { wire: self.id, message })?;
+                        }
                         Some(frame) => mux.take(frame)?,
                         None => return Ok(()),
                     }
@@ -217,20 +219,13 @@ impl Wire {
     }
 
     fn tell_line(&mut self, line: String) -> Result<(), End> {
-        self.count(line.len())?;
-        self.bridge.send(Event::WireLine { wire: self.id, line });
-        Ok(())
+        self.tell(Event::WireLine { wire: self.id, line })
     }
 
-    fn tell_message(&mut self, message: String) -> Result<(), End> {
-        self.count(message.len())?;
-        self.bridge.send(Event::WireMessage { wire: self.id, message });
-        Ok(())
-    }
-
-    fn count(&mut self, bytes: usize) -> Result<(), End> {
-        let left = self.text_left.checked_sub(bytes.max(MIN_TEXT));
+    fn tell(&mut self, event: Event) -> Result<(), End> {
+        let left = self.text_left.checked_sub(event.size().max(MIN_TEXT));
         self.text_left = left.ok_or(End::Fault(WireEnd::Flooded))?;
+        self.bridge.send(event);
         Ok(())
     }
 

@@ -70,7 +70,7 @@ impl Sessions {
             review: ReviewId(0),
             agent: entry.client.agent.name.clone(),
             client: entry.client.describe(),
-            info: entry.client.info(),
+            info: (entry.client.name.clone(), entry.client.version.clone()),
             process: entry.own_process_id(),
             path: path.clone(),
             content,
