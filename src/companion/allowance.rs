@@ -1,11 +1,11 @@
 //! What the clients of one agent may use, or all clients on one host, so that others have theirs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
 use crate::limits::Limits;
-use crate::quota::Quota;
 
 /// The share of one agent on this machine, or of one host.
 #[derive(Debug)]
@@ -52,3 +52,32 @@ impl PartialEq for Allowance {
 }
 
 impl Eq for Allowance {}
+
+/// A count with a limit, without a lock: when several threads ask at the same time whether there is
+/// room, each may add what it wants, and the limit is exceeded by no more than that.
+#[derive(Debug)]
+pub(crate) struct Quota {
+    used: AtomicUsize,
+    limit: usize,
+}
+
+impl Quota {
+    pub(crate) fn new(limit: usize) -> Quota {
+        Quota { used: AtomicUsize::new(0), limit }
+    }
+
+    /// Whether `amount` more is within the limit.
+    pub(crate) fn has_room_for(&self, amount: usize) -> bool {
+        self.used.load(Ordering::Relaxed).saturating_add(amount) <= self.limit
+    }
+
+    /// Adds `amount`, whether there is room or not.
+    pub(crate) fn add(&self, amount: usize) {
+        self.used.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Removes what was added.
+    pub(crate) fn remove(&self, amount: usize) {
+        self.used.fetch_sub(amount, Ordering::Relaxed);
+    }
+}

@@ -14,12 +14,11 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use tokio::sync::watch;
 
-use crate::allowance::Allowance;
+use crate::allowance::{Allowance, Quota};
 use crate::host::Host;
 use crate::ide::ReviewId;
 use crate::limits::Limits;
 use crate::lock::lock;
-use crate::quota::Quota;
 
 /// Messages of clients to the user that may be queued. More are dropped.
 const MAX_WAITING_MESSAGES: usize = 64;

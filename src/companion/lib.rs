@@ -25,7 +25,6 @@ mod mcp;
 mod name;
 mod place;
 mod process;
-mod quota;
 mod server;
 mod thread;
 mod token;
