@@ -51,8 +51,6 @@ impl PartialEq for Allowance {
     }
 }
 
-impl Eq for Allowance {}
-
 /// A count with a limit, without a lock: when several threads ask at the same time whether there is
 /// room, each may add what it wants, and the limit is exceeded by no more than that.
 #[derive(Debug)]

@@ -80,7 +80,7 @@ pub enum ArgumentValue {
 
 /// A message to Lisp.
 #[allow(missing_docs, reason = "the comments on the variants name the fields")]
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Event {
     /// A client of `agent` proposes `content` for the file `path`. `client` describes it for the
     /// user; `info` is its name and version as it reports them; `process` is its process id where
@@ -178,7 +178,7 @@ impl Event {
 }
 
 /// A file on a host, as a client there tells.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct HostFile {
     /// Where it is.
     pub host: Arc<Host>,

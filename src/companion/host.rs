@@ -211,8 +211,6 @@ impl PartialEq for Host {
     }
 }
 
-impl Eq for Host {}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,7 +53,7 @@ pub struct Sessions {
 }
 
 /// A session, or event stream, as the user sees it.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Description {
     /// The beginning of its id, enough to distinguish it from the others. The whole id is a secret:
     /// with it and the token anybody could impersonate the client.
