@@ -58,7 +58,6 @@ impl Roster {
         Roster { agents: Mutex::new(agents.into_iter().map(served).map(Arc::new).collect()) }
     }
 
-    /// The agents at present.
     pub fn agents(&self) -> Arc<[Arc<Agent>]> {
         lock(&self.agents).clone()
     }

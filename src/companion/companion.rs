@@ -30,7 +30,6 @@ pub struct Companion {
     running: Mutex<Option<Running>>,
 }
 
-/// What `stop` stops.
 struct Running {
     port: u16,
     /// Why that is not the requested port.

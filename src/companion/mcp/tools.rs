@@ -23,7 +23,6 @@ use crate::host::Host;
 use crate::ide::{ActiveFile, Cursor};
 use crate::name;
 
-/// What tool calls need.
 pub struct Tools {
     bridge: Arc<Bridge>,
     sessions: Arc<Sessions>,
@@ -75,7 +74,6 @@ impl Tools {
         }
     }
 
-    /// Runs `tools/call`.
     pub async fn call(&self, session: &ActiveSession, params: Params) -> Result<Output, RpcError> {
         let (name, arguments) = params.read_call()?;
         match self.run(session, &name, arguments).await {

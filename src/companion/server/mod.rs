@@ -58,7 +58,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// for Emacs. Each answer tells the client to use a new connection, and clients close idle ones.
 const RETIREMENT: Duration = Duration::from_secs(90);
 
-/// The running server.
 pub struct Server {
     endpoint: Arc<Endpoint>,
     phase: watch::Sender<Phase>,

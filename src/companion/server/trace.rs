@@ -18,7 +18,6 @@ const KEPT: usize = 100;
 /// Characters of one message at most.
 const MAX_MESSAGE: usize = 4000;
 
-/// Logs the messages of a server.
 pub struct Tracer {
     bridge: Arc<Bridge>,
     /// The tokens of these agents are never logged.
@@ -30,7 +29,6 @@ impl Tracer {
         Tracer { bridge, roster }
     }
 
-    /// Logs a request.
     pub fn received(&self, head: &Parts, body: &[u8]) {
         self.log(Direction::FromClient, || {
             let path = Some(head.uri.path()).filter(|path| *path != "/mcp").unwrap_or_default();

@@ -10,7 +10,6 @@ pub const MAX_TEXT: usize = 64 << 10;
 const MAX_NAME: usize = 64;
 const HEADER: usize = 9;
 
-/// One frame.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
     /// A client of the agent with this name has connected.

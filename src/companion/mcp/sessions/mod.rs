@@ -97,7 +97,6 @@ impl Sessions {
         lock(&self.table)
     }
 
-    /// Starts a session.
     pub(crate) fn open(
         &self,
         client: Client,

@@ -46,7 +46,6 @@ impl Table {
         open.or_else(ended).is_some_and(|last| last.as_deref() == Some(name))
     }
 
-    /// The unnamed session of `agent`.
     pub fn unnamed(&self, agent: &Agent) -> Option<SessionId> {
         let mut all = self.sessions.iter();
         let found = all.find(|(_, session)| session.is_unnamed && *session.client.agent == *agent);
