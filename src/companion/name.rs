@@ -68,13 +68,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_colon_in_a_later_component_is_not_remote() {
-        for path in ["/dir/a:b:c", "/dir/[a]", "/"] {
-            assert!(!is_remote(path), "{path}");
-        }
-    }
-
-    #[test]
     fn no_name_on_a_host_leads_elsewhere() {
         for path in ["/home/me/a.txt", "/a", "/a b/\"c\"/ä", "/a~", "/dir/x|ssh:evil:/y"] {
             assert_eq!(fault_on_host(path), None, "{path}");
