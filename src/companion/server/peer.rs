@@ -50,23 +50,3 @@ pub async fn process_of(connection: Option<Connection>) -> Option<Process> {
 pub async fn place_of(connection: Option<Connection>) -> Place {
     Place::of(process_of(connection).await.as_ref())
 }
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-    use crate::server::socket::tests::connect;
-
-    #[tokio::test]
-    async fn the_process_at_the_other_end_is_found_while_it_holds_the_connection() {
-        let (connection, listener, stream) = connect();
-        let _accepted = listener.accept().unwrap();
-        let process = process_of(Some(connection)).await.unwrap();
-        assert_eq!(Some(&process), Process::with_id(std::process::id()).as_ref());
-        assert!(process.is_alive());
-        let elsewhere = Connection { client: "127.0.0.1:1".parse().unwrap(), ..connection };
-        assert_eq!(process_of(Some(elsewhere)).await, None);
-        drop(stream);
-        // A child that another test just starts holds all sockets of this process for a moment.
-        while process_of(Some(connection)).await.is_some() {}
-    }
-}

@@ -139,14 +139,14 @@ mod linux {
 }
 
 #[cfg(all(test, target_os = "linux"))]
-pub mod tests {
+mod tests {
     use super::linux::{ask, client_inode, look_up};
     use super::*;
     use std::net::{TcpListener, TcpStream};
     use std::os::linux::fs::MetadataExt;
 
     /// A connection of this process with itself, while its two other values are kept.
-    pub fn connect() -> (Connection, TcpListener, TcpStream) {
+    fn connect() -> (Connection, TcpListener, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = listener.local_addr().unwrap();
         let stream = TcpStream::connect(server).unwrap();
