@@ -193,7 +193,7 @@ fn messages_get_the_errors_of_json_rpc() {
         ("[]", 400, -32600),
         (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, 400, -32600),
         (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, 400, -32600),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"resources/list"}"#, 200, -32601),
+        (r#"{"jsonrpc":"2.0","id":-7,"method":"resources/list"}"#, 200, -32601),
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, 200, -32602),
     ] {
         let response = session.post(body);
