@@ -270,12 +270,15 @@ pub mod tests {
     }
 
     #[test]
-    fn a_context_supersedes_the_one_before_and_no_outcome() {
+    fn a_message_supersedes_those_of_its_kind_and_no_outcome() {
+        let file = |text: &str| Outgoing::ActiveFile(text.into());
+        let ping = |text: &str| Outgoing::Ping(text.into());
         let mut outbox = Outbox::default();
-        for message in [context("c1"), outcome(1), context("c2"), outcome(2), context("c3")] {
+        let early = [context("c1"), outcome(1), file("f1"), ping("p1"), context("c2"), outcome(2)];
+        for message in early.into_iter().chain([file("f2"), context("c3"), ping("p2")]) {
             outbox.push(message);
         }
-        assert_eq!(drain(&mut outbox), ["o1", "o2", "c3"]);
+        assert_eq!(drain(&mut outbox), ["o1", "o2", "f2", "c3", "p2"]);
     }
 
     #[test]
@@ -285,15 +288,6 @@ pub mod tests {
         outbox.push(outcome(2));
         assert_eq!(drain(&mut outbox).len(), 2);
         outbox.resume(Some(1));
-        assert_eq!(remaining_outcomes(&mut outbox), ["o2"]);
-    }
-
-    #[test]
-    fn an_outcome_is_forgotten_when_its_file_is_proposed_again() {
-        let mut outbox = Outbox::default();
-        outbox.push(outcome(1));
-        outbox.push(outcome(2));
-        outbox.forget_outcomes_of("/1");
         assert_eq!(remaining_outcomes(&mut outbox), ["o2"]);
     }
 
@@ -319,17 +313,6 @@ pub mod tests {
         outbox.push(outcome(600));
         outbox.resume(Some(0));
         assert_eq!(drain(&mut outbox).len(), MAX_KEPT + 1);
-    }
-
-    #[test]
-    fn a_message_supersedes_none_of_another_kind() {
-        let (file, ping) = (|text: &str| Outgoing::ActiveFile(text.into()), Outgoing::Ping);
-        let mut outbox = Outbox::default();
-        for message in [context("c"), file("f1"), ping("p1".into()), file("f2"), ping("p2".into())]
-        {
-            outbox.push(message);
-        }
-        assert_eq!(drain(&mut outbox), ["c", "f2", "p2"]);
     }
 
     #[test]
