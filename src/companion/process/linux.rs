@@ -182,13 +182,4 @@ pub mod tests {
         assert!(is_descriptor_of(child.0.id(), descriptor.as_ref(), &socket));
         assert_eq!(Process::holding(inode).unwrap().id(), std::process::id());
     }
-
-    #[test]
-    fn the_dead_do_not_live() {
-        let sleeper = Sleeper::named("sleep");
-        let process = sleeper.process();
-        assert!(process.is_alive());
-        drop(sleeper);
-        assert!(!process.is_alive());
-    }
 }

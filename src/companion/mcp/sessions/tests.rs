@@ -105,17 +105,6 @@ async fn a_returning_client_receives_no_stale_context() {
 }
 
 #[test]
-fn a_stream_that_returns_in_time_keeps_its_reviews() {
-    let (_, sessions) = sessions();
-    let session = begin(&sessions, client(""));
-    drop(sessions.open_stream(&session, None));
-    let review = open_review(&sessions, &session);
-    let _stream = sessions.open_stream(&session, None);
-    assert_eq!(sessions.expire(Instant::now() + 2 * IDLE_TIME), None);
-    assert!(sessions.decide(review, Outcome::Rejected));
-}
-
-#[test]
 fn an_idle_session_is_dropped_with_its_reviews() {
     let (bridge, sessions) = sessions();
     let session = begin(&sessions, client(""));
