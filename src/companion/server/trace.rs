@@ -105,28 +105,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_short_stays() {
-        for json in [
-            "",
-            "{}",
-            r#"{"a":"b","c":["\"","\\",""]}"#,
-            "no JSON",
-            r#"{"unfinished": "#,
-            r#""open"#,
-            "\"ä𝕏\"",
-        ] {
-            assert_eq!(shorten(json), json);
-        }
-        let limit = format!(r#"["{}"]"#, "x".repeat(MAX_STRING));
-        assert_eq!(shorten(&limit), limit);
-    }
-
-    #[test]
-    fn long_strings_are_cut_and_what_follows_them_is_not() {
+    fn long_strings_are_cut_and_nothing_else_is() {
         let text = "ä\\\"".repeat(500);
         let short = shorten(&format!(r#"{{"a":"{text}","b":"c"}}"#));
         assert!(short.starts_with(r#"{"a":"ä\"ä\""#), "{short}");
         assert!(short.ends_with(r#"... (2000 bytes)","b":"c"}"#), "{short}");
+        for json in [r#"{"unfinished": "#, &format!(r#"["{}"]"#, "𝕏".repeat(MAX_STRING))] {
+            assert_eq!(shorten(json), json);
+        }
     }
 
     #[test]
