@@ -179,8 +179,12 @@ fn received(stream: &StreamReader) -> usize {
 }
 
 fn next(stream: &StreamReader) -> Option<String> {
+    Some(next_numbered(stream)?.1)
+}
+
+fn next_numbered(stream: &StreamReader) -> Option<(u64, String)> {
     match stream.poll_next(Waker::noop()) {
-        Poll::Ready(next) => next.map(|(_, text)| text.to_string()),
+        Poll::Ready(next) => next,
         Poll::Pending => None,
     }
 }

@@ -42,11 +42,7 @@ fn the_next_session_of_a_living_process_inherits() {
     let received = |session| {
         let reader = sessions.open_stream(session, None).unwrap();
         sessions.expire(Instant::now() + STREAM_GRACE);
-        let next = || match reader.poll_next(Waker::noop()) {
-            Poll::Ready(Some((_, message))) => Some(message.to_string()),
-            _ => None,
-        };
-        std::iter::from_fn(next).collect::<Vec<_>>()
+        std::iter::from_fn(|| next(&reader)).collect::<Vec<_>>()
     };
     let rejected = |path| {
         let decision = Decision { file_path: path, content: None, meta: None };
