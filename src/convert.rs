@@ -37,7 +37,7 @@ fn argument_from_lisp(value: Value) -> Result<Argument> {
     Ok(Argument {
         name: slots.get(0)?,
         kind: ArgumentKind::named(&kind)
-            .with_context(|| format!("{kind:?} is no type of an argument"))?,
+            .with_context(|| format!("{kind:?} is not a type of an argument"))?,
         description: slots.get(2)?,
         is_required: flag(&slots, 3)?,
     })

@@ -23,7 +23,7 @@ process.on('uncaughtException', ({ message }) => fail(message));
 const file = path.resolve(process.argv.at(-1));
 const bytes = readFileSync(file);
 const text = bytes.toString();
-if (!Buffer.from(text).equals(bytes)) fail(`${file} is no text in UTF-8, so Emacs cannot edit it here`);
+if (!Buffer.from(text).equals(bytes)) fail(`${file} is not text in UTF-8, so Emacs cannot edit it here`);
 // Without the terminal for input, as when a model has run Git, the user has pressed no key.
 const terminal = process.stdin.isTTY ? process.env.GEMINI_COMPANION_TERMINAL : undefined;
 const order = JSON.stringify({ terminal, name: path.basename(file), text });
@@ -34,7 +34,7 @@ emacs.setEncoding('utf8');
 emacs.on('data', (data) => { answer += data; });
 emacs.on('error', () => {}); // `close' follows
 emacs.on('close', () => {
-  if (!answer.endsWith('\n')) fail('Emacs is not there, or this is too long for the connection to it');
+  if (!answer.endsWith('\n')) fail('Emacs cannot be reached, or this is too long for the connection to it');
   const edited = JSON.parse(answer);
   if (edited !== null) writeFileSync(file, edited);
 });

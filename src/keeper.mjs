@@ -27,7 +27,7 @@
 //   {do: read, id, file: [VARIABLE, DEFAULT, NAME]}
 //              what is in a file of a CLI, NAME in its home
 //   {do: write, id, file, old, text}
-//              put text there, if there is still old; null stands for no file
+//              put text there, if old is still there; null stands for no file
 //   {do: edited, id, text}
 //              what the user has made of a text, or null if that stays as it is
 //
@@ -150,11 +150,11 @@ function serveFile({ do: order, id, file: [variable, usual, name], old, text }) 
 function textOf(file) {
   const stats = fs.statSync(file, { throwIfNoEntry: false });
   if (!stats) return null;
-  if (!stats.isFile()) throw new Error('it is no regular file');
+  if (!stats.isFile()) throw new Error('it is not a regular file');
   if (stats.size > MAX_FILE) throw new Error('it is too large');
   const bytes = fs.readFileSync(file);
   const text = bytes.toString();
-  if (!Buffer.from(text).equals(bytes)) throw new Error('it is no text in UTF-8');
+  if (!Buffer.from(text).equals(bytes)) throw new Error('it is not text in UTF-8');
   if (Buffer.byteLength(JSON.stringify(text)) > MAX_FILE) throw new Error('it is too large');
   return text;
 }

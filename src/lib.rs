@@ -132,7 +132,7 @@ fn open_host<'e>(env: &'e Env, companion: &Companion, prefix: String) -> Result<
     vector(env, agents.iter().map(|agent| env.vector((&agent.name, agent.token.reveal()))))
 }
 
-/// Serve clients of COMPANION on the host with PREFIX no longer: their sessions and reviews end.
+/// Stop serving clients of COMPANION on the host with PREFIX: their sessions and reviews end.
 #[defun]
 fn close_host(companion: &Companion, prefix: String) -> Result<()> {
     companion.close_host(&prefix);
@@ -399,7 +399,7 @@ fn diff<'e>(env: &'e Env, before: Text, after: Text, context: Option<usize>) -> 
 /// The value is a vector of [A-START A-END B-START B-END C-START C-END ODD], in the order of the
 /// texts: lines counted from 0, the end exclusive, nil for a text that is nil.  ODD is the number,
 /// from 0, of the one text that differs from the other two there, else nil.  There are at most MOST
-/// elements: if there are more differences, neighbours are joined.
+/// elements: if there are more differences, neighbors are joined.
 #[defun]
 fn regions<'e>(env: &'e Env, a: Text, b: Text, c: Option<Text>, most: usize) -> Result<Value<'e>> {
     let Some(c) = c else {

@@ -12,8 +12,8 @@
 //
 // It is written again, or removed, when the connection or Emacs has changed.
 //
-// Emacs does not ask this machine for files.  It is told here what a file contains of which there is
-// a diff, when it is written, and what the ignore files say.
+// Emacs does not ask this machine for files.  This program tells it what each file that has a diff
+// contains, when the file is written, and what the ignore files say.
 //
 // Nothing but JSON-RPC is written, since a CLI shows what its servers say to stderr.
 
@@ -53,7 +53,7 @@ const MAX_SILENCE = 40000;
 const MAX_IDLE = 20000;
 const POLL_FILES = 200;
 const POLL_RULES = 1000;
-// Emacs has room for so many ignore files, and may have forgotten some that it needs again.
+// Emacs has room for only so many ignore files, and may have forgotten some that it needs again.
 const TELL_RULES_AGAIN = 300000;
 // The CLI writes a file soon after the decision; some first want all changes of a turn decided.
 const WATCH_AFTER = 10000;
@@ -627,7 +627,7 @@ const request = (name, args) => JSON.stringify({
   jsonrpc: '2.0', id: 'gemini-companion', method: 'tools/call', params: { name, arguments: args },
 });
 
-// Tells Emacs when files are written of which there is a diff, or was a moment ago.
+// Tells Emacs when a file is written that has a diff, or had one a moment ago.
 class Watch {
   constructor(link, lane) {
     this.link = link;
@@ -841,7 +841,7 @@ class Relay {
     if (!message || typeof message !== 'object') return;
     const { id, method, params } = message;
     if (method === undefined || id === undefined) this.pass(message, line);
-    else if (this.pending.has(JSON.stringify(id))) return; // Who asks twice gets one answer.
+    else if (this.pending.has(JSON.stringify(id))) return; // Whoever asks twice gets one answer.
     else if (method === 'ping') this.send({ jsonrpc: '2.0', id, result: {} });
     else if (method === 'initialize') this.initialize(id, line);
     else if (!this.link.hello) this.refuse(id, 'There is no session yet');
@@ -1015,7 +1015,7 @@ class Relay {
   // proposal otherwise, without the user's edits.
   async closed(call, diff, isSilent, answer) {
     if (diff && failed(answer)) await within(OUTCOME_PATIENCE, diff.settled);
-    // Unless it is silent, there is still to come that the diff was rejected.
+    // Unless it is silent, the notification that the diff was rejected is still to come.
     if (diff && (isSilent || failed(answer))) this.forget(diff);
     this.answer(call, answer);
   }

@@ -341,7 +341,7 @@ class Server {
     if (typeof id !== 'string' && typeof id !== 'number') {
       return this.refuse(-32600, 'The id is neither a string nor a number');
     }
-    // Who asks twice gets one answer.
+    // Whoever asks twice gets one answer.
     if (this.pending.has(id)) return;
     if (this.pending.size >= MAX_REQUESTS) {
       return this.refuse(-32000, `There are ${MAX_REQUESTS} requests without an answer`, id);
@@ -401,8 +401,8 @@ class Server {
   explain(error) {
     return error instanceof NoEmacs
       ? `No Emacs has ${this.directory} open.  Go on without this tool, and tell the user: `
-        + 'visit a file of it in Emacs, with M-x gemini-companion-mode switched on; if Emacs is on '
-        + 'another machine, connect this one by M-x gemini-companion-connect there.'
+        + 'visit a file of it in Emacs, with M-x gemini-companion-mode turned on; if Emacs is on '
+        + 'another machine, connect to this one with M-x gemini-companion-connect there.'
       : `Emacs could not be asked: ${error.message}.  Go on without this tool; if that `
         + 'happens again, tell the user to type M-x gemini-companion-doctor in Emacs.';
   }
@@ -490,7 +490,7 @@ class Server {
     if (params?.name !== HELP.name) throw new RpcError(-32602, 'There is no such prompt');
     const text = `Tell me this, and do nothing else: no Emacs has ${this.directory} open.  To use `
       + 'its tools here, visit a file of this directory in Emacs, with M-x gemini-companion-mode '
-      + 'switched on; if Emacs is on another machine, M-x gemini-companion-connect there.';
+      + 'turned on; if Emacs is on another machine, type M-x gemini-companion-connect there.';
     return { messages: [{ role: 'user', content: { type: 'text', text } }] };
   }
 }

@@ -89,7 +89,7 @@ impl Roster {
         Ok(self.agents_where(|agent| agent.is_on(prefix)))
     }
 
-    /// Serves the host with `prefix` no longer: its tokens become invalid. Returns the host.
+    /// Stops serving the host with `prefix`: its tokens become invalid. Returns the host.
     pub fn close_host(&self, prefix: &str) -> Option<Arc<Host>> {
         let host = self.host(prefix)?;
         let others = self.agents_where(|agent| !agent.is_on(prefix));

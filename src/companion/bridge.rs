@@ -145,7 +145,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Of whose events this is one.
+    /// What limits the events of its client.
     fn allowance(&self) -> Option<&Allowance> {
         match self {
             Event::OpenReview { allowance, .. }

@@ -112,7 +112,7 @@ impl Companion {
         self.roster.open_host(prefix, &self.limits)
     }
 
-    /// Serves clients on a host no longer: their tokens become invalid, their sessions and reviews
+    /// Stops serving clients on a host: their tokens become invalid, their sessions and reviews
     /// end.
     pub fn close_host(&self, prefix: &str) {
         if let Some(host) = self.roster.close_host(prefix) {

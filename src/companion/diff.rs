@@ -83,7 +83,7 @@ impl<'t> Comparison<'t> {
         text
     }
 
-    /// Where the texts differ, in at most `most` regions: if there are more, neighbours are joined.
+    /// Where the texts differ, in at most `most` regions: if there are more, neighbors are joined.
     pub fn regions(&self, most: usize) -> Vec<Region<2>> {
         let regions = self.changes.iter().map(|it| [it.before.clone(), it.after.clone()]);
         joined(&regions.collect::<Vec<_>>(), most)
@@ -227,7 +227,7 @@ impl<'c> Side<'c> {
     }
 }
 
-/// The `regions`, of which neighbours are joined, evenly spread, if there are more than `most`.
+/// The `regions`, of which neighbors are joined, evenly spread, if there are more than `most`.
 fn joined<const TEXTS: usize>(regions: &[Region<TEXTS>], most: usize) -> Vec<Region<TEXTS>> {
     let count = regions.len().min(most);
     let start = |index: usize| index * regions.len() / count;

@@ -138,14 +138,14 @@ fn prepare_directory(directory: &Path) -> Result<()> {
     let temporary = parent.parent().context("the discovery directory needs a grandparent")?;
     if !temporary.is_absolute() {
         bail!(
-            "the temporary directory {} is not absolute, so that it is another one for each \
+            "the temporary directory {} is not absolute, so it is a different one for each \
              program: set TMPDIR to an absolute name",
             temporary.display()
         );
     }
     if !temporary.is_dir() {
         bail!(
-            "{} is no directory: set TMPDIR to a directory that exists, for Emacs and for the \
+            "{} is not a directory: set TMPDIR to a directory that exists, for Emacs and for the \
              terminals of your CLI",
             temporary.display()
         );
@@ -155,7 +155,7 @@ fn prepare_directory(directory: &Path) -> Result<()> {
             format!("cannot create the directory {}: make its parent writable", directory.display())
         })?;
         if !directory.is_dir() {
-            bail!("{} is no directory: move it away", directory.display());
+            bail!("{} is not a directory: move it away", directory.display());
         }
         #[cfg(unix)]
         keep_others_out(directory)?;

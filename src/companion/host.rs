@@ -36,7 +36,7 @@ pub struct Host {
     prefix: String,
     /// What all its clients may use.
     allowance: Arc<Allowance>,
-    /// It is served no longer.
+    /// It is no longer served.
     closed: AtomicBool,
     /// When the requests so far would have ended if they had come one by one.
     paid_until: Mutex<Option<Instant>>,
@@ -139,7 +139,7 @@ impl Host {
         &self.allowance
     }
 
-    /// Records that it is served no longer: no session of its clients begins from now on.
+    /// Records that it is no longer served: no session of its clients begins from now on.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }

@@ -146,7 +146,7 @@ fn stamp(metadata: &Metadata) -> Result<Stamp> {
 
 fn check(metadata: &Metadata) -> Result<()> {
     if !metadata.is_file() {
-        bail!("it is no regular file");
+        bail!("it is not a regular file");
     }
     if metadata.len() > MAX_SIZE {
         bail!("it is larger than {MAX_SIZE} bytes");

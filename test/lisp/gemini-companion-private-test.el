@@ -118,7 +118,7 @@
   (gemini-companion-private-test--with-root
     (call-process "mkfifo" nil nil nil
                   (expand-file-name ".geminiignore" gemini-companion-test-project))
-    (should (string-search "cannot be read: it is no regular file"
+    (should (string-search "cannot be read: it is not a regular file"
                            (gemini-companion-private-test--reason "a")))))
 
 (ert-deftest gemini-companion-private/ignore-files-below-the-root-count ()

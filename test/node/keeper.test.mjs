@@ -623,14 +623,14 @@ test('a file that cannot be read or written stays, and the answer says why', asy
   const name = path.join(home, '.gemini', 'settings.json');
   await mkdir(name, { recursive: true });
   const read = async () => (await request(keeper, 'read')).error;
-  assert.match(await read(), /no regular file/);
+  assert.match(await read(), /not a regular file/);
   await rm(name, { recursive: true });
   await writeFile(name, 'x'.repeat(100 << 10));
   assert.match(await read(), /too large/);
   await writeFile(name, '"'.repeat(40 << 10)); // twice as long in JSON
   assert.match(await read(), /too large/);
   await writeFile(name, Buffer.from([0xff]));
-  assert.match(await read(), /no text in UTF-8/);
+  assert.match(await read(), /not text in UTF-8/);
   await writeFile(name, 'saved by the CLI');
   const { error } = await request(keeper, 'write', { old: 'read before', text: 'mine' });
   assert.match(error, /has just changed/);
@@ -687,7 +687,7 @@ test('Emacs is told if nobody waits for a text any more', async (t) => {
 });
 
 test('what cannot be edited in Emacs stays, and its user is told why', async (t) => {
-  for (const [bytes, said] of [[Buffer.from([0xe9]), /no text in UTF-8/], ['x'.repeat(61 << 10), /too long/]]) {
+  for (const [bytes, said] of [[Buffer.from([0xe9]), /not text in UTF-8/], ['x'.repeat(61 << 10), /too long/]]) {
     const { keeper, file, run } = await editing(t, bytes);
     const { said: why } = await run().ended;
     assert.match(why, said);
@@ -701,7 +701,7 @@ test('with the connection, the program for texts ends, and goes', async (t) => {
   const { ended } = run();
   await keeper.said('edit');
   await keeper.end();
-  assert.match((await ended).said, /Emacs is not there/);
+  assert.match((await ended).said, /Emacs cannot be reached/);
   assert.deepEqual(await filesIn(cache), [path.join(cache, 'relay-0123.mjs')]);
 });
 

@@ -463,7 +463,7 @@ fn what_one_host_uses_is_limited() {
     let [_, one, other] = &clients[..] else { unreachable!() };
     one.review("/a");
     other.review("/b");
-    assert!(one.open_diff("/c", json!(null)).unwrap_err().contains("too many reviews"));
+    assert!(one.open_diff("/c", json!(null)).unwrap_err().contains("too many diffs"));
     local.open_diff(local!("/c"), "still");
     let large = json!({ "text": "x".repeat(10_000) });
     let params = json!({ "name": "openDiff", "arguments": { "current": large } });

@@ -298,7 +298,7 @@ fn reviews_are_limited_in_number_and_bytes() {
         }
         let refused = try_open_diff(&session, local!("/no/such/3"));
         assert_eq!(refused["isError"], true);
-        assert!(refused.to_string().contains("too many reviews"), "{refused}");
+        assert!(refused.to_string().contains("too many diffs"), "{refused}");
         // Instead of one that is open already it is none too many.
         assert_eq!(try_open_diff(&session, local!("/no/such/2")), json!({ "content": [] }));
     }
@@ -349,7 +349,7 @@ fn the_file_as_it_is_counts_for_its_review() {
     let session = server.open_session();
     file.as_file().set_len(1001).unwrap();
     let refused = try_open_diff(&session, path);
-    assert!(refused.to_string().contains("too many reviews"), "{refused}");
+    assert!(refused.to_string().contains("too many diffs"), "{refused}");
     file.as_file().set_len(1000).unwrap();
     assert_eq!(try_open_diff(&session, path), json!({ "content": [] }));
     assert_eq!(try_open_diff(&session, local!("/no/such/2"))["isError"], true);

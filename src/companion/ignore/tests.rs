@@ -165,7 +165,7 @@ fn what_cannot_be_read_is_an_error() {
     assert!(names(&project.ignore_file(), Path::new("/elsewhere/a")).is_err());
     fs::remove_file(project.ignore_file()).unwrap();
     fs::create_dir(project.ignore_file()).unwrap();
-    assert_eq!(project.fault("a"), "cannot be read: it is no regular file");
+    assert_eq!(project.fault("a"), "cannot be read: it is not a regular file");
     let project = Project::new(vec![b'\n'; MAX_SIZE as usize]);
     assert!(!project.names("a").unwrap());
     let project = Project::new(vec![b'\n'; MAX_SIZE as usize + 1]);
@@ -178,12 +178,12 @@ fn a_fifo_or_a_device_is_not_waited_for() {
     let project = Project::new("a");
     fs::remove_file(project.ignore_file()).unwrap();
     assert!(Command::new("mkfifo").arg(project.ignore_file()).status().unwrap().success());
-    assert_eq!(project.fault("a"), "cannot be read: it is no regular file");
+    assert_eq!(project.fault("a"), "cannot be read: it is not a regular file");
     // One that took the place of a file after that was looked at.
     assert!(Known::read(&project.ignore_file()).is_err());
     fs::remove_file(project.ignore_file()).unwrap();
     std::os::unix::fs::symlink("/dev/zero", project.ignore_file()).unwrap();
-    assert_eq!(project.fault("a"), "cannot be read: it is no regular file");
+    assert_eq!(project.fault("a"), "cannot be read: it is not a regular file");
     fs::remove_file(project.ignore_file()).unwrap();
     std::os::unix::fs::symlink(".geminiignore", project.ignore_file()).unwrap();
     assert!(project.fault("a").starts_with("cannot be read: "));

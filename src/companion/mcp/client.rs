@@ -31,7 +31,7 @@ pub struct Origin {
     /// says nothing about any of them.
     pub is_forwarded: bool,
     pub place: Place,
-    /// Its user decides changes in a front of its own, as in one that speaks ACP.
+    /// Its user decides changes in a front end of its own, as in one that speaks ACP.
     pub has_own_front: bool,
 }
 

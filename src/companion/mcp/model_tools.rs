@@ -2,7 +2,7 @@
 //! wanted, and answers calls.
 //!
 //! There are no sessions here: each request is complete, so that a client which goes on after Emacs
-//! was restarted need not begin anew. Who breaks the connection cancels the call.
+//! was restarted need not begin anew. Breaking the connection cancels the call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -58,8 +58,8 @@ impl Tools {
     }
 
     /// The result of `tools/list`, all on one page: on hosts only the tools of document 000. A client
-    /// with a front of its own, where its user decides, is offered none of diffs: it would wait for
-    /// the outcome here, too.
+    /// with a front end of its own, where its user decides, is offered no tools for diffs: it would
+    /// wait for the outcome here, too.
     pub fn list(on_host: bool, has_own_front: bool) -> &'static RawValue {
         type List = LazyLock<Box<RawValue>>;
         static ALL: List = LazyLock::new(|| list(&all()));
@@ -325,11 +325,11 @@ fn check_path(path: &str, largest: usize) -> Result<usize, String> {
     }
     let path = Path::new(path);
     if is_of_the_system(path) {
-        return refuse("is no file but a part of the system");
+        return refuse("is part of the system, not a file");
     }
     match std::fs::metadata(path) {
         Ok(file) if file.is_dir() => refuse("is a directory"),
-        Ok(file) if !file.is_file() => refuse("is no regular file"),
+        Ok(file) if !file.is_file() => refuse("is not a regular file"),
         Ok(file) if file.len() > largest as u64 => refuse("is too large a file"),
         Ok(file) => match open_regular(path, Links::Follow) {
             Ok(_) => Ok(file.len() as usize),

@@ -30,7 +30,7 @@ impl Process {
         is_forwarder(name.trim_end())
     }
 
-    /// Whether it is a CLI whose user sits in another front, which speaks ACP with it.
+    /// Whether it is a CLI whose user sits in another front end, which speaks ACP with it.
     pub fn has_own_front(&self) -> bool {
         let arguments = read(&format!("/proc/{}/cmdline", self.id), 64 << 10).unwrap_or_default();
         arguments.split('\0').any(|it| ACP.contains(&it))

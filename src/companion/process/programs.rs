@@ -27,7 +27,7 @@ impl Process {
         is_forwarder(name.split(':').next().unwrap_or_default())
     }
 
-    /// Whether it is a CLI whose user sits in another front, which speaks ACP with it.
+    /// Whether it is a CLI whose user sits in another front end, which speaks ACP with it.
     pub fn has_own_front(&self) -> bool {
         self.arguments.split_whitespace().any(|it| ACP.contains(&it))
     }

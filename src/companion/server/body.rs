@@ -15,9 +15,9 @@ use crate::limits::Limits;
 /// How many bytes of a body that is too large are read and dropped, so that the client sees our
 /// answer rather than a reset connection.
 const MAX_DROPPED: usize = 64 << 20;
-/// Memory for a larger body is allocated for all that was announced, when so much has arrived.
+/// When this much of a larger body has arrived, memory for its announced length is allocated.
 const LARGE: usize = 1 << 20;
-/// Answers so short are sent also if messages use up what they may: there are only so many requests.
+/// Answers this short are sent even if messages use up their limit: requests are limited anyway.
 const SHORT_ANSWER: usize = 16 << 10;
 
 pub struct BodyReader {

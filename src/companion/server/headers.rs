@@ -31,7 +31,7 @@ pub fn process(headers: &HeaderMap) -> Option<u32> {
     headers.get(PROCESS)?.to_str().ok()?.parse().ok()
 }
 
-/// Whether the client on a host has a front of its own: "own".
+/// Whether the client on a host has a front end of its own: "own".
 const FRONT: HeaderName = HeaderName::from_static("gemini-companion-front");
 
 pub fn has_own_front(headers: &HeaderMap) -> bool {

@@ -269,11 +269,11 @@ fn fault_of_file(path: &str) -> Option<&'static str> {
     let is_within = |path: &Path| ["/proc", "/sys", "/dev"].iter().any(|it| path.starts_with(it));
     let is_elsewhere = real(path).is_some_and(|path| is_within(&path));
     if is_within(Path::new(path)) || is_elsewhere {
-        return Some("is no file but a part of the system");
+        return Some("is part of the system, not a file");
     }
     match fs::metadata(path) {
         Ok(file) if file.is_dir() => Some("is a directory"),
-        Ok(file) if !file.is_file() => Some("is no regular file"),
+        Ok(file) if !file.is_file() => Some("is not a regular file"),
         Ok(file) if file.len() > LARGEST as u64 => Some("is too large a file"),
         Ok(_) => None,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,

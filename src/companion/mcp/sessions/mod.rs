@@ -74,7 +74,7 @@ pub struct Description {
     pub reviews: Vec<ReviewId>,
     /// How many outcomes have not been sent.
     pub undelivered: usize,
-    /// Whether its user decides changes in a front of its own.
+    /// Whether its user decides changes in a front end of its own.
     pub has_own_front: bool,
     /// The name of its agent.
     pub agent: String,

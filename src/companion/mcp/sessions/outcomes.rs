@@ -18,7 +18,7 @@ use tokio::time::Instant;
 // Why a review cannot be opened or decided, in words for the client.
 pub const BUSY: &str = "Emacs is busy: ask again later";
 const UNREAD: &str = "too many outcomes wait for you: open your event stream and read them";
-const OPEN: &str = "too many reviews wait for the user: decide some of them first";
+const OPEN: &str = "too many diffs wait for the user: decide some of them first";
 
 impl Sessions {
     /// Opens a review and notifies Lisp. Replaces an open review of the same file and session. The

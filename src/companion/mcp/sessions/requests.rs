@@ -81,7 +81,7 @@ impl ActiveSession {
         self.sessions.table().sessions.get_mut(&self.session).map(change)
     }
 
-    /// Records that its client knows the tools; whether its user decides in a front of its own.
+    /// Records that its client knows the tools; whether its user decides in a front end of its own.
     pub fn note_tools(&self) -> bool {
         let note = |session: &mut Session| {
             session.knows_tools = true;

@@ -19,7 +19,7 @@ impl Sessions {
         }
     }
 
-    /// The same at once, if `session` closes a review that the session has which it replaces.
+    /// The same at once, if `session` closes a review of the session that it replaces.
     pub(super) fn hand_over_to(&self, table: &mut Table, session: &SessionId, path: &str) {
         for lost in table.sessions_where(|id, _| table.reviews.find(id, path).is_some()) {
             if table.successor_of(&lost).as_ref() == Some(session) {
