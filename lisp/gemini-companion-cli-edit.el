@@ -173,7 +173,10 @@ CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
            (gemini-companion-cli-compose-show buffer))
           (t
            (gemini-companion-ui-message buffer "A CLI wants you to edit %s" (buffer-name buffer))
-           (gemini-companion-ui-when-free (lambda () (display-buffer buffer)))))))
+           (gemini-companion-log-when-free
+            "a text to edit"
+            ;; The user may have killed it meanwhile.
+            (lambda () (when (buffer-live-p buffer) (display-buffer buffer))))))))
 
 (defun gemini-companion-cli-edit--buffer (name text live-p answer)
   "Return a new buffer with TEXT, of a file with NAME; nothing in it is obeyed.

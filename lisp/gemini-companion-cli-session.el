@@ -44,7 +44,8 @@ For TITLE and FUNCTION see `gemini-companion-cli-session-choose'."
         (when (eq process gemini-companion-cli-session--process)
           (setq gemini-companion-cli-session--process nil)
           (if-let* ((sessions (gemini-companion-cli-session--parse output)))
-              (gemini-companion-ui-when-free
+              (gemini-companion-log-when-free
+               "choosing a session"
                (lambda () (gemini-companion-cli-session--ask title sessions function)))
             (gemini-companion-ui-message
              'sessions "%s"

@@ -113,7 +113,7 @@ Its texts were BEFORE, which may be nil, and AFTER."
           (list call (gemini-companion-tool-file call path)
                 (length (split-string (substring after 0 (min (1- same) (length after))) "\n"))))
     (unless waits
-      (gemini-companion-ui-when-free #'gemini-companion-tool-edits--show))))
+      (gemini-companion-log-when-free "Following a CLI" #'gemini-companion-tool-edits--show))))
 
 (defun gemini-companion-tool-edits--show ()
   "Show the file that was edited last, unless the user is in it."

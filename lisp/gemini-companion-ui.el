@@ -124,15 +124,6 @@ Unlike `error-message-string', do not quote the strings of our errors."
 It defaults to the selected frame."
   (not (equal (terminal-name frame) "initial_terminal")))
 
-(defun gemini-companion-ui-when-free (function)
-  "Call FUNCTION soon, once the user is not busy; it may ask something."
-  (run-at-time 0.1 nil
-               (lambda ()
-                 (if (gemini-companion-ui-busy) (gemini-companion-ui-when-free function)
-                   (condition-case problem
-                       (save-match-data (funcall function))
-                     (user-error (message "%s" (gemini-companion-ui-error-text problem))))))))
-
 ;;;; Windows
 
 (defun gemini-companion-ui-window-of (buffer)

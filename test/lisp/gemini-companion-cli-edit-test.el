@@ -108,6 +108,23 @@ It is selected, and prints END and the exit code once the user is done."
       (kill-buffer buffer)
       (gemini-companion-cli-edit-test--ended))))
 
+(ert-deftest gemini-companion-cli-edit/the-user-may-kill-it-before-it-appears ()
+  (let ((busy "you are typing"))
+    (cl-letf (((symbol-function 'gemini-companion-ui-busy) (lambda () busy)))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-cli-edit-test--with "$VISUAL prompt.txt </dev/null"
+          (let ((buffer (gemini-companion-cli-edit-test--buffer)))
+            (gemini-companion-test-wait "a message" (lambda () gemini-companion-test-messages))
+            (kill-buffer buffer)
+            (setq busy nil
+                  gemini-companion-test-messages nil)
+            (gemini-companion-cli-edit-test--ended)
+            ;; A later timer has run, too.
+            (let ((done nil))
+              (gemini-companion-log-when-free "a test" (lambda () (setq done t)))
+              (gemini-companion-test-wait "the user to be free" (lambda () done)))
+            (should-not gemini-companion-test-messages)))))))
+
 (ert-deftest gemini-companion-cli-edit/a-cli-that-has-ended-gets-nothing ()
   (gemini-companion-cli-edit-test--with "$VISUAL prompt.txt"
     (let ((process (get-buffer-process (window-buffer)))

@@ -55,4 +55,19 @@
     (should (< (buffer-size (gemini-companion-log--buffer)) 1100))
     (should (string-suffix-p "line 99" (car (gemini-companion-log-last 1))))))
 
+(ert-deftest gemini-companion-log/what-fails-when-the-user-is-free-is-shown ()
+  "And logged; no error leaves the timer."
+  (gemini-companion-test-with-project
+    (dolist (failure (list (lambda () (user-error "There is %s" "nothing"))
+                           (lambda () (error "There is nothing"))))
+      (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
+        (gemini-companion-test-with-answer nil
+          (gemini-companion-log-add "begin")
+          (gemini-companion-log-when-free "a test" failure)
+          (gemini-companion-test-wait
+           "a message" (lambda () gemini-companion-test-messages))
+          (should (equal gemini-companion-test-messages '("There is nothing")))
+          (should (string-suffix-p "a test: There is nothing"
+                                   (car (gemini-companion-log-last 1)))))))))
+
 ;;; gemini-companion-log-test.el ends here
