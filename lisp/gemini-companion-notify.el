@@ -258,7 +258,7 @@ Versions before 0.8, for which OLD is non-nil, cannot do that."
 
 (defun gemini-companion-notify--visit ()
   "Show the newest subject of the notification, or any open change."
-  (gemini-companion-log-errors "a click on a notification"
+  (gemini-companion-log-and-show-errors "a click on a notification"
     (let ((subject (car (or gemini-companion-notify--subjects (gemini-companion-review-all-open)))))
       (select-frame-set-input-focus
        (or (seq-find #'display-graphic-p (cons (selected-frame) (frame-list)))
@@ -267,6 +267,7 @@ Versions before 0.8, for which OLD is non-nil, cannot do that."
       (when (and subject (not (active-minibuffer-window)))
         (if (gemini-companion-review-p subject)
             (gemini-companion-review-visit subject)
+          (require 'gemini-companion-cli-list)
           (gemini-companion-cli-list-visit subject))))))
 
 (provide 'gemini-companion-notify)

@@ -158,6 +158,17 @@
        "the change on screen" (lambda () (gemini-companion-review-shown-p review)))
       (should (eq (gemini-companion-review-current) review)))))
 
+(ert-deftest gemini-companion-notify/a-click-says-why-it-shows-nothing ()
+  "A CLI may run in a terminal outside of Emacs."
+  (gemini-companion-test-with-project
+    (let* ((gemini-companion-cli--all nil)
+           (cli (gemini-companion-cli-note 'prompt 'gemini (emacs-pid) "id" default-directory "Do"))
+           (gemini-companion-notify--subjects (list cli)))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-notify--visit)
+        (should (string-match-p "\\`Gemini CLI in .* runs in a terminal outside of Emacs (process "
+                                (car gemini-companion-test-messages)))))))
+
 (ert-deftest gemini-companion-notify/options ()
   (let ((notified nil))
     (dolist (notify (list nil 'bell (lambda (review) (push review notified))))
