@@ -15,7 +15,6 @@
 
 ;;; Code:
 
-(require 'seq)
 (require 'gemini-companion-file)
 (require 'gemini-companion-log)
 

@@ -18,7 +18,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'subr-x)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 

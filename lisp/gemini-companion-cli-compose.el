@@ -13,8 +13,6 @@
 ;;; Code:
 
 (require 'project)
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)

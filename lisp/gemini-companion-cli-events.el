@@ -13,7 +13,6 @@
 
 ;;; Code:
 
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-file)

@@ -14,8 +14,6 @@
 ;;; Code:
 
 (require 'dnd)
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-cli-compose)
 (require 'gemini-companion-cli-run)

@@ -15,7 +15,6 @@
 (eval-when-compile (require 'cl-lib))
 (require 'button)
 (require 'jit-lock)
-(require 'subr-x)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-host)

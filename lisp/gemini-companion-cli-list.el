@@ -11,8 +11,6 @@
 
 ;;; Code:
 
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)

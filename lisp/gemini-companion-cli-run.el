@@ -12,8 +12,6 @@
 
 (require 'cl-lib)
 (require 'project)
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)

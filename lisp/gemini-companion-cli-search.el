@@ -20,8 +20,6 @@
 
 (require 'cl-lib)
 (require 'json)
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-file)
 

@@ -12,8 +12,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-cli-run)

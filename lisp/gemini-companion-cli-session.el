@@ -12,7 +12,6 @@
 
 ;;; Code:
 
-(require 'subr-x)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 

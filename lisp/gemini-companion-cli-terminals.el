@@ -13,8 +13,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)

@@ -19,8 +19,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-cli-run)

@@ -16,8 +16,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)

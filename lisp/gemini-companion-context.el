@@ -16,7 +16,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
 (require 'gemini-companion-host)

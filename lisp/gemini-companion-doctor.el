@@ -14,8 +14,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-cli-run)

@@ -15,7 +15,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)

@@ -17,8 +17,6 @@
 
 (require 'cl-lib)
 (require 'diff-mode)
-(require 'seq)
-(require 'subr-x)
 (require 'tabulated-list)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)

@@ -16,7 +16,6 @@
 (require 'cl-lib)
 (require 'format-spec)
 (require 'json)
-(require 'seq)
 (require 'tramp)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-ui)

@@ -13,8 +13,6 @@
 
 (require 'cl-lib)
 (require 'project)
-(require 'seq)
-(require 'subr-x)
 (require 'tramp)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)

@@ -17,8 +17,6 @@
 
 (require 'cl-lib)
 (require 'json)
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-host)

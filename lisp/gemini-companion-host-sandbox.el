@@ -15,7 +15,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-host)
 (require 'gemini-companion-host-command)

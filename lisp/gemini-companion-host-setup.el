@@ -12,7 +12,6 @@
 
 ;;; Code:
 
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-host)

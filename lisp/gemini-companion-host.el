@@ -13,7 +13,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'subr-x)
 (require 'gemini-companion-log)
 
 (cl-defstruct (gemini-companion-host

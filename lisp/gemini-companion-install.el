@@ -18,7 +18,6 @@
 
 (eval-when-compile (require 'cl-lib))
 (require 'compile)
-(require 'subr-x)
 (require 'url)
 (require 'url-http)
 (require 'gemini-companion-checksums)

@@ -15,7 +15,6 @@
 ;;; Code:
 
 (require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-log)

@@ -13,7 +13,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
 (require 'gemini-companion-file)
 (require 'gemini-companion-heavy)
 (require 'gemini-companion-host)

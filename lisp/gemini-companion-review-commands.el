@@ -11,7 +11,6 @@
 
 ;;; Code:
 
-(require 'subr-x)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)

@@ -16,7 +16,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'subr-x)
+(require 'seq)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)

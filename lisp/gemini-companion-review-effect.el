@@ -14,7 +14,6 @@
 
 ;;; Code:
 
-(require 'subr-x)
 (require 'gemini-companion-change)
 (require 'gemini-companion-file)
 (require 'gemini-companion-heavy)

@@ -17,7 +17,7 @@
 
 (require 'cl-lib)
 (require 'diff-mode)                    ; bitmaps for the fringe
-(require 'subr-x)
+(require 'seq)
 (require 'gemini-companion-heavy)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-buffer)

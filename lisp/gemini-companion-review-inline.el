@@ -16,7 +16,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)

@@ -14,8 +14,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'seq)
-(require 'subr-x)
 (require 'tabulated-list)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)

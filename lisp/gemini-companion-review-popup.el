@@ -12,7 +12,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'subr-x)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-effect)

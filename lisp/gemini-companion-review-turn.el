@@ -13,8 +13,6 @@
 
 ;;; Code:
 
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-history)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-commands)

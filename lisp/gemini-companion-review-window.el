@@ -23,7 +23,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
 (require 'tab-bar)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)

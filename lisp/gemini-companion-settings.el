@@ -12,7 +12,6 @@
 ;;; Code:
 
 (require 'json)
-(require 'subr-x)
 (require 'gemini-companion-cli-search)
 
 (defun gemini-companion-settings-refuse (format &rest arguments)

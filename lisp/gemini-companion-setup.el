@@ -16,8 +16,6 @@
 
 ;;; Code:
 
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-cli-search)

@@ -24,7 +24,7 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
+(require 'seq)
 (require 'gemini-companion-log)
 (require 'gemini-companion-tool)
 (require 'gemini-companion-ui)

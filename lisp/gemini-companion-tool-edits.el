@@ -15,7 +15,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-file)

@@ -24,8 +24,6 @@
 
 (eval-when-compile (require 'cl-lib))
 (require 'json)
-(require 'seq)
-(require 'subr-x)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)

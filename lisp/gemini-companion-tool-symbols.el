@@ -14,7 +14,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
 (require 'gemini-companion-tool)
 (require 'gemini-companion-tool-diagnostics)
 (require 'gemini-companion-ui)

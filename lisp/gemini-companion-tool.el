@@ -22,7 +22,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)

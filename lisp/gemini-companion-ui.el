@@ -15,7 +15,7 @@
   (require 'cl-lib)
   (require 'text-property-search))
 (require 'button)
-(require 'subr-x)
+(require 'subr-x)                       ; also for the files that require this one
 
 (declare-function evil-emacs-state "ext:evil-states" t t)
 (declare-function evil-initial-state "ext:evil-core")
