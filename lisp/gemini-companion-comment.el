@@ -194,7 +194,7 @@ START, END and BEFORE are as in `after-change-functions'."
 
 (defun gemini-companion-comment--report ()
   "Show how many comments there are, and how they get to the model."
-  (message "%s %s" (gemini-companion-comment--count (gemini-companion-comment--all))
+  (message "%s %s" (gemini-companion-ui-count (length (gemini-companion-comment--all)) "comment")
            ;; Only hooks report the id of a conversation.
            (if (seq-some #'gemini-companion-cli-session (gemini-companion-cli-all))
                "for your next prompt"
@@ -228,10 +228,6 @@ first line, the comment, and its overlay."
                                                                (line-end-position))
                                text overlay))))))
 
-(defun gemini-companion-comment--count (comments)
-  "Return how many COMMENTS there are, as text for the user."
-  (format "%d comment%s" (length comments) (if (length= comments 1) "" "s")))
-
 (defun gemini-companion-comment--remove (comments)
   "Remove COMMENTS, which the user may want back."
   (setq gemini-companion-comment--gone comments)
@@ -244,7 +240,7 @@ first line, the comment, and its overlay."
   (when-let* ((comments (gemini-companion-comment--of-buffer (current-buffer))))
     (setq gemini-companion-comment--gone (append comments gemini-companion-comment--gone))
     (message "%s had %s: M-x gemini-companion-comments-restore" (buffer-name)
-             (gemini-companion-comment--count comments))))
+             (gemini-companion-ui-count (length comments) "comment"))))
 (put 'gemini-companion-comment--buffer-killed 'permanent-local-hook t)
 
 ;;;###autoload
@@ -266,7 +262,7 @@ Also bring back those of buffers that were killed since."
   (interactive)
   (let ((comments (or (gemini-companion-comment--all) (user-error "There are no comments"))))
     (gemini-companion-comment--remove comments)
-    (message "Removed %s" (gemini-companion-comment--count comments))))
+    (message "Removed %s" (gemini-companion-ui-count (length comments) "comment"))))
 
 ;;;; The comments for a CLI
 
@@ -313,7 +309,7 @@ The first line of the text is for the user, the rest for the model."
     (when-let* (((not gemini-companion-context-paused))
                 (comments (gemini-companion-comment--for directory)))
       (gemini-companion-comment--remove comments)
-      (concat (gemini-companion-comment--count comments)
+      (concat (gemini-companion-ui-count (length comments) "comment")
               " from Emacs\nComments that the user has made in Emacs:\n"
               (gemini-companion-comment--text comments directory)))))
 

@@ -519,7 +519,7 @@ text that says why the change cannot be undone."
       (lambda (window _)
         (unwind-protect
             (gemini-companion-history-list--ask
-             (format "Undo %s? " (gemini-companion-history-list--count steps)))
+             (format "Undo %s? " (gemini-companion-ui-count (length steps) "change")))
           (when (window-live-p window)
             (quit-restore-window window 'kill))))
     (insert "This will be undone:\n")
@@ -549,12 +549,8 @@ text that says why the change cannot be undone."
             (setq rest (concat rest (gemini-companion-history-list--revert entry "undone"))))
         (error (push (gemini-companion-ui-error-text error) faults))))
     (gemini-companion-history-list--refresh)
-    (message "%s undone%s%s" (gemini-companion-history-list--count done) rest
+    (message "%s undone%s%s" (gemini-companion-ui-count (length done) "change") rest
              (mapconcat (lambda (fault) (concat "; " fault)) faults ""))))
-
-(defun gemini-companion-history-list--count (changes)
-  "Return the number of CHANGES, as text for the user."
-  (format (ngettext "%d change" "%d changes" (length changes)) (length changes)))
 
 ;;;; Writing an accepted change
 

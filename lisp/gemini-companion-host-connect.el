@@ -196,7 +196,7 @@ Each is (CONNECTION . LINE)."
        (cons connection
              (concat (gemini-companion-host-connection-name connection) ": "
                      (gemini-companion-host-connection-describe-state connection)
-                     (format (ngettext ", %d session" ", %d sessions" sessions) sessions)
+                     ", " (gemini-companion-ui-count sessions "session")
                      (and roots (concat ", " (string-join roots ", ")))))))
    (gemini-companion-host-connection-all)))
 

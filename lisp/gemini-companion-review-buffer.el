@@ -359,7 +359,7 @@ are (COMMAND LABEL), the most important first."
        ,@(and position `((1 . ,(format "%d of %d" (car position) (cdr position)))))
        ,@(and title (list (if (consp title) title (cons 5 title))))
        ,@(and (> comments 0)
-              `((1 . ,(format (ngettext "%d comment" "%d comments" comments) comments))))
+              `((1 . ,(gemini-companion-ui-count comments "comment"))))
        ,(gemini-companion-review-buffer--path review)
        (1 . ,(concat (if (gemini-companion-change-new change) "new file " "")
                      (gemini-companion-change-size change)))

@@ -223,9 +223,10 @@ Signal a `user-error' unless the user wants it."
    (format "%s cannot be shown (%s).  Accept it unseen, %s in place of %d? "
            (gemini-companion-ui-one-line (gemini-companion-review-path review))
            (gemini-companion-review-reason review)
-           (gemini-companion-review-effect-lines
+           (gemini-companion-ui-count
             (gemini-companion-review-effect-count-lines
-             (gemini-companion-review-current-text review)))
+             (gemini-companion-review-current-text review))
+            "line")
            (gemini-companion-review-effect-count-lines
             (or (gemini-companion-review-base review) "")))))
 

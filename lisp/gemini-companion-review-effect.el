@@ -168,15 +168,11 @@ What was merged into it since does not count."
                      title)))
           ((gemini-companion-change-deletion-p before after)
            (format "%s would write a text of %s in place of %s.  Accept? "
-                   title (gemini-companion-review-effect-lines after)
-                   (gemini-companion-review-effect-lines before)))
+                   title (gemini-companion-ui-count after "line")
+                   (gemini-companion-ui-count before "line")))
           ((gemini-companion-change-recoded (gemini-companion-review-effect-change review))
            (format "%s is not in UTF-8; %s would rewrite all of it in UTF-8.  Accept? "
                    (gemini-companion-review-file review) title)))))
-
-(defun gemini-companion-review-effect-lines (count)
-  "Return COUNT lines as text for the user."
-  (format (ngettext "%d line" "%d lines" count) count))
 
 (defun gemini-companion-review-effect-count-lines (text)
   "Return the number of newlines in TEXT, which may have megabytes."

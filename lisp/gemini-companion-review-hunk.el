@@ -209,7 +209,7 @@ are removed lines."
          (count (length hunks)))
     (cond (here (format "hunk %d of %d" (1+ here) count))
           ((null hunks) "no hunk left")
-          (t (format (ngettext "%d hunk" "%d hunks" count) count)))))
+          (t (gemini-companion-ui-count count "hunk")))))
 
 (defun gemini-companion-review-hunk-go-to-removed ()
   "If a hunk without added lines ends at point, go to its start."

@@ -17,6 +17,7 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-commands)
 (require 'gemini-companion-review-effect)
+(require 'gemini-companion-ui)
 (require 'gemini-companion-write)
 
 (defvar gemini-companion-review-turn--rest nil
@@ -47,8 +48,8 @@ something, show it instead."
          (names (mapcar (lambda (path) (gemini-companion-review-project-name path host))
                         (append (mapcar #'gemini-companion-review-path open) rest))))
     (gemini-companion-review-commands-confirm
-     review (format (ngettext "Accept %d change: %s? " "Accept %d changes: %s? " (length names))
-                    (length names) (string-join names ", ")))
+     review (format "Accept %s: %s? " (gemini-companion-ui-count (length names) "change")
+                    (string-join names ", ")))
     (dolist (each open)
       (when (and (gemini-companion-review-open-p each)
                  (or (eq each review) (gemini-companion-review-turn--plain-p each)))

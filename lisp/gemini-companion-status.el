@@ -187,9 +187,8 @@ ROW identifies what they are about, which may be listed elsewhere later."
             (and own-front "; you decide its changes in its own front end")
             (unless (zerop reviews) (format ", waiting for %d of your decisions" reviews))
             (unless (zerop undelivered)
-              (format (ngettext ", %d decision not delivered" ", %d decisions not delivered"
-                                undelivered)
-                      undelivered)))))
+              (format ", %s not delivered"
+                      (gemini-companion-ui-count undelivered "decision"))))))
 
 (defun gemini-companion-status--insert-reviews ()
   "Insert the open reviews, and how many were decided."
@@ -389,9 +388,8 @@ directory alone, or nil in its place if it is on a host that is not served."
     (concat path
             (and active (format ", active, at line %d, character %d" line character))
             (and selection
-                 (format (ngettext ", %d character selected" ", %d characters selected"
-                                   (length selection))
-                         (length selection))))))
+                 (format ", %s selected"
+                         (gemini-companion-ui-count (length selection) "character"))))))
 
 (provide 'gemini-companion-status)
 ;;; gemini-companion-status.el ends here

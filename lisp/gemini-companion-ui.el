@@ -72,6 +72,10 @@ Unlike `error-message-string', do not quote the strings of our errors."
           ((< seconds 86400) (format "%d h" (/ seconds 3600)))
           (t (format "%d d" (/ seconds 86400))))))
 
+(defun gemini-companion-ui-count (number noun)
+  "Return NUMBER and NOUN, with an s unless it is one, such as \"2 lines\"."
+  (format (if (eql number 1) "%d %s" "%d %ss") number noun))
+
 (defun gemini-companion-ui-shorten (text width)
   "Return TEXT, of which the end matters, in at most WIDTH columns."
   (let ((full (string-width text)))

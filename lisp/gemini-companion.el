@@ -203,7 +203,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
     (let ((clients (gemini-companion-bridge-clients))
           (reviews (gemini-companion-review-count)))
       (concat (if (zerop clients) "no client"
-                (format (ngettext "%d client" "%d clients" clients) clients))
+                (gemini-companion-ui-count clients "client"))
               (if (zerop reviews) ", no change waits"
                 (format (ngettext ", %d change waits for you" ", %d changes wait for you" reviews)
                         reviews))
@@ -425,7 +425,7 @@ files are written again."
   (let ((asked (gemini-companion-bridge-ping)))
     (if (zerop asked)
         (message "No client is connected")
-      (message (ngettext "Pinged %d client" "Pinged %d clients" asked) asked))))
+      (message "Pinged %s" (gemini-companion-ui-count asked "client")))))
 
 (gemini-companion-bridge-define-handler pong (client seconds)
   "Show that CLIENT has answered a ping after SECONDS."
