@@ -63,11 +63,9 @@ These are the lines of the region, or else the current one."
   "Add a comment, TEXT, on the lines FIRST to LAST of BUFFER.
 For QUOTE, see `gemini-companion-comment-show'."
   (with-current-buffer buffer
-    (save-excursion
-      (save-restriction
-        (widen)
-        (goto-char (gemini-companion-ui-line-start last))
-        (gemini-companion-comment-show (gemini-companion-ui-line-start first) text quote)))))
+    (gemini-companion-ui-widened
+      (goto-char (gemini-companion-ui-line-start last))
+      (gemini-companion-comment-show (gemini-companion-ui-line-start first) text quote))))
 
 (defun gemini-companion-comment-show (start text &optional quote)
   "Show a comment, TEXT, below the line at point.
@@ -92,8 +90,7 @@ nil, the comment, and its overlay."
   ;; Not `overlays-in', since a difference in Ediff has several.
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (save-restriction
-        (widen)
+      (gemini-companion-ui-widened
         (mapcar (lambda (it)
                   (list (line-number-at-pos (overlay-start it))
                         (line-number-at-pos (overlay-end it))
@@ -180,16 +177,14 @@ that `gemini-companion-tools-enable' installs.
 (defun gemini-companion-comment--align (start end before)
   "Make each comment begin after new lines above it, and end where a line ends.
 START, END and BEFORE are as in `after-change-functions'."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (dolist (overlay (seq-filter #'overlay-buffer gemini-companion-comment-overlays))
-        (when (and (= start (overlay-start overlay)) (< end (overlay-end overlay))
-                   (zerop before) (eq (char-before end) ?\n))
-          (move-overlay overlay end (overlay-end overlay)))
-        (goto-char (overlay-end overlay))
-        (unless (eolp)
-          (move-overlay overlay (overlay-start overlay) (line-end-position)))))))
+  (gemini-companion-ui-widened
+    (dolist (overlay (seq-filter #'overlay-buffer gemini-companion-comment-overlays))
+      (when (and (= start (overlay-start overlay)) (< end (overlay-end overlay))
+                 (zerop before) (eq (char-before end) ?\n))
+        (move-overlay overlay end (overlay-end overlay)))
+      (goto-char (overlay-end overlay))
+      (unless (eolp)
+        (move-overlay overlay (overlay-start overlay) (line-end-position))))))
 (put 'gemini-companion-comment--align 'permanent-local-hook t)
 
 (defun gemini-companion-comment--report ()
@@ -218,15 +213,13 @@ first line, the comment, and its overlay."
 (defun gemini-companion-comment--of-buffer (buffer)
   "Return the comments in BUFFER, as in `gemini-companion-comment--all'."
   (with-current-buffer buffer
-    (save-excursion
-      (save-restriction
-        (widen)
-        (cl-loop for (first last _ text overlay) in (gemini-companion-comment-list buffer)
-                 do (goto-char (overlay-start overlay))
-                 collect (list buffer-file-name first last
-                               (buffer-substring-no-properties (line-beginning-position)
-                                                               (line-end-position))
-                               text overlay))))))
+    (gemini-companion-ui-widened
+      (cl-loop for (first last _ text overlay) in (gemini-companion-comment-list buffer)
+               do (goto-char (overlay-start overlay))
+               collect (list buffer-file-name first last
+                             (buffer-substring-no-properties (line-beginning-position)
+                                                             (line-end-position))
+                             text overlay)))))
 
 (defun gemini-companion-comment--remove (comments)
   "Remove COMMENTS, which the user may want back."

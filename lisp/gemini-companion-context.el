@@ -21,6 +21,7 @@
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-private)
+(require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
 (declare-function apply-on-rectangle "rect")
@@ -330,17 +331,15 @@ ignore files takes long."
 (defun gemini-companion-context-line-and-character (position)
   "Return (LINE CHARACTER) for POSITION in the whole buffer, both from 1.
 CHARACTER is its column in UTF-16 code units."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char position)
-      (let* ((inhibit-field-text-motion t)
-             (start (line-beginning-position)))
-        (list (line-number-at-pos)
-              (+ 1 (- position start)
-                 ;; These take two code units.
-                 (save-match-data
-                   (how-many "[\U00010000-\U0010FFFF]" start position))))))))
+  (gemini-companion-ui-widened
+    (goto-char position)
+    (let* ((inhibit-field-text-motion t)
+           (start (line-beginning-position)))
+      (list (line-number-at-pos)
+            (+ 1 (- position start)
+               ;; These take two code units.
+               (save-match-data
+                 (how-many "[\U00010000-\U0010FFFF]" start position)))))))
 
 ;;;; Selections
 

@@ -292,12 +292,10 @@ It is empty if no line differs."
       (unless (equal (file-remote-p path) (gemini-companion-history-host entry))
         (user-error "This name would lead to another machine"))
       (with-current-buffer (or (gemini-companion-file-visiting path) (find-file-noselect path))
-        (save-excursion
-          (save-restriction
-            (widen)
-            (goto-char (gemini-companion-ui-line-start line))
-            (unless (equal text (buffer-substring-no-properties (point) (line-end-position)))
-              (user-error "%s has changed since: comment on the line there" (buffer-name)))))
+        (gemini-companion-ui-widened
+          (goto-char (gemini-companion-ui-line-start line))
+          (unless (equal text (buffer-substring-no-properties (point) (line-end-position)))
+            (user-error "%s has changed since: comment on the line there" (buffer-name))))
         (cons (current-buffer) line)))))
 
 (defun gemini-companion-history-list--show-header ()

@@ -231,19 +231,17 @@ unsaved edits visits the file, it is the text of that buffer."
 SLOT is where each of REGIONS, see `gemini-companion-change-regions', has
 the lines of BUFFER."
   (with-current-buffer buffer
-    (save-excursion
-      (save-restriction
-        (widen)
-        (goto-char (point-min))
-        (let* ((line 0)
-               (cache-long-scans nil)   ; as in `gemini-companion-ui-line-start'
-               (position (lambda (target)
-                           (forward-line (- target line))
-                           (setq line target)
-                           (point))))
-          (cl-loop for region across regions
-                   collect (cons (funcall position (aref region slot))
-                                 (funcall position (aref region (1+ slot))))))))))
+    (gemini-companion-ui-widened
+      (goto-char (point-min))
+      (let* ((line 0)
+             (cache-long-scans nil)     ; as in `gemini-companion-ui-line-start'
+             (position (lambda (target)
+                         (forward-line (- target line))
+                         (setq line target)
+                         (point))))
+        (cl-loop for region across regions
+                 collect (cons (funcall position (aref region slot))
+                               (funcall position (aref region (1+ slot)))))))))
 
 (defun gemini-companion-review-buffer--read-only (review part title text)
   "Return a new read-only buffer of REVIEW, which contains TEXT.

@@ -103,7 +103,8 @@ LINE is the number of its first line there."
   (when (< start end)
     (let ((from (point)))
       (insert (with-current-buffer source
-                (save-restriction (widen) (buffer-substring-no-properties start end))))
+                (gemini-companion-ui-widened
+                  (buffer-substring-no-properties start end))))
       (unless (or (bolp) (not (eq kind 'removed)))
         (insert (propertize "\n" 'gemini-companion-review-hunk-lacking t)))
       (put-text-property from (point) 'gemini-companion-review-hunk
@@ -150,8 +151,7 @@ LINE: return the position of the last of these, if it is there."
 (defun gemini-companion-review-hunk-line ()
   "Return the line of the proposal at point.
 At a removed line, that is the one that takes its place."
-  (save-restriction
-    (widen)
+  (gemini-companion-ui-widened
     (let ((position (min (point) (1- (point-max)))))
       (pcase (and (> position 0) (get-text-property position 'gemini-companion-review-hunk))
         (`[removed ,_ ,_ ,_ ,_]
@@ -185,19 +185,17 @@ are removed lines."
   "Return the text of HUNK without its changes, or without those in REGION."
   (let ((text nil)
         (lacking nil))
-    (save-excursion
-      (save-restriction
-        (widen)
-        (goto-char (gemini-companion-review-hunk-start hunk))
-        (while (< (point) (gemini-companion-review-hunk-end hunk))
-          (let ((next (min (gemini-companion-review-hunk-end hunk) (line-beginning-position 2))))
-            ;; Restore removed lines in it, and keep added ones outside of it.
-            (when (eq (or (null region)
-                          (and (< (point) (cdr region)) (< (car region) next)))
-                      (< (point) (gemini-companion-review-hunk-middle hunk)))
-              (push (buffer-substring-no-properties (point) next) text)
-              (setq lacking (get-text-property (1- next) 'gemini-companion-review-hunk-lacking)))
-            (goto-char next)))))
+    (gemini-companion-ui-widened
+      (goto-char (gemini-companion-review-hunk-start hunk))
+      (while (< (point) (gemini-companion-review-hunk-end hunk))
+        (let ((next (min (gemini-companion-review-hunk-end hunk) (line-beginning-position 2))))
+          ;; Restore removed lines in it, and keep added ones outside of it.
+          (when (eq (or (null region)
+                        (and (< (point) (cdr region)) (< (car region) next)))
+                    (< (point) (gemini-companion-review-hunk-middle hunk)))
+            (push (buffer-substring-no-properties (point) next) text)
+            (setq lacking (get-text-property (1- next) 'gemini-companion-review-hunk-lacking)))
+          (goto-char next))))
     (when lacking
       (push (substring (pop text) 0 -1) text))
     (string-join (nreverse text))))
@@ -223,27 +221,24 @@ are removed lines."
 (defun gemini-companion-review-hunk-lines (buffer lines)
   "Return the text of LINES, see `gemini-companion-review-hunk', of BUFFER."
   (with-current-buffer buffer
-    (save-restriction
-      (widen)
+    (gemini-companion-ui-widened
       (apply #'buffer-substring-no-properties (gemini-companion-review-hunk--bounds lines)))))
 
 (defun gemini-companion-review-hunk-replace (buffer replacements)
   "Make REPLACEMENTS in BUFFER, as one step for undo.
 They are a list of (LINES . TEXT), the last lines first."
   (with-current-buffer buffer
-    (save-excursion
-      (save-restriction
-        (widen)
-        (undo-boundary)
-        ;; A hook may fail, or the user quit, when only a part is done.
-        (atomic-change-group
-          (pcase-dolist (`(,lines . ,text) replacements)
-            (pcase-let ((`(,start ,end) (gemini-companion-review-hunk--bounds lines))
-                        (inhibit-read-only t))
-              (delete-region start end)
-              (goto-char start)
-              (insert text))))
-        (undo-boundary)))))
+    (gemini-companion-ui-widened
+      (undo-boundary)
+      ;; A hook may fail, or the user quit, when only a part is done.
+      (atomic-change-group
+        (pcase-dolist (`(,lines . ,text) replacements)
+          (pcase-let ((`(,start ,end) (gemini-companion-review-hunk--bounds lines))
+                      (inhibit-read-only t))
+            (delete-region start end)
+            (goto-char start)
+            (insert text))))
+      (undo-boundary))))
 
 (defun gemini-companion-review-hunk--bounds (lines)
   "Return the start and the end of LINES of the current buffer."
@@ -295,32 +290,28 @@ The numbers are those that the lines have in the proposal."
 
 (defun gemini-companion-review-hunk--fontify (start end)
   "Copy faces to the text from START to END from its sources, and show signs."
-  (save-excursion
-    (save-restriction
-      ;; A hunk may be visible only in part.
-      (widen)
-      (goto-char start)
-      (setq start (line-beginning-position))
-      (while (< start end)
-        (pcase-let ((`[,kind ,source ,offset ,line ,from]
-                     (get-text-property start 'gemini-companion-review-hunk))
-                    (stop (next-single-property-change
-                           start 'gemini-companion-review-hunk nil end)))
-          (when (buffer-live-p source)
-            (gemini-companion-review-hunk--copy-faces start stop source offset)
-            (gemini-companion-review-hunk--mark start stop kind)
-            (when gemini-companion-review-hunk--numbers
-              (gemini-companion-review-hunk--number start stop kind
-                                                    (+ line (count-lines from start)))))
-          (setq start stop))))))
+  (gemini-companion-ui-widened          ; a hunk may be visible only in part
+    (goto-char start)
+    (setq start (line-beginning-position))
+    (while (< start end)
+      (pcase-let ((`[,kind ,source ,offset ,line ,from]
+                   (get-text-property start 'gemini-companion-review-hunk))
+                  (stop (next-single-property-change
+                         start 'gemini-companion-review-hunk nil end)))
+        (when (buffer-live-p source)
+          (gemini-companion-review-hunk--copy-faces start stop source offset)
+          (gemini-companion-review-hunk--mark start stop kind)
+          (when gemini-companion-review-hunk--numbers
+            (gemini-companion-review-hunk--number start stop kind
+                                                  (+ line (count-lines from start)))))
+        (setq start stop)))))
 
 (defun gemini-companion-review-hunk--copy-faces (start stop source offset)
   "Give the text from START to STOP the faces that it has in the buffer SOURCE.
 There it is OFFSET characters later."
   (remove-text-properties start stop '(face nil))
   (let ((text (with-current-buffer source
-                (save-restriction
-                  (widen)
+                (gemini-companion-ui-widened
                   ;; A newline may be lacking there, and it may have been edited.
                   (buffer-substring (min (point-max) (+ start offset))
                                     (min (point-max) (+ stop offset)))))))

@@ -399,8 +399,7 @@ the other way around."
 
 (defun gemini-companion-review-window--place (position)
   "Return the place of POSITION in the current buffer."
-  (save-restriction
-    (widen)
+  (gemini-companion-ui-widened
     (cons (copy-marker position) (line-number-at-pos position))))
 
 (defun gemini-companion-review-window--position (place)

@@ -535,8 +535,7 @@ then the user must have pressed no key for 2 seconds, or use another frame."
 (defun gemini-companion-review-text-of-buffer (buffer)
   "Return the whole text of BUFFER."
   (with-current-buffer buffer
-    (save-restriction
-      (widen)
+    (gemini-companion-ui-widened
       (buffer-substring-no-properties (point-min) (point-max)))))
 
 (defun gemini-companion-review-file (review)

@@ -42,15 +42,13 @@ its arguments are the symbol and the call."
     (let ((buffer (gemini-companion-tool-open-buffer call path)))
       (gemini-companion-tool-diagnostics-take-file buffer)
       (with-current-buffer buffer
-        (save-excursion
-          (save-restriction
-            (widen)
-            (goto-char (gemini-companion-tool-symbols--position line symbol))
-            (if (and elisp
-                     (derived-mode-p 'emacs-lisp-mode)
-                     (not (gemini-companion-tool-symbols--server)))
-                (funcall elisp symbol call)
-              (gemini-companion-tool-symbols--request call method capability answer extra))))))))
+        (gemini-companion-ui-widened
+          (goto-char (gemini-companion-tool-symbols--position line symbol))
+          (if (and elisp
+                   (derived-mode-p 'emacs-lisp-mode)
+                   (not (gemini-companion-tool-symbols--server)))
+              (funcall elisp symbol call)
+            (gemini-companion-tool-symbols--request call method capability answer extra)))))))
 
 (defun gemini-companion-tool-symbols--position (line symbol)
   "Return the position of SYMBOL on LINE of the current buffer.
@@ -192,11 +190,9 @@ which is empty if Emacs cannot read FILE."
           (when (file-regular-p file)
             (ignore-errors
               (insert-file-contents file nil 0 (* 1024 1024))))))
-      (save-excursion
-        (save-restriction
-          (widen)
-          (goto-char (point-min))
-          (funcall function))))))
+      (gemini-companion-ui-widened
+        (goto-char (point-min))
+        (funcall function)))))
 
 ;;;; Emacs Lisp
 

@@ -457,17 +457,15 @@ minutes for a million blanks in the middle."
 (defun gemini-companion-tool--get-unsaved (call path line)
   "Return the answer to CALL: the text of PATH with unsaved edits, from LINE on."
   (with-current-buffer (gemini-companion-tool-open-buffer call path)
-    (save-excursion
-      (save-restriction
-        (widen)
-        (goto-char (gemini-companion-ui-line-start (max 1 (or line 1))))
-        (if (not (buffer-modified-p))
-            "There are no unsaved edits: the file has all of the text."
-          (gemini-companion-tool--part
-           (buffer-substring-no-properties
-            (point) (min (point-max) (+ (point) gemini-companion-tool--max-characters)))
-           (line-number-at-pos)
-           (line-number-at-pos (point-max))))))))
+    (gemini-companion-ui-widened
+      (goto-char (gemini-companion-ui-line-start (max 1 (or line 1))))
+      (if (not (buffer-modified-p))
+          "There are no unsaved edits: the file has all of the text."
+        (gemini-companion-tool--part
+         (buffer-substring-no-properties
+          (point) (min (point-max) (+ (point) gemini-companion-tool--max-characters)))
+         (line-number-at-pos)
+         (line-number-at-pos (point-max)))))))
 
 (defun gemini-companion-tool--part (text first last)
   "Return as many lines of TEXT as fit in an answer, and say which they are.

@@ -27,17 +27,23 @@
 
 ;;;; Text
 
+(defmacro gemini-companion-ui-widened (&rest body)
+  "Evaluate BODY in the whole of the current buffer, and keep point and narrowing."
+  (declare (indent 0) (debug t))
+  `(save-excursion
+     (save-restriction
+       (widen)
+       ,@body)))
+
 (defun gemini-companion-ui-line-start (line)
   "Return the start of LINE of the current buffer, which may be narrowed.
 If there are not so many lines, return the end of the buffer."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char (point-min))
-      ;; Building that cache takes a hundred times as long as this needs.
-      (let ((cache-long-scans nil))
-        (forward-line (1- line)))
-      (point))))
+  (gemini-companion-ui-widened
+    (goto-char (point-min))
+    ;; Building that cache takes a hundred times as long as this needs.
+    (let ((cache-long-scans nil))
+      (forward-line (1- line)))
+    (point)))
 
 (defconst gemini-companion-ui--controls
   "[[:cntrl:]\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"

@@ -510,8 +510,7 @@ Return nil if a hook prevented the change."
 
 (defun gemini-companion-write--same-text-p (buffer)
   "Return non-nil if the current buffer has the same text as BUFFER."
-  (save-restriction
-    (widen)
+  (gemini-companion-ui-widened
     (let ((case-fold-search nil))
       (zerop (compare-buffer-substrings nil nil nil buffer nil nil)))))
 
