@@ -17,7 +17,6 @@
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-review)
-(require 'gemini-companion-review-comment)
 (require 'gemini-companion-ui)
 
 ;;;; Prompts
@@ -231,9 +230,9 @@ If the reason is empty, just reject REVIEW."
   (gemini-companion-review-check-open review)
   (let* ((reason (gemini-companion-cli-compose--read-reason review))
          (gemini-companion-cli-compose--reason reason)
-         (comments (> (gemini-companion-review-comment-count review) 0))
          (rejected (gemini-companion-review-reject review)))
-    (unless (or comments (string-empty-p reason))
+    ;; Otherwise it was sent with the comments.
+    (unless (or (gemini-companion-review-comments review) (string-empty-p reason))
       (gemini-companion-cli-compose--send review reason rejected))))
 
 ;;;###autoload
@@ -249,7 +248,6 @@ If the client has given up the change, put them into the kill ring."
      review
      (string-join (delete "" (list gemini-companion-cli-compose--reason lead comments)) "\n")
      (memq outcome '(accepted rejected closed)))))
-;;;###autoload (add-hook 'gemini-companion-review-comment-send-functions #'gemini-companion-cli-compose-send-comments)
 
 (defun gemini-companion-cli-compose--read-reason (review)
   "Read the user's reason for rejecting REVIEW.

@@ -21,6 +21,8 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 
+(declare-function gemini-companion-cli-compose-send-comments "gemini-companion-cli-compose")
+
 (defvar-local gemini-companion-review-comment-place-function nil
   "Function that returns the place of a comment on lines of this buffer.
 It is called with positions in the first and in the last line, and returns
@@ -29,10 +31,6 @@ removed lines, their text.  The default is for the proposal itself.")
 
 (defvar gemini-companion-review-comment-change-hook nil
   "Hook run in the buffer of a proposal when its comments have changed.")
-
-(defvar gemini-companion-review-comment-send-functions nil
-  "Functions that may send the comments on a review that has ended.
-Each is called with the review, its outcome and the comments as a prompt.")
 
 ;;;; Commenting
 
@@ -111,8 +109,7 @@ that line in the proposal, and the text of removed lines or nil."
 (defun gemini-companion-review-comment-send (review outcome)
   "Send the comments on REVIEW, which has ended with OUTCOME."
   (when-let* ((prompt (gemini-companion-review-comment--prompt review)))
-    (gemini-companion-log-run-hook 'gemini-companion-review-comment-send-functions
-                                   review outcome prompt)))
+    (gemini-companion-cli-compose-send-comments review outcome prompt)))
 ;;;###autoload (add-hook 'gemini-companion-review-end-functions #'gemini-companion-review-comment-send)
 
 (defun gemini-companion-review-comment--prompt (review)
