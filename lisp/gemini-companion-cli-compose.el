@@ -106,9 +106,9 @@ If the CLI has given you the text to edit, give it back."
   (interactive nil gemini-companion-compose-mode)
   (if gemini-companion-cli-compose-finish-function
       (progn (funcall gemini-companion-cli-compose-finish-function
-                      (gemini-companion-cli-compose--text))
+                      (gemini-companion-review-text-of-buffer (current-buffer)))
              (quit-window t))
-    (let ((prompt (string-trim (gemini-companion-cli-compose--text))))
+    (let ((prompt (string-trim (gemini-companion-review-text-of-buffer (current-buffer)))))
       (when (string-empty-p prompt)
         (user-error "There is nothing to send"))
       (unless (process-live-p (get-buffer-process gemini-companion-cli-compose-terminal))
@@ -117,16 +117,10 @@ M-x gemini-companion-compose"))
       (gemini-companion-cli-send-text prompt t gemini-companion-cli-compose-terminal))
     (gemini-companion-compose-quit)))
 
-(defun gemini-companion-cli-compose--text ()
-  "Return the text of the current buffer, which may be narrowed."
-  (save-restriction
-    (widen)
-    (buffer-substring-no-properties (point-min) (point-max))))
-
 (defun gemini-companion-compose-quit ()
   "Discard the prompt in the current buffer; the history keeps it."
   (interactive nil gemini-companion-compose-mode)
-  (let ((prompt (string-trim (gemini-companion-cli-compose--text))))
+  (let ((prompt (string-trim (gemini-companion-review-text-of-buffer (current-buffer)))))
     (unless (string-empty-p prompt)
       (add-to-history 'gemini-companion-cli-send-history prompt)))
   (quit-window t))

@@ -129,10 +129,7 @@
 
 (defun gemini-companion-cli-list--at-point ()
   "Return the CLI on the current line."
-  (gemini-companion-review-list-go-to-click)
-  (unless (tabulated-list-get-id)
-    (user-error "No CLI on this line"))
-  (let ((cli (gemini-companion-review-list-at-point)))
+  (let ((cli (gemini-companion-review-list-at-point "CLI")))
     (unless (memq cli (gemini-companion-cli-all))
       (user-error "This CLI has ended"))
     cli))

@@ -268,7 +268,7 @@ Also bring back those of buffers that were killed since."
     (gemini-companion-comment--all
      (lambda (buffer)
        (let ((names (list (buffer-file-name buffer) (gemini-companion-file-truename buffer))))
-         (and (gemini-companion-workspace-in-scope-p (car names) (cadr names) scope)
+         (and (not (gemini-companion-workspace-out-of-scope-reason (car names) (cadr names) scope))
               ;; A CLI may know other projects, but comments there are for other CLIs.
               (cl-loop for place in places
                        thereis (seq-some (apply-partially #'string-prefix-p place) names))
@@ -315,7 +315,6 @@ The first line of the text is for the user, the rest for the model."
             (replace-regexp-in-string
              "^" "  " (gemini-companion-comment--text comments directory))
             "\n")))
-;;;###autoload (add-hook 'gemini-companion-status-context-functions #'gemini-companion-comment-describe)
 
 ;;;###autoload
 (defun gemini-companion-comments-send ()

@@ -251,7 +251,7 @@ focused last, unless that is withheld."
              for (buffer file . truename) in (and (not gemini-companion-context-paused) named)
              for focused = (> (buffer-local-value 'gemini-companion-context--focused buffer) 0)
              until (length= files 10)   ; clients ignore more
-             if (gemini-companion-workspace-in-scope-p file truename scope)
+             unless (gemini-companion-workspace-out-of-scope-reason file truename scope)
              do (unless (gemini-companion-context--reason buffer)
                   (push (gemini-companion-context--describe
                          buffer

@@ -135,7 +135,6 @@ The changes of a prompt are together only if the list is sorted by time."
 
 (defun gemini-companion-history-list--at-point ()
   "Return the entry or prompt of the current buffer, or of the current line."
-  (gemini-companion-review-list-go-to-click)
   (or gemini-companion-history-list--shown
       (gemini-companion-review-list-at-point)))
 
@@ -183,15 +182,18 @@ The changes of a prompt are together only if the list is sorted by time."
                   "decided in the CLI just now, and it is not known yet how"
                 (gemini-companion-history-list--outcome entry))))
 
+(defvar gemini-companion-history-list--sizes (make-hash-table :test #'eq :weakness 'key)
+  "The sizes of changes, as text, by their entries.")
+
 (defun gemini-companion-history-list--size (entry)
   "Return the size of the change of ENTRY."
-  (gemini-companion-review-list-cached
-   entry
-   (lambda ()
-     (gemini-companion-review-list-size
-      (gemini-companion-change-of (gemini-companion-history-path entry)
-                                  (gemini-companion-history-before entry)
-                                  (gemini-companion-history-after entry))))))
+  (or (gethash entry gemini-companion-history-list--sizes)
+      (puthash entry
+               (gemini-companion-review-list-size
+                (gemini-companion-change-of (gemini-companion-history-path entry)
+                                            (gemini-companion-history-before entry)
+                                            (gemini-companion-history-after entry)))
+               gemini-companion-history-list--sizes)))
 
 (defun gemini-companion-history-list--file (entry)
   "Return the name of the file of ENTRY without its directory."

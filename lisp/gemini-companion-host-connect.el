@@ -67,13 +67,13 @@ starts there now finds this Emacs" name))
 Clients there no longer find this Emacs, and their open changes end."
   (interactive
    (list (let ((names (mapcar #'gemini-companion-host-connection-name
-                              (gemini-companion-host-connection-all))))
+                              gemini-companion-host-connection-all)))
            (cond ((null names) (user-error "No host is connected"))
                  ((cdr names) (completing-read "Disconnect: " names nil t))
                  (t (car names))))))
   (let ((connection (or (seq-find (lambda (connection)
                                     (equal (gemini-companion-host-connection-name connection) name))
-                                  (gemini-companion-host-connection-all))
+                                  gemini-companion-host-connection-all)
                         (user-error "%s is not connected" name))))
     (gemini-companion-host-connection-close connection)
     (gemini-companion-host-remove (gemini-companion-host-connection-host connection))
@@ -186,19 +186,24 @@ point and selection, and propose changes.  Connect? " name))
 ;;;; Reports
 
 (defun gemini-companion-host-connect-describe ()
-  "Return lines that describe the connections, for the user.
-Each is (CONNECTION . LINE)."
+  "Return the connections for the user, each as (LINE PREFIX BUTTON...).
+A button is (LABEL . FUNCTION)."
   (mapcar
    (lambda (connection)
-     (let ((sessions (length (gemini-companion-bridge-host-sessions
-                              (gemini-companion-host-connection-prefix connection))))
-           (roots (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
-       (cons connection
-             (concat (gemini-companion-host-connection-name connection) ": "
-                     (gemini-companion-host-connection-describe-state connection)
-                     ", " (gemini-companion-ui-count sessions "session")
-                     (and roots (concat ", " (string-join roots ", ")))))))
-   (gemini-companion-host-connection-all)))
+     (let* ((name (gemini-companion-host-connection-name connection))
+            (prefix (gemini-companion-host-connection-prefix connection))
+            (sessions (length (gemini-companion-bridge-host-sessions prefix)))
+            (roots (gemini-companion-host-roots
+                    (gemini-companion-host-connection-host connection))))
+       `(,(gemini-companion-ui-one-line
+           (concat name ": " (gemini-companion-host-connection-describe-state connection)
+                   ", " (gemini-companion-ui-count sessions "session")
+                   (and roots (concat ", " (string-join roots ", ")))))
+         ,prefix
+         ,@(and (memq (gemini-companion-host-connection-state connection) '(lost failed))
+                `(("connect" . ,(lambda () (gemini-companion-connect prefix)))))
+         ("disconnect" . ,(lambda () (gemini-companion-disconnect name))))))
+   gemini-companion-host-connection-all))
 
 (provide 'gemini-companion-host-connect)
 ;;; gemini-companion-host-connect.el ends here

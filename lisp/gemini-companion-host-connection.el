@@ -58,7 +58,7 @@
 (defvar gemini-companion-host-connection-edit-functions nil
   "Functions called with a connection and a message about a text to edit, an alist.")
 
-(defvar gemini-companion-host-connection--all nil
+(defvar gemini-companion-host-connection-all nil
   "The connections, and those that have failed, the oldest first.")
 
 ;;;; Limits
@@ -74,10 +74,6 @@
 
 ;;;; Connections
 
-(defun gemini-companion-host-connection-all ()
-  "Return the connections, the oldest first, also those that have failed."
-  gemini-companion-host-connection--all)
-
 (defun gemini-companion-host-connection-prefix (connection)
   "Return the prefix of the names of CONNECTION's files in Emacs."
   (gemini-companion-host-prefix (gemini-companion-host-connection-host connection)))
@@ -86,7 +82,7 @@
   "Return the connection to the host of DIRECTORY, a remote name, or nil.
 It may have failed."
   (seq-find (lambda (it) (string-prefix-p (gemini-companion-host-connection-prefix it) directory))
-            gemini-companion-host-connection--all))
+            gemini-companion-host-connection-all))
 
 (defun gemini-companion-host-connection-add (host name hops)
   "Return a new connection to HOST, which has NAME, by HOPS.
@@ -98,8 +94,8 @@ If it replaces one that has failed, it keeps the clients of that."
                       :hops hops :routes (gemini-companion-host-connection--find-routes hops)
                       :proven (and failed (gemini-companion-host-connection-proven failed))
                       :slot (and failed (gemini-companion-host-connection-slot failed)))))
-    (setq gemini-companion-host-connection--all
-          (append (remq failed gemini-companion-host-connection--all) (list connection)))
+    (setq gemini-companion-host-connection-all
+          (append (remq failed gemini-companion-host-connection-all) (list connection)))
     connection))
 
 (defun gemini-companion-host-connection-add-root (connection root)
@@ -299,7 +295,7 @@ ended."
 (defun gemini-companion-host-connection--of-wire (wire)
   "Return the connection that has WIRE, or nil."
   (seq-find (lambda (it) (eql wire (gemini-companion-host-connection-wire it)))
-            gemini-companion-host-connection--all))
+            gemini-companion-host-connection-all))
 
 (gemini-companion-bridge-define-handler wire-line (wire line)
   "Handle LINE, which the program of WIRE or a shell on its host has printed."
@@ -630,8 +626,8 @@ DETAIL, text for the user, may say more."
 
 (defun gemini-companion-host-connection-close (connection)
   "End CONNECTION for good."
-  (setq gemini-companion-host-connection--all
-        (remq connection gemini-companion-host-connection--all))
+  (setq gemini-companion-host-connection-all
+        (remq connection gemini-companion-host-connection-all))
   (gemini-companion-host-connection--set-state connection 'closed)
   (gemini-companion-log-add "disconnected from %s"
                             (gemini-companion-host-connection-name connection))
@@ -643,7 +639,7 @@ DETAIL, text for the user, may say more."
 
 (defun gemini-companion-host-connection--sync ()
   "End connections to hosts that are no longer served; send others the roots."
-  (dolist (connection gemini-companion-host-connection--all)
+  (dolist (connection gemini-companion-host-connection-all)
     (let ((state (gemini-companion-host-connection-state connection)))
       (cond ((memq (gemini-companion-host-connection-host connection) (gemini-companion-host-all))
              (when (eq state 'ready)

@@ -214,22 +214,20 @@ If the id is gone, return a position in the line that has taken its place."
 
 ;;;; The current line
 
-(defun gemini-companion-review-list-at-point ()
+(defun gemini-companion-review-list-at-point (&optional kind)
   "Return the id of the current line, or of the line that was clicked.
-Signal a `user-error' if it may be another one than the user has seen."
+Signal a `user-error' if it may be another one than the user has seen, or if
+there is none; KIND is what it would be, by default a change."
   (when (< (- (float-time) gemini-companion-review-list--moved-at)
            gemini-companion-review-list--pause)
     (user-error "The list has just changed; look, and try again"))
-  (gemini-companion-review-list-go-to-click)
-  (or (tabulated-list-get-id)
-      (user-error "No change on this line")))
-
-(defun gemini-companion-review-list-go-to-click ()
-  "If the current command was invoked by a click on text, move point there."
   (when (mouse-event-p last-input-event)
     (let ((position (event-end last-input-event)))
+      ;; Otherwise it was not on text.
       (unless (posn-area position)
-        (posn-set-point position)))))
+        (posn-set-point position))))
+  (or (tabulated-list-get-id)
+      (user-error "No %s on this line" (or kind "change"))))
 
 (defun gemini-companion-review-list--show-keys ()
   "Show in the header line which keys work on the current line."
@@ -248,14 +246,6 @@ Ignore elements that are nil."
                          (delq nil keys) "  ")))
 
 ;;;; The contents of columns
-
-(defvar gemini-companion-review-list--cache (make-hash-table :test #'eq :weakness 'key)
-  "What `gemini-companion-review-list-cached' has returned.")
-
-(defun gemini-companion-review-list-cached (object function)
-  "Return the value of FUNCTION, which is called once for OBJECT."
-  (or (gethash object gemini-companion-review-list--cache)
-      (puthash object (funcall function) gemini-companion-review-list--cache)))
 
 (defun gemini-companion-review-list-by-time (time)
   "Return a predicate that sorts the entries of a list, the newest first.

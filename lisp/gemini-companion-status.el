@@ -25,14 +25,8 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-connect "gemini-companion-host-connect")
+(declare-function gemini-companion-comment-describe "gemini-companion-comment")
 (declare-function gemini-companion-host-connect-describe "gemini-companion-host-connect")
-(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-state "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-disconnect "gemini-companion-host-connect")
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-restart "gemini-companion")
 (declare-function gemini-companion-history-list "gemini-companion-history-list")
@@ -155,15 +149,10 @@ ROW identifies what they are about, which may be listed elsewhere later."
 
 (defun gemini-companion-status--insert-hosts ()
   "Insert which hosts are connected, and which could not be."
-  (when-let* ((connections (gemini-companion-host-connect-describe)))
+  (when-let* ((rows (gemini-companion-host-connect-describe)))
     (gemini-companion-status--heading "Other machines")
-    (pcase-dolist (`(,connection . ,line) connections)
-      (let ((prefix (gemini-companion-host-connection-prefix connection))
-            (name (gemini-companion-host-connection-name connection)))
-        (apply #'gemini-companion-status--row (gemini-companion-ui-one-line line) prefix
-               `(,@(when (memq (gemini-companion-host-connection-state connection) '(lost failed))
-                     `(("connect" . ,(lambda () (gemini-companion-connect prefix)))))
-                 ("disconnect" . ,(lambda () (gemini-companion-disconnect name)))))))))
+    (dolist (row rows)
+      (apply #'gemini-companion-status--row row))))
 
 (defun gemini-companion-status--session (session)
   "Return a description of SESSION, one of `gemini-companion-bridge-sessions'."
@@ -225,10 +214,6 @@ ROW identifies what they are about, which may be listed elsewhere later."
   (insert (gemini-companion-status--lines (gemini-companion-log-last 5))))
 
 ;;;; The buffer with what clients are told
-
-(defvar gemini-companion-status-context-functions nil
-  "Functions that return what else clients will be told, as text, or nil.
-Each is called with the directory in which the clients work.")
 
 (defconst gemini-companion-status--context-hooks
   '(gemini-companion-context-change-hook gemini-companion-tool-change-hook)
@@ -319,7 +304,7 @@ This works even if no client is connected."
                     (concat (gemini-companion-workspace-root-directory root)
                             (unless (gemini-companion-workspace-root-project root)
                               ", not a project: only clients there learn about its files")))
-                  (gemini-companion-workspace-known))
+                  gemini-companion-workspace-known)
           (cl-loop for host in (gemini-companion-host-all)
                    append (mapcar (lambda (root) (concat (gemini-companion-host-prefix host) root))
                                   (gemini-companion-host-roots host)))))
@@ -356,8 +341,7 @@ directory alone, or nil in its place if it is on a host that is not served."
      "\nWithheld\n"
      (gemini-companion-status--lines
       (mapcar (pcase-lambda (`(,file . ,reason)) (format "%s: %s" file reason)) withheld))
-     (mapconcat (lambda (function) (funcall function directory))
-                gemini-companion-status-context-functions "")
+     (gemini-companion-comment-describe directory)
      "\nThe message\n"
      (gemini-companion-bridge-context-json files (gemini-companion-context-trusted-p directory))
      "\n")))

@@ -353,10 +353,9 @@ A name that is not absolute may be the address of something else."
       (let* ((buffer (gemini-companion-tool-buffer call file))
              (truename (gemini-companion-tool--truename file buffer)))
         (or (not (gemini-companion-tool--there-p call truename))
-            (not (gemini-companion-workspace-in-scope-p
-                  file truename
-                  (gemini-companion-workspace-scope-of
-                   (gemini-companion-tool-call-directory call))))
+            (gemini-companion-workspace-out-of-scope-reason
+             file truename
+             (gemini-companion-workspace-scope-of (gemini-companion-tool-call-directory call)))
             (gemini-companion-private-reason-of file buffer)))))
 
 (defun gemini-companion-tool--truename (file buffer)

@@ -107,8 +107,8 @@ above it, about files outside of projects; but see
 Nil if there is none; but on a host they are then those of all roots.")
   (all-projects nil :documentation "Non-nil if files in all projects are told."))
 
-(defvar gemini-companion-workspace--known nil
-  "The roots that were announced last.")
+(defvar gemini-companion-workspace-known nil
+  "The roots that were announced last, each a `gemini-companion-workspace-root'.")
 
 (defvar gemini-companion-workspace--pending nil
   "Non-nil until the first search for roots is complete.
@@ -129,7 +129,7 @@ Until then no file is in any scope.")
   "Announce the roots as soon as Emacs has time, and whenever they change."
   (gemini-companion-workspace--change-hooks #'add-hook)
   (setq gemini-companion-workspace--pending t
-        gemini-companion-workspace--known nil)
+        gemini-companion-workspace-known nil)
   (let ((gemini-companion-workspace--delay 0))
     (gemini-companion-workspace--announce-soon)))
 
@@ -168,10 +168,10 @@ Until then no file is in any scope.")
 (defun gemini-companion-workspace-announce (&optional extra)
   "Announce the roots now, if they have changed.
 The directory EXTRA, if non-nil, counts as one of them this time."
-  (let* ((known (if gemini-companion-workspace--pending 'none gemini-companion-workspace--known))
+  (let* ((known (if gemini-companion-workspace--pending 'none gemini-companion-workspace-known))
          (roots (gemini-companion-workspace-roots extra)))
     (setq gemini-companion-workspace--pending nil)
-    (unless (equal known gemini-companion-workspace--known)
+    (unless (equal known gemini-companion-workspace-known)
       (gemini-companion-bridge-set-roots roots)
       (gemini-companion-log-run-hook 'gemini-companion-workspace-change-hook))))
 
@@ -179,7 +179,7 @@ The directory EXTRA, if non-nil, counts as one of them this time."
   "Find the present roots, record them as announced, and return their names.
 These have no trailing slash.  The directory EXTRA, if non-nil, counts as a
 root this time."
-  (setq gemini-companion-workspace--known
+  (setq gemini-companion-workspace-known
         (cl-loop for (directory . project) in (gemini-companion-workspace--find extra)
                  for names = (list (file-name-as-directory directory)
                                    (file-name-as-directory (file-truename directory)))
@@ -187,18 +187,14 @@ root this time."
                           :directory directory :project project :names (delete-dups names))))
   (gemini-companion-workspace-announced))
 
-(defun gemini-companion-workspace-known ()
-  "Return the announced roots, a list of `gemini-companion-workspace-root' objects."
-  gemini-companion-workspace--known)
-
 (defun gemini-companion-workspace-announced ()
   "Return the names of the announced roots."
-  (mapcar #'gemini-companion-workspace-root-directory gemini-companion-workspace--known))
+  (mapcar #'gemini-companion-workspace-root-directory gemini-companion-workspace-known))
 
 (defun gemini-companion-workspace--roots-around (file)
   "Return the announced roots that FILE is in, each as (ROOT . NAME).
 FILE begins with NAME.  The innermost root comes first."
-  (sort (cl-loop for root in gemini-companion-workspace--known
+  (sort (cl-loop for root in gemini-companion-workspace-known
                  nconc (cl-loop for name in (gemini-companion-workspace-root-names root)
                                 if (string-prefix-p name file) collect (cons root name)))
         (lambda (one other) (> (length (cdr one)) (length (cdr other))))))
@@ -373,15 +369,10 @@ project around it, as it does with Git's submodules."
         (mapcar (lambda (name) (concat name rest))
                 (gemini-companion-workspace-root-names root))))))
 
-(defun gemini-companion-workspace-in-scope-p (file truename scope)
-  "Return non-nil if clients with SCOPE may be told of FILE.
-TRUENAME is its name without symbolic links.  Whether it is private does
-not matter here."
-  (not (gemini-companion-workspace-out-of-scope-reason file truename scope)))
-
 (defun gemini-companion-workspace-out-of-scope-reason (file truename scope)
   "Return why FILE is not in SCOPE, as text for the user, or nil if it is.
-TRUENAME is its name without symbolic links."
+TRUENAME is its name without symbolic links.  Whether it is private does
+not matter here."
   (let ((machine (gemini-companion-workspace-machine file))
         (own (gemini-companion-workspace-scope-machine scope)))
     (cond (gemini-companion-workspace--pending "perhaps in a project; Emacs is searching for it")

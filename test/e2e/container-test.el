@@ -191,7 +191,7 @@ visits a.txt at each place."
     (gemini-companion-test-remote-connect emacs)
     (gemini-companion-test-far-podman far "kill")
     (gemini-companion-test-wait-eval
-     emacs '(string-match-p "lost for" (cdar (gemini-companion-host-connect-describe))))
+     emacs '(string-match-p "lost for" (caar (gemini-companion-host-connect-describe))))
     (gemini-companion-test-far-podman far "start")
     (gemini-companion-test-remote-wait-connected emacs)))
 

@@ -321,7 +321,7 @@ Another user of that machine has no part in it."
       (gemini-companion-remote-host-test--kill-ssh emacs)
       (gemini-companion-test-wait-eval
        emacs '(not (memq (gemini-companion-host-connection-state
-                          (car (gemini-companion-host-connection-all)))
+                          (car gemini-companion-host-connection-all))
                          '(ready))))
       (gemini-companion-test-far-wire-do far "mend")
       (gemini-companion-test-remote-wait-file far "a.txt" "two\nedited" 60)

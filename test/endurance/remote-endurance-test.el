@@ -28,7 +28,7 @@
 (defun gemini-companion-remote-endurance-test--state (emacs)
   "Return the state of the only connection of EMACS."
   (gemini-companion-test-eval
-   emacs '(gemini-companion-host-connection-state (car (gemini-companion-host-connection-all)))))
+   emacs '(gemini-companion-host-connection-state (car gemini-companion-host-connection-all))))
 
 (defun gemini-companion-remote-endurance-test--trial (emacs far cli n seconds decide)
   "Cut the wire between EMACS and FAR in the review number N of CLI.
@@ -60,7 +60,7 @@ or else after it is mended.  Print a line."
      (format "the file written %.1f s after it was mended" (- (float-time) mended)))
     (gemini-companion-test-cli-wait-screen cli (format "All done %d" n))
     (gemini-companion-test-wait-eval
-     emacs '(eq 'ready (gemini-companion-host-connection-state (car (gemini-companion-host-connection-all))))
+     emacs '(eq 'ready (gemini-companion-host-connection-state (car gemini-companion-host-connection-all)))
      120)
     (should (or (< seconds 50) (memq lost '(lost connecting))))))
 

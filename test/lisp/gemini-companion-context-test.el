@@ -24,7 +24,7 @@
   `(gemini-companion-test-with-project
      (let ((gemini-companion-share-outside-workspace t)
            (gemini-companion-context-change-hook (list #'ignore))
-           (gemini-companion-workspace--known nil))
+           (gemini-companion-workspace-known nil))
        (gemini-companion-context-start)
        (unwind-protect (progn ,@body)
          (gemini-companion-context-stop)))))

@@ -71,7 +71,7 @@ It does first what the file say in the home directory tells.")
      (let* ((gemini-companion-host-connect-test--directory (gemini-companion-test-temp-directory))
             (gemini-companion-ssh-program (gemini-companion-host-connect-test--file "ssh"))
             (gemini-companion-host-connection--first-pause 0.01)
-            (gemini-companion-host-connection--all nil)
+            (gemini-companion-host-connection-all nil)
             (tramp-default-proxies-alist nil)
             (tramp-ssh-controlmaster-options nil))
        (make-directory (gemini-companion-host-connect-test--file "home"))
@@ -238,7 +238,7 @@ Return the connection."
                         "/ssh:a;b@build:/x" "/ssh:-j|ssh:build:/x" "/docker:-v:/x" "/sudo::/x"
                         "/ssh:build|sudo:root@build:/x" "/smb:build:/x"))
           (should-error (gemini-companion-connect name) :type 'user-error))))
-    (should-not gemini-companion-host-connection--all)
+    (should-not gemini-companion-host-connection-all)
     (should-not (gemini-companion-host-all))
     (should (equal (gemini-companion-host-connect-test--get "calls") ""))))
 
@@ -250,7 +250,7 @@ Return the connection."
         (should-error (gemini-companion-connect "/ssh:farm:/src") :type 'user-error)
         (should (string-match-p "\\`Anyone with root on farm can see"
                                 (car gemini-companion-test-questions)))
-        (should-not gemini-companion-host-connection--all))
+        (should-not gemini-companion-host-connection-all))
       (gemini-companion-test-with-answer 'yes
         (gemini-companion-host-connect-test--open "/ssh:farm:/src")
         (should (= 1 (length gemini-companion-test-questions))))
@@ -275,7 +275,7 @@ Return the connection."
       (gemini-companion-test-wait
        "the roots"
        (lambda () (equal (gemini-companion-host-connect-test--roots) '("/src" "/lib"))))
-      (should (= 1 (length (gemini-companion-host-connection-all)))))))
+      (should (length= gemini-companion-host-connection-all 1)))))
 
 (ert-deftest gemini-companion-host-connect/root-that-comes-late-is-announced ()
   "The keeper has been told the roots, and is about to say that it is ready."
@@ -535,7 +535,7 @@ Return the connection."
       (gemini-companion-test-with-answer nil
         (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
         (gemini-companion-host-connect-test--kill)
-        (gemini-companion-host-connect-test--await (car (gemini-companion-host-connection-all)) '(failed))
+        (gemini-companion-host-connect-test--await (car gemini-companion-host-connection-all) '(failed))
         (dotimes (_ 2) (gemini-companion-host-connect-test--fault)))
       (should (gemini-companion-review-open-p review))
       (delete-file (gemini-companion-host-connect-test--file "refusal"))
@@ -565,13 +565,13 @@ Return the connection."
         (delete-file (gemini-companion-host-connect-test--file "refusal"))
         (should (eq 'ready (gemini-companion-host-connection-state
                             (gemini-companion-host-connect-test--open))))
-        (should (= 1 (length (gemini-companion-host-connection-all))))
+        (should (length= gemini-companion-host-connection-all 1))
         (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
         (gemini-companion-host-connect-test--kill)
-        (gemini-companion-host-connect-test--await (car (gemini-companion-host-connection-all)) '(failed))
+        (gemini-companion-host-connect-test--await (car gemini-companion-host-connection-all) '(failed))
         (gemini-companion-mode -1)
         (should-not (gemini-companion-host-all))
-        (should-not (gemini-companion-host-connection-all))))))
+        (should-not gemini-companion-host-connection-all)))))
 
 (ert-deftest gemini-companion-host-connect/keeper-cleans-up-at-the-end ()
   "Whether the user disconnects or switches the mode off, which lasts."
@@ -586,7 +586,7 @@ Return the connection."
          "the keeper" (lambda () (string-suffix-p "ended\n" (gemini-companion-host-connect-test--get
                                                              "home/told"))))
         (should-not (gemini-companion-host-all))
-        (should-not (gemini-companion-host-connection-all))
+        (should-not gemini-companion-host-connection-all)
         (gemini-companion-host-connect-test--wait-ended)
         (gemini-companion-mode 1)
         (should-not (gemini-companion-host-connect-test--processes))))))
@@ -645,7 +645,7 @@ echo end\nexec cat\n")
     (should-not (file-remote-p default-directory))
     (let ((terminal (gemini-companion-host-connect-test--terminal))
           (root (gemini-companion-host-connect-test--file "home/it's"))
-          (connection (car (gemini-companion-host-connection-all))))
+          (connection (car gemini-companion-host-connection-all)))
       (should (eq terminal (current-buffer)))
       (should (equal default-directory (concat "/ssh:build:" root "/")))
       (should (string-search (format "<%s><%s><a b>end" root
@@ -706,7 +706,7 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
   (gemini-companion-host-connect-test--with-cli
     (gemini-companion-run)
     (kill-buffer)
-    (gemini-companion-host-connect-test--await (car (gemini-companion-host-connection-all)) '(ready))
+    (gemini-companion-host-connect-test--await (car gemini-companion-host-connection-all) '(ready))
     (accept-process-output nil 0.01)
     (should-not (gemini-companion-cli-run-terminals))
     (should-not (get-buffer "*gemini: build:it's*"))))
@@ -714,7 +714,7 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
 (ert-deftest gemini-companion-host-connect/agents-that-cannot-connect-are-refused ()
   (gemini-companion-host-connect-test--with-cli
     (should-error (gemini-companion-run-other 'llxprt) :type 'user-error)
-    (should-not (gemini-companion-host-connection-all))))
+    (should-not gemini-companion-host-connection-all)))
 
 (ert-deftest gemini-companion-host-connect/prompts-name-files-of-the-host ()
   (gemini-companion-host-connect-test--with-cli
@@ -773,7 +773,7 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
         (search-forward "build: ")
         (search-forward "[disconnect")
         (push-button (point)))
-      (should-not (gemini-companion-host-connection-all))
+      (should-not gemini-companion-host-connection-all)
       (should-not (string-search "Other machines" (gemini-companion-host-connect-test--status))))))
 
 (ert-deftest gemini-companion-host-connect/status-shows-failures ()

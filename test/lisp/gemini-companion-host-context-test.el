@@ -31,7 +31,7 @@ The module has no ignore rules of hosts, so none are in force."
        (cl-letf (((symbol-function 'gemini-companion-bridge-host-ignored) #'ignore))
          (unwind-protect (progn ,@body)
            (gemini-companion-context-stop)
-           (setq gemini-companion-workspace--known nil))))))
+           (setq gemini-companion-workspace-known nil))))))
 
 (ert-deftest gemini-companion-host-context/remote-names-have-several-syntaxes ()
   (let ((before tramp-syntax))

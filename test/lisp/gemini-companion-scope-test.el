@@ -20,7 +20,7 @@ They are told while files are kept track of."
        (gemini-companion-context-start)
        (unwind-protect (progn ,@body)
          (gemini-companion-context-stop)
-         (setq gemini-companion-workspace--known nil)))))
+         (setq gemini-companion-workspace-known nil)))))
 
 (defun gemini-companion-scope-test--open (&rest names)
   "Show the file of each of NAMES in the selected window, one after the other."

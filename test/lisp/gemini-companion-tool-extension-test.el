@@ -383,7 +383,7 @@ showing you a file, which runs your hooks as C-x C-f does.  \
             (gemini-companion-host--all nil)
             (host (gemini-companion-host-add "/ssh:build:"))
             (connection (gemini-companion-host-connection--make :host host :name "build"))
-            (gemini-companion-host-connection--all (list connection))
+            (gemini-companion-host-connection-all (list connection))
             (noninteractive nil)
             (default-directory "/ssh:build:/src/"))
        (cl-letf (((symbol-function 'gemini-companion-host-connection-read-file)

@@ -50,7 +50,7 @@ The arguments are as in `gemini-companion-test-remote-wait-connected'."
                               (seq-find (lambda (it)
                                           (equal prefix (gemini-companion-host-prefix
                                                          (gemini-companion-host-connection-host it))))
-                                        gemini-companion-host-connection--all)))
+                                        gemini-companion-host-connection-all)))
                    (gemini-companion-host-connection-state connection))))))
 
 ;;;; What is on the host
