@@ -36,8 +36,6 @@
                   (connection) t)
 (declare-function gemini-companion-host-sandbox-environment "gemini-companion-host-sandbox")
 (declare-function gemini-companion-host-sandbox-open "gemini-companion-host-sandbox")
-(declare-function gemini-companion-host-setup-apply "gemini-companion-host-setup")
-(declare-function gemini-companion-host-setup-ask "gemini-companion-host-setup")
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-tool-extension-ask-host "gemini-companion-tool-extension")
 (declare-function gemini-companion-tool-extension-change-host "gemini-companion-tool-extension")
@@ -378,7 +376,6 @@ Kill those in which AGENT has ended."
 (defun gemini-companion-cli-run--connect (agent root)
   "Return a connection for AGENT to the host of ROOT, which need not be ready."
   (require 'gemini-companion-host-connect)
-  (require 'gemini-companion-host-setup)
   (unless (gemini-companion-agent-get agent :stdio)
     (user-error "%s cannot connect from another machine"
                 (or (gemini-companion-agent-get agent :title) agent)))
@@ -391,7 +388,7 @@ Show the terminal at once, so that the user sees where it will be."
          (tools nil)
          (agreed (gemini-companion-cli-run--prepare
                   (lambda ()
-                    (prog1 (gemini-companion-host-setup-ask agent root)
+                    (prog1 (gemini-companion-setup-ask-host agent root)
                       (setq tools (gemini-companion-tool-extension-ask-host connection))))))
          (terminal (gemini-companion-cli-terminals-choose))
          (environment (gemini-companion-host-command-environment process-environment))
@@ -412,7 +409,7 @@ Show the terminal at once, so that the user sees where it will be."
      connection
      (lambda (fault)
        (if fault (funcall start fault)
-         (gemini-companion-host-setup-apply
+         (gemini-companion-setup-change-host
           connection agent agreed
           (lambda ()
             (if (not tools) (funcall start nil)

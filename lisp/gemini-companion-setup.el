@@ -8,25 +8,30 @@
 
 ;; A CLI connects when it starts if ide.enabled is true in its settings; otherwise it connects only
 ;; when the user tells it to.  This file adds that setting if the user wants it, after one question
-;; for each program.  Nothing else in the user's file changes, not even its layout.  A file that
-;; cannot be read with certainty stays as it is.
+;; for each program, on this machine or on a host.  Nothing else in the user's file changes, not
+;; even comments or layout.  A file that cannot be read with certainty stays as it is.
 ;;
 ;; A running CLI does not notice the change, and loses it when it saves its settings.  So
 ;; `gemini-companion-run' checks again each time.
 
 ;;; Code:
 
+(require 'json)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-file)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
-(require 'gemini-companion-settings)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-write)
 
-(declare-function gemini-companion-host-setup "gemini-companion-host-setup")
+(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
+                  (connection) t)
+(declare-function gemini-companion-host-connection-of-directory "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-read-file "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-write-file "gemini-companion-host-connection")
 
 (defvar gemini-companion-setup-functions nil
   "Functions that `gemini-companion-setup' calls after its own questions.
@@ -43,7 +48,7 @@ if you have answered before.  In a buffer of a connected host, it asks for
 the programs there."
   (interactive)
   (if (gemini-companion-host-of-name default-directory)
-      (gemini-companion-host-setup default-directory)
+      (gemini-companion-setup--on-host default-directory)
     (gemini-companion-setup--here)))
 
 (defun gemini-companion-setup--here ()
@@ -137,7 +142,7 @@ if the settings cannot be changed."
          (gemini-companion-log-add "%s" (gemini-companion-ui-error-text problem))
          (message "%s" (gemini-companion-ui-error-text problem)))))))
 
-;;;; The settings
+;;;; Settings on this machine
 
 (defun gemini-companion-setup--ide-enabled (file &optional enable)
   "Return what ide.enabled is in FILE: t, `false', or nil if it is not set.
@@ -146,7 +151,7 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
   (condition-case problem
       (pcase-let* ((file-name-handler-alist nil)
                    (old (gemini-companion-setup--read file))
-                   (`(,value . ,new) (gemini-companion-settings-change old)))
+                   (`(,value . ,new) (gemini-companion-setup--change old)))
         (unless (eq value t)
           (gemini-companion-setup--check-changeable file)
           (when enable
@@ -158,16 +163,16 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
 (defun gemini-companion-setup--check-changeable (file)
   "Signal an error if FILE is read-only, or a buffer has unsaved edits of it."
   (when (and (file-exists-p file) (not (file-writable-p file)))
-    (gemini-companion-settings-refuse "it is read-only"))
+    (gemini-companion-setup--refuse "it is read-only"))
   (when-let* ((buffer (find-buffer-visiting file))
               ((buffer-modified-p buffer)))
-    (gemini-companion-settings-refuse "its buffer has edits; save or revert it first")))
+    (gemini-companion-setup--refuse "its buffer has edits; save or revert it first")))
 
 (defun gemini-companion-setup--read (file)
   "Return the bytes in FILE, or nil if there is none."
   (when (file-attributes (file-truename file))
     (when-let* ((fault (gemini-companion-cli-search-unreadable file)))
-      (gemini-companion-settings-refuse "it %s" fault))
+      (gemini-companion-setup--refuse "it %s" fault))
     (gemini-companion-file-read-as-named file)))
 
 (defun gemini-companion-setup--write (file old new)
@@ -181,7 +186,153 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
    (lambda ()
      ;; A CLI saves its settings, too.
      (unless (equal old (gemini-companion-setup--read file))
-       (gemini-companion-settings-refuse "it has just changed; try again")))))
+       (gemini-companion-setup--refuse "it has just changed; try again")))))
+
+;;;; Hosts
+
+;; The settings there are read and written through the connection, without Tramp.  So Emacs asks
+;; before it knows what they say, and does not interrupt the user later.
+
+(defun gemini-companion-setup--on-host (directory)
+  "Let programs on the host of DIRECTORY connect automatically, after questions."
+  (require 'gemini-companion-host-connection)
+  (let ((connection (or (gemini-companion-host-connection-of-directory directory)
+                        (user-error "%s is not connected"
+                                    (gemini-companion-host-title (file-remote-p directory))))))
+    (dolist (agent (gemini-companion-agent-served))
+      (when (gemini-companion-agent-get agent :stdio)
+        (gemini-companion-setup-change-host
+         connection agent (gemini-companion-setup-ask-host agent directory 'again) #'ignore)))))
+
+(defun gemini-companion-setup-ask-host (agent directory &optional again)
+  "Ask whether AGENT on the host of DIRECTORY may connect automatically.
+AGAIN and the value are as in `gemini-companion-answer-ask'."
+  (let ((machine (file-remote-p directory)))
+    (gemini-companion-answer-ask
+     (gemini-companion-setup--host-question agent machine)
+     (format "Turn on ide.enabled in the settings on %s, so that %s there connects by itself? "
+             (gemini-companion-host-title machine) (gemini-companion-agent-get agent :title))
+     again)))
+
+(defun gemini-companion-setup--host-question (agent machine)
+  "Return the question about AGENT on MACHINE, a prefix of remote names."
+  (cons 'setup (cons agent machine)))
+
+(defun gemini-companion-setup-change-host (connection agent agreed then)
+  "Let AGENT on the host of CONNECTION connect automatically, then call THEN.
+Change nothing without the user's consent.  AGREED is non-nil if the user
+has just agreed; if not, and ide.enabled is false, somebody has turned it
+off since."
+  (let ((file (gemini-companion-agent-get agent :settings))
+        (answer (gemini-companion-answer-get
+                 (gemini-companion-setup--host-question
+                  agent (gemini-companion-host-connection-prefix connection)))))
+    (if (not (and file (eq answer 'always)))
+        (funcall then)
+      (gemini-companion-host-connection-read-file
+       connection file
+       (lambda (found)
+         (pcase (gemini-companion-setup--change-text found)
+           ((or `(t . ,_) (and `(false . ,_) (guard (not agreed)))) (funcall then))
+           (`(,_ . ,text)
+            (gemini-companion-host-connection-write-file
+             connection file (alist-get 'text found) text
+             (lambda (written)
+               (gemini-companion-setup--report
+                connection (or (alist-get 'error written) "ide.enabled is now true")
+                written)
+               (funcall then))))
+           (fault
+            (gemini-companion-setup--report connection fault found)
+            (funcall then))))))))
+
+(defun gemini-companion-setup--change-text (found)
+  "Return how to change the settings in FOUND, an answer from a host.
+The value is as that of `gemini-companion-setup--change', with text in
+place of bytes, or a message that says why they cannot be changed."
+  (let-alist found
+    (or .error
+        (condition-case problem
+            (pcase-let ((`(,value . ,bytes)
+                         (gemini-companion-setup--change
+                          (and .text (encode-coding-string .text 'utf-8-unix t)))))
+              (cons value (decode-coding-string bytes 'utf-8-unix t)))
+          (error (gemini-companion-ui-error-text problem))))))
+
+(defun gemini-companion-setup--report (connection outcome answer)
+  "Show the OUTCOME for the file in ANSWER, from the host of CONNECTION."
+  (let ((text (format "%s on %s: %s" (or (alist-get 'name answer) "Settings")
+                      (gemini-companion-host-connection-name connection) outcome)))
+    (gemini-companion-log-add "%s" text)
+    (gemini-companion-ui-message answer "%s" text)))
+
+;;;; The text of settings
+
+(defun gemini-companion-setup--refuse (format &rest arguments)
+  "Signal an error that says why settings stay as they are.
+Its message is FORMAT with ARGUMENTS."
+  (signal 'error (list (apply #'format format arguments))))
+
+(defun gemini-companion-setup--change (bytes)
+  "Return (VALUE . NEW): ide.enabled in BYTES, and BYTES with it made true.
+VALUE is t, `false', or nil if it is not set.  BYTES may be nil.  Signal an
+error if BYTES cannot be read with certainty."
+  (if (string-blank-p (or bytes ""))
+      (cons nil "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
+    (with-temp-buffer
+      (set-buffer-multibyte nil)
+      (insert bytes)
+      (unless (listp (gemini-companion-cli-search-parse-buffer))
+        (gemini-companion-setup--refuse "it holds no JSON object"))
+      (goto-char (point-min))
+      (json-skip-whitespace)
+      (pcase-let ((`(,value ,start ,end ,new) (gemini-companion-setup--find)))
+        (cons value (concat (substring bytes 0 (1- start)) new (substring bytes (1- end))))))))
+
+(defun gemini-companion-setup--find ()
+  "Return how to make ide.enabled true in the object at point.
+The value is (VALUE START END NEW): its value, and the text NEW to replace
+what is between START and END."
+  (if-let* ((ide (gemini-companion-setup--member "ide")))
+      (progn
+        (goto-char ide)
+        (unless (looking-at-p "{")
+          (gemini-companion-setup--refuse "\"ide\" is no object in it"))
+        (if-let* ((enabled (gemini-companion-setup--member "enabled")))
+            (progn
+              (goto-char enabled)
+              (unless (looking-at "true\\|false\\|null")
+                (gemini-companion-setup--refuse "ide.enabled is neither true nor false in it"))
+              (list (if (equal (match-string 0) "true") t 'false)
+                    (match-beginning 0) (match-end 0) "true"))
+          (gemini-companion-setup--insertion "\"enabled\": true")))
+    (gemini-companion-setup--insertion "\"ide\": {\"enabled\": true}")))
+
+(defun gemini-companion-setup--member (name)
+  "Return where the value of NAME in the object at point begins, or nil.
+Of several members with one name the last counts."
+  (let ((found nil))
+    (save-excursion
+      (forward-char)
+      (while (progn (skip-chars-forward " \t\r\n,")
+                    (not (looking-at-p "}")))
+        (let ((key (json-read-string)))
+          (skip-chars-forward " \t\r\n:")
+          (when (equal key name) (setq found (point)))
+          (json-read))))
+    found))
+
+(defun gemini-companion-setup--insertion (member)
+  "Return how to add MEMBER to the object at point, as its first.
+For the value see `gemini-companion-setup--find'.  MEMBER gets a line of
+its own if the member after it has one."
+  (if (looking-at "{[ \t]*\\(\r?\n\\)\\(?:[ \t]*\r?\n\\)*\\([ \t]*\\)\"")
+      (list nil (match-beginning 1) (match-beginning 1)
+            (concat (match-string 1) (match-string 2) member ","))
+    (looking-at "{[ \t\r\n]*\\(}\\)?")
+    (if (match-beginning 1)
+        (list nil (1+ (point)) (1+ (point)) member)
+      (list nil (match-end 0) (match-end 0) (concat member ", ")))))
 
 (provide 'gemini-companion-setup)
 ;;; gemini-companion-setup.el ends here

@@ -14,7 +14,6 @@
 (require 'tramp-sh)
 (require 'gemini-companion-cli-compose)
 (require 'gemini-companion-host-connect)
-(require 'gemini-companion-host-setup)
 (require 'gemini-companion-doctor)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
@@ -858,10 +857,10 @@ its settings then."
   (let* ((noninteractive nil)
          (done nil)
          (agreed (gemini-companion-test-with-answer answer
-                   (prog1 (gemini-companion-host-setup-ask 'gemini "/ssh:build:/src")
+                   (prog1 (gemini-companion-setup-ask-host 'gemini "/ssh:build:/src")
                      (setq gemini-companion-host-connect-test--questions
                            gemini-companion-test-questions)))))
-    (gemini-companion-host-setup-apply connection 'gemini agreed (lambda () (setq done t)))
+    (gemini-companion-setup-change-host connection 'gemini agreed (lambda () (setq done t)))
     (gemini-companion-test-wait "the settings" (lambda () done))
     (gemini-companion-host-connect-test--get "home/settings")))
 
@@ -922,7 +921,7 @@ its settings then."
       ;; It is cut before the host answers.
       (gemini-companion-host-connect-test--put "home/mute" "")
       (let ((done nil))
-        (gemini-companion-host-setup-apply connection 'gemini nil (lambda () (setq done t)))
+        (gemini-companion-setup-change-host connection 'gemini nil (lambda () (setq done t)))
         (gemini-companion-host-connection-close connection)
         (gemini-companion-test-wait "the end" (lambda () done))))))
 
