@@ -27,14 +27,15 @@
 (declare-function gemini-companion-host-command-environment "gemini-companion-host-command")
 (declare-function gemini-companion-host-command-quote "gemini-companion-host-command")
 (declare-function gemini-companion-host-connection-command "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connect-sandbox "gemini-companion-host-connect")
+(declare-function gemini-companion-host-connect-sandbox-environment
+                  "gemini-companion-host-connect")
 (declare-function gemini-companion-host-connect-to "gemini-companion-host-connect")
 (declare-function gemini-companion-host-connection-when-ready "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-keeper "gemini-companion-host-connection"
                   (connection) t)
 (declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
                   (connection) t)
-(declare-function gemini-companion-host-sandbox-environment "gemini-companion-host-sandbox")
-(declare-function gemini-companion-host-sandbox-open "gemini-companion-host-sandbox")
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-tool-extension-ask-host "gemini-companion-tool-extension")
 (declare-function gemini-companion-tool-extension-change-host "gemini-companion-tool-extension")
@@ -272,8 +273,8 @@ The CLI runs on the host with PREFIX, or here if that is empty."
   "Call EXEC in BUFFER once the sandbox of AGENT in ROOT can reach this Emacs.
 BUFFER is current.  Pass EXEC what the sandbox needs, and ENVIRONMENT, or only
 that if the sandbox cannot reach Emacs."
-  (require 'gemini-companion-host-sandbox)
-  (let ((connection (gemini-companion-host-sandbox-open buffer root)))
+  (require 'gemini-companion-host-connect)
+  (let ((connection (gemini-companion-host-connect-sandbox buffer root)))
     (insert "Connecting the sandbox...\n")
     (gemini-companion-host-connection-when-ready
      connection
@@ -283,7 +284,7 @@ that if the sandbox cannot reach Emacs."
         (lambda ()
           (when fault (gemini-companion-ui-message buffer "%s" fault))
           (funcall exec (if fault environment
-                          (gemini-companion-host-sandbox-environment
+                          (gemini-companion-host-connect-sandbox-environment
                            buffer agent environment)))))))))
 
 (defun gemini-companion-cli-run--exec (terminal program arguments environment)

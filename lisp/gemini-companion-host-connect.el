@@ -6,14 +6,15 @@
 
 ;;; Commentary:
 
-;; The commands that connect a host, after one question for each, and disconnect it.  For the
-;; connection itself, see gemini-companion-host-connection.el.
+;; The commands that connect a host, after one question for each, and disconnect it; and what the
+;; own sandbox of a CLI needs.  For the connection itself, see gemini-companion-host-connection.el.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'project)
 (require 'tramp)
+(require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-host)
@@ -182,6 +183,77 @@ Signal a `user-error' if the user does not consent."
 point and selection, and propose changes.  Connect? " name))
       (user-error "%s is not connected" name))
     (gemini-companion-answer-set (cons 'connect name) 'always)))
+
+;;;; A CLI in its own sandbox
+
+;; With --sandbox, GEMINI_SANDBOX or tools.sandbox, Gemini CLI starts itself again in a container,
+;; in which the project has the same name, but which lacks the discovery files of this machine and
+;; its network.  For each such CLI there is a host: a keeper on this machine, whose files are in a
+;; directory that the CLI mounts in the container.  Of the files in the container, Emacs serves only
+;; those of the project.
+
+(defvar-local gemini-companion-host-connect--sandbox nil
+  "What the CLI in this buffer has, (HOST . DIRECTORY), or nil.
+HOST is a `gemini-companion-host', DIRECTORY what it mounts in its sandbox.")
+(put 'gemini-companion-host-connect--sandbox 'permanent-local t)
+
+(defun gemini-companion-host-connect-sandbox (buffer root)
+  "Return a connection to the sandbox in which a CLI will work in ROOT, in BUFFER.
+It ends with BUFFER."
+  (let* ((directory (file-truename (make-temp-file "gemini-" t)))
+         (name (gemini-companion-host-connect--sandbox-name root))
+         (host (gemini-companion-host-add (format "/sandbox:%s:" name)))
+         ;; This is what the CLI calls its directory.
+         (there (directory-file-name (file-truename root)))
+         (connection (gemini-companion-host-connection-add
+                      host (concat "sandbox:" name)
+                      (list (gemini-companion-host-command-sandbox-hop name directory)))))
+    (setf (gemini-companion-host-sandbox host) buffer
+          (gemini-companion-host-mounts host)
+          (delete-dups (list (cons there (directory-file-name root)) (cons there there))))
+    (with-current-buffer buffer
+      (setq gemini-companion-host-connect--sandbox (cons host directory))
+      (add-hook 'kill-buffer-hook #'gemini-companion-host-connect--close-sandbox nil t))
+    (add-hook 'kill-emacs-hook #'gemini-companion-host-connect--close-sandboxes)
+    (gemini-companion-host-connection-add-root connection there)
+    (gemini-companion-host-connection-start connection)
+    connection))
+
+(defun gemini-companion-host-connect--sandbox-name (root)
+  "Return the name of a new sandbox for the project in ROOT."
+  (cl-loop with base = (replace-regexp-in-string
+                        "[^[:alnum:]_.-]" "_" (file-name-nondirectory (directory-file-name root)))
+           for number from 1
+           for name = (if (= number 1) base (format "%s-%d" base number))
+           unless (gemini-companion-host-named (format "/sandbox:%s:" name)) return name))
+
+(defun gemini-companion-host-connect-sandbox-environment (buffer agent environment)
+  "Return ENVIRONMENT, so that AGENT mounts the directory of BUFFER's sandbox."
+  (let* ((directory (cdr (buffer-local-value 'gemini-companion-host-connect--sandbox buffer)))
+         (process-environment (copy-sequence environment))
+         (name (cadr (gemini-companion-agent-get agent :directory))))
+    (setenv "SANDBOX_MOUNTS"
+            (string-join
+             (delq nil (list (getenv "SANDBOX_MOUNTS")
+                             (concat directory ":" directory ":ro")
+                             (format "%s/%s:/tmp/%s:ro" directory name name)))
+             ","))
+    process-environment))
+
+(defun gemini-companion-host-connect--close-sandbox ()
+  "End the connection to the sandbox of the CLI in the current buffer."
+  (pcase gemini-companion-host-connect--sandbox
+    (`(,host . ,directory)
+     (setq gemini-companion-host-connect--sandbox nil)
+     (gemini-companion-host-remove host)
+     (delete-directory directory t))))
+(put 'gemini-companion-host-connect--close-sandbox 'permanent-local-hook t)
+
+(defun gemini-companion-host-connect--close-sandboxes ()
+  "End the connections to the sandboxes of all CLIs."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (gemini-companion-host-connect--close-sandbox))))
 
 ;;;; Reports
 
