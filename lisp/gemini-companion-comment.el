@@ -8,7 +8,7 @@
 
 ;; The user comments on lines of files.  All comments in the project of a CLI go along with the next
 ;; prompt that it gets, in any terminal, if its hooks report that (see
-;; gemini-companion-cli-events.el).  A command sends them at once.
+;; gemini-companion-tool-hooks.el).  A command sends them at once.
 ;;
 ;; A comment is an overlay, so it stays at its lines while the text changes, and shows itself below
 ;; them.  Comments on a review (see gemini-companion-review-comment.el) look the same.

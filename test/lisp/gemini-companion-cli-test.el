@@ -5,7 +5,7 @@
 ;;; Code:
 
 (require 'ert)
-(require 'gemini-companion-cli-events)
+(require 'gemini-companion-tool-hooks)
 (require 'gemini-companion-cli-list)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-test-tools)

@@ -7,7 +7,7 @@
 (require 'ert)
 (require 'flymake)
 (require 'gemini-companion-tool-diagnostics)
-(require 'gemini-companion-tool-edits)
+(require 'gemini-companion-tool-hooks)
 (require 'gemini-companion-test-tools)
 
 (declare-function eglot-handle-notification "ext:eglot")
@@ -191,7 +191,7 @@ a.txt:2:5: warning: odd word")))))
     (gemini-companion-tool-diagnostics-test--report (cadr reports)
                                                     '(1 2 :error "a") '(5 6 :error "a")
                                                     '(5 6 :note "b"))
-    (should (equal (gemini-companion-tool-edits--new
+    (should (equal (gemini-companion-tool-hooks--new
                     (gemini-companion-tool-diagnostics-list (current-buffer))
                     '((1 1 "error" "a") (7 1 "error" "a") (8 1 "error" "a") (9 1 "error" "b")))
                    '((8 1 "error" "a") (9 1 "error" "b"))))))

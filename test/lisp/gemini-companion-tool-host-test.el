@@ -6,11 +6,10 @@
 
 (require 'ert)
 (require 'flymake)
-(require 'gemini-companion-cli-events)
+(require 'gemini-companion-tool-hooks)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-tool-diagnostics)
-(require 'gemini-companion-tool-edits)
 (require 'gemini-companion-test-host)
 (require 'gemini-companion-test-tools)
 

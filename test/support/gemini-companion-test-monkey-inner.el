@@ -804,7 +804,7 @@ Those that are excused must have been recognized by Emacs as outdated."
   (require 'gemini-companion-review-list)
   (require 'gemini-companion-review-ediff)
   (require 'gemini-companion-review-inline)
-  (require 'gemini-companion-cli-events)
+  (require 'gemini-companion-tool-hooks)
   (setq debug-on-error t
         debugger #'gemini-companion-monkey--debugger)
   (advice-add 'gemini-companion-log-add :before #'gemini-companion-monkey--check-log)

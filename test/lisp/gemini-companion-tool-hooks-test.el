@@ -1,4 +1,4 @@
-;;; gemini-companion-tool-edits-test.el --- Tests of edits that a CLI has made  -*- lexical-binding: t; -*-
+;;; gemini-companion-tool-hooks-test.el --- Tests of edits that a CLI has made  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -6,11 +6,11 @@
 
 (require 'ert)
 (require 'flymake)
-(require 'gemini-companion-tool-edits)
+(require 'gemini-companion-tool-hooks)
 (require 'gemini-companion-history-list)
 (require 'gemini-companion-test-tools)
 
-(defun gemini-companion-tool-edits-test--check (report &rest _)
+(defun gemini-companion-tool-hooks-test--check (report &rest _)
   "Pass the bad words in the current buffer to REPORT, for Flymake."
   (let ((found nil))
     (save-excursion
@@ -21,23 +21,23 @@
               found)))
     (funcall report found)))
 
-(defun gemini-companion-tool-edits-test--open (text)
+(defun gemini-companion-tool-hooks-test--open (text)
   "Visit a.txt, with TEXT, in a buffer with a checker, and return the buffer."
   (let ((buffer (gemini-companion-test-open "a.txt" text)))
     (with-current-buffer buffer
-      (setq-local flymake-diagnostic-functions '(gemini-companion-tool-edits-test--check))
+      (setq-local flymake-diagnostic-functions '(gemini-companion-tool-hooks-test--check))
       (flymake-mode 1)
       (flymake-start))
     buffer))
 
-(defun gemini-companion-tool-edits-test--edit (before after)
+(defun gemini-companion-tool-hooks-test--edit (before after)
   "Let a client write AFTER to a.txt and tell of it; return the answer.
 BEFORE is what it says that was there."
   (let ((file (gemini-companion-test-file "a.txt" after)))
     (set-file-times file (time-add nil 2))
     (gemini-companion-test-call-tool "noteEdit" file "replace" before after)))
 
-(defmacro gemini-companion-tool-edits-test--with-history (&rest body)
+(defmacro gemini-companion-tool-hooks-test--with-history (&rest body)
   "Evaluate BODY with tools and an empty history."
   (declare (indent 0) (debug t))
   `(let ((gemini-companion-history--entries nil))
@@ -45,99 +45,99 @@ BEFORE is what it says that was there."
 
 ;;;; Showing what was edited
 
-(defun gemini-companion-tool-edits-test--follow (name before after)
+(defun gemini-companion-tool-hooks-test--follow (name before after)
   "Let a client edit the file NAME from BEFORE to AFTER; return where it is shown.
 That is a window, where point is in its buffer, and the number of windows."
   (let ((file (gemini-companion-test-file name after)))
     (set-file-times file (time-add nil 2))
     (gemini-companion-test-call-tool "noteEdit" file "replace" before after)
     (gemini-companion-test-wait "nothing to be shown any more"
-                                (lambda () (not gemini-companion-tool-edits--followed)))
+                                (lambda () (not gemini-companion-tool-hooks--followed)))
     (let ((window (and (get-buffer name) (get-buffer-window name))))
       (list window
             (and window (with-selected-window window (line-number-at-pos)))
             (length (window-list))))))
 
-(ert-deftest gemini-companion-tool-edits/the-user-can-follow ()
+(ert-deftest gemini-companion-tool-hooks/the-user-can-follow ()
   "In one window, which is not selected, at the first change."
-  (gemini-companion-tool-edits-test--with-history
+  (gemini-companion-tool-hooks-test--with-history
     (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
       (save-window-excursion
         (delete-other-windows)
         (switch-to-buffer "*scratch*")
-        (should (equal (gemini-companion-tool-edits-test--follow "a.txt" "a\n" "b\n") '(nil nil 1)))
+        (should (equal (gemini-companion-tool-hooks-test--follow "a.txt" "a\n" "b\n") '(nil nil 1)))
         (let* ((gemini-companion-follow t)
                (selected (selected-window))
-               (window (car (gemini-companion-tool-edits-test--follow
+               (window (car (gemini-companion-tool-hooks-test--follow
                              "a.txt" "a\nb\n" "a\nb\nc\n"))))
           (should window)
           (should-not (eq window selected))
-          (should (equal (gemini-companion-tool-edits-test--follow "b.txt" nil "a\n")
+          (should (equal (gemini-companion-tool-hooks-test--follow "b.txt" nil "a\n")
                          (list window 1 2)))
-          (should (equal (gemini-companion-tool-edits-test--follow
+          (should (equal (gemini-companion-tool-hooks-test--follow
                           "a.txt" "a\nb\nc\n" "a\nx\nc\n")
                          (list window 2 2)))
           (should (equal (with-current-buffer "a.txt" (buffer-string)) "a\nx\nc\n"))
-          (should (equal (gemini-companion-tool-edits-test--follow "a.txt" "a\nx\nc\n" "a\nx\n")
+          (should (equal (gemini-companion-tool-hooks-test--follow "a.txt" "a\nx\nc\n" "a\nx\n")
                          (list window 3 2)))
           (should (eq (selected-window) selected))
           ;; What the user looks at stays as it is.
           (select-window window)
-          (should (equal (gemini-companion-tool-edits-test--follow "a.txt" "a\nx\n" "b\nx\n")
+          (should (equal (gemini-companion-tool-hooks-test--follow "a.txt" "a\nx\n" "b\nx\n")
                          (list window 3 2)))
           ;; The same text once more is no error.
           (should (equal (gemini-companion-test-call-tool
                           "noteEdit" (gemini-companion-test-file "a.txt") "replace" "a\n" "a\n")
                          ""))
           (gemini-companion-test-wait "nothing to be shown any more"
-                                      (lambda () (not gemini-companion-tool-edits--followed)))
+                                      (lambda () (not gemini-companion-tool-hooks--followed)))
           ;; Not what the model must not know.
           (gemini-companion-test-file ".env" "one\n")
           (ignore-errors
-            (gemini-companion-tool-edits-test--follow ".env" "" "one\n"))
+            (gemini-companion-tool-hooks-test--follow ".env" "" "one\n"))
           (should-not (get-buffer ".env")))))))
 
 ;;;; The selected window
 
-(ert-deftest gemini-companion-tool-edits/point-stays-on-its-line-whatever-was-edited ()
+(ert-deftest gemini-companion-tool-hooks/point-stays-on-its-line-whatever-was-edited ()
   "Also if Emacs replaces all of the text, or a list in the selected window."
-  (gemini-companion-tool-edits-test--with-history
+  (gemini-companion-tool-hooks-test--with-history
     (save-window-excursion
-      (switch-to-buffer (gemini-companion-tool-edits-test--open "1\n2\n3\n4\n"))
+      (switch-to-buffer (gemini-companion-tool-hooks-test--open "1\n2\n3\n4\n"))
       (pcase-dolist (`(,seconds ,after) '((0.3 "a\n2\n3\n4\n") (0 "q\nr\ns\nt\n")))
         (let ((gemini-companion-heavy--max-compare-time seconds)
               (before (buffer-string)))
           (goto-char (point-min))
           (forward-line 2)
-          (gemini-companion-tool-edits-test--edit before after)
+          (gemini-companion-tool-hooks-test--edit before after)
           (should (equal (buffer-string) after))
           (should (= (line-number-at-pos) 3))))
       (gemini-companion-history-list)
       (let ((entry (tabulated-list-get-id)))
         (should entry)
-        (gemini-companion-tool-edits-test--edit "q\nr\ns\nt\n" "1\n")
+        (gemini-companion-tool-hooks-test--edit "q\nr\ns\nt\n" "1\n")
         (should (length= (gemini-companion-history-all) 3))
         (should (eq (tabulated-list-get-id) entry))))))
 
 ;;;; Diagnostics
 
-(ert-deftest gemini-companion-tool-edits/the-model-is-told-what-is-new ()
-  (gemini-companion-tool-edits-test--with-history
-    (with-current-buffer (gemini-companion-tool-edits-test--open "one\nbadone\n")
-      (should (equal (gemini-companion-tool-edits-test--edit "one\nbadone\n" "new\none\nbadone\n") ""))
+(ert-deftest gemini-companion-tool-hooks/the-model-is-told-what-is-new ()
+  (gemini-companion-tool-hooks-test--with-history
+    (with-current-buffer (gemini-companion-tool-hooks-test--open "one\nbadone\n")
+      (should (equal (gemini-companion-tool-hooks-test--edit "one\nbadone\n" "new\none\nbadone\n") ""))
       (should (equal (buffer-string) "new\none\nbadone\n"))
-      (should (equal (gemini-companion-tool-edits-test--edit "" "new\none badtwo\nbadone\n")
+      (should (equal (gemini-companion-tool-hooks-test--edit "" "new\none badtwo\nbadone\n")
                      "New in the editor's diagnostics since this edit:\n2:5: error: badtwo"))
       ;; What it was told of is not new any more, but a second one of the kind is.
-      (should (equal (gemini-companion-tool-edits-test--edit "" "badtwo\nbadtwo\nbadone\n")
+      (should (equal (gemini-companion-tool-hooks-test--edit "" "badtwo\nbadtwo\nbadone\n")
                      "New in the editor's diagnostics since this edit:\n2:1: error: badtwo"))
-      (should (equal (gemini-companion-tool-edits-test--edit "" "good\n") "")))))
+      (should (equal (gemini-companion-tool-hooks-test--edit "" "good\n") "")))))
 
-(ert-deftest gemini-companion-tool-edits/emacs-may-take-the-edit-first ()
+(ert-deftest gemini-companion-tool-hooks/emacs-may-take-the-edit-first ()
   (dolist (take (list (lambda () (revert-buffer t t t))
                       (lambda () (gemini-companion-write-revert-now buffer-file-name))))
-    (gemini-companion-tool-edits-test--with-history
-      (with-current-buffer (gemini-companion-tool-edits-test--open "badone\n")
+    (gemini-companion-tool-hooks-test--with-history
+      (with-current-buffer (gemini-companion-tool-hooks-test--open "badone\n")
         (let ((file (gemini-companion-test-file "a.txt" "badone badtwo\n")))
           (set-file-times file (time-add nil 2))
           (funcall take)
@@ -146,43 +146,43 @@ That is a window, where point is in its buffer, and the number of windows."
                                                           "badone badtwo\n")
                          "New in the editor's diagnostics since this edit:\n1:8: error: badtwo")))))))
 
-(ert-deftest gemini-companion-tool-edits/few-words-are-told ()
-  (gemini-companion-tool-edits-test--with-history
-    (with-current-buffer (gemini-companion-tool-edits-test--open "good\n")
-      (let ((answer (gemini-companion-tool-edits-test--edit
+(ert-deftest gemini-companion-tool-hooks/few-words-are-told ()
+  (gemini-companion-tool-hooks-test--with-history
+    (with-current-buffer (gemini-companion-tool-hooks-test--open "good\n")
+      (let ((answer (gemini-companion-tool-hooks-test--edit
                      "" (mapconcat (lambda (n) (make-string n ?x))
                                    (number-sequence 1 3) "\n"))))
         (should (equal answer "")))
-      (let ((answer (gemini-companion-tool-edits-test--edit
+      (let ((answer (gemini-companion-tool-hooks-test--edit
                      "" (mapconcat (lambda (n) (concat "bad" (make-string n ?a)))
                                    (number-sequence 1 15) "\n"))))
         (should (= 12 (length (split-string answer "\n"))))
         (should (string-suffix-p "(5 more)" answer))))))
 
-(ert-deftest gemini-companion-tool-edits/nothing-is-told-of-other-buffers ()
-  (gemini-companion-tool-edits-test--with-history
+(ert-deftest gemini-companion-tool-hooks/nothing-is-told-of-other-buffers ()
+  (gemini-companion-tool-hooks-test--with-history
     ;; It is not open.
-    (should (equal (gemini-companion-tool-edits-test--edit "" "bad\n") ""))
-    (with-current-buffer (gemini-companion-tool-edits-test--open "one\n")
+    (should (equal (gemini-companion-tool-hooks-test--edit "" "bad\n") ""))
+    (with-current-buffer (gemini-companion-tool-hooks-test--open "one\n")
       ;; The user's edits are not those of the client.
       (insert "mine")
-      (should (equal (gemini-companion-tool-edits-test--edit "" "bad\n") ""))
+      (should (equal (gemini-companion-tool-hooks-test--edit "" "bad\n") ""))
       (should (equal (buffer-string) "mineone\n"))
       (set-buffer-modified-p nil)
       (gemini-companion-write-revert-now buffer-file-name)
       (flymake-mode -1)
-      (should (equal (gemini-companion-tool-edits-test--edit "" "bad bad\n") "")))))
+      (should (equal (gemini-companion-tool-hooks-test--edit "" "bad bad\n") "")))))
 
-(ert-deftest gemini-companion-tool-edits/nothing-is-told-of-withheld-files ()
-  (gemini-companion-tool-edits-test--with-history
-    (with-current-buffer (gemini-companion-tool-edits-test--open "one\n")
+(ert-deftest gemini-companion-tool-hooks/nothing-is-told-of-withheld-files ()
+  (gemini-companion-tool-hooks-test--with-history
+    (with-current-buffer (gemini-companion-tool-hooks-test--open "one\n")
       (setq-local gemini-companion-private t)
-      (should (consp (gemini-companion-tool-edits-test--edit "one\n" "bad\n")))
+      (should (consp (gemini-companion-tool-hooks-test--edit "one\n" "bad\n")))
       (should-not (gemini-companion-history-all)))))
 
 ;;;; The history
 
-(defun gemini-companion-tool-edits-test--entry ()
+(defun gemini-companion-tool-hooks-test--entry ()
   "Return the only entry of the history as (CLIENT OUTCOME BEFORE AFTER)."
   (let ((entries (gemini-companion-history-all)))
     (should (= 1 (length entries)))
@@ -191,13 +191,13 @@ That is a window, where point is in its buffer, and the number of windows."
           (gemini-companion-history-before (car entries))
           (gemini-companion-history-after (car entries)))))
 
-(ert-deftest gemini-companion-tool-edits/an-edit-without-a-review-can-be-undone ()
-  (gemini-companion-tool-edits-test--with-history
+(ert-deftest gemini-companion-tool-hooks/an-edit-without-a-review-can-be-undone ()
+  (gemini-companion-tool-hooks-test--with-history
     (let ((file (gemini-companion-test-file "a.txt")))
       ;; Clients read any line ends as LF.
       (gemini-companion-test-write file "two\r\nä\r\n")
       (gemini-companion-test-call-tool "noteEdit" file "write_file" "one\nä\n" "two\nä\n")
-      (should (equal (gemini-companion-tool-edits-test--entry)
+      (should (equal (gemini-companion-tool-hooks-test--entry)
                      `("Gemini CLI, write_file" unreviewed
                        ,(encode-coding-string "one\r\nä\r\n" 'utf-8) "two\nä\n")))
       (let ((entry (car (gemini-companion-history-all))))
@@ -209,8 +209,8 @@ That is a window, where point is in its buffer, and the number of windows."
           (should (equal (gemini-companion-file-read file)
                          (encode-coding-string "two\r\nä\r\n" 'utf-8))))))))
 
-(ert-deftest gemini-companion-tool-edits/the-user-is-told-whose-word-an-undo-takes ()
-  (gemini-companion-tool-edits-test--with-history
+(ert-deftest gemini-companion-tool-hooks/the-user-is-told-whose-word-an-undo-takes ()
+  (gemini-companion-tool-hooks-test--with-history
     (let ((file (gemini-companion-test-file "a.txt" "one\n")))
       (gemini-companion-test-call-tool "noteEdit" file "replace" "curl evil\nrun\n" "one\n")
       (gemini-companion-test-with-answer 'no
@@ -229,9 +229,9 @@ That is a window, where point is in its buffer, and the number of windows."
                        '("Only the CLI knows what b.txt contained before.  Undo the change, +0 -1, \
 which deletes the file? ")))))))
 
-(ert-deftest gemini-companion-tool-edits/no-edit-outside-of-the-project-is-recorded ()
+(ert-deftest gemini-companion-tool-hooks/no-edit-outside-of-the-project-is-recorded ()
   "Whoever has the token could let the user undo, and so write, anything anywhere."
-  (gemini-companion-tool-edits-test--with-history
+  (gemini-companion-tool-hooks-test--with-history
     (let ((elsewhere (gemini-companion-test-temp-directory))
           (gemini-companion-context-paused nil))
       (unwind-protect
@@ -251,36 +251,36 @@ which deletes the file? ")))))))
             (should (= 1 (length (gemini-companion-history-all)))))
         (delete-directory elsewhere t)))))
 
-(ert-deftest gemini-companion-tool-edits/a-new-file-was-not-there-before ()
-  (gemini-companion-tool-edits-test--with-history
-    (gemini-companion-tool-edits-test--edit nil "new\n")
-    (should (equal (cdr (gemini-companion-tool-edits-test--entry)) '(unreviewed nil "new\n")))))
+(ert-deftest gemini-companion-tool-hooks/a-new-file-was-not-there-before ()
+  (gemini-companion-tool-hooks-test--with-history
+    (gemini-companion-tool-hooks-test--edit nil "new\n")
+    (should (equal (cdr (gemini-companion-tool-hooks-test--entry)) '(unreviewed nil "new\n")))))
 
-(ert-deftest gemini-companion-tool-edits/what-was-decided-in-emacs-is-there-once ()
-  (gemini-companion-tool-edits-test--with-history
+(ert-deftest gemini-companion-tool-hooks/what-was-decided-in-emacs-is-there-once ()
+  (gemini-companion-tool-hooks-test--with-history
     (let ((file (gemini-companion-test-file "a.txt")))
       (gemini-companion-history-add :client "x" :path file :outcome 'accepted
                                     :before "one\n" :after "two\n")
-      (gemini-companion-tool-edits-test--edit "one\n" "two\n")
-      (should (eq 'accepted (nth 1 (gemini-companion-tool-edits-test--entry))))
+      (gemini-companion-tool-hooks-test--edit "one\n" "two\n")
+      (should (eq 'accepted (nth 1 (gemini-companion-tool-hooks-test--entry))))
       ;; The next edit of it is another one, however often it is told.
       (dotimes (_ 2)
-        (gemini-companion-tool-edits-test--edit "two\n" "three\n"))
+        (gemini-companion-tool-hooks-test--edit "two\n" "three\n"))
       (should (equal (mapcar #'gemini-companion-history-outcome (gemini-companion-history-all))
                      '(unreviewed accepted))))))
 
-(ert-deftest gemini-companion-tool-edits/only-what-the-file-contains-is-recorded ()
-  (gemini-companion-tool-edits-test--with-history
+(ert-deftest gemini-companion-tool-hooks/only-what-the-file-contains-is-recorded ()
+  (gemini-companion-tool-hooks-test--with-history
     (let ((file (gemini-companion-test-file "a.txt" "real\n")))
       (dolist (path (list file (concat "/ssh:nowhere.invalid:" file) "/no/such/file" "a.txt"))
         (gemini-companion-test-call-tool "noteEdit" path "replace" "before\n" "claimed\n"))
       (gemini-companion-test-call-tool "noteEdit" file "replace" "before\n" nil)
       (should-not (gemini-companion-history-all)))))
 
-(ert-deftest gemini-companion-tool-edits/a-hook-that-waits-sees-that-emacs-lives ()
+(ert-deftest gemini-companion-tool-hooks/a-hook-that-waits-sees-that-emacs-lives ()
   (gemini-companion-test-with-tools
     (should (equal (gemini-companion-test-call-tool
                     "noteEdit" (directory-file-name gemini-companion-test-project) "")
                    ""))))
 
-;;; gemini-companion-tool-edits-test.el ends here
+;;; gemini-companion-tool-hooks-test.el ends here

@@ -1,4 +1,4 @@
-;;; gemini-companion-tool-edits.el --- Edits that a CLI has made -*- lexical-binding: t; -*-
+;;; gemini-companion-tool-hooks.el --- What the hooks of CLIs tell -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -6,11 +6,17 @@
 
 ;;; Commentary:
 
-;; A hook of the CLI calls the tool noteEdit after each edit of a file, even if the user lets the
-;; CLI edit without asking.  If the model may know of the file, the edit goes to the history, where
-;; the user can look at it and undo it, and Emacs shows it at once if the user wants that.  The
-;; answer, which the CLI adds to the result of the edit, is what Emacs's checkers report since the
-;; edit and did not report before.
+;; The hooks of a CLI call two tools that no model sees.
+;;
+;; They call noteEvent when a session or a turn begins or ends, and when the CLI asks the user
+;; something.  Emacs can answer two of them: to a prompt it adds what the user wants the model to
+;; know, and before an edit it can have the CLI propose that edit here, even if the user lets the
+;; CLI edit without asking.
+;;
+;; They call noteEdit after each edit of a file.  If the model may know of the file, the edit goes
+;; to the history, where the user can look at it and undo it, and Emacs shows it at once if the user
+;; wants that.  The answer, which the CLI adds to the result of the edit, is what Emacs's checkers
+;; report since the edit and did not report before.
 
 ;;; Code:
 
@@ -19,12 +25,17 @@
 (require 'gemini-companion-cli)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
+(require 'gemini-companion-private)
 (require 'gemini-companion-tool)
 (require 'gemini-companion-tool-diagnostics)
 (require 'gemini-companion-write)
 
-;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-tool-edits)
+(declare-function gemini-companion-cli-run-terminal-named "gemini-companion-cli-run")
+(declare-function gemini-companion-comment-add-to-prompt "gemini-companion-comment")
+
+;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-tool-hooks)
 (defcustom gemini-companion-follow nil
   "Non-nil means show each file that a CLI has edited, at its first change.
 It appears in a window other than the selected one, which stays selected,
@@ -33,12 +44,83 @@ when you are not busy.  This needs the hooks that
   :type 'boolean
   :group 'gemini-companion-review)
 
-(defvar-local gemini-companion-tool-edits--before nil
+(defcustom gemini-companion-review-always nil
+  "Globs for files of which you want to review every change.
+Gemini CLI then proposes changes of these files in Emacs even if you let it
+edit files without asking, in the approval modes \"auto edit\" and \"YOLO\".
+It also does so for files with unsaved edits.  This needs the hooks that
+`gemini-companion-tools-enable' installs.
+
+A glob with a slash must match the end of the absolute file name, one
+without a slash its last component.  Case does not matter."
+  :type '(repeat (string :tag "Glob"))
+  :group 'gemini-companion-review)
+
+;;;; Events
+
+(defconst gemini-companion-tool-hooks--max-text 10000
+  "Maximum number of characters of a prompt or a question.")
+
+(defun gemini-companion-tool-hooks--note-event
+    (call event session process directory text path terminal)
+  "Answer CALL, which reports EVENT of a CLI.
+SESSION is the id of its conversation, PROCESS its process id or nil, and
+DIRECTORY where it works.  For TEXT see `gemini-companion-cli-note'; PATH is
+the file if EVENT is about an edit, and empty if the file is not known.
+TERMINAL names the terminal of Emacs in which the CLI runs, if it is on a
+host."
+  (let* ((agent (gemini-companion-tool-call-agent call))
+         (hooks (plist-get (gemini-companion-agent-get agent :extension) :hooks))
+         (what (car (assq (intern-soft event) hooks)))
+         (directory (or (gemini-companion-tool-call-directory call) directory))
+         (process (gemini-companion-tool-process call process))
+         (known (gemini-companion-cli-of-process process)))
+    (unless what
+      (user-error "There is no event %s" event))
+    ;; Emacs asks about an edit by a review.
+    (if (and (eq what 'asks) path known (gemini-companion-cli-reviews-here-p known)) ""
+      (let ((cli (gemini-companion-cli-note
+                  what agent process (seq-take session 200) directory
+                  (and text (seq-take text gemini-companion-tool-hooks--max-text)))))
+        (when (and cli terminal)
+          (gemini-companion-tool-hooks--note-terminal call cli terminal))
+        (or (pcase (and cli what)
+              ('prompt (gemini-companion-log-errors "adding to a prompt"
+                         (gemini-companion-comment-add-to-prompt cli)))
+              ('edit (gemini-companion-tool-hooks--ask call cli path)))
+            "")))))
+
+(defun gemini-companion-tool-hooks--note-terminal (call cli name)
+  "Record that CLI, the client of CALL, runs in the terminal with NAME.
+That must be a terminal of the same host."
+  (when-let* (((featurep 'gemini-companion-cli-run)) ; else there is none
+              (host (gemini-companion-tool-call-host call))
+              (terminal (gemini-companion-cli-run-terminal-named
+                         name (gemini-companion-host-prefix host))))
+    (gemini-companion-cli-set-terminal cli terminal)))
+
+(defun gemini-companion-tool-hooks--ask (call cli path)
+  "Return why CLI is to ask about its edit of the file PATH in CALL, or nil.
+If CLI could not propose the edit in Emacs, nor had a terminal, it would ask
+nobody and wait forever."
+  (when-let* ((path)
+              ((file-name-absolute-p path))
+              ((gemini-companion-cli-reviews-here-p cli))
+              (file (gemini-companion-tool-name call path))
+              ((not (and (gemini-companion-tool-call-host call)
+                         (gemini-companion-tool-secret-p call file)))))
+    (let ((buffer (gemini-companion-file-visiting file)))
+      (cond ((and buffer (buffer-modified-p buffer))
+             "This file has unsaved edits in Emacs, so Emacs shows you the change")
+            ((gemini-companion-private-match-p gemini-companion-review-always file)
+             "`gemini-companion-review-always' has Emacs show you the change")))))
+
+;;;; Edits
+
+(defvar-local gemini-companion-tool-hooks--before nil
   "The diagnostics before the buffer took an edit, as (TIME . SNAPSHOT), or nil.")
 
-;;;; The tool
-
-(defun gemini-companion-tool-edits--note
+(defun gemini-companion-tool-hooks--note-edit
     (call path tool before after &optional session process modified)
   "Answer CALL, which reports that TOOL has edited the file PATH.
 BEFORE and AFTER are its texts; BEFORE is nil if the file is new, AFTER if
@@ -54,24 +136,24 @@ If TOOL is empty, the hook only wants to see that Emacs is not blocked."
                                    (gemini-companion-tool-call-directory call)))
       (when (and after
                  (file-name-absolute-p path)
-                 (gemini-companion-tool-edits--made-p call file after)
-                 (not (gemini-companion-tool-edits--known-p file after)))
-        (gemini-companion-tool-edits--record call file tool before after process))
+                 (gemini-companion-tool-hooks--made-p call file after)
+                 (not (gemini-companion-tool-hooks--known-p file after)))
+        (gemini-companion-tool-hooks--record call file tool before after process))
       (let ((buffer (gemini-companion-tool-buffer call (gemini-companion-tool-file call path))))
         (when (and buffer modified (gemini-companion-file-host file))
-          (gemini-companion-tool-edits--take buffer file after modified))
+          (gemini-companion-tool-hooks--take buffer file after modified))
         (when (and gemini-companion-follow after
                    ;; Emacs visits no file on a host without the user.
                    (or buffer (not (gemini-companion-file-host file))))
-          (gemini-companion-tool-edits--follow call path before after))
+          (gemini-companion-tool-hooks--follow call path before after))
         ;; Do checkers of Emacs know the text of the file?
         (if (and buffer
                  (not (buffer-modified-p buffer))
                  (gemini-companion-tool-diagnostics-checked-p buffer))
-            (gemini-companion-tool-edits--compare call buffer)
+            (gemini-companion-tool-hooks--compare call buffer)
           "")))))
 
-(defun gemini-companion-tool-edits--made-p (call file after)
+(defun gemini-companion-tool-hooks--made-p (call file after)
   "Return non-nil if the client of CALL can have made AFTER the text of FILE.
 Whoever has the token can report an edit of any file, and the user would
 undo it by writing what was reported.  Emacs does not ask a host, so it
@@ -83,7 +165,7 @@ compares a report from there with the file only when the user undoes it."
                     never (gemini-companion-tool-secret-p call name)))
          (gemini-companion-file-written-p file after))))
 
-(defun gemini-companion-tool-edits--take (buffer file after modified)
+(defun gemini-companion-tool-hooks--take (buffer file after modified)
   "Give BUFFER, which visits FILE on a host, its text AFTER.
 The file was written at MODIFIED."
   (unless (gemini-companion-file-written-p file after)
@@ -95,43 +177,43 @@ The file was written at MODIFIED."
 
 ;;;; Showing edited files
 
-(defvar gemini-companion-tool-edits--followed nil
+(defvar gemini-companion-tool-hooks--followed nil
   "What will be shown when the user is not busy, as (CALL FILE LINE), or nil.")
 
-(defvar gemini-companion-tool-edits--shown nil
+(defvar gemini-companion-tool-hooks--shown nil
   "Where a file was shown last, as (WINDOW . BUFFER), or nil.")
 
-(defun gemini-companion-tool-edits--follow (call path before after)
+(defun gemini-companion-tool-hooks--follow (call path before after)
   "Show the file PATH of CALL when the user is not busy.
 Its texts were BEFORE, which may be nil, and AFTER."
-  (let ((waits gemini-companion-tool-edits--followed)
+  (let ((waits gemini-companion-tool-hooks--followed)
         (same (pcase (compare-strings (or before "") nil nil after nil nil)
                 ('t 1)                  ; nothing has changed
                 (differs (abs differs)))))
-    (setq gemini-companion-tool-edits--followed
+    (setq gemini-companion-tool-hooks--followed
           (list call (gemini-companion-tool-file call path)
                 (length (split-string (substring after 0 (min (1- same) (length after))) "\n"))))
     (unless waits
-      (gemini-companion-log-when-free "Following a CLI" #'gemini-companion-tool-edits--show))))
+      (gemini-companion-log-when-free "Following a CLI" #'gemini-companion-tool-hooks--show))))
 
-(defun gemini-companion-tool-edits--show ()
+(defun gemini-companion-tool-hooks--show ()
   "Show the file that was edited last, unless the user is in it."
-  (pcase-let ((`(,call ,file ,line) gemini-companion-tool-edits--followed))
-    (setq gemini-companion-tool-edits--followed nil)
+  (pcase-let ((`(,call ,file ,line) gemini-companion-tool-hooks--followed))
+    (setq gemini-companion-tool-hooks--followed nil)
     (gemini-companion-log-errors "Following a CLI"
       (let ((buffer (gemini-companion-tool-buffer call file)))
         (when buffer
           (gemini-companion-tool-diagnostics-take-file buffer))
         (unless (and buffer (eq buffer (window-buffer)))
           (let ((window (gemini-companion-tool-display call file line
-                                                       (gemini-companion-tool-edits--action))))
-            (setq gemini-companion-tool-edits--shown
+                                                       (gemini-companion-tool-hooks--action))))
+            (setq gemini-companion-tool-hooks--shown
                   (and window (cons window (window-buffer window))))))))))
 
-(defun gemini-companion-tool-edits--action ()
+(defun gemini-companion-tool-hooks--action ()
   "Return a display action for the next file: the window of the last one, if any.
 In a frame without room for two windows, it displays nothing."
-  (pcase-let* ((`(,window . ,buffer) gemini-companion-tool-edits--shown)
+  (pcase-let* ((`(,window . ,buffer) gemini-companion-tool-hooks--shown)
                (again (and (window-live-p window) (eq buffer (window-buffer window)))))
     `((display-buffer-reuse-window
        ,@(and again '(display-buffer-in-previous-window))
@@ -145,9 +227,9 @@ In a frame without room for two windows, it displays nothing."
 
 ;;;; The history
 
-(defun gemini-companion-tool-edits--record (call file tool before after process)
+(defun gemini-companion-tool-hooks--record (call file tool before after process)
   "Record that the client of CALL, PROCESS, has edited FILE by TOOL.
-BEFORE and AFTER are as in `gemini-companion-tool-edits--note'."
+BEFORE and AFTER are as in `gemini-companion-tool-hooks--note-edit'."
   (gemini-companion-history-add
    :client (format "%s, %s"
                    (gemini-companion-agent-get (gemini-companion-tool-call-agent call) :title)
@@ -160,7 +242,7 @@ BEFORE and AFTER are as in `gemini-companion-tool-edits--note'."
    :after after)
   (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
-(defun gemini-companion-tool-edits--known-p (file after)
+(defun gemini-companion-tool-hooks--known-p (file after)
   "Return non-nil if the last change of FILE in the history has made it AFTER.
 The user decided it in Emacs, or the client reports it twice."
   (let* ((host (gemini-companion-file-host file))
@@ -179,23 +261,23 @@ The user decided it in Emacs, or the client reports it twice."
 
 ;;;; Diagnostics
 
-(defun gemini-companion-tool-edits--compare (call buffer)
+(defun gemini-companion-tool-hooks--compare (call buffer)
   "Answer CALL with what checkers report about BUFFER only since the edit."
   ;; A hook makes the snapshot, now or when Emacs took the edit.
   (gemini-companion-tool-diagnostics-take-file buffer)
   (with-current-buffer buffer
-    (let ((before (pcase gemini-companion-tool-edits--before
+    (let ((before (pcase gemini-companion-tool-hooks--before
                     (`(,(pred (< (- (float-time) 60))) . ,snapshot) snapshot)
                     (_ (gemini-companion-tool-diagnostics-list buffer)))))
-      (setq gemini-companion-tool-edits--before nil)
+      (setq gemini-companion-tool-hooks--before nil)
       (gemini-companion-tool-diagnostics-when-fresh
        call (list buffer) 10
        (lambda (found)
          (gemini-companion-tool-answer
-          call (gemini-companion-tool-edits--describe
-                (gemini-companion-tool-edits--new before (cadar found)))))))))
+          call (gemini-companion-tool-hooks--describe
+                (gemini-companion-tool-hooks--new before (cadar found)))))))))
 
-(defun gemini-companion-tool-edits--new (snapshot diagnostics)
+(defun gemini-companion-tool-hooks--new (snapshot diagnostics)
   "Return those of DIAGNOSTICS that are not in SNAPSHOT, an earlier list.
 Their lines may have moved meanwhile, so only severities and texts count."
   (let ((known (make-hash-table :test #'equal)))
@@ -204,7 +286,7 @@ Their lines may have moved meanwhile, so only severities and texts count."
     (cl-loop for diagnostic in diagnostics
              if (< (cl-decf (gethash (cddr diagnostic) known 0)) 0) collect diagnostic)))
 
-(defun gemini-companion-tool-edits--describe (diagnostics)
+(defun gemini-companion-tool-hooks--describe (diagnostics)
   "Return DIAGNOSTICS as text for the model, empty if there are none."
   (if (null diagnostics) ""
     (concat "New in the editor's diagnostics since this edit:\n"
@@ -213,20 +295,34 @@ Their lines may have moved meanwhile, so only severities and texts count."
                        (seq-take diagnostics 10) "\n")
             (and (length> diagnostics 10) (format "\n(%d more)" (- (length diagnostics) 10))))))
 
-(defun gemini-companion-tool-edits--note-diagnostics ()
+(defun gemini-companion-tool-hooks--note-diagnostics ()
   "Remember the diagnostics of the current buffer, whose file was edited."
   (gemini-companion-log-errors "diagnostics before an edit"
-    (when (and (not gemini-companion-tool-edits--before)
+    (when (and (not gemini-companion-tool-hooks--before)
                (gemini-companion-tool-diagnostics-checked-p (current-buffer)))
-      (setq gemini-companion-tool-edits--before
+      (setq gemini-companion-tool-hooks--before
             (cons (float-time) (gemini-companion-tool-diagnostics-list (current-buffer)))))))
 
+;;;; Their definitions
+
 ;;;###autoload
-(defun gemini-companion-tool-edits-define ()
-  "Define the tool of this file, for a hook of the CLI."
+(defun gemini-companion-tool-hooks-define ()
+  "Define the tools of this file, for the hooks of CLIs."
   ;; Emacs may revert the buffer before the client reports the edit.
-  (add-hook 'before-revert-hook #'gemini-companion-tool-edits--note-diagnostics)
-  (add-hook 'gemini-companion-write-before-hook #'gemini-companion-tool-edits--note-diagnostics)
+  (add-hook 'before-revert-hook #'gemini-companion-tool-hooks--note-diagnostics)
+  (add-hook 'gemini-companion-write-before-hook #'gemini-companion-tool-hooks--note-diagnostics)
+  (gemini-companion-tool-define "noteEvent"
+    :hidden t
+    :hosts t
+    :description "Tell Emacs what a CLI does; return what the hook answers."
+    :arguments '(("event" string "What has happened")
+                 ("session" string "The id of the conversation")
+                 ("process" integer "The process id of the CLI" optional)
+                 ("directory" string "Where the CLI works" optional)
+                 ("text" string "The prompt, the question or the reason" optional)
+                 ("path" string "The file" optional)
+                 ("terminal" string "The name of the terminal" optional))
+    :function #'gemini-companion-tool-hooks--note-event)
   (gemini-companion-tool-define "noteEdit"
     :hidden t
     :hosts t
@@ -239,8 +335,8 @@ Their lines may have moved meanwhile, so only severities and texts count."
                  ("process" integer "The process id of the CLI" optional)
                  ("modified" integer "When it was written, if it has just that text, in seconds \
 since 1970" optional))
-    :function #'gemini-companion-tool-edits--note))
-;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-edits-define)
+    :function #'gemini-companion-tool-hooks--note-edit))
+;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-hooks-define)
 
-(provide 'gemini-companion-tool-edits)
-;;; gemini-companion-tool-edits.el ends here
+(provide 'gemini-companion-tool-hooks)
+;;; gemini-companion-tool-hooks.el ends here
