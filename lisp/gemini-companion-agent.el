@@ -186,12 +186,6 @@ other than the one where you started it.  Takes effect when
     (cl-loop for agent in gemini-companion-agents
              if (memq agent names) collect agent)))
 
-(defun gemini-companion-agent-ignore-files ()
-  "Return the names of the ignore files of all programs that can be served."
-  (cl-loop for agent in (gemini-companion-agent-names)
-           for name = (gemini-companion-agent-get agent :ignore-file)
-           if name collect name))
-
 (defun gemini-companion-agent-needs-no-text-p (agent name version)
   "Return non-nil if a client of AGENT needs no text that it has proposed itself.
 It calls itself NAME and has VERSION, which must be that of a release."

@@ -182,11 +182,6 @@ The value is (NAME . DISPLAY-NAME).  Without it no client connects."
              (not (string-empty-p .name)) (not (string-empty-p .displayName))
              (cons .name .displayName))))))
 
-(defun gemini-companion-cli-search-environment (process)
-  "Return the environment with which PROCESS was started, or nil if unknown."
-  (ignore-errors
-    (split-string (gemini-companion-cli-search-text (format "/proc/%d/environ" process)) "\0" t)))
-
 ;;;; Settings
 
 (defun gemini-companion-cli-search-settings (agent directory environment)

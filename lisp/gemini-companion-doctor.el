@@ -206,7 +206,12 @@ Return the number of problems."
          (terminal (gemini-companion-doctor--terminal-process buffer))
          (cli (and terminal (gemini-companion-doctor--cli-below agent terminal)))
          (process (or cli terminal))
-         (environment (and process (gemini-companion-cli-search-environment process)))
+         ;; That with which it was started, or nil if it is not known.
+         (environment (and process
+                           (ignore-errors
+                             (split-string (gemini-companion-cli-search-text
+                                            (format "/proc/%d/environ" process))
+                                           "\0" t))))
          (own (default-toplevel-value 'process-environment)))
     (cond ((gemini-companion-host-remote-p root)
            (make-gemini-companion-doctor-check-case

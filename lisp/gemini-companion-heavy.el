@@ -81,12 +81,6 @@ Return nil if it is large, since finding out would take long."
             (and long (not (gemini-companion-heavy--long-line-p)))
             (and repetitive (not (gemini-companion-heavy--repetitive-p))))))))
 
-(defun gemini-companion-heavy-fontify ()
-  "Fontify the current buffer by redisplay, unless its text is heavy.
-For modes that do not parse, such as Diff mode."
-  (gemini-companion-heavy-shorten-lines)
-  (font-lock-mode (if (gemini-companion-heavy-p) -1 1)))
-
 (defun gemini-companion-heavy-replace-text (source)
   "Replace the accessible text by SOURCE, a string or a buffer, keeping markers.
 Return nil if finding the differences takes too long: then replace

@@ -249,7 +249,9 @@ in all files."
       (insert text)
       (set-buffer-modified-p nil)
       (goto-char (point-min)))
-    (gemini-companion-heavy-fontify)
+    (gemini-companion-heavy-shorten-lines)
+    ;; By redisplay, since this mode does not parse.
+    (font-lock-mode (if (gemini-companion-heavy-p) -1 1))
     (gemini-companion-history-list--show-header)))
 
 (defun gemini-companion-history-list--diff (what)

@@ -154,7 +154,9 @@ reported; they need not exist."
                 ;; The only one that hosts report.
                 (concat (file-name-as-directory root) ".geminiignore"))
               (gemini-companion-host-roots-of host file))
-    (cl-loop with names = (gemini-companion-agent-ignore-files)
+    (cl-loop with names = (delq nil (mapcar (lambda (agent)
+                                              (gemini-companion-agent-get agent :ignore-file))
+                                            (gemini-companion-agent-names)))
              for directory in (gemini-companion-workspace-directories-of file)
              nconc (cl-loop for name in names
                             for ignore = (concat directory name)

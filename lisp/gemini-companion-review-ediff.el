@@ -71,11 +71,12 @@ visits no file.")
   "Show REVIEW in Ediff.  Return a function that takes it off the screen.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  Show a
 new file alone, since there is nothing to compare it with."
-  (if (not (or (gemini-companion-review-with-base review)
-               (gemini-companion-file-exists-p (gemini-companion-review-path review))))
-      (gemini-companion-review-window-show-new-file review focus)
-    (gemini-companion-review-window-show (gemini-companion-review-ediff--make :review review)
-                                         focus)))
+  (gemini-companion-review-window-show
+   (if (or (gemini-companion-review-with-base review)
+           (gemini-companion-file-exists-p (gemini-companion-review-path review)))
+       (gemini-companion-review-ediff--make :review review)
+     (gemini-companion-review-window-new-file :review review))
+   focus))
 
 (cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-ediff--view))
   "Start Ediff for VIEW."

@@ -558,7 +558,7 @@ NOW are snapshots."
 (cl-defstruct (gemini-companion-review-window--new
                (:predicate nil)
                (:include gemini-companion-review-window)
-               (:constructor gemini-companion-review-window--make-new-file)
+               (:constructor gemini-companion-review-window-new-file)
                (:copier nil))
   "A new file, shown as its proposal alone.")
 
@@ -592,12 +592,6 @@ ends this mode, so that you can edit.
   (gemini-companion-review-check-open gemini-companion-review-of-buffer)
   (gemini-companion-new-file-mode -1)
   (force-mode-line-update))
-
-(defun gemini-companion-review-window-show-new-file (review focus)
-  "Show REVIEW as its proposal.  Return a function that takes it off the screen.
-FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
-  (gemini-companion-review-window-show
-   (gemini-companion-review-window--make-new-file :review review) focus))
 
 (cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-window--new))
   "Show the proposal of VIEW, read-only for now."
