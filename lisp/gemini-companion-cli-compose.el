@@ -21,18 +21,6 @@
 
 ;;;; Prompts
 
-(defvar gemini-companion-compose-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "C-c C-c") #'gemini-companion-compose-send)
-    (define-key map (kbd "C-c C-k") #'gemini-companion-compose-quit)
-    (define-key map (kbd "M-p") #'gemini-companion-compose-previous)
-    (define-key map (kbd "M-n") #'gemini-companion-compose-next)
-    (define-key map (kbd "TAB") #'completion-at-point)
-    ;; In Emacs before 30, Text mode binds this key to another command.
-    (define-key map (kbd "M-TAB") #'completion-at-point)
-    map)
-  "Keymap of `gemini-companion-compose-mode'.")
-
 (defvar-local gemini-companion-cli-compose-terminal nil
   "Terminal of the CLI that gets the text in this buffer, or nil.")
 
@@ -67,6 +55,14 @@ commands after a slash at the beginning.
   ;; Not those of Text mode, which may call ispell.
   (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete
                                               gemini-companion-cli-compose--complete-command)))
+
+(gemini-companion-ui-bind gemini-companion-compose-mode-map
+  "C-c C-c" #'gemini-companion-compose-send
+  "C-c C-k" #'gemini-companion-compose-quit
+  "M-p" #'gemini-companion-compose-previous
+  "M-n" #'gemini-companion-compose-next
+  ;; In Emacs before 30, Text mode binds M-TAB to another command.
+  '("TAB" "M-TAB") #'completion-at-point)
 
 ;;;###autoload
 (defun gemini-companion-compose (&optional edit)

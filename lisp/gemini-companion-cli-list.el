@@ -23,20 +23,6 @@
 
 ;;;; The list
 
-(defvar gemini-companion-cli-list-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "RET") #'gemini-companion-cli-list-visit)
-    (define-key map [mouse-2] #'gemini-companion-cli-list-visit)
-    (define-key map (kbd "v") #'gemini-companion-cli-list-show-change)
-    (define-key map (kbd "y") #'gemini-companion-cli-list-answer-yes)
-    (define-key map (kbd "N") #'gemini-companion-cli-list-answer-no)
-    (define-key map (kbd "s") #'gemini-companion-cli-list-send)
-    (define-key map (kbd "k") #'gemini-companion-cli-list-stop)
-    (define-key map (kbd "r") #'gemini-companion-cli-list-resume)
-    (define-key map (kbd "I") 'gemini-companion-status)
-    map)
-  "Keymap of `gemini-companion-cli-list-mode'.")
-
 (define-derived-mode gemini-companion-cli-list-mode tabulated-list-mode "Gemini-CLIs"
   "Major mode for the list of CLIs that this Emacs knows of.
 
@@ -48,6 +34,16 @@
         gemini-companion-review-list-entries-function #'gemini-companion-cli-list--entries
         gemini-companion-review-list-keys-function #'gemini-companion-cli-list--keys)
   (gemini-companion-review-list-set-up 5 'gemini-companion-cli-change-hook))
+
+(gemini-companion-ui-bind gemini-companion-cli-list-mode-map
+  '("RET" "<mouse-2>") #'gemini-companion-cli-list-visit
+  "v" #'gemini-companion-cli-list-show-change
+  "y" #'gemini-companion-cli-list-answer-yes
+  "N" #'gemini-companion-cli-list-answer-no
+  "s" #'gemini-companion-cli-list-send
+  "k" #'gemini-companion-cli-list-stop
+  "r" #'gemini-companion-cli-list-resume
+  "I" 'gemini-companion-status)
 
 ;;;###autoload
 (defun gemini-companion-cli-list ()

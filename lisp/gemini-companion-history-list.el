@@ -29,16 +29,6 @@
 
 ;;;; The list
 
-(defvar gemini-companion-history-list-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "RET") #'gemini-companion-history-list-show)
-    (define-key map (kbd "u") #'gemini-companion-history-list-undo)
-    (define-key map (kbd "U") #'gemini-companion-history-list-undo-prompt)
-    (define-key map (kbd "w") #'gemini-companion-history-list-write)
-    (define-key map [mouse-2] #'gemini-companion-history-list-show)
-    map)
-  "Keymap of `gemini-companion-history-list-mode'.")
-
 (define-derived-mode gemini-companion-history-list-mode tabulated-list-mode "Gemini-History"
   "Major mode for the history of changes.
 
@@ -55,6 +45,12 @@
         gemini-companion-review-list-keys-function #'gemini-companion-history-list--keys
         tabulated-list-printer #'gemini-companion-history-list--print-entry)
   (gemini-companion-review-list-set-up))
+
+(gemini-companion-ui-bind gemini-companion-history-list-mode-map
+  '("RET" "<mouse-2>") #'gemini-companion-history-list-show
+  "u" #'gemini-companion-history-list-undo
+  "U" #'gemini-companion-history-list-undo-prompt
+  "w" #'gemini-companion-history-list-write)
 
 ;;;###autoload
 (defun gemini-companion-history-list ()
@@ -207,17 +203,6 @@ The changes of a prompt are together only if the list is sorted by time."
 
 (defvar gemini-companion-comment-place-function)
 
-(defvar gemini-companion-history-diff-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "n") #'diff-hunk-next)
-    (define-key map (kbd "p") #'diff-hunk-prev)
-    (define-key map (kbd "u") #'gemini-companion-history-list-undo)
-    (define-key map (kbd "U") #'gemini-companion-history-list-undo-prompt)
-    (define-key map (kbd "w") #'gemini-companion-history-list-write)
-    (define-key map (kbd "c") 'gemini-companion-comment)
-    map)
-  "Keymap of `gemini-companion-history-diff-mode'.")
-
 (define-derived-mode gemini-companion-history-diff-mode special-mode "Gemini-Change"
   "Major mode for a change in the history.
 It highlights diffs like Diff mode, but has none of the commands that edit
@@ -233,6 +218,14 @@ files, and reads no files for their syntax.
               face-remapping-alist gemini-companion-review-buffer-diff-faces
               bidi-inhibit-bpa t
               gemini-companion-comment-place-function #'gemini-companion-history-list--place))
+
+(gemini-companion-ui-bind gemini-companion-history-diff-mode-map
+  "n" #'diff-hunk-next
+  "p" #'diff-hunk-prev
+  "u" #'gemini-companion-history-list-undo
+  "U" #'gemini-companion-history-list-undo-prompt
+  "w" #'gemini-companion-history-list-write
+  "c" 'gemini-companion-comment)
 
 (defun gemini-companion-history-list-show (what)
   "Show WHAT, by default on the current line, as a diff.

@@ -27,7 +27,8 @@
                  "\\[gemini-companion-toggle-protocol-log] starts or stops logging each message")))
   (setq-local revert-buffer-function #'ignore))
 
-(define-key gemini-companion-log-mode-map (kbd "p") 'gemini-companion-toggle-protocol-log)
+(gemini-companion-ui-bind gemini-companion-log-mode-map
+  "p" 'gemini-companion-toggle-protocol-log)
 
 (defun gemini-companion-log-add (format &rest arguments)
   "Add a line to the log: FORMAT with ARGUMENTS, as in `format'."

@@ -119,23 +119,20 @@ not included, because enabling it may change the text."
     (diff-refine-added gemini-companion-added-word))
   "Value of `face-remapping-alist' for a buffer that shows a diff.")
 
-(defvar gemini-companion-review-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "C-c C-c") #'gemini-companion-accept)
-    (define-key map (kbd "C-c C-a") #'gemini-companion-accept-all)
-    (define-key map (kbd "C-c C-k") #'gemini-companion-reject)
-    (define-key map (kbd "C-c C-e") #'gemini-companion-review-merge)
-    (define-key map (kbd "C-c C-t") #'gemini-companion-review-three-way)
-    (define-key map (kbd "C-c C-v") #'gemini-companion-review-other-view)
-    (define-key map (kbd "C-c ;") #'gemini-companion-review-comment)
-    (define-key map [remap save-buffer] #'gemini-companion-review-buffer-save)
-    map)
-  "Keys in the buffers of a review.")
-
 (define-minor-mode gemini-companion-review-mode
   "Keys to decide the change that this buffer belongs to."
   :interactive nil
-  :keymap gemini-companion-review-mode-map)
+  :keymap (make-sparse-keymap))
+
+(gemini-companion-ui-bind gemini-companion-review-mode-map
+  "C-c C-c" #'gemini-companion-accept
+  "C-c C-a" #'gemini-companion-accept-all
+  "C-c C-k" #'gemini-companion-reject
+  "C-c C-e" #'gemini-companion-review-merge
+  "C-c C-t" #'gemini-companion-review-three-way
+  "C-c C-v" #'gemini-companion-review-other-view
+  "C-c ;" #'gemini-companion-review-comment
+  "<remap> <save-buffer>" #'gemini-companion-review-buffer-save)
 
 (put 'gemini-companion-review-buffer-save-function 'permanent-local t)
 (defvar-local gemini-companion-review-buffer-save-function nil

@@ -49,28 +49,6 @@
 
 ;;;; The mode
 
-(defvar gemini-companion-review-inline-mode-map
-  (let ((map (make-sparse-keymap)))
-    (set-keymap-parent map special-mode-map)
-    ;; Modal editing uses the letters, so each command has a longer key, too.
-    (pcase-dolist (`(,keys ,command)
-                   '((("n" "TAB" "C-c C-n") gemini-companion-review-inline-next)
-                     (("p" "<backtab>" "C-c C-p") gemini-companion-review-inline-previous)
-                     (("y" "C-c C-y") gemini-companion-review-inline-keep)
-                     (("k" "C-c C-d") gemini-companion-review-inline-drop)
-                     (("u" "C-c C-u") gemini-companion-review-inline-undo)
-                     (("e" "RET" "C-c C-o") gemini-companion-review-inline-edit)
-                     (("c") gemini-companion-review-comment)
-                     (("q") gemini-companion-review-quit)
-                     (("?") gemini-companion-review-inline-show-keys)
-                     (("<remap> <undo>" "<remap> <undo-only>") gemini-companion-review-inline-undo)
-                     (("<remap> <goto-line>") gemini-companion-review-inline-goto-line)
-                     (("<remap> <read-only-mode>") gemini-companion-review-inline-edit)))
-      (dolist (key keys)
-        (define-key map (kbd key) command)))
-    map)
-  "Keys in a review in the window of its file.")
-
 (define-derived-mode gemini-companion-review-inline-mode special-mode "Gemini-Review"
   "Major mode for a proposed change in the window of its file.
 It contains the proposed text, with the lines that the change removes.  You
@@ -85,6 +63,21 @@ accept or reject all hunks together, but can drop some first.
   (setq-local revert-buffer-function #'gemini-companion-review-inline--revert)
   (buffer-disable-undo)
   (setq buffer-read-only t))
+
+(gemini-companion-ui-bind gemini-companion-review-inline-mode-map
+  ;; Modal editing uses the letters, so each command has a longer key, too.
+  '("n" "TAB" "C-c C-n") #'gemini-companion-review-inline-next
+  '("p" "<backtab>" "C-c C-p") #'gemini-companion-review-inline-previous
+  '("y" "C-c C-y") #'gemini-companion-review-inline-keep
+  '("k" "C-c C-d") #'gemini-companion-review-inline-drop
+  '("u" "C-c C-u") #'gemini-companion-review-inline-undo
+  '("e" "RET" "C-c C-o") #'gemini-companion-review-inline-edit
+  "c" #'gemini-companion-review-comment
+  "q" #'gemini-companion-review-quit
+  "?" #'gemini-companion-review-inline-show-keys
+  '("<remap> <undo>" "<remap> <undo-only>") #'gemini-companion-review-inline-undo
+  "<remap> <goto-line>" #'gemini-companion-review-inline-goto-line
+  "<remap> <read-only-mode>" #'gemini-companion-review-inline-edit)
 
 (defun gemini-companion-review-inline-show-keys ()
   "Describe the keys for the change in the echo area."
@@ -507,21 +500,19 @@ another buffer, and there is nothing to do."
 
 ;;;; Editing
 
-(defvar gemini-companion-review-inline-edit-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "C-c C-o") #'gemini-companion-review-inline-return)
-    map)
-  "Keys while the proposal is edited in place of the change.")
-
 (define-minor-mode gemini-companion-review-inline-edit-mode
   "Edit the proposed text in place of the change, and go back.
 \\{gemini-companion-review-inline-edit-mode-map}"
   :interactive nil
   :lighter nil
+  :keymap (make-sparse-keymap)
   (setq gemini-companion-review-buffer-save-function
         (and gemini-companion-review-inline-edit-mode #'gemini-companion-review-inline-return))
   (gemini-companion-review-buffer-set-header
    (and gemini-companion-review-inline-edit-mode #'gemini-companion-review-inline--edit-header)))
+
+(gemini-companion-ui-bind gemini-companion-review-inline-edit-mode-map
+  "C-c C-o" #'gemini-companion-review-inline-return)
 
 ;; Through a change of the major mode, also by `gemini-companion-heavy-fontify-in-steps'.
 (put 'gemini-companion-review-inline-edit-mode 'permanent-local t)

@@ -40,18 +40,6 @@ Its value is an argument for `gemini-companion-review-list-header'.")
 (defvar gemini-companion-review-list--interval 5
   "Seconds between updates of the list, which shows the age of changes.")
 
-(defvar gemini-companion-review-list-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "RET") #'gemini-companion-review-list-visit)
-    (define-key map (kbd "a") #'gemini-companion-review-list-accept)
-    (define-key map (kbd "k") #'gemini-companion-review-list-reject)
-    ;; The header line shows the last one.
-    (define-key map (kbd "r") #'gemini-companion-review-list-reject)
-    (define-key map (kbd "h") 'gemini-companion-history-list)
-    (define-key map [mouse-2] #'gemini-companion-review-list-visit)
-    map)
-  "Keymap of `gemini-companion-review-list-mode'.")
-
 (define-derived-mode gemini-companion-review-list-mode tabulated-list-mode "Gemini-Reviews"
   "Major mode for the list of changes that wait for your decision.
 
@@ -68,6 +56,13 @@ Its value is an argument for `gemini-companion-review-list-header'.")
         gemini-companion-review-list-entries-function #'gemini-companion-review-list--entries
         gemini-companion-review-list-keys-function #'gemini-companion-review-list--keys)
   (gemini-companion-review-list-set-up gemini-companion-review-list--interval))
+
+(gemini-companion-ui-bind gemini-companion-review-list-mode-map
+  '("RET" "<mouse-2>") #'gemini-companion-review-list-visit
+  "a" #'gemini-companion-review-list-accept
+  ;; The header line shows the last one.
+  '("k" "r") #'gemini-companion-review-list-reject
+  "h" 'gemini-companion-history-list)
 
 ;;;###autoload
 (defun gemini-companion-review-list ()

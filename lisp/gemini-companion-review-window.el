@@ -562,18 +562,6 @@ NOW are snapshots."
                (:copier nil))
   "A new file, shown as its proposal alone.")
 
-(defvar gemini-companion-new-file-mode-map
-  (let ((map (make-sparse-keymap)))
-    (set-keymap-parent map special-mode-map)
-    (define-key map (kbd "RET") #'gemini-companion-new-file-edit)
-    (define-key map (kbd "e") #'gemini-companion-new-file-edit)
-    (define-key map (kbd "c") #'gemini-companion-review-comment)
-    (define-key map (kbd "q") #'gemini-companion-review-quit)
-    (define-key map (kbd "g") #'undefined)
-    (define-key map [remap read-only-mode] #'gemini-companion-new-file-edit)
-    map)
-  "Keys in the proposal of a new file until it is edited.")
-
 (define-minor-mode gemini-companion-new-file-mode
   "Read the proposed text of a new file; letters do not insert themselves.
 \\<gemini-companion-new-file-mode-map>\\[gemini-companion-new-file-edit]
@@ -582,9 +570,18 @@ ends this mode, so that you can edit.
 \\{gemini-companion-new-file-mode-map}"
   :interactive nil
   :lighter nil
+  :keymap (make-sparse-keymap)
   (setq buffer-read-only gemini-companion-new-file-mode))
 ;; Through a change of the major mode, also by `gemini-companion-heavy-fontify-in-steps'.
 (put 'gemini-companion-new-file-mode 'permanent-local t)
+
+(set-keymap-parent gemini-companion-new-file-mode-map special-mode-map)
+
+(gemini-companion-ui-bind gemini-companion-new-file-mode-map
+  '("RET" "e" "<remap> <read-only-mode>") #'gemini-companion-new-file-edit
+  "c" #'gemini-companion-review-comment
+  "q" #'gemini-companion-review-quit
+  "g" #'undefined)
 
 (defun gemini-companion-new-file-edit ()
   "Make the proposed text editable."

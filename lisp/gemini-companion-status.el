@@ -219,12 +219,6 @@ ROW identifies what they are about, which may be listed elsewhere later."
   '(gemini-companion-context-change-hook gemini-companion-tool-change-hook)
   "Hooks run when what clients are told may have changed.")
 
-(defvar gemini-companion-context-view-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "p") #'gemini-companion-toggle-context)
-    map)
-  "Keymap of `gemini-companion-context-view-mode'.")
-
 (define-derived-mode gemini-companion-context-view-mode gemini-companion-report-mode
   "Gemini-Context"
   "Major mode for what Emacs tells clients about what you look at.
@@ -234,6 +228,9 @@ ROW identifies what they are about, which may be listed elsewhere later."
   (gemini-companion-ui-keep-keys 'gemini-companion-context-view-mode)
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-status--print-context)))
   (add-hook 'kill-buffer-hook #'gemini-companion-status--stop-context nil t))
+
+(gemini-companion-ui-bind gemini-companion-context-view-mode-map
+  "p" #'gemini-companion-toggle-context)
 
 ;;;###autoload
 (defun gemini-companion-show-context ()

@@ -309,6 +309,16 @@ BUFFER defaults to the one that gets the user's next key."
   "Return the key that calls COMMAND where the user is, and LABEL."
   (format "%s %s" (or (gemini-companion-ui-key-of command) (format "M-x %s" command)) label))
 
+;;;; Keys of modes
+
+(defun gemini-companion-ui-bind (map &rest bindings)
+  "Bind keys in MAP: BINDINGS are keys, or lists of them, and commands by turns.
+The keys are as for `kbd'."
+  (declare (indent 1))
+  (cl-loop for (keys command) on bindings by #'cddr
+           do (dolist (key (ensure-list keys))
+                (define-key map (kbd key) command))))
+
 ;;;; Keys in header lines
 
 (defun gemini-companion-ui-header-key (command label &optional key)
