@@ -28,7 +28,6 @@
 
 \\{gemini-companion-cli-list-mode-map}"
   :interactive nil
-  (gemini-companion-ui-keep-keys 'gemini-companion-cli-list-mode)
   (setq gemini-companion-review-list-columns
         '(("Project" t :shrink t) ("CLI" t) ("State" t) ("Last prompt" nil))
         gemini-companion-review-list-entries-function #'gemini-companion-cli-list--entries

@@ -137,20 +137,13 @@ Return the number of problems."
 
 (defun gemini-companion-doctor--insert-finding (finding)
   "Insert FINDING, with its button, which also examines again."
-  (pcase-let ((`(,_ ,text ,remedy ,button) finding)
-              (buffer (current-buffer)))
+  (pcase-let ((`(,_ ,text ,remedy ,button) finding))
     (gemini-companion-doctor--line "* %s" text)
     (when remedy
       (gemini-companion-doctor--line "  -> %s" remedy))
     (when (and button (not noninteractive))
       (insert "     ")
-      (gemini-companion-ui-button (car button)
-                                  (lambda ()
-                                    (funcall (cdr button))
-                                    (when (buffer-live-p buffer)
-                                      (with-current-buffer buffer
-                                        (gemini-companion-doctor--start))))
-                                  text)
+      (gemini-companion-ui-button (car button) (cdr button) text)
       (insert "\n"))))
 
 (defun gemini-companion-doctor--insert-facts (case)

@@ -34,7 +34,6 @@
 
 \\{gemini-companion-history-list-mode-map}"
   :interactive nil
-  (gemini-companion-ui-keep-keys 'gemini-companion-history-list-mode)
   (setq gemini-companion-review-list-columns
         `(("Time" ,(gemini-companion-review-list-by-time #'gemini-companion-history-time))
           ("Outcome" t)

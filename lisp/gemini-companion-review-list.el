@@ -45,7 +45,6 @@ Its value is an argument for `gemini-companion-review-list-header'.")
 
 \\{gemini-companion-review-list-mode-map}"
   :interactive nil
-  (gemini-companion-ui-keep-keys 'gemini-companion-review-list-mode)
   (setq gemini-companion-review-list-columns
         `(("File" t :shrink t)
           ("Client" t)
@@ -154,23 +153,16 @@ With SECONDS, also update it that often while it is on screen; with HOOK,
 when that is run."
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-review-list-print))
               tabulated-list-use-header-line nil)
+  (gemini-companion-ui-keep-keys major-mode)
   (add-hook 'post-command-hook #'gemini-companion-review-list--show-keys nil t)
-  (let* ((buffer (current-buffer))
-         (hooks `(gemini-companion-review-change-hook ,@(and hook (list hook))))
-         (print (lambda (&rest _)
-                  (gemini-companion-log-errors "list of changes"
-                    (with-current-buffer buffer (gemini-companion-review-list-print)))))
-         (timer (and seconds
-                     (run-at-time seconds seconds
-                                  (lambda ()
-                                    (when (get-buffer-window buffer t) (funcall print))))))
-         (stop (lambda ()
-                 (dolist (hook hooks) (remove-hook hook print))
-                 (when timer (cancel-timer timer)))))
-    (add-hook 'window-size-change-functions print nil t)
-    (dolist (hook hooks) (add-hook hook print))
-    (add-hook 'kill-buffer-hook stop nil t)
-    (add-hook 'change-major-mode-hook stop nil t)))
+  (add-hook 'window-size-change-functions
+            (gemini-companion-ui-keep-current
+             (lambda ()
+               (gemini-companion-log-errors "list of changes"
+                 (gemini-companion-review-list-print)))
+             `(gemini-companion-review-change-hook ,@(and hook (list hook)))
+             seconds)
+            nil t))
 
 (defun gemini-companion-review-list-print ()
   "Update the current list.  Point stays on its line, in each window."

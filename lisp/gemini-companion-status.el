@@ -47,10 +47,7 @@
   (gemini-companion-ui-keep-keys 'gemini-companion-status-mode)
   (setq-local revert-buffer-function
               (lambda (&rest _) (gemini-companion-ui-print #'gemini-companion-status--insert)))
-  (let* ((timer (run-at-time 2 2 #'gemini-companion-status--refresh (current-buffer)))
-         (stop (lambda () (cancel-timer timer))))
-    (add-hook 'kill-buffer-hook stop nil t)
-    (add-hook 'change-major-mode-hook stop nil t)))
+  (gemini-companion-ui-keep-current #'gemini-companion-status--refresh nil 2))
 
 ;;;###autoload
 (defun gemini-companion-status ()
@@ -61,13 +58,11 @@
     (gemini-companion-status-mode))
   (gemini-companion-ui-print #'gemini-companion-status--insert))
 
-(defun gemini-companion-status--refresh (buffer)
-  "Update BUFFER if it is on screen, and the user has not marked a part of it."
-  (when (get-buffer-window buffer t)
-    (gemini-companion-log-errors "status"
-      (with-current-buffer buffer
-        (unless (region-active-p)
-          (gemini-companion-ui-print #'gemini-companion-status--insert))))))
+(defun gemini-companion-status--refresh ()
+  "Update the current buffer, unless the user has marked a part of it."
+  (gemini-companion-log-errors "status"
+    (unless (region-active-p)
+      (gemini-companion-ui-print #'gemini-companion-status--insert))))
 
 ;;;; Its sections
 
@@ -96,18 +91,11 @@
   (insert "\n"))
 
 (defun gemini-companion-status--buttons (buttons &optional row)
-  "Insert BUTTONS, each (LABEL . FUNCTION), which also update the buffer.
+  "Insert BUTTONS, each (LABEL . FUNCTION).
 ROW identifies what they are about, which may be listed elsewhere later."
-  (let ((buffer (current-buffer)))
-    (pcase-dolist (`(,label . ,function) buttons)
-      (insert "  ")
-      (gemini-companion-ui-button
-       label
-       (lambda ()
-         (unwind-protect
-             (funcall function)
-           (gemini-companion-status--refresh buffer)))
-       (if row (cons row label) function)))))
+  (pcase-dolist (`(,label . ,function) buttons)
+    (insert "  ")
+    (gemini-companion-ui-button label function (if row (cons row label) function))))
 
 (defun gemini-companion-status--lines (items)
   "Return the strings ITEMS as lines, or a line that says that there are none."
@@ -215,10 +203,6 @@ ROW identifies what they are about, which may be listed elsewhere later."
 
 ;;;; The buffer with what clients are told
 
-(defconst gemini-companion-status--context-hooks
-  '(gemini-companion-context-change-hook gemini-companion-tool-change-hook)
-  "Hooks run when what clients are told may have changed.")
-
 (define-derived-mode gemini-companion-context-view-mode gemini-companion-report-mode
   "Gemini-Context"
   "Major mode for what Emacs tells clients about what you look at.
@@ -227,7 +211,9 @@ ROW identifies what they are about, which may be listed elsewhere later."
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-context-view-mode)
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-status--print-context)))
-  (add-hook 'kill-buffer-hook #'gemini-companion-status--stop-context nil t))
+  (gemini-companion-ui-keep-current
+   #'gemini-companion-status--refresh-context
+   '(gemini-companion-context-change-hook gemini-companion-tool-change-hook)))
 
 (gemini-companion-ui-bind gemini-companion-context-view-mode-map
   "p" #'gemini-companion-toggle-context)
@@ -240,23 +226,15 @@ This works even if no client is connected."
   (gemini-companion-bridge-check)
   (with-current-buffer (get-buffer-create "*gemini context*")
     (gemini-companion-context-view-mode)
-    (dolist (hook gemini-companion-status--context-hooks)
-      (add-hook hook #'gemini-companion-status--refresh-context))
     (gemini-companion-context-update)
     (gemini-companion-status--print-context)
     (goto-char (point-min)))
   (gemini-companion-ui-pop-to "*gemini context*"))
 
-(defun gemini-companion-status--stop-context ()
-  "Stop updating the buffer with what clients are told."
-  (dolist (hook gemini-companion-status--context-hooks)
-    (remove-hook hook #'gemini-companion-status--refresh-context)))
-
 (defun gemini-companion-status--refresh-context ()
-  "Update the buffer with what clients are told if it is on screen."
-  (when-let* ((buffer (get-buffer "*gemini context*"))
-              ((get-buffer-window buffer t)))
-    (with-current-buffer buffer
+  "Show what clients are told in the current buffer if it is on screen."
+  (when (get-buffer-window nil t)
+    (gemini-companion-log-errors "context"
       (gemini-companion-status--print-context))))
 
 (defun gemini-companion-status--print-context ()

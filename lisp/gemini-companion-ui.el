@@ -410,13 +410,37 @@ is kept in each window."
   (insert "  " (gemini-companion-ui-one-line (apply #'format format arguments)) "\n"))
 
 (defun gemini-companion-ui-button (label function subject)
-  "Insert a button with LABEL that calls FUNCTION.
+  "Insert a button with LABEL that calls FUNCTION, then reverts this buffer.
 When the text is replaced, a button with an `equal' SUBJECT counts as the
 same."
-  (insert-text-button (format "[%s]" label)
-                      'follow-link t
-                      'gemini-companion-subject subject
-                      'action (lambda (_) (funcall function))))
+  (let ((buffer (current-buffer)))
+    (insert-text-button (format "[%s]" label)
+                        'follow-link t
+                        'gemini-companion-subject subject
+                        'action (lambda (_)
+                                  (unwind-protect (funcall function)
+                                    (when (buffer-live-p buffer)
+                                      (with-current-buffer buffer (revert-buffer))))))))
+
+;;;; Buffers that are kept current
+
+(defun gemini-companion-ui-keep-current (update hooks &optional seconds)
+  "Call UPDATE in the current buffer when one of HOOKS is run; return what does.
+With SECONDS, also do that so often while the buffer is on screen.  Stop when
+the buffer is killed, or gets another major mode.  UPDATE signals no errors."
+  (let* ((buffer (current-buffer))
+         (update-there (lambda (&rest _) (with-current-buffer buffer (funcall update))))
+         (timer (and seconds
+                     (run-at-time seconds seconds
+                                  (lambda ()
+                                    (when (get-buffer-window buffer t) (funcall update-there))))))
+         (stop (lambda ()
+                 (dolist (hook hooks) (remove-hook hook update-there))
+                 (when timer (cancel-timer timer)))))
+    (dolist (hook hooks) (add-hook hook update-there))
+    (add-hook 'kill-buffer-hook stop nil t)
+    (add-hook 'change-major-mode-hook stop nil t)
+    update-there))
 
 (provide 'gemini-companion-ui)
 ;;; gemini-companion-ui.el ends here

@@ -105,10 +105,10 @@
       (goto-char (point-min))
       (push-mark (line-end-position) t t)
       (gemini-companion-mode -1)
-      (gemini-companion-status--refresh (current-buffer))
+      (gemini-companion-status--refresh)
       (should (string-search "listens on" (buffer-substring (region-beginning) (region-end))))
       (deactivate-mark)
-      (gemini-companion-status--refresh (current-buffer))
+      (gemini-companion-status--refresh)
       (should (string-search "is off" (buffer-string))))))
 
 (defmacro gemini-companion-status-test--with-sessions (&rest body)

@@ -197,8 +197,7 @@
                        (regexp-quote (gemini-companion-test-file "a.txt")))
                (buffer-string)))
       (kill-buffer))
-    (should-not (memq #'gemini-companion-status--refresh-context
-                      gemini-companion-tool-change-hook))))
+    (should-not gemini-companion-tool-change-hook)))
 
 ;;;; Over HTTP
 
