@@ -134,22 +134,14 @@ not included, because enabling it may change the text."
   "C-c ;" #'gemini-companion-review-comment
   "<remap> <save-buffer>" #'gemini-companion-review-buffer-save)
 
-(put 'gemini-companion-review-buffer-save-function 'permanent-local t)
-(defvar-local gemini-companion-review-buffer-save-function nil
-  "Function that `gemini-companion-review-buffer-save' calls here, or nil.")
-
 (defun gemini-companion-review-buffer-save ()
-  "Explain that the client, not you, writes the file.
-While you edit the proposed text in the window of the file, go back to the
-change."
+  "Explain that the client, not you, writes the file."
   (interactive nil gemini-companion-review-mode)
-  (if gemini-companion-review-buffer-save-function
-      (funcall gemini-companion-review-buffer-save-function)
-    (message "%s" (substitute-command-keys
-                   (format "\\<gemini-companion-review-mode-map>%s writes the file when you \
-accept: \\[gemini-companion-accept]"
-                           (gemini-companion-review-agent-title
-                            gemini-companion-review-of-buffer))))))
+  (message "%s" (substitute-command-keys
+                 (format "\\<gemini-companion-review-mode-map>%s writes the file when you accept: \
+\\[gemini-companion-accept]"
+                         (gemini-companion-review-agent-title
+                          gemini-companion-review-of-buffer)))))
 
 ;;;; The proposal
 

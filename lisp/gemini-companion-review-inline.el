@@ -506,13 +506,11 @@ another buffer, and there is nothing to do."
   :interactive nil
   :lighter nil
   :keymap (make-sparse-keymap)
-  (setq gemini-companion-review-buffer-save-function
-        (and gemini-companion-review-inline-edit-mode #'gemini-companion-review-inline-return))
   (gemini-companion-review-buffer-set-header
    (and gemini-companion-review-inline-edit-mode #'gemini-companion-review-inline--edit-header)))
 
 (gemini-companion-ui-bind gemini-companion-review-inline-edit-mode-map
-  "C-c C-o" #'gemini-companion-review-inline-return)
+  '("C-c C-o" "<remap> <save-buffer>") #'gemini-companion-review-inline-return)
 
 ;; Through a change of the major mode, also by `gemini-companion-heavy-fontify-in-steps'.
 (put 'gemini-companion-review-inline-edit-mode 'permanent-local t)
@@ -528,7 +526,7 @@ another buffer, and there is nothing to do."
 (defun gemini-companion-review-inline-edit ()
   "Edit the proposed text in this window, at the line at point.
 \\<gemini-companion-review-inline-edit-mode-map>\\[gemini-companion-review-inline-return] \
-or \\[save-buffer] goes back."
+or the key that saves a buffer goes back."
   (interactive nil gemini-companion-review-inline-mode)
   (let* ((view (gemini-companion-review-inline--current-view))
          (proposal (gemini-companion-review-window-proposal view))
