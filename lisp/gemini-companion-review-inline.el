@@ -608,12 +608,14 @@ Then call LEAVE."
     (with-current-buffer (gemini-companion-review-inline--buffer view)
       ;; Not a keymap: those of Evil would come before it.
       (add-hook 'pre-command-hook
-                (lambda () (setq this-command #'gemini-companion-review-inline-pass-keys))
+                (lambda ()
+                  (setq this-command (lambda ()
+                                       (interactive)
+                                       (gemini-companion-review-inline--pass-keys))))
                 nil t))))
 
-(defun gemini-companion-review-inline-pass-keys ()
-  "Take the change off the screen, and repeat the keys of this command."
-  (interactive nil gemini-companion-review-inline-mode)
+(defun gemini-companion-review-inline--pass-keys ()
+  "Take the change off the screen, and repeat the keys of the current command."
   (let ((keys (this-command-keys-vector)))
     (setq prefix-arg current-prefix-arg
           this-command last-command)
