@@ -345,7 +345,8 @@ show the text of the file, or the file no longer exists."
     (cond
      ((or (not awaited) (equal stamp (gemini-companion-write--awaited-before awaited))))
      ((gemini-companion-write--held-p path)
-      (gemini-companion-ui-when-free (lambda () (gemini-companion-write--file-told path))))
+      (run-at-time gemini-companion-write--slow-interval nil
+                   #'gemini-companion-write--file-told path))
      (t
       (setf (gemini-companion-write--awaited-before awaited) stamp)
       ;; It may be written again soon.

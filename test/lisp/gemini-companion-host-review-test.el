@@ -280,6 +280,22 @@ An unsaved line in it was merged into the change that was accepted before."
           (gemini-companion-test-host-write client "a.txt" "2\n"))
         (should (equal (with-current-buffer buffer (buffer-string)) "2\n"))))))
 
+(ert-deftest gemini-companion-host-review/the-buffer-follows-when-no-command-awaits-a-key ()
+  (gemini-companion-test-with-host client
+    (let ((buffer (gemini-companion-host-review-test--visit "a.txt"))
+          (text (lambda () (with-current-buffer "a.txt" (buffer-string)))))
+      (gemini-companion-test-host-unasked
+        (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
+          (gemini-companion-review-show review 'keep)
+          (gemini-companion-review-commands-accept review))
+        (gemini-companion-review-window-leave-now)
+        (switch-to-buffer buffer)
+        (let ((this-command 'query-replace))
+          (gemini-companion-test-host-write client "a.txt" "2\n")
+          (should (equal (funcall text) "one\ntwo\n")))
+        (gemini-companion-test-wait "the buffer to follow"
+                                    (lambda () (equal (funcall text) "2\n")))))))
+
 (ert-deftest gemini-companion-host-review/an-abbreviated-name-is-the-same-file ()
   (let ((gemini-companion-host--all nil)
         (prefix gemini-companion-test-host-prefix))
