@@ -21,8 +21,8 @@
 
 (defconst gemini-companion-agent-neutral-directory "/"
   "Directory of this machine in which to start programs that need none.
-Other users can put programs in a temporary directory, which would run if
-an empty element of PATH stands for the current directory.")
+In a temporary directory, other users could put programs, which would run
+if PATH has an empty element, since that means the current directory.")
 
 ;;;; The programs
 
@@ -124,7 +124,7 @@ A new one needs only an entry here, or the user's own in that option.")
 ;;;; Options
 
 (defcustom gemini-companion-agents (mapcar #'car gemini-companion-agent--known)
-  "Programs that can connect: names in `gemini-companion-agent-profiles'.
+  "Programs that can connect: names as in `gemini-companion-agent-profiles'.
 Takes effect when `gemini-companion-mode' is next enabled."
   :type `(repeat (choice ,@(gemini-companion-agent-choices) (symbol :tag "Another")))
   :group 'gemini-companion-clients
@@ -439,10 +439,10 @@ Buffers of Eshell, for instance, have environments of their own."
 ;;;###autoload
 (defun gemini-companion-copy-environment ()
   "Copy a shell command that lets a client elsewhere find this Emacs.
-Paste it in another terminal, container or login, and start the client
-there.  The command contains a secret, which lets its holder see what you
-look at, propose changes and, in the workspace, have them applied.  Emacs
-removes it from the kill ring after a minute."
+Paste and run it in another terminal, container or login, and start the
+client there.  The command contains a secret, which lets its holder see what
+you look at, propose changes and, in the workspace, have them applied.
+Emacs removes it from the kill ring after a minute."
   (interactive)
   (gemini-companion-bridge-check)
   (gemini-companion-agent--forget-copy)

@@ -209,7 +209,7 @@ prefix of that) or nil, the age of the session, the state of its
 stream (`never', `open' or `lost'), the number of its open reviews, the
 number of outcomes that wait for the stream, the directory in which the
 client works, nil if that is not known, t if its user decides changes in a
-front of its own, such as an editor that speaks ACP with it, the agent, and
+front end of its own, such as an editor that speaks ACP with it, the agent, and
 t once it has asked for the tools of Emacs, so that it proposes changes here."
   (append (gemini-companion-bridge--call gemini-companion--mod-sessions) nil))
 

@@ -50,8 +50,8 @@ commands after a slash at the beginning.
                              "\\[gemini-companion-compose-send] gives this back to the CLI, \
 \\[gemini-companion-compose-quit] cancels, "
                            "Prompt: \\[gemini-companion-compose-send] sends, \
-\\[gemini-companion-compose-quit] quits, ")
-                         "\\[gemini-companion-compose-previous] recalls an earlier one"))))
+\\[gemini-companion-compose-quit] discards, ")
+                         "\\[gemini-companion-compose-previous] recalls an earlier prompt"))))
   ;; Not those of Text mode, which may call ispell.
   (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete
                                               gemini-companion-cli-compose--complete-command)))
@@ -241,7 +241,8 @@ If the client has given up the change, put them into the kill ring."
 
 (defun gemini-companion-cli-compose--read-reason (review)
   "Read the user's reason for rejecting REVIEW.
-If REVIEW ends meanwhile, put it into the kill ring and signal a `user-error'."
+If REVIEW ends meanwhile, put the reason into the kill ring and signal a
+`user-error'."
   (let ((prompt (format "Reject %s because: " (gemini-companion-review-file review)))
         (reason ""))
     (condition-case error
@@ -268,7 +269,7 @@ If its terminal is not in Emacs, or takes no prompt, use the kill ring."
                      ('sent (gemini-companion-ui-message review "%s; %s has what you wrote"
                                                          ended title))
                      ('put (gemini-companion-ui-message
-                            review "Added what you wrote to the prompt of %s without sending: \
+                            review "Added what you wrote to the prompt of %s without sending it: \
 complete or send it in %s" title (buffer-name terminal)))
                      (_ (kill-new text)
                         (gemini-companion-ui-message

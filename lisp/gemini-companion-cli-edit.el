@@ -37,9 +37,9 @@
 (defcustom gemini-companion-edit-in-emacs t
   "Non-nil means that this Emacs is the editor of a CLI that runs in it.
 Gemini CLI edits the prompt or a plan in an editor when you type \\`C-g' in
-it.  If this is nil, or if you have chosen another editor with its command
-/editor, that is the one of the variables VISUAL and EDITOR, or your choice.
-Takes effect for CLIs that are started afterwards."
+it.  If this is nil, that is the editor that the variable VISUAL or EDITOR
+names.  If you have chosen an editor with its command /editor, it uses that
+one in any case.  Takes effect for CLIs that are started afterwards."
   :type 'boolean
   :group 'gemini-companion-terminal)
 

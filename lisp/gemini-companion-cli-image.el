@@ -27,8 +27,8 @@
 ;;;###autoload
 (defun gemini-companion-cli-image-set-up (&optional terminal)
   "Let the user yank images, and drop files, into the current buffer.
-It is for a prompt to the CLI in TERMINAL, or is told later for which, or it
-is TERMINAL."
+The buffer is TERMINAL itself, or has a prompt for the CLI in TERMINAL; if
+TERMINAL is nil, the CLI is set later."
   (unless (memq terminal (list nil (current-buffer)))
     (setq gemini-companion-cli-compose-terminal terminal
           default-directory (gemini-companion-cli-send-directory terminal)))
@@ -105,7 +105,8 @@ is TERMINAL."
 
 (defun gemini-companion-cli-image--parent (terminal)
   "Return where the CLI in TERMINAL keeps temporary files of its project, or nil.
-Elsewhere, Gemini CLI would ask before it reads it, and Qwen Code would not."
+Gemini CLI would ask before it reads a file elsewhere; Qwen Code would not
+read it."
   (when-let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent terminal))
               (settings (gemini-companion-agent-settings-file agent process-environment))
               (home (file-name-directory settings))

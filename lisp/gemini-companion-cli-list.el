@@ -176,8 +176,8 @@ If the question is not on screen, show it instead."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
   (let ((terminal (gemini-companion-cli-list--terminal cli)))
     (unless (memq (gemini-companion-cli-state cli) '(working asking))
-      (user-error "%s does nothing now" (gemini-companion-cli-title cli)))
-    (when (y-or-n-p (format "Stop what %s does in %s? " (gemini-companion-cli-title cli)
+      (user-error "%s is doing nothing now" (gemini-companion-cli-title cli)))
+    (when (y-or-n-p (format "Stop what %s is doing in %s? " (gemini-companion-cli-title cli)
                             (gemini-companion-cli-project cli)))
       (gemini-companion-cli-send-key "\e" terminal))))
 

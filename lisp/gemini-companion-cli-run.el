@@ -45,7 +45,7 @@
 ;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-cli-run)
 (defcustom gemini-companion-agent 'gemini
   "Program that `gemini-companion-run' runs, by its name.
-The names are in `gemini-companion-agent-profiles'."
+The names are as in `gemini-companion-agent-profiles'."
   :type `(choice ,@(gemini-companion-agent-choices) symbol)
   :group 'gemini-companion-terminal
   :risky t)
@@ -105,7 +105,7 @@ prefix arguments, resume an earlier session, like \\[gemini-companion-resume].
 To run another program, customize `gemini-companion-agent'.
 
 If the project is on another machine, run the CLI there, in a terminal here
-that logs in with ssh.  First connect that machine, like
+that logs in with ssh.  This first connects to that machine, like
 \\[gemini-companion-connect]."
   (interactive "P")
   (if (equal another '(16))
@@ -122,9 +122,9 @@ If it is already running, show its terminal; in that terminal, hide it."
 ;;;###autoload
 (defun gemini-companion-resume ()
   "Run Gemini CLI in an earlier session of the current project.
-Emacs asks for the session as soon as the CLI has listed them, which can
-take some seconds.  If one of the CLIs here is in that session, show its
-terminal.  Qwen Code asks you in its own terminal."
+Emacs asks for the session as soon as the CLI has listed its sessions,
+which can take some seconds.  If one of the CLIs here is in that session,
+show its terminal.  Qwen Code asks you in its own terminal."
   (interactive)
   (gemini-companion-cli-run-resume gemini-companion-agent (gemini-companion-cli-run-project)))
 
@@ -438,7 +438,8 @@ If that fails, or if there is a FAULT, show why, and kill BUFFER."
   "Return a list of what runs the CLI of this buffer with ARGUMENTS by CONNECTION.
 TERMINAL is the emulator, ENVIRONMENT that of the program that leads there."
   (let* ((agent gemini-companion-cli-run-agent)
-         ;; Of the CLI's own variables, only the process is known there, and needed: the keeper.
+         ;; Of the CLI's own variables, only that for the process is known and needed there: it
+         ;; names the keeper.
          (process (gemini-companion-agent-variable agent 'process)))
     (gemini-companion-cli-run--on-host
      connection gemini-companion-cli-run-root
@@ -481,7 +482,7 @@ They run in ROOT, a remote name, and if TERMINAL is non-nil, in a terminal."
                      (gemini-companion-cli-run--list-on-host agent root list)
                    (gemini-companion-cli-run--choose
                     agent root (list (gemini-companion-cli-run--find-program agent) list))))
-    (_ (user-error "%s: no option is known that resumes a session"
+    (_ (user-error "%s has no known option that resumes a session"
                    (gemini-companion-agent-get agent :title)))))
 
 (defun gemini-companion-cli-run--list-on-host (agent root list)

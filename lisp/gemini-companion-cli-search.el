@@ -11,8 +11,8 @@
 ;; and `settings.ts' of Gemini CLI 0.61.0; its forks differ in names).  It ignores files whose names
 ;; contain only the id of a process, as companions wrote them long ago.
 ;;
-;; None of this asks the running companion, changes anything, or uses the network.  The end of the
-;; file has a request to a companion, to see whether it answers.
+;; None of this asks the running companion, changes anything, or uses the network, except at the end
+;; of the file: a request to a companion, to see whether it answers.
 ;;
 ;; Environments have the shape of `process-environment'.
 
@@ -144,7 +144,7 @@ Return nil if it holds an array and ARRAY is non-nil."
   "Return why the file NAME cannot be read, as text for the user, or nil."
   (cond ((not (file-readable-p name)) "cannot be read")
         ;; Anything else could make Emacs wait.
-        ((not (file-regular-p name)) "is no file")
+        ((not (file-regular-p name)) "is not a regular file")
         ;; Anybody can have written the settings of a project.
         ((> (file-attribute-size (file-attributes (file-truename name))) (* 1024 1024))
          "is far too large")))
@@ -279,16 +279,16 @@ Signal an error if there is something that `json-read' accepts but CLIs do not."
              (skip-chars-backward " \t\r\n")
              (when (eq (char-before) ?,) (error "A comma is followed by a bracket"))))))))
 
-;;;; A sign of life
+;;;; Whether a server answers
 
 ;; Not with url.el, which may ask the user for a password, use a proxy, or store cookies, and has no
 ;; limits of time and size.
 
 (defconst gemini-companion-cli-search-patience 10
-  "Seconds to wait for a sign of life of a server or a program.")
+  "Seconds to wait until a server or a program responds.")
 
 (defun gemini-companion-cli-search-probe (port token callback)
-  "Ask the companion on PORT for a sign of life, as a client with TOKEN would.
+  "Ping the companion on PORT, as a client with TOKEN would.
 Call CALLBACK once, later, with nil, or with what it does instead, as text."
   (condition-case problem
       (let* ((answer "")
@@ -325,7 +325,7 @@ EVENT says how the connection has ended."
         (t (concat "does not answer: " (string-trim event)))))
 
 (defun gemini-companion-cli-search--request (port token)
-  "Return a request for a sign of life, to PORT, with TOKEN."
+  "Return a `ping' request to PORT, with TOKEN."
   (let ((body "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}"))
     (string-join `("POST /mcp/tools HTTP/1.1"
                    ,(format "Host: 127.0.0.1:%d" port)

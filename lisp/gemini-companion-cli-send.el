@@ -402,7 +402,8 @@ changed for some polls.  FINISH is called with the last value."
                  (setq polls (1+ polls)
                        same (if (equal value last) (1+ same) 0)
                        last value)
-                 ;; The CLI takes a key that follows a pasted text too closely for a part of it.
+                 ;; If a key follows a pasted text too closely, the CLI takes it for a part of
+                 ;; the text.
                  (when (or (>= polls max) (funcall done value (>= same 5)))
                    (cancel-timer timer)
                    (funcall finish value)))))))))

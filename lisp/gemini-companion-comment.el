@@ -161,11 +161,11 @@ that `gemini-companion-tools-enable' installs.
 (defun gemini-companion-comment--check ()
   "Signal a `user-error' if the user cannot comment on the current buffer."
   (cond ((not buffer-file-name)
-         (user-error "Only files have comments, but this buffer visits none"))
+         (user-error "You can comment only on files, but this buffer visits none"))
         ((eq 'elsewhere (gemini-companion-workspace-machine buffer-file-name))
-         (user-error "Only local files and those on connected hosts have comments"))
+         (user-error "You can comment only on local files and on those of connected hosts"))
         ((gemini-companion-private-reason)
-         (user-error "This file is private, %s: it has no comments"
+         (user-error "You cannot comment on this file: it is private, %s"
                      (gemini-companion-private-reason)))))
 
 (defun gemini-companion-comment--add (first last text)
@@ -232,7 +232,7 @@ first line, the comment, and its overlay."
   "Remember the comments in the current buffer, and tell the user."
   (when-let* ((comments (gemini-companion-comment--of-buffer (current-buffer))))
     (setq gemini-companion-comment--gone (append comments gemini-companion-comment--gone))
-    (message "%s had %s: M-x gemini-companion-comments-restore" (buffer-name)
+    (message "%s had %s; M-x gemini-companion-comments-restore brings them back" (buffer-name)
              (gemini-companion-ui-count (length comments) "comment"))))
 (put 'gemini-companion-comment--buffer-killed 'permanent-local-hook t)
 
@@ -311,7 +311,7 @@ The first line of the text is for the user, the rest for the model."
   "Return text on the comments for the next prompt of CLIs in DIRECTORY."
   (when-let* (((not gemini-companion-context-paused))
               (comments (gemini-companion-comment--for directory)))
-    (concat "\nComments that go with the next prompt\n"
+    (concat "\nComments that go along with the next prompt\n"
             (replace-regexp-in-string
              "^" "  " (gemini-companion-comment--text comments directory))
             "\n")))

@@ -41,7 +41,7 @@
   "Workspace roots that clients should trust.
 If nil, Emacs says nothing, and clients follow their own settings.
 Otherwise a list of directories: Emacs tells a client that works in or below
-one of them that you trust it (`isTrusted' of document 000).
+one of them that you trust that directory.
 
 If its folder trust is on, Gemini CLI then does not ask and ignores its own
 list of trusted folders.  If that list says otherwise, it asks to be

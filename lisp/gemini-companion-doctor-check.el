@@ -94,8 +94,8 @@
                    "Install it: M-x gemini-companion-install-module."
                    (cons "install" #'gemini-companion-install-module)))
             ((gemini-companion-native-loaded-version)
-             (list 'problem "The loaded native module has another version than this package."
-                   "Switch the mode off and on; restart Emacs if that tells you to.")))
+             (list 'problem "The version of the loaded native module is not that of this package."
+                   "Turn the mode off and on; restart Emacs if that tells you to.")))
     (user-error
      (list 'problem (format "Cannot use the native module: %s."
                             (gemini-companion-ui-error-text error))))))
@@ -113,13 +113,13 @@
      (noninteractive nil)
      ((not (gemini-companion-bridge-running-p))
       (list 'problem "The companion is off in this Emacs."
-            "Switch it on: M-x gemini-companion-mode; then start the CLI."
-            (cons "switch on" #'gemini-companion-doctor-check--switch-on)))
+            "Turn it on: M-x gemini-companion-mode; then start the CLI."
+            (cons "turn on" #'gemini-companion-doctor-check--switch-on)))
      ((not (gemini-companion-bridge-token agent))
       (list 'problem
             (format "%s is not served: it is not in `gemini-companion-agents', or not used here."
                     (gemini-companion-agent-get agent :title))
-            "Add it, or run it once; then switch the mode off and on."))
+            "Add it, or run it once; then turn the mode off and on."))
      (t (list (unless remote
                 (list (gemini-companion-doctor-check--announcement)
                       (gemini-companion-doctor-check--connection case)
@@ -175,9 +175,9 @@ it.")))))
              (not (gemini-companion-agent-same-host-p
                    (gemini-companion-agent-environment-before))))
     (list 'note
-          "This is a container.  A CLI that another program starts in it looks for its editor on \
-the machine around it."
-          "Start it by M-x gemini-companion-run, or with REMOTE_CONTAINERS=true in its \
+          "This is a container.  A CLI that another program starts in it looks for its editor \
+outside of it."
+          "Start it with M-x gemini-companion-run, or with REMOTE_CONTAINERS=true in its \
 environment, which M-x gemini-companion-copy-environment also copies."
           (cons "copy" #'gemini-companion-copy-environment))))
 
@@ -213,7 +213,7 @@ container."))
        (list 'note
              (format "There is a proxy (%s), and NO_PROXY does not name 127.0.0.1: some versions \
 of the CLI and other clients look for this Emacs through the proxy." proxy)
-             "Start it with NO_PROXY=127.0.0.1,localhost in its environment, or by \
+             "Start it with NO_PROXY=127.0.0.1,localhost in its environment, or with \
 M-x gemini-companion-run, which takes care of that.")))))
 
 (defun gemini-companion-doctor-check--sandbox (case)
@@ -227,8 +227,8 @@ M-x gemini-companion-run, which takes care of that.")))))
       (list 'note
             (format "The CLI runs itself in a sandbox (%s), from which it cannot reach this Emacs."
                     (if variable "GEMINI_SANDBOX" (format "tools.sandbox in %s" (cdr setting))))
-            (format "If that is Docker or Podman, start it by M-x gemini-companion-run, which \
-takes care of that; or start it without: %s --sandbox=false"
+            (format "If that is Docker or Podman, start it with M-x gemini-companion-run, which \
+takes care of that; or start it without a sandbox: %s --sandbox=false"
                     (gemini-companion-cli-run-program agent))))))
 
 ;;;; Checks of the CLI's settings
@@ -257,7 +257,7 @@ takes care of that; or start it without: %s --sandbox=false"
            (list 'problem text
                  "Type M-x gemini-companion-setup to set it, and restart the CLI; or type \
 /ide enable in the CLI once, and restart it."
-                 (cons "put it there"
+                 (cons "set it"
                        (lambda () (message "%s" (gemini-companion-setup-do agent environment)))))
          (list 'problem
                text "Make it true there, because that file takes precedence, and restart the CLI."
@@ -303,7 +303,7 @@ which cannot work."
       ((guard (or (not own) (member (file-truename directory) (mapcar #'file-truename own))))
        (list 'problem (format "There is no discovery file in %s." directory)
              (if own "Announce this Emacs again."
-               "Switch the companion on in Emacs, M-x gemini-companion-mode, before the CLI \
+               "Turn the companion on in Emacs, M-x gemini-companion-mode, before the CLI \
 is started.")
              (gemini-companion-doctor-check--announce-button)))
       (`(home ,variable . ,_)
@@ -321,7 +321,7 @@ the same TMPDIR." temporary)))))))
     (cond
      ((not (gemini-companion-cli-search-ide chosen))
       (list 'problem
-            (format "The CLI uses %s, which lacks \"ideInfo\", and says that it does not support \
+            (format "The CLI uses %s, which lacks \"ideInfo\"; so it says that it does not support \
 this editor." name)
             "Update the companion that wrote it, or delete the file if nobody needs it."
             (gemini-companion-doctor-check--delete-button name)))
@@ -357,7 +357,7 @@ the CLI says \"Directory mismatch\"."
         (editor (cdr (gemini-companion-cli-search-ide chosen))))
     (cond
      ((not (gemini-companion-cli-search-file-alive chosen))
-      (list 'problem (format "The CLI uses %s, whose process %s is dead: it fails, and tries \
+      (list 'problem (format "The CLI uses %s, whose process %s is dead: the CLI fails, and tries \
 no other file." name process)
             "Delete that file, and restart the CLI."
             (gemini-companion-doctor-check--delete-button name)))
@@ -366,7 +366,7 @@ no other file." name process)
                           name editor process)))
      (t (list 'problem (format "The CLI uses %s, of %s, process %s, and not this Emacs."
                                name editor process)
-              "Start it by M-x gemini-companion-run, or give its terminal the variables \
+              "Start it with M-x gemini-companion-run, or give its terminal the variables \
 that M-x gemini-companion-copy-environment copies."
               (cons "copy" #'gemini-companion-copy-environment))))))
 
@@ -425,7 +425,7 @@ if the user does not want them."
         ('nil (list 'problem "The host of this directory is not connected."
                     "Connect it: M-x gemini-companion-connect." button))
         ('ready (gemini-companion-doctor-check--connected connection directory button))
-        ('connecting (list 'note "Emacs is connecting to this machine." "Wait, and look again."))
+        ('connecting (list 'note "Emacs is connecting to this host." "Wait, and look again."))
         (_ (pcase-let ((`(,text . ,remedy) (gemini-companion-host-connection-diagnosis connection)))
              (list 'problem (concat text ".") (and remedy (concat remedy ".")) button)))))))
 

@@ -97,7 +97,7 @@ Exit with status 1 if there is a problem.  The text holds no secrets."
   (let ((case (make-gemini-companion-doctor-check-case
                :agent gemini-companion-agent
                :directory default-directory :environment process-environment
-               :process (emacs-pid) :where "the terminal in which this was called"))
+               :process (emacs-pid) :where "the terminal from which this was called"))
         (result nil))
     (gemini-companion-doctor--examine
      case (lambda (findings pending) (setq result (list findings pending))))
@@ -208,7 +208,7 @@ Return the number of problems."
          (own (default-toplevel-value 'process-environment)))
     (cond ((gemini-companion-host-remote-p root)
            (make-gemini-companion-doctor-check-case
-            :agent agent :directory root :where "a terminal on that machine" :remote t))
+            :agent agent :directory root :where "a terminal on that host" :remote t))
           (process
            (make-gemini-companion-doctor-check-case
             :agent agent
@@ -293,7 +293,8 @@ come."
                                            (* 1000 (- (float-time) start))))
                      (list 'problem (format "%s %s." name fault)
                            (if own "Restart it: M-x gemini-companion-restart."
-                             "In that Emacs: M-x gemini-companion-restart, or the mode off and on.")
+                             "In that Emacs: M-x gemini-companion-restart, or turn the mode off \
+and on.")
                            (and own (cons "restart" #'gemini-companion-restart)))))))))))
 
 (defun gemini-companion-doctor--server (case)
@@ -385,14 +386,14 @@ that may have printed something, too."
      ((and version remote (stringp oldest) (version< version oldest))
       (list 'problem
             (format "%s has version %s, which cannot connect from another machine." program version)
-            (format "Install %s or a later one there: %s" oldest install)))
+            (format "Install version %s or later there: %s" oldest install)))
      (version
       (list 'fine (format "%s has version %s%s." program version
                           (if tested (format "; %s was tested with this package" tested) ""))))
      (remote
       (list 'note (format "%s did not print its version." program)
             (format "If it is missing, install it there: %s" install)))
-     (t (list 'problem (format "%s does not print its version, but: %s" program
+     (t (list 'problem (format "%s did not print its version, but this: %s" program
                                (truncate-string-to-width (string-trim output) 200 nil nil "..."))
               "Run it in a terminal to see what is wrong.")))))
 

@@ -33,7 +33,7 @@
 (defcustom gemini-companion-containers
   '(("docker" "docker" "exec" "-i" terminal ("-u" "%u") "%h")
     ("podman" "podman" "exec" "-i" terminal ("-u" "%u") "%h"))
-  "Alist of methods of Tramp and what runs a command in a container of theirs.
+  "Alist of Tramp methods and what runs a command in their containers.
 Each element is (METHOD PROGRAM ARGUMENT...), to which the command is
 added.  In an argument, %h stands for the name of the container, and %u
 for that of the user; Emacs leaves out a list of arguments if Tramp's file

@@ -39,9 +39,9 @@ directory there.  If a container mounts files of this machine, visit them
 here: Emacs tells clients there the names that these have in the container.
 
 Emacs asks for your consent once for each host.  It connects with ssh, which
-must not need to ask for a password, and connects again when the connection
-breaks.  \\[gemini-companion-disconnect] ends the connection, and so does
-turning `gemini-companion-mode' off."
+must be able to log in without asking for a password, and connects again
+when the connection breaks.  \\[gemini-companion-disconnect] ends the
+connection, and so does turning `gemini-companion-mode' off."
   (interactive (list (gemini-companion-host-connect--read)))
   ;; Signal an error before Tramp looks for the project.
   (gemini-companion-host-command-hops directory)
@@ -180,7 +180,7 @@ Ask for the user's consent if it was not given.  Return the
 Signal a `user-error' if the user does not consent."
   (unless (member name (gemini-companion-host-connect--allowed))
     (unless (y-or-n-p (format "Anyone with root on %s can see which of its files are open here, \
-point and selection, and propose changes.  Connect? " name))
+with point and selection, and propose changes.  Connect? " name))
       (user-error "%s is not connected" name))
     (gemini-companion-answer-set (cons 'connect name) 'always)))
 

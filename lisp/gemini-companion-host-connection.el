@@ -490,12 +490,12 @@ error.  For FILE and FUNCTION, see
     (authentication "ssh cannot log in without asking for a password"
                     "Add your key to ssh-agent, or visit a file there first")
     (host-key "ssh does not trust the key of the host"
-              "Log in once by ssh in a terminal, and check the key")
+              "Log in once with ssh in a terminal, and check the key")
     (unreachable "it cannot be reached" "Check its name and the network")
     (node "Node.js is missing there" "Install it where a shell that is not interactive finds it")
-    (owner "a directory that a CLI looks into belongs to another user there"
+    (owner "a directory in which a CLI looks for its editor belongs to another user there"
            "Set TMPDIR there to a directory of your own, in a file that all shells read")
-    (silent "it does not answer" "Log in by ssh in a terminal, to see what it waits for")
+    (silent "it does not answer" "Log in with ssh in a terminal, to see what it waits for")
     (flood "it sends far more than it should"
            "Look at what the startup files of your shell there print")
     (broken "what it sends makes no sense"

@@ -147,8 +147,8 @@ M-x gemini-companion-install-module gets it"))
   (gemini-companion-native-signal
    "%s: %s" (gemini-companion-native-describe-missing)
    (if noninteractive
-       "nothing is installed in batch mode; M-x gemini-companion-install-module does it in an \
-interactive Emacs, `make build' in a checkout, and GEMINI_COMPANION_MODULE names a file"
+       "nothing is installed in batch mode; type M-x gemini-companion-install-module in an \
+interactive Emacs, run `make build' in a checkout, or set GEMINI_COMPANION_MODULE to a file"
      "M-x gemini-companion-install-module installs it")))
 
 (defun gemini-companion-install--check-published ()
@@ -376,7 +376,7 @@ The warning also says how else to get the module."
     (display-warning
      'gemini-companion
      (format "The native module is not installed: %s.
-To try again or another way:  M-x gemini-companion-install-module%s"
+To try again, or in another way:  M-x gemini-companion-install-module%s"
              reason
              (if (gemini-companion-install--checksum)
                  (format "

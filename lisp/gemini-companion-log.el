@@ -7,7 +7,7 @@
 ;;; Commentary:
 
 ;; A bounded buffer of one line for each thing worth knowing when something does not work.
-;; Hooks, filters and timers log their errors here instead of signalling them into the user's
+;; Hooks, filters and timers log their errors here instead of signaling them into the user's
 ;; command loop.  Tokens and file contents are never logged.
 
 ;;; Code:

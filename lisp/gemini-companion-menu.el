@@ -81,7 +81,7 @@ apply at the moment are grayed out."
     ("I" "status" gemini-companion-status)
     ("D" "doctor" gemini-companion-doctor)
     ("L" "log" gemini-companion-log)
-    ("M" (lambda () (if gemini-companion-mode "switch off" "switch on"))
+    ("M" (lambda () (if gemini-companion-mode "turn off" "turn on"))
      gemini-companion-mode)]])
 
 (provide 'gemini-companion-menu)

@@ -95,7 +95,7 @@ Return non-nil if it is loaded, nil if there is none.  Signal a
               ": C-u M-x gemini-companion-install-module gets another one")))
           ((gemini-companion-native-find)
            (gemini-companion-native-signal
-            "version %s is loaded, this package needs %s: restart Emacs"
+            "version %s is loaded, but this package needs %s: restart Emacs"
             (gemini-companion-native-loaded-version) gemini-companion-native-version)))))
 
 (defun gemini-companion-native--load-file (file)
@@ -200,7 +200,7 @@ PREDICATE is also called with names of files that do not exist."
   (let ((version (gemini-companion-native-file-version file)))
     (cond (version (format "of version %s; version %s is needed"
                            version gemini-companion-native-version))
-          ((file-exists-p file) "no module of this package")
+          ((file-exists-p file) "not a module of this package")
           (t "not there"))))
 
 (provide 'gemini-companion-native)

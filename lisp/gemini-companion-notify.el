@@ -32,14 +32,15 @@
 (defcustom gemini-companion-notify t
   "How to notify you while no frame of this Emacs has the focus.
 This is about changes that wait, other questions of a CLI, and the end of
-its work, see `gemini-companion-notify-turn'.  If t, show a desktop
+its work (see `gemini-companion-notify-turn').  If t, show a desktop
 notification; click it to see what it is about.  Where there are no
 notifications, and in text terminals, ring the bell.  A terminal that does
 not report its focus counts as unfocused when you have pressed no key for a
 while.
 
-If `bell', ring the bell.  If nil, do nothing.  If it is a function, call
-it with the review, or the record of the CLI."
+If `bell', ring the bell.  If nil, do nothing.  If it is a function, call it
+with the change, a `gemini-companion-review', or with the CLI, a
+`gemini-companion-cli'."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Notification" t)
                  (const :tag "Bell" bell)
@@ -48,7 +49,7 @@ it with the review, or the record of the CLI."
   :risky t)
 
 (defcustom gemini-companion-notify-turn 20
-  "Tell you when a CLI has worked for more than this many seconds, and is done.
+  "Seconds of work after which you are told that a CLI is done.
 You are told only if you do not see its terminal: by a message, or as
 `gemini-companion-notify' says if no frame of this Emacs has the focus.  If
 nil, never tell you.  This needs the hooks that `gemini-companion-tools-enable'
@@ -72,7 +73,7 @@ It is the process that shows it until it is closed, or its id on Windows.")
 
 ;;;###autoload
 (defun gemini-companion-notify-of (subject)
-  "Notify the user of SUBJECT, unless already done, or Emacs has the focus.
+  "Notify the user of SUBJECT, unless this was done or Emacs has the focus.
 SUBJECT is a review, or a CLI that asks something else, or is done."
   (when (and gemini-companion-notify
              (gemini-companion-notify--waits-p subject)

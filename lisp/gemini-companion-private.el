@@ -27,7 +27,7 @@
     "credentials" "credentials.json" "credentials.y*ml*" "credentials.toml"
     "credentials.ini" "credentials.txt" "credentials.csv" "credentials.db" "secrets.*"
     ".ssh/*" ".gnupg/*" ".aws/*" ".kube/*" ".docker/config.json" ".password-store/*")
-  "Globs for files to hide from all clients.
+  "Globs for files to withhold from all clients.
 A glob with a slash must match the end of the absolute file name, one
 without a slash its last component.  Case does not matter.  Clients learn
 neither that such a file is open nor where point is in it."
@@ -64,7 +64,7 @@ is withheld."
               ((memq 'eight-bit (find-charset-string file))
                "named with bytes that are not text")
               ((and host (not (string-match-p "\\`/\\(?:[^:]\\|\\'\\)" file)))
-               "named in another way there")
+               "known there by another name")
               ((or (bound-and-true-p epa-file-encrypt-to)
                    (memq (find-file-name-handler file 'insert-file-contents)
                          '(epa-file-handler age-file-handler)))
@@ -133,7 +133,7 @@ It is on HOST, or on this machine if that is nil."
          (pairs (cl-loop for name in names
                          nconc (mapcar (apply-partially #'cons name)
                                        (gemini-companion-private--ignore-files-of name host)))))
-    (if (length> pairs 16) "named below more than 16 ignore files"
+    (if (length> pairs 16) "below more than 16 ignore files"
       (cl-loop for (name . ignore) in pairs
                for result = (if host
                                 (gemini-companion-bridge-host-ignored

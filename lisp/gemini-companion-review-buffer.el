@@ -166,7 +166,7 @@ not included, because enabling it may change the text."
 (defun gemini-companion-review-buffer--proposal-header (review)
   "Return the header line for the proposal of REVIEW."
   (gemini-companion-review-buffer-header
-   review "Proposal"
+   review "Proposed text"
    `((gemini-companion-accept "accepts")
      (gemini-companion-reject "rejects")
      (gemini-companion-accept-all "accepts all")

@@ -141,7 +141,7 @@ Return nil if the client has decided it already."
 
 ;;;###autoload
 (defun gemini-companion-review-other-view ()
-  "Show the change in the other view, with all that you dropped or edited."
+  "Show the change in the other view, with your edits, without dropped hunks."
   (interactive)
   (let* ((review (gemini-companion-review-current))
          (view (if (eq (gemini-companion-review-view review) 'gemini-companion-review-ediff-show)
@@ -172,13 +172,13 @@ unsaved edits."
 
 ;;;###autoload
 (defun gemini-companion-review-merge ()
-  "Merge your edits of the file into the proposed text, if they do not overlap.
+  "Merge your edits to the file into the proposed text, if they do not overlap.
 These are your unsaved edits, and what was written to the file since the
 client proposed the change.  Save and accept nothing."
   (interactive)
   (let ((review (gemini-companion-review-current)))
     (unless (gemini-companion-review-effect-check-conflict review)
-      (user-error "Nothing to merge: the proposed text contains all edits of %s"
+      (user-error "Nothing to merge: the proposed text contains all edits to %s"
                   (gemini-companion-review-file review)))
     (gemini-companion-review-commands--merge review)
     (message "%s" (substitute-command-keys
@@ -205,7 +205,7 @@ Signal a `user-error' unless the user wants it."
             (lambda ()
               (car (read-multiple-choice
                     (concat (gemini-companion-review-effect-warning review) ".")
-                    '((?a "accept" "Accept this text; your unsaved edits stay in their buffer")
+                    '((?a "accept" "Accept this text; any unsaved edits stay in their buffer")
                       (?m "merge" "Merge the edits into this text, then decide")
                       (?t "three-way" "Show all texts side by side, then decide")
                       (?c "cancel" "Decide later"))))))

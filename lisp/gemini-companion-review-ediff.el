@@ -159,11 +159,11 @@ See `gemini-companion-review-comment-place-function'."
   (interactive nil ediff-mode)
   (message "%s" (format "\
 n p      next, previous difference   %-2s       drop the difference
-v V      scroll                      |        side by side, or above each other
+v V      scroll                      |        side by side, or stacked
 e        edit the text               !        compare again, after an edit
 C-c C-c  accept                      C-c C-k  reject
-C-c C-a  accept all that wait        C-c C-e  merge edits that are missing
-C-c ;    comment on the difference   C-c C-v  another view
+C-c C-a  accept all of the turn      C-c C-e  merge edits that are missing
+C-c ;    comment on the difference   C-c C-v  the other view
 q        accept, reject or decide later"
                         (if ediff-3way-job "ab" "a"))))
 
@@ -247,7 +247,7 @@ The current buffer is its control buffer."
                              (gemini-companion-review-ediff--display view control buffers))))))
     (setq ediff-brief-help-message-function
           (lambda ()
-            (format "n p move  %s takes back  e edits  q decides  ? help"
+            (format "n p move  %s drops  e edits  q decides  ? help"
                     (if ediff-3way-job "ab" "a")))
           ediff-multiframe nil
           ediff-window-A (nth 1 windows)

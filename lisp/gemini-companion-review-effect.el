@@ -225,7 +225,8 @@ Signal a `user-error' if they are edits of another text than the file has."
   "Merge into the text of REVIEW the changes from its file to TEXT."
   (let ((merged (gemini-companion-review-effect--merge-with review text)))
     (unless (stringp merged)
-      (user-error "Both change the same lines, first at line %d of the proposed text: %s" merged
+      (user-error "The edits and the change overlap, first at line %d of the proposed text: %s"
+                  merged
                   (substitute-command-keys
                    "\\[gemini-companion-review-three-way] shows all texts")))
     (gemini-companion-review-effect--set-text review merged)))

@@ -87,7 +87,7 @@ n p      next, previous hunk      k        drop the hunk, or the region's lines
 y        keep the hunk, go on     u        undo
 e RET    edit the text here       c        comment on the line or region
 C-c C-c  accept                   C-c C-k  reject
-C-c C-a  accept all that wait     C-c C-v  another view
+C-c C-a  accept all of the turn   C-c C-v  the other view
 q        accept, reject or decide later"))
 
 ;;;; Showing
@@ -518,7 +518,7 @@ another buffer, and there is nothing to do."
 (defun gemini-companion-review-inline--edit-header (review)
   "Return the header line for the proposal of REVIEW while it is edited."
   (gemini-companion-review-buffer-header
-   review "Proposal"
+   review "Proposed text"
    '((gemini-companion-accept "accepts")
      (gemini-companion-reject "rejects")
      (gemini-companion-review-inline-return "goes back"))))

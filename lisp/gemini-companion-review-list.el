@@ -40,7 +40,7 @@ Its value is an argument for `gemini-companion-review-list-header'.")
 (defvar gemini-companion-review-list--interval 5
   "Seconds between updates of the list, which shows the age of changes.")
 
-(define-derived-mode gemini-companion-review-list-mode tabulated-list-mode "Gemini-Reviews"
+(define-derived-mode gemini-companion-review-list-mode tabulated-list-mode "Gemini-Changes"
   "Major mode for the list of changes that wait for your decision.
 
 \\{gemini-companion-review-list-mode-map}"

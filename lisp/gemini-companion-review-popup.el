@@ -31,9 +31,9 @@ If `pop-up', show it as soon as you pause and no prompt is open.  If
 (defcustom gemini-companion-diff-focus 'keep
   "Which window to select when a change appears by itself.
 If `keep', the selected window stays selected, so that you can go on typing;
-the change appears above it.  If `select', select the change, and give it as
-much of the frame as possible.  If `announce', show only a message that a
-change waits."
+the change appears in other windows.  If `select', select the change, and
+give it as much of the frame as possible.  If `announce', show only a
+message that a change waits."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Stays where it is" keep)
                  (const :tag "Goes to the change" select)

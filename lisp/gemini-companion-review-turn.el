@@ -31,7 +31,7 @@ names of their files, and when the last one was accepted.")
 (defvar gemini-companion-review-turn--accepted nil
   "What was accepted in the last minute, the newest first.
 Each element is (REVIEW TEXT TIME AGAIN); AGAIN is non-nil if REVIEW was
-accepted since the user had accepted the same before.")
+accepted because the user had accepted the same before.")
 
 ;;;###autoload
 (defun gemini-companion-accept-all (&optional review)

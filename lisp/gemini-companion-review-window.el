@@ -378,7 +378,7 @@ goes on typing in a side window.  For `display-buffer', with ALIST."
 (defun gemini-companion-review-window-split (view window buffers &optional turned)
   "Show BUFFERS of VIEW in equal parts of WINDOW, and return these in order.
 WINDOW shows the first.  They are side by side if each is then at least 70
-columns wide, and otherwise above each other; if TURNED is non-nil it is
+columns wide, and otherwise one above the other; if TURNED is non-nil it is
 the other way around."
   (let* ((wide (>= (window-total-width window) (* 70 (length buffers))))
          (side (if turned (not wide) wide))

@@ -38,8 +38,9 @@
 (defcustom gemini-companion-diff-function 'auto
   "Function that shows a change.
 If `auto', use Ediff where its windows fit side by side with 80 columns
-each, or above each other with 12 lines each; in a smaller frame, use the
-window of the file.  The space of a terminal beside or below does not count.
+each, or one above the other with 12 lines each; in a smaller frame, use the
+window of the file.  Space that a terminal beside or below takes does not
+count.
 `gemini-companion-review-ediff-show' compares the file and the proposed text in
 Ediff.  `gemini-companion-review-inline-show' shows the proposed text, with the
 lines that the change removes, in the window of the file.
@@ -462,7 +463,7 @@ If a command has stopped it, also take them off the screen at once."
   (dolist (review (gemini-companion-review-all-open))
     (gemini-companion-log-errors "ending a review"
       (gemini-companion-review-end review 'rejected (gemini-companion-review-bytes review)
-                                   "rejected, the companion was switched off")))
+                                   "rejected, the companion was turned off")))
   ;; If the server has died, the user may be typing.
   (when (and this-command (not (active-minibuffer-window)))
     (gemini-companion-review--take-down-all))

@@ -41,7 +41,7 @@ Each may ask another one, and returns the outcome as text, or nil.")
 
 ;;;###autoload
 (defun gemini-companion-setup ()
-  "Let Gemini CLI connect automatically when it starts, after a question.
+  "Let Gemini CLI connect by itself when it starts, after a question.
 This adds ide.enabled to its settings, and leaves everything else in that
 file alone.  Emacs asks for each program that is served and used here, even
 if you have answered before.  In a buffer of a connected host, it asks for
@@ -166,7 +166,7 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
     (gemini-companion-setup--refuse "it is read-only"))
   (when-let* ((buffer (find-buffer-visiting file))
               ((buffer-modified-p buffer)))
-    (gemini-companion-setup--refuse "its buffer has edits; save or revert it first")))
+    (gemini-companion-setup--refuse "its buffer has unsaved edits; save or revert it first")))
 
 (defun gemini-companion-setup--read (file)
   "Return the bytes in FILE, or nil if there is none."
@@ -297,7 +297,7 @@ what is between START and END."
       (progn
         (goto-char ide)
         (unless (looking-at-p "{")
-          (gemini-companion-setup--refuse "\"ide\" is no object in it"))
+          (gemini-companion-setup--refuse "\"ide\" in it is not an object"))
         (if-let* ((enabled (gemini-companion-setup--member "enabled")))
             (progn
               (goto-char enabled)

@@ -106,11 +106,11 @@ ROW identifies what they are about, which may be listed elsewhere later."
   "Insert where clients find this Emacs."
   (if (not (gemini-companion-bridge-running-p))
       (gemini-companion-status--heading "Gemini companion is off"
-                                        (cons "switch on" (lambda () (gemini-companion-mode 1))))
+                                        (cons "turn on" (lambda () (gemini-companion-mode 1))))
     (gemini-companion-status--heading
      (format "Gemini companion listens on 127.0.0.1, port %d" (gemini-companion-bridge-port))
      (cons "restart" #'gemini-companion-restart)
-     (cons "switch off" (lambda () (gemini-companion-mode -1))))
+     (cons "turn off" (lambda () (gemini-companion-mode -1))))
     (dolist (file (gemini-companion-bridge-discovery-files))
       (gemini-companion-ui-line "announced by %s" file))
     (gemini-companion-status--heading "Workspace roots")
@@ -196,8 +196,8 @@ ROW identifies what they are about, which may be listed elsewhere later."
   "Insert the last lines of the log."
   (gemini-companion-status--heading "Log" (cons "open" #'gemini-companion-log)
                                     (cons (if gemini-companion-bridge-tracing
-                                              "without messages"
-                                            "with messages")
+                                              "stop logging messages"
+                                            "log messages")
                                           #'gemini-companion-toggle-protocol-log))
   (insert (gemini-companion-status--lines (gemini-companion-log-last 5))))
 
@@ -256,7 +256,7 @@ This works even if no client is connected."
             (if gemini-companion-context-paused "resumes" "pauses it")))
    ;; Tools are loaded when a client wants them.
    (and (featurep 'gemini-companion-tool)
-        (concat "\nLast calls of tools, by models and hooks\n"
+        (concat "\nLast tool calls, by models and hooks\n"
                 (gemini-companion-status--lines
                  (mapcar (lambda (call)
                            (concat (format-time-string

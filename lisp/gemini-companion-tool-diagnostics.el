@@ -71,7 +71,7 @@ TIME is when, 0 if it was not about the text that the server had then.  KIND
 is `versioned' if it named the version of the text, else `empty' or `full'.")
 
 (defvar-local gemini-companion-tool-diagnostics--reopened nil
-  "Non-nil if the server may yet publish none because the text was closed.
+  "Non-nil if the server may still publish an empty list for a closed text.
 It does so when it has got the text again.")
 
 (defconst gemini-companion-tool-diagnostics--silence 6

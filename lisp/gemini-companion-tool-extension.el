@@ -200,7 +200,7 @@ on the host of CONNECTION, or here if that is nil."
              ;; Somebody else may have an extension there that has no manifest yet.
              (cl-loop for name in names
                       thereis (and (string-prefix-p directory name) (funcall get 'text name))))
-           (format "this package did not write %s, and leaves it alone; rename it for Emacs's tools"
+           (format "this package did not write %s, and leaves it alone; rename it first"
                    (if connection (concat directory " there")
                      (abbreviate-file-name
                       (concat (gemini-companion-tool-extension--home agent) directory)))))
@@ -443,9 +443,9 @@ connected host, remove those there."
     (y-or-n-p (concat
                "Let the model use Emacs in "
                (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
-               ", and hooks tell Emacs of your prompts, questions and edits?  The CLI will not ask \
-before tools that only read, or before showing you a file, which runs your hooks as C-x C-f does.  \
-(Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
+               ", and hooks tell Emacs of your prompts, and of its questions and edits?  The CLI \
+will not ask before it calls tools that only read, or shows you a file, which runs your hooks as \
+C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
 
 (defun gemini-companion-tool-extension--report (outcomes)
   "Show OUTCOMES; signal a `user-error' if one of them is an error."
@@ -505,7 +505,7 @@ again"))
          (lambda (outcomes)
            (gemini-companion-ui-message
             'tools "%s" (or outcomes
-                            (format "No CLI was used on %s yet: start one there first"
+                            (format "No CLI has been used on %s yet: start one there first"
                                     (gemini-companion-host-connection-name connection))))))
       (message "Nothing was written"))))
 
@@ -532,8 +532,9 @@ and the value are as in `gemini-companion-answer-ask'."
     (gemini-companion-answer-ask
      (gemini-companion-tool-extension--question connection)
      (format "Let models on %s use what Emacs knows of its files, and hooks tell \
-Emacs of your prompts, questions and edits there?  The CLI will not ask before tools that only \
-read, or before showing you a file that is open.  (Writes an extension and a policy) "
+Emacs of your prompts there, and of the CLI's questions and edits?  The CLI will not ask \
+before it calls tools that only read, or shows you a file that is open.  \
+(Writes an extension and a policy) "
              (gemini-companion-host-connection-name connection))
      again)))
 

@@ -154,7 +154,7 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
            (gemini-companion-tool-fail call "Emacs has disconnected from this machine"))
           ((not (gemini-companion-tool--allowed-p call))
            (gemini-companion-tool-fail call "Your user does not let the models of this machine \
-use Emacs: M-x gemini-companion-tools-enable in a buffer of it does"))
+use Emacs; M-x gemini-companion-tools-enable in a buffer of it allows that"))
           ((not (gemini-companion-workspace-pending-p))
            (gemini-companion-tool--run call tool arguments))
           (t                            ; so far, nothing is in any scope

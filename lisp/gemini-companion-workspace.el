@@ -12,7 +12,7 @@
 ;; directories are never accessed.
 ;;
 ;; The scope of a client, the files that it may know, follows from the directory in which it works.
-;; Only clients on a host are told of files on that host, and of no others.
+;; Clients on a host are told only of files on that host, and no other clients are.
 
 ;;; Code:
 
@@ -61,8 +61,8 @@ which the client works.  If `all', also those in other projects.
 
 If Emacs does not know that directory, or if it is in no workspace root, as
 in a container with other directory names, tell the client about the files
-in all projects.  Tell only clients that work in the directory of a file, or
-above it, about files outside of projects; but see
+in all projects.  Tell a client about a file outside of projects only if it
+works in the directory of that file, or above it; but see
 `gemini-companion-share-outside-workspace'."
   :type '(choice (const :tag "The client's own project" project)
                  (const :tag "All projects" all))

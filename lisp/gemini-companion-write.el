@@ -176,7 +176,7 @@ the client may write the text in its own way: then EXACTLY is nil."
            (when same (gemini-companion-history-note entry 'unwritten))
            (gemini-companion-ui-message
             review
-            "%s has not written what you accepted to %s; \
+            "%s has not written the change to %s that you accepted; \
 w in M-x gemini-companion-history-list does"
             (gemini-companion-review-agent-title review)
             (gemini-companion-review-file review))))
@@ -225,7 +225,7 @@ Return nil if it drops none."
       (gemini-companion-ui-message
        review
        "%s ignores your edits when you answer there; \
-M-x gemini-companion-history-list keeps those of %s"
+M-x gemini-companion-history-list keeps those to %s"
        client (gemini-companion-review-file review))
       t)))
 

@@ -27,11 +27,11 @@
 ;;; Commentary:
 
 ;; Gemini CLI, Google's terminal coding agent, connects to this Emacs: it learns which files are
-;; open, where point is and what is selected, and each change it proposes is shown in Ediff,
+;; open, where point is and what is selected, and each change it proposes opens in Emacs,
 ;; where you can edit it, accept it or reject it.
 ;;
 ;; To start, type M-x gemini-companion-mode, then run `gemini' in a terminal inside the project
-;; of a file you have open.  To let it connect automatically, type M-x gemini-companion-setup once.
+;; of a file you have open.  To let it connect by itself, type M-x gemini-companion-setup once.
 ;;
 ;; The server runs in a native module on a thread of its own, so clients stay connected however busy
 ;; Emacs is.  ARCHITECTURE.md describes how the parts fit.
@@ -209,7 +209,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
                         reviews))
               (and (gemini-companion-review-popup-held-p) " to pause")
               (and (gemini-companion-cli-in-state 'asking) ", a CLI asks a question")
-              (and (gemini-companion-cli-in-state 'working) ", a CLI works")
+              (and (gemini-companion-cli-in-state 'working) ", a CLI is working")
               (and gemini-companion-context-paused ", context paused")
               (gemini-companion-host-state)))))
 
@@ -264,11 +264,11 @@ EVENT is the click."
     ["List of CLIs" gemini-companion-cli-list]
     ["Go to What a CLI Wants" gemini-companion-next]
     ("The CLI"
-     ["Run Another Agent" gemini-companion-run-other]
+     ["Run Another Program" gemini-companion-run-other]
      ["Resume a Session..." gemini-companion-resume]
      ["Set Up to Connect" gemini-companion-setup]
-     ["Connect a Host..." gemini-companion-connect]
-     ["Disconnect a Host" gemini-companion-disconnect :active (gemini-companion-host-all)]
+     ["Connect to a Host..." gemini-companion-connect]
+     ["Disconnect from a Host" gemini-companion-disconnect :active (gemini-companion-host-all)]
      ["Let the Model Use Emacs" gemini-companion-tools-enable]
      ["Visit a Mentioned File..." gemini-companion-visit-mentioned
       :active (gemini-companion-any-cli-p)]
@@ -294,12 +294,12 @@ EVENT is the click."
     ["History" gemini-companion-history-list]
     "--"
     ["What Clients Are Told" gemini-companion-show-context]
-    ["Pause" gemini-companion-toggle-context
+    ["Pause the Context" gemini-companion-toggle-context
      :style toggle :selected gemini-companion-context-paused]
     ["Doctor" gemini-companion-doctor]
     ["Log" gemini-companion-log]
     ["Help" (describe-function 'gemini-companion-mode)]
-    ["Switch Off" (gemini-companion-mode -1)]))
+    ["Turn Off" (gemini-companion-mode -1)]))
 
 ;;;; The mode
 
@@ -312,7 +312,7 @@ proposes.
 The mode line shows \"Gem\", the number of connected clients, and after an
 exclamation mark the number of changes that wait for your decision; a
 question mark if a CLI asks something in a terminal that you do not see;
-\"works\" if a CLI works, as far as its hooks tell; \"waits\" if a change will
+\"works\" if a CLI is working, as its hooks report; \"waits\" if a change will
 appear when you pause, and \"paused\" if `gemini-companion-toggle-context'
 has paused the context; \"@\" and the name of the connected host of the
 current buffer, and \"lost@\" and the name of each host to which the
@@ -469,7 +469,7 @@ gemini-companion-mode turns it on again" (gemini-companion-ui-error-text error))
       (progn
         (gemini-companion--switch-off)
         (gemini-companion--warn :error "The server died twice, and the companion is off.  M-x \
-gemini-companion-log tells you more, M-x gemini-companion-mode turns it on again"))
+gemini-companion-log tells you more, and M-x gemini-companion-mode turns it on again"))
     (setq gemini-companion--died (current-time))
     (condition-case error
         (progn

@@ -152,7 +152,7 @@ SPEC is (EMACS CLI), two variables."
       (gemini-companion-test-m-x emacs "gemini-companion-cli-list")
       (gemini-companion-test-wait-screen emacs "works, [0-9]+ s +please sleep")
       (gemini-companion-test-keys emacs "k")
-      (gemini-companion-test-wait-screen emacs "Stop what Gemini CLI does in project\\?")
+      (gemini-companion-test-wait-screen emacs "Stop what Gemini CLI is doing in project\\?")
       (gemini-companion-test-keys emacs "y")
       (gemini-companion-test-wait-screen emacs "done [0-9]+ s ago +please sleep"))))
 

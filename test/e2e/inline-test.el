@@ -347,7 +347,7 @@ That is the text of the proposal of the file NAME, which is then written."
   (gemini-companion-review-inline-e2e--with (emacs client '(("a.txt" . "one\ntwo\nthree\n")))
     (gemini-companion-review-inline-e2e--show emacs client "one\n2\nthree\n")
     (gemini-companion-test-keys emacs "C-n" "e")
-    (gemini-companion-test-wait-screen emacs "Proposal .*C-c C-o goes back")
+    (gemini-companion-test-wait-screen emacs "Proposed text .*C-c C-o goes back")
     (gemini-companion-test-type emacs "TWO, ")
     (gemini-companion-test-keys emacs "C-x" "C-s")
     (gemini-companion-test-wait-screen emacs "\\+ *TWO, 2")

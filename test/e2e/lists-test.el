@@ -207,7 +207,7 @@ and check that the others are as before."
       (should (string-match-p "^The CLI +Send +Changes +Companion$" screen))
       (should (string-match-p "^ r run, show, hide +p prompt +v view next +c show context$"
                               screen))
-      (should (string-match-p "^ o visit mentioned .* M switch off$" screen)))
+      (should (string-match-p "^ o visit mentioned .* M turn off$" screen)))
     ;; There is nothing to accept: a message says that, and the menu stays.
     (gemini-companion-test-keys emacs "a")
     (gemini-companion-test-wait-screen emacs "inapt\\|unavailable")
@@ -229,7 +229,7 @@ and check that the others are as before."
     (gemini-companion-test-eval emacs '(progn (menu-bar-mode 1) nil))
     (gemini-companion-test-wait-screen emacs "\\`.* Gemini .*Help")
     (gemini-companion-lists-test--mouse emacs "Gem:1" 2 "M")
-    (let ((screen (gemini-companion-test-wait-screen emacs "Switch Off")))
+    (let ((screen (gemini-companion-test-wait-screen emacs "Turn Off")))
       (should (string-match-p "Status: 1 client, no change waits" screen))
       (should (string-match-p "History" screen)))
     (gemini-companion-test-keys emacs "C-g")

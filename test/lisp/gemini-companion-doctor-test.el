@@ -190,7 +190,7 @@ It has no other variables with which a CLI finds this Emacs."
     (let ((gemini-companion-cli-search-patience 1))
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
-       (format "%s does not print its version, but: asking"
+       (format "%s did not print its version, but this: asking"
                (gemini-companion-test-file "bin/gemini"))))))
 
 (ert-deftest gemini-companion-doctor/programs-of-other-users-are-not-run ()
@@ -283,7 +283,7 @@ It has no other variables with which a CLI finds this Emacs."
     (cl-letf (((symbol-function 'gemini-companion--mod-version) (lambda () "0.0.1")))
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
-       "The loaded native module has another version"
+       "The version of the loaded native module is not that of"
        "-> Switch the mode off and on; restart Emacs if that tells you to"))))
 
 (ert-deftest gemini-companion-doctor/no-module ()
@@ -389,7 +389,7 @@ It has no other variables with which a CLI finds this Emacs."
         (gemini-companion-doctor-test--says
          (gemini-companion-doctor-test--report)
          (format "uses %s, of VS Code, process %d, and not this Emacs." file (emacs-pid))
-         "-> Start it by M-x gemini-companion-run")))))
+         "-> Start it with M-x gemini-companion-run")))))
 
 (ert-deftest gemini-companion-doctor/other-workspace ()
   (gemini-companion-doctor-test--with
@@ -424,7 +424,7 @@ It has no other variables with which a CLI finds this Emacs."
      (lambda (content) (assq-delete-all 'ideInfo content)))
     (gemini-companion-doctor-test--says
      (gemini-companion-doctor-test--report)
-     (format "uses %s, which lacks \"ideInfo\", and says that it does not support this editor"
+     (format "uses %s, which lacks \"ideInfo\"; so it says that it does not support this editor"
              (gemini-companion-doctor-test--own-file))
      "-> Update the companion that wrote it")))
 
@@ -462,7 +462,7 @@ It has no other variables with which a CLI finds this Emacs."
          ("CI=true" "CI=true: the CLI runs without its user interface"
           "-> Start it with that variable unset: env -u CI gemini")
          ("GEMINI_SANDBOX=docker" "runs itself in a sandbox (GEMINI_SANDBOX)"
-          "-> If that is Docker or Podman, start it by M-x gemini-companion-run")
+          "-> If that is Docker or Podman, start it with M-x gemini-companion-run")
          ("PATH=/nowhere" "Cannot find the program `gemini' on PATH" "-> Install it (npm")))
     (gemini-companion-doctor-test--with
       (gemini-companion-doctor-test--in-terminal (list variable)
@@ -500,7 +500,7 @@ It has no other variables with which a CLI finds this Emacs."
         (gemini-companion-doctor-test--is-well report)
         (gemini-companion-doctor-test--says
          report "Notes" "This is a container.  A CLI that another program starts in it"
-         "-> Start it by M-x gemini-companion-run, or with REMOTE_CONTAINERS=true"))
+         "-> Start it with M-x gemini-companion-run, or with REMOTE_CONTAINERS=true"))
       ;; No warning if all of them know that the editor is in the container.
       (gemini-companion-mode -1)
       (set-default-toplevel-value 'process-environment (cons "SSH_CONNECTION=1" outside))
@@ -533,7 +533,7 @@ It has no other variables with which a CLI finds this Emacs."
             (file (gemini-companion-doctor-test--home "settings.json" text)))
         (gemini-companion-doctor-test--report)
         (gemini-companion-doctor-test--says
-         (gemini-companion-doctor-test--press "put it there")
+         (gemini-companion-doctor-test--press "set it")
          (format "IDE mode is on in %s" file))
         (should (equal (gemini-companion-test-read file) after))
         ;; The button counts as an answer to the question, too.
@@ -549,7 +549,7 @@ It has no other variables with which a CLI finds this Emacs."
        report (format "ide.enabled is false in %s"
                       (gemini-companion-test-file "work/.gemini/settings.json"))
        "-> Make it true there, because that file takes precedence" "[open]")
-      (should-not (string-search "put it there" report)))))
+      (should-not (string-search "set it" report)))))
 
 (ert-deftest gemini-companion-doctor/unreadable-settings ()
   (gemini-companion-doctor-test--with
@@ -637,7 +637,7 @@ It has no other variables with which a CLI finds this Emacs."
          "for Other Code in" "IDE mode is off" (gemini-companion-test-file "other/settings.json")
          "The model cannot use the tools" "uses this Emacs's file" file
          "bin/other has version 1.2.3." "OTHER_PORT="))
-      (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--press "put it there"))
+      (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--press "set it"))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-doctor-test--says (gemini-companion-doctor-test--press "enable")
                                             "The model can use the tools of Emacs."))

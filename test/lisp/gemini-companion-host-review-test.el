@@ -492,7 +492,7 @@ It is called with the client and the review."
              "a warning"
              (lambda ()
                (seq-some (lambda (text)
-                           (string-match-p "has not written what you accepted to build:a.txt" text))
+                           (string-match-p "has not written the change to build:a.txt" text))
                          gemini-companion-test-messages)))))))))
 
 (ert-deftest gemini-companion-host-review/clients-there-decide-nothing ()

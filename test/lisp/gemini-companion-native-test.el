@@ -107,7 +107,7 @@ as loaded, and loading one is only recorded."
                               (gemini-companion-native-test--reason)))
       (setq gemini-companion-module-file file)
       (gemini-companion-test-write file "of another kind")
-      (should (string-match-p "module-file.* names, is no module of this package"
+      (should (string-match-p "module-file.* names, is not a module of this package"
                               (gemini-companion-native-test--reason)))
       (gemini-companion-native-test--put "0.0.9" file)
       (should (string-match-p "is of version 0.0.9; version .* is needed"

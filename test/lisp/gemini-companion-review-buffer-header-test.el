@@ -20,9 +20,9 @@
       (gemini-companion-review-show review 'keep)
       (pcase-dolist
           (`(,width . ,line)
-           '((140 . " No newline at the end  Proposal  lib/deep/module.py  +1 -1  C-c C-c accepts\
+           '((140 . " No newline at the end  Proposed text  lib/deep/module.py  +1 -1  C-c C-c accepts\
   C-c C-k rejects")
-             (100 . " No newline at the end  Proposal  lib/deep/module.py  +1 -1  C-c C-c accepts\
+             (100 . " No newline at the end  Proposed text  lib/deep/module.py  +1 -1  C-c C-c accepts\
   C-c C-k rejects")
              (80 . " No newline at the end  …deep/module.py  +1 -1  C-c C-c accepts\
   C-c C-k rejects")

@@ -389,7 +389,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
     (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n" 'select)))
       (set-buffer (window-buffer))
       (should (string-match-p
-               "same lines, first at line 1 .*C-c C-t shows all texts"
+               "overlap, first at line 1 .*C-c C-t shows all texts"
                (cadr (should-error (gemini-companion-review-merge) :type 'user-error))))
       (should (equal (gemini-companion-review-current-text review) "1\ntwo\n"))
       (should (eq (gemini-companion-review-effect-conflict review) 'unsaved)))
@@ -445,7 +445,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
         (revert-buffer nil t)
         (goto-char (point-min))
         (insert "mine "))
-      (should (string-search "same lines"
+      (should (string-search "overlap"
                              (cadr (should-error (gemini-companion-review-merge)
                                                  :type 'user-error))))
       (should (equal (gemini-companion-review-ediff-test--texts)
@@ -496,7 +496,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
         (should (equal (alist-get 'ediff-odd-diff-A
                                   (buffer-local-value 'face-remapping-alist ediff-buffer-A))
                        '(gemini-companion-removed)))
-        (should (string-match-p "n p move  a takes back  e edits" (buffer-string)))))))
+        (should (string-match-p "n p move  a drops  e edits" (buffer-string)))))))
 
 (ert-deftest gemini-companion-review-ediff/changes-on-disk-are-shown ()
   (gemini-companion-test-with-client client

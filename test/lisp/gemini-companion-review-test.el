@@ -637,7 +637,7 @@ review-next" text))
       (with-current-buffer (gemini-companion-review-proposal review)
         (emacs-lisp-mode)
         (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
-        (should (string-match-p "Proposal .*C-c C-c accepts" (eval (cadr header-line-format) t)))
+        (should (string-match-p "Proposed text .*C-c C-c accepts" (eval (cadr header-line-format) t)))
         (call-interactively (key-binding (kbd "C-c C-c")))))
     (should (gemini-companion-review-test--outcome client "ide/diffAccepted"))))
 

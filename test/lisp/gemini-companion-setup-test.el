@@ -168,9 +168,9 @@ It is `yes', `no' or, if nothing may be asked, nil."
                    ("{\"a\": 1 # x\n}" "as JSON") ("// only\n" "as JSON")
                    ("\357\273\277{}" "as JSON")
                    ("[]" "no JSON object") ("true" "no JSON object")
-                   ("{\"ide\": true}" "\"ide\" is no object")
-                   ("{\"ide\": null}" "\"ide\" is no object")
-                   ("{\"ide\": {}, \"ide\": []}" "\"ide\" is no object")
+                   ("{\"ide\": true}" "\"ide\" in it is not an object")
+                   ("{\"ide\": null}" "\"ide\" in it is not an object")
+                   ("{\"ide\": {}, \"ide\": []}" "\"ide\" in it is not an object")
                    ("{\"ide\": {\"enabled\": \"yes\"}}" "neither true nor false")
                    ("{\"ide\": {\"enabled\": {}}}" "neither true nor false")
                    (,(concat "{\"a\": " (make-string 5000 ?\[)) "as JSON")
@@ -205,12 +205,12 @@ It is `yes', `no' or, if nothing may be asked, nil."
 (ert-deftest gemini-companion-setup/only-regular-files-are-changed ()
   (gemini-companion-setup-test--with nil
     (make-directory (gemini-companion-setup-test--settings) t)
-    (should (string-search "it is no file"
+    (should (string-search "it is not a regular file"
                            (cadr (should-error (gemini-companion-setup) :type 'user-error)))))
   (gemini-companion-setup-test--with nil
     (make-directory (file-name-directory (gemini-companion-setup-test--settings)) t)
     (call-process "mkfifo" nil nil nil (gemini-companion-setup-test--settings))
-    (should (string-search "it is no file"
+    (should (string-search "it is not a regular file"
                            (cadr (should-error (gemini-companion-setup) :type 'user-error)))))
   (gemini-companion-setup-test--with nil
     (make-directory (file-name-directory (gemini-companion-setup-test--settings)) t)
@@ -302,7 +302,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
     (let* ((file (gemini-companion-setup-test--write "{\"ide\": {\"enabled\": false}}"))
            (buffer (find-file-noselect file)))
       (with-current-buffer buffer (goto-char (point-max)) (insert "\n"))
-      (should (string-search "its buffer has edits"
+      (should (string-search "its buffer has unsaved edits"
                              (cadr (should-error (gemini-companion-setup) :type 'user-error))))
       (should-not gemini-companion-test-questions)
       (should (equal (gemini-companion-test-read file) "{\"ide\": {\"enabled\": false}}"))

@@ -68,9 +68,9 @@
        (lambda () (string-search "Sessions: 0\n  A running CLI connects" (gemini-companion-status-test--text))))
       (gemini-companion-test-wait "its review to be closed"
                                   (lambda () (zerop (gemini-companion-review-count))))
-      (gemini-companion-status-test--press "switch off")
+      (gemini-companion-status-test--press "turn off")
       (should (string-search "is off" (gemini-companion-status-test--text)))
-      (gemini-companion-status-test--press "switch on")
+      (gemini-companion-status-test--press "turn on")
       (should gemini-companion-mode))))
 
 (ert-deftest gemini-companion-status/a-change-out-of-sight-is-shown ()

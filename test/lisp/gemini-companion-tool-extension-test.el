@@ -83,8 +83,8 @@ It is `yes', `no' or, if nothing may be asked, nil.  Qwen Code is used, too."
     (gemini-companion-tools-enable)
     (should (equal gemini-companion-test-questions
                    '("Let the model use Emacs in Gemini CLI and Qwen Code, and hooks tell Emacs of \
-your prompts, questions and edits?  The CLI will not ask before tools that only read, or before \
-showing you a file, which runs your hooks as C-x C-f does.  \
+your prompts, and of its questions and edits?  The CLI will not ask before it calls tools that only \
+read, or shows you a file, which runs your hooks as C-x C-f does.  \
 (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/emacs.toml and \
 ~/.qwen/extensions/emacs/) ")))
     (should (equal (gemini-companion-tool-extension-test--files)
@@ -474,7 +474,7 @@ showing you a file, which runs your hooks as C-x C-f does.  \
 (ert-deftest gemini-companion-tool-extension/a-program-that-was-not-used-on-a-host-gets-nothing ()
   (gemini-companion-tool-extension-test--with-host 'yes nil
     (gemini-companion-tools-enable)
-    (should (gemini-companion-tool-extension-test--said-p "No CLI was used on build yet"))
+    (should (gemini-companion-tool-extension-test--said-p "No CLI has been used on build yet"))
     (should-not gemini-companion-tool-extension-test--there)))
 
 (ert-deftest gemini-companion-tool-extension/on-a-host-it-is-kept-current ()

@@ -189,11 +189,11 @@
     (with-current-buffer "*gemini context*"
       (should (eq (window-buffer) (current-buffer)))
       (should (string-search "showFile(path, line?)\n" (buffer-string)))
-      (should (string-match-p "Last calls of tools, by models and hooks\n  none\n\\(?:.*\n\\)+The message\n"
+      (should (string-match-p "Last tool calls, by models and hooks\n  none\n\\(?:.*\n\\)+The message\n"
                               (buffer-string)))
       (gemini-companion-test-call-tool "getUnsaved" "a.txt")
       (should (string-match-p
-               (format "Last calls .*\n  [0-9:]+ getUnsaved %s for gemini: answered, .* ms\n"
+               (format "Last tool calls .*\n  [0-9:]+ getUnsaved %s for gemini: answered, .* ms\n"
                        (regexp-quote (gemini-companion-test-file "a.txt")))
                (buffer-string)))
       (kill-buffer))

@@ -133,7 +133,7 @@ Return the content that CLIENT receives."
     (gemini-companion-write-test--with client
       (gemini-companion-test-file "b.txt" "one\r\ntwo\r\n")
       (gemini-companion-write-test--wait-message
-       "has not written what you accepted to b\\.txt.*history-list"
+       "has not written the change to b\\.txt that you accepted.*history-list"
        (lambda ()
          (should (equal (gemini-companion-write-test--accept client "2\nä\n") ""))
          (when written
@@ -162,7 +162,7 @@ Return the content that CLIENT receives."
     (gemini-companion-test-file "b.txt" "2\n")
     (gemini-companion-write-test--wait-log ": written as accepted")
     (gemini-companion-write-test--wait-message
-     "has not written what you accepted to b\\.txt"
+     "has not written the change to b\\.txt that you accepted"
      (lambda ()
        (gemini-companion-write-test--close client "3\n")
        (gemini-companion-test-file "b.txt" "")))
