@@ -284,7 +284,7 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
        "The version of the loaded native module is not that of"
-       "-> Switch the mode off and on; restart Emacs if that tells you to"))))
+       "-> Turn the mode off and on; restart Emacs if that tells you to"))))
 
 (ert-deftest gemini-companion-doctor/no-module ()
   (gemini-companion-doctor-test--with

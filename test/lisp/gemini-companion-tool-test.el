@@ -193,7 +193,7 @@
                               (buffer-string)))
       (gemini-companion-test-call-tool "getUnsaved" "a.txt")
       (should (string-match-p
-               (format "Last tool calls .*\n  [0-9:]+ getUnsaved %s for gemini: answered, .* ms\n"
+               (format "Last tool calls, .*\n  [0-9:]+ getUnsaved %s for gemini: answered, .* ms\n"
                        (regexp-quote (gemini-companion-test-file "a.txt")))
                (buffer-string)))
       (kill-buffer))
