@@ -102,6 +102,9 @@ If CONNECTION is non-nil, AGENT is to run on its host."
          ""
          (lambda () (process-live-p client))
          (lambda (edited)
+           ;; The program may fail to write it.
+           (when edited
+             (add-to-history 'gemini-companion-cli-send-history edited))
            (process-send-string client (concat (json-encode edited) "\n"))
            (delete-process client)))))))
 

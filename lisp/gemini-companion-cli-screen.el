@@ -54,8 +54,11 @@ The choices are in the last box, and the user's prompt is not below it."
   (gemini-companion-cli-screen--at-end
     (when (gemini-companion-cli-screen--goto-box)
       (forward-line)
-      (and (looking-at " *│ *\\? +\\(.*?\\) *│")
-           (match-string-no-properties 1)))))
+      (when (looking-at " *│ *\\? +")
+        (let ((start (match-end 0)))
+          (end-of-line)
+          (skip-chars-backward " │" start)
+          (buffer-substring-no-properties start (point)))))))
 
 (defun gemini-companion-cli-screen-shell-p ()
   "Return non-nil if the CLI in the current buffer is in shell mode.

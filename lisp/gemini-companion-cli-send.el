@@ -267,7 +267,12 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
     (gemini-companion-cli-send-check buffer)
     (gemini-companion-cli-send--paste
      buffer text
-     (and submit (lambda (live) (and live (gemini-companion-cli-send--submit)))))
+     (lambda (live)
+       (cond ((not live)
+              (kill-new text)
+              (gemini-companion-ui-message
+               buffer "A CLI did not take the text for its prompt; it is in the kill ring"))
+             (submit (gemini-companion-cli-send--submit)))))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
       (gemini-companion-cli-run-show buffer))))
@@ -311,12 +316,15 @@ Once it is ready, it drops what was typed before."
 (defun gemini-companion-cli-send--paste (buffer text &optional then)
   "Paste TEXT into the CLI in the terminal BUFFER, once nothing else is on its way.
 When the CLI shows TEXT, call THEN with non-nil in BUFFER, and send the string
-that it returns, if any.  If that fails, or the CLI ends, call THEN with nil."
+that it returns, if any.  If that fails, if the CLI takes no prompt by then,
+or if it ends, call THEN with nil."
   (cond ((not (buffer-live-p buffer))
          (gemini-companion-cli-send--finish buffer then nil))
         ((buffer-local-value 'gemini-companion-cli-send--busy buffer)
          (run-at-time gemini-companion-cli-send--poll-interval nil
                       #'gemini-companion-cli-send--paste buffer text then))
+        ((with-current-buffer buffer (gemini-companion-cli-send--fault))
+         (gemini-companion-cli-send--finish buffer then nil))
         (t
          (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) t)
          (let ((before (buffer-chars-modified-tick buffer)))
@@ -398,9 +406,9 @@ changed for some polls.  FINISH is called with the last value."
            gemini-companion-cli-send--poll-interval gemini-companion-cli-send--poll-interval
            (lambda ()
              (gemini-companion-log-errors "polling a CLI"
-               (let ((value (funcall read)))
-                 (setq polls (1+ polls)
-                       same (if (equal value last) (1+ same) 0)
+               (cl-incf polls)
+               (let ((value (gemini-companion-log-errors "reading a CLI" (funcall read))))
+                 (setq same (if (equal value last) (1+ same) 0)
                        last value)
                  ;; If a key follows a pasted text too closely, the CLI takes it for a part of
                  ;; the text.
@@ -508,7 +516,7 @@ REVIEW's agent must run in it, and no process that is known to be another."
            for cli = (gemini-companion-cli-in-terminal buffer)
            if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
                        (gemini-companion-review-agent review))
-                   (not (and cli (stringp (gemini-companion-cli-process cli))))
+                   (not (and cli (gemini-companion-cli-process cli)))
                    (string-prefix-p root (gemini-companion-review-path review)))
            collect (cons (length root) buffer) into found
            finally return (cdr (assq (apply #'max 0 (mapcar #'car found)) found))))

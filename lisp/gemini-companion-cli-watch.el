@@ -196,8 +196,10 @@ something else.  Return non-nil if some are too new to tell."
   (let* ((here (gemini-companion-host-name-here
                 (gemini-companion-cli-send-directory (current-buffer))))
          (directory (if (gemini-companion-host-remote-p here) here (file-truename here)))
+         (file-name-handler-alist nil)
+         ;; The model has chosen the names.
          (files (cl-loop for name in (gemini-companion-cli-screen-queued-files)
-                         unless (string-search "..." name)
+                         unless (string-match-p "\\.\\.\\.\\|\\`~\\|\\`/[^/]*:" name)
                          collect (expand-file-name name directory))))
     (unless (equal files (gemini-companion-review-queued review))
       (setf (gemini-companion-review-queued review) files)

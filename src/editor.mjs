@@ -36,5 +36,11 @@ emacs.on('error', () => {}); // `close' follows
 emacs.on('close', () => {
   if (!answer.endsWith('\n')) fail('Emacs cannot be reached, or this is too long for the connection to it');
   const edited = JSON.parse(answer);
-  if (edited !== null) writeFileSync(file, edited);
+  if (edited === null) return;
+  try {
+    writeFileSync(file, edited);
+  } catch (error) { // the disk may be full: there is room again for what was there
+    writeFileSync(file, bytes);
+    throw error;
+  }
 });

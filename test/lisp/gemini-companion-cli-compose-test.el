@@ -105,7 +105,15 @@ yank it into Gemini CLI")))))
                     (gemini-companion-review-process review) process)
               (let ((terminal (gemini-companion-cli-send-terminal-of review)))
                 (should (equal (and terminal (process-name (get-buffer-process terminal)))
-                               name)))))
+                               name))))
+            ;; One in a container does not run in a terminal in which another is known to run.
+            (gemini-companion-cli--add 'gemini (process-id (get-process "inner"))
+                                       (get-buffer "inner"))
+            (setf (gemini-companion-cli-terminal (gemini-companion-cli-of-process outer))
+                  (get-buffer "outer")
+                  (gemini-companion-review-agent review) 'gemini
+                  (gemini-companion-review-process review) "/docker:c1:77")
+            (should-not (gemini-companion-cli-send-terminal-of review)))
         (dolist (buffer buffers)
           (delete-process (get-buffer-process buffer)))))))
 

@@ -72,7 +72,7 @@ It is selected, and prints END and the exit code once the user is done."
       (gemini-companion-cli-edit-test--ended)
       (should (equal (gemini-companion-test-read "prompt.txt") "One\nzwei é\ndrei\n"))
       (should (eq (window-buffer) terminal))
-      (should-not gemini-companion-cli-send-history))))
+      (should (equal gemini-companion-cli-send-history (list "One\nzwei é\ndrei\n"))))))
 
 (ert-deftest gemini-companion-cli-edit/a-cancel-changes-nothing ()
   "Nor is what was typed lost; a buffer that is killed is one, too."

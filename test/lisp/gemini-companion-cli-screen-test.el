@@ -41,6 +41,16 @@
       (should (gemini-companion-cli-screen-question-p))
       (should-not (gemini-companion-cli-screen-queued-files)))))
 
+(ert-deftest gemini-companion-cli-screen/the-title-of-a-question-is-found-in-any-line ()
+  (pcase-dolist (`(,line . ,title)
+                 `(("│ ? WriteFile  Writing to a.txt  1 of 2 │" . "WriteFile  Writing to a.txt  1 of 2")
+                   ;; A regexp would need minutes for such a line.
+                   (,(concat "│ ? x" (make-string 20000 ?\s) "y") . ,(concat "x" (make-string 20000 ?\s)
+                                                                          "y"))
+                   ("│ no question │" . nil)))
+    (gemini-companion-cli-screen-test--on (concat "╭────╮\n" line "\n╰────╯\n")
+      (should (equal (gemini-companion-cli-screen-question-title) title)))))
+
 (ert-deftest gemini-companion-cli-screen/the-prompt-is-found-whatever-is-around-it ()
   "In 256 colors, that is lines of its background color only."
   (let ((pad (make-string 30 ?\s))

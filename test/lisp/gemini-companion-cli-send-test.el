@@ -686,6 +686,25 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-text "x" nil terminal)
     (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~\e[200~x\e[201~")))
 
+(ert-deftest gemini-companion-cli-send/what-had-to-wait-does-not-answer-a-question ()
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+    ;; Another text is on its way.
+    (setf (buffer-local-value 'gemini-companion-cli-send--busy terminal) t)
+    (gemini-companion-cli-send-text "1" t terminal)
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--question)
+    (setf (buffer-local-value 'gemini-companion-cli-send--busy terminal) nil)
+    (gemini-companion-test-wait "the text to be given back"
+                                (lambda () (equal (ignore-errors (current-kill 0 t)) "1")))
+    (should (equal (funcall sent) ""))))
+
+(ert-deftest gemini-companion-cli-send/a-screen-that-cannot-be-read-is-given-up ()
+  (let ((gemini-companion-cli-send--poll-interval 0.001)
+        (finished 'not-yet))
+    (gemini-companion-cli-send--poll (lambda () (error "Not today")) #'ignore 3
+                                     (lambda (value) (setq finished value)))
+    (gemini-companion-test-wait "the end" (lambda () (null finished)))))
+
 (ert-deftest gemini-companion-cli-send/a-prompt-is-not-run-by-a-shell ()
   "The CLI is in shell mode, or the user chooses that while the prompt is pasted."
   (gemini-companion-cli-send-test--with-screen terminal sent

@@ -42,6 +42,17 @@ after output; `free-for' pretends that it takes prompts for some seconds."
          (gemini-companion-cli-watch-forget-all)
          (kill-buffer buffer)))))
 
+(ert-deftest gemini-companion-cli-watch/no-name-on-the-screen-leads-to-another-machine ()
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (let ((called nil))
+      (cl-letf (((symbol-function 'tramp-file-name-handler)
+                 (lambda (&rest arguments) (push arguments called) (error "No"))))
+        (show (string-replace "src/b.txt" "/ssh:evil:~/x" gemini-companion-test-screen-question))
+        (look))
+      (should-not called)
+      (should (equal (mapcar #'file-name-nondirectory (gemini-companion-review-queued review))
+                     '("c.txt"))))))
+
 (ert-deftest gemini-companion-cli-watch/a-change-that-the-cli-gave-up-is-cancelled ()
   "It takes prompts for a while, and is told so that it goes on."
   (gemini-companion-cli-watch-test--with-terminal client review

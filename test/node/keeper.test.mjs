@@ -642,13 +642,15 @@ test('a file that cannot be read or written stays, and the answer says why', asy
 const EDITOR = readFileSync(new URL('../../src/editor.mjs', import.meta.url), 'utf8');
 
 // A keeper, and what runs its program with a file that contains BYTES, and no terminal.
-async function editing(t, bytes) {
+async function editing(t, bytes, limit = 'unlimited') {
   const { home, cache } = await stage(t);
   const keeper = await (await Keeper.start(t, home)).announce({ editor: EDITOR });
   const file = path.join(home, 'prompt.txt');
   await writeFile(file, bytes);
   const run = () => {
-    const program = spawn(keeper.ready.editor, [file], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const program = spawn(
+      '/bin/sh', ['-c', `ulimit -f ${limit}; trap '' XFSZ; exec "$0" "$1"`, keeper.ready.editor, file],
+      { stdio: ['ignore', 'ignore', 'pipe'] });
     t.after(() => program.kill());
     let said = '';
     program.stderr.on('data', (data) => { said += data; });
@@ -676,6 +678,15 @@ test('a text is edited in Emacs, or stays as it is', async (t) => {
     keeper.tell({ do: 'edited', id: order.id, text: 'late' });
   }
   assert.equal(keeper.messages.filter((it) => it.say === 'unedited').length, 0);
+});
+
+test('on a full disk, the text stays as it was', async (t) => {
+  // Blocks of 512 bytes.
+  const { keeper, file, run } = await editing(t, 'old', 2);
+  const { ended } = run();
+  keeper.tell({ do: 'edited', id: (await keeper.said('edit')).id, text: 'x'.repeat(5000) });
+  assert.match((await ended).said, /EFBIG/);
+  assert.equal(await readFile(file, 'utf8'), 'old');
 });
 
 test('Emacs is told if nobody waits for a text any more', async (t) => {
