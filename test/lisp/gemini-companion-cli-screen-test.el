@@ -43,11 +43,11 @@
 
 (ert-deftest gemini-companion-cli-screen/the-title-of-a-question-is-found-in-any-line ()
   (pcase-dolist (`(,line . ,title)
-                 `(("│ ? WriteFile  Writing to a.txt  1 of 2 │" . "WriteFile  Writing to a.txt  1 of 2")
-                   ;; A regexp would need minutes for such a line.
-                   (,(concat "│ ? x" (make-string 20000 ?\s) "y") . ,(concat "x" (make-string 20000 ?\s)
-                                                                          "y"))
-                   ("│ no question │" . nil)))
+                 (let ((blanks (make-string 20000 ?\s)))
+                   `(("│ ? WriteFile  Writing to a.txt  1 of 2 │" . "WriteFile  Writing to a.txt  1 of 2")
+                     ;; A regexp would need minutes for such a line.
+                     (,(concat "│ ? x" blanks "y") . ,(concat "x" blanks "y"))
+                     ("│ no question │" . nil))))
     (gemini-companion-cli-screen-test--on (concat "╭────╮\n" line "\n╰────╯\n")
       (should (equal (gemini-companion-cli-screen-question-title) title)))))
 
