@@ -62,7 +62,7 @@ commands after a slash at the beginning.
   "M-p" #'gemini-companion-compose-previous
   "M-n" #'gemini-companion-compose-next
   ;; In Emacs before 30, Text mode binds M-TAB to another command.
-  '("TAB" "M-TAB") #'completion-at-point)
+  ("TAB" "M-TAB") #'completion-at-point)
 
 ;;;###autoload
 (defun gemini-companion-compose (&optional edit)

@@ -35,7 +35,7 @@
   (gemini-companion-review-list-set-up 5 'gemini-companion-cli-change-hook))
 
 (gemini-companion-ui-bind gemini-companion-cli-list-mode-map
-  '("RET" "<mouse-2>") #'gemini-companion-cli-list-visit
+  ("RET" "<mouse-2>") #'gemini-companion-cli-list-visit
   "v" #'gemini-companion-cli-list-show-change
   "y" #'gemini-companion-cli-list-answer-yes
   "N" #'gemini-companion-cli-list-answer-no

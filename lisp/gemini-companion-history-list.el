@@ -46,7 +46,7 @@
   (gemini-companion-review-list-set-up))
 
 (gemini-companion-ui-bind gemini-companion-history-list-mode-map
-  '("RET" "<mouse-2>") #'gemini-companion-history-list-show
+  ("RET" "<mouse-2>") #'gemini-companion-history-list-show
   "u" #'gemini-companion-history-list-undo
   "U" #'gemini-companion-history-list-undo-prompt
   "w" #'gemini-companion-history-list-write)

@@ -66,16 +66,16 @@ accept or reject all hunks together, but can drop some first.
 
 (gemini-companion-ui-bind gemini-companion-review-inline-mode-map
   ;; Modal editing uses the letters, so each command has a longer key, too.
-  '("n" "TAB" "C-c C-n") #'gemini-companion-review-inline-next
-  '("p" "<backtab>" "C-c C-p") #'gemini-companion-review-inline-previous
-  '("y" "C-c C-y") #'gemini-companion-review-inline-keep
-  '("k" "C-c C-d") #'gemini-companion-review-inline-drop
-  '("u" "C-c C-u") #'gemini-companion-review-inline-undo
-  '("e" "RET" "C-c C-o") #'gemini-companion-review-inline-edit
+  ("n" "TAB" "C-c C-n") #'gemini-companion-review-inline-next
+  ("p" "<backtab>" "C-c C-p") #'gemini-companion-review-inline-previous
+  ("y" "C-c C-y") #'gemini-companion-review-inline-keep
+  ("k" "C-c C-d") #'gemini-companion-review-inline-drop
+  ("u" "C-c C-u") #'gemini-companion-review-inline-undo
+  ("e" "RET" "C-c C-o") #'gemini-companion-review-inline-edit
   "c" #'gemini-companion-review-comment
   "q" #'gemini-companion-review-quit
   "?" #'gemini-companion-review-inline-show-keys
-  '("<remap> <undo>" "<remap> <undo-only>") #'gemini-companion-review-inline-undo
+  ("<remap> <undo>" "<remap> <undo-only>") #'gemini-companion-review-inline-undo
   "<remap> <goto-line>" #'gemini-companion-review-inline-goto-line
   "<remap> <read-only-mode>" #'gemini-companion-review-inline-edit)
 
@@ -510,7 +510,7 @@ another buffer, and there is nothing to do."
    (and gemini-companion-review-inline-edit-mode #'gemini-companion-review-inline--edit-header)))
 
 (gemini-companion-ui-bind gemini-companion-review-inline-edit-mode-map
-  '("C-c C-o" "<remap> <save-buffer>") #'gemini-companion-review-inline-return)
+  ("C-c C-o" "<remap> <save-buffer>") #'gemini-companion-review-inline-return)
 
 ;; Through a change of the major mode, also by `gemini-companion-heavy-fontify-in-steps'.
 (put 'gemini-companion-review-inline-edit-mode 'permanent-local t)

@@ -57,10 +57,10 @@ Its value is an argument for `gemini-companion-review-list-header'.")
   (gemini-companion-review-list-set-up gemini-companion-review-list--interval))
 
 (gemini-companion-ui-bind gemini-companion-review-list-mode-map
-  '("RET" "<mouse-2>") #'gemini-companion-review-list-visit
+  ("RET" "<mouse-2>") #'gemini-companion-review-list-visit
   "a" #'gemini-companion-review-list-accept
   ;; The header line shows the last one.
-  '("k" "r") #'gemini-companion-review-list-reject
+  ("k" "r") #'gemini-companion-review-list-reject
   "h" 'gemini-companion-history-list)
 
 ;;;###autoload

@@ -578,7 +578,7 @@ ends this mode, so that you can edit.
 (set-keymap-parent gemini-companion-new-file-mode-map special-mode-map)
 
 (gemini-companion-ui-bind gemini-companion-new-file-mode-map
-  '("RET" "e" "<remap> <read-only-mode>") #'gemini-companion-new-file-edit
+  ("RET" "e" "<remap> <read-only-mode>") #'gemini-companion-new-file-edit
   "c" #'gemini-companion-review-comment
   "q" #'gemini-companion-review-quit
   "g" #'undefined)

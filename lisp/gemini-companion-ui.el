@@ -311,13 +311,14 @@ BUFFER defaults to the one that gets the user's next key."
 
 ;;;; Keys of modes
 
-(defun gemini-companion-ui-bind (map &rest bindings)
+(defmacro gemini-companion-ui-bind (map &rest bindings)
   "Bind keys in MAP: BINDINGS are keys, or lists of them, and commands by turns.
-The keys are as for `kbd'."
-  (declare (indent 1))
-  (cl-loop for (keys command) on bindings by #'cddr
-           do (dolist (key (ensure-list keys))
-                (define-key map (kbd key) command))))
+The keys are as for `kbd', which in Emacs 28 would load a library at start."
+  (declare (indent 1) (debug (form &rest [sexp form])))
+  (macroexp-progn
+   (cl-loop for (keys command) on bindings by #'cddr
+            nconc (mapcar (lambda (key) `(define-key ,map ,(kbd key) ,command))
+                          (ensure-list keys)))))
 
 ;;;; Keys in header lines
 

@@ -88,6 +88,9 @@ byte, and the buffer that visits it follows, all without asking Tramp."
         (gemini-companion-test-remote-review
          emacs cli (gemini-companion-test-far-file far name) text)
         (gemini-companion-test-accept emacs)
+        (when (equal name "latin.txt")
+          (gemini-companion-test-wait-screen emacs "is not in UTF-8")
+          (gemini-companion-test-keys emacs "y"))
         (gemini-companion-test-remote-wait-file far name written)
         (gemini-companion-test-wait-no-review emacs)
         (gemini-companion-test-remote-wait-done cli)
