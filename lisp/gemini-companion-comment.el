@@ -108,8 +108,8 @@ LINE is the first of them, or, if REMOVED is non-nil, their text."
   (format "%s:%s%s `%s`: %s" name
           (if (= first last) first (format "%d-%d" first last))
           (if removed " (removed)" "")
-          ;; A client may have written megabytes of blanks, which take minutes to trim.
-          (string-trim (truncate-string-to-width line 2000 nil nil "…"))
+          ;; Enough to find it.  A client may have written megabytes on it.
+          (string-trim (truncate-string-to-width line 200 nil nil "…"))
           text))
 
 ;;;; Commenting on lines of files
@@ -295,16 +295,34 @@ and would search the project for such a file."
      (or (and host (gemini-companion-host-name-there host file)) file))))
 
 ;;;###autoload
-(defun gemini-companion-comment-add-to-prompt (cli)
-  "Return the comments for a prompt of CLI, as text, or nil, and remove them.
-The first line of the text is for the user, the rest for the model."
+(defun gemini-companion-comment-add-to-prompt (cli fits-p)
+  "Return comments for a prompt of CLI, as text, or nil, and remove them.
+The first line of the text is for the user, the rest for the model.  There
+are as many as FITS-P accepts, a function of the text, but at least one; the
+others stay for the next prompt."
   (let ((directory (gemini-companion-cli-directory cli)))
     (when-let* (((not gemini-companion-context-paused))
-                (comments (gemini-companion-comment--for directory)))
-      (gemini-companion-comment--remove comments)
-      (concat (gemini-companion-ui-count (length comments) "comment")
-              " from Emacs\nComments that the user has made in Emacs:\n"
-              (gemini-companion-comment--text comments directory)))))
+                (all (gemini-companion-comment--for directory)))
+      (let* ((lines (mapcar (lambda (it) (gemini-companion-comment--text (list it) directory))
+                            all))
+             (text-of (apply-partially #'gemini-companion-comment--added lines))
+             (count (length lines)))
+        (unless (funcall fits-p (funcall text-of count))
+          (setq count 1)
+          (while (funcall fits-p (funcall text-of (1+ count)))
+            (setq count (1+ count))))
+        (gemini-companion-comment--remove (seq-take all count))
+        (funcall text-of count)))))
+
+(defun gemini-companion-comment--added (lines count)
+  "Return what is added to a prompt: the first COUNT of LINES, one for a comment."
+  (let ((all (length lines)))
+    (concat (if (= count all) (gemini-companion-ui-count all "comment")
+              (format "%d of %s" count (gemini-companion-ui-count all "comment")))
+            " from Emacs"
+            (unless (= count all) "; your next prompt takes more")
+            "\nComments that the user has made in Emacs:\n"
+            (string-join (seq-take lines count) "\n"))))
 
 ;;;###autoload
 (defun gemini-companion-comment-describe (directory)

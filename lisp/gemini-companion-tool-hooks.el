@@ -86,7 +86,8 @@ host."
           (gemini-companion-tool-hooks--note-terminal call cli terminal))
         (or (pcase (and cli what)
               ('prompt (gemini-companion-log-errors "adding to a prompt"
-                         (gemini-companion-comment-add-to-prompt cli)))
+                         (gemini-companion-comment-add-to-prompt
+                          cli #'gemini-companion-tool-fits-p)))
               ('edit (gemini-companion-tool-hooks--ask call cli path)))
             "")))))
 

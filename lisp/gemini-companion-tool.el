@@ -424,6 +424,11 @@ minutes for a million blanks in the middle."
     (skip-chars-backward chars)
     (buffer-substring (point-min) (point))))
 
+(defun gemini-companion-tool-fits-p (text)
+  "Return non-nil if an answer may contain all of TEXT."
+  (and (length< text (1+ gemini-companion-tool--max-characters))
+       (length< (split-string text "\n") (1+ gemini-companion-tool-max-lines))))
+
 (defun gemini-companion-tool--cut (text)
   "Return as much of TEXT as an answer may contain, and say if there is more."
   (let* ((text (gemini-companion-tool-trim-end (substring-no-properties text) "\n"))

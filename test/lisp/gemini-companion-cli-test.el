@@ -149,7 +149,7 @@ ABOUT is a plist of :session, :process, :text and :path."
 (ert-deftest gemini-companion-cli/a-prompt-is-given-although-comments-fail ()
   (gemini-companion-cli-test--with nil
     (cl-letf (((symbol-function 'gemini-companion-comment-add-to-prompt)
-               (lambda (_) (error "A fault"))))
+               (lambda (&rest _) (error "A fault"))))
       (should (equal (gemini-companion-cli-test--tell "prompt" :text "do it") "")))))
 
 ;;;; The list

@@ -11,6 +11,7 @@
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-status)
+(require 'gemini-companion-tool)
 (require 'gemini-companion-test-companion)
 
 (defmacro gemini-companion-comment-test--with (&rest body)
@@ -49,7 +50,8 @@ Return what was in the minibuffer at first."
 (defun gemini-companion-comment-test--prompt (&optional directory)
   "Return what is added to a prompt of a CLI in DIRECTORY or the project."
   (gemini-companion-comment-add-to-prompt
-   (gemini-companion-cli--make :directory (or directory gemini-companion-test-project))))
+   (gemini-companion-cli--make :directory (or directory gemini-companion-test-project))
+   #'gemini-companion-tool-fits-p))
 
 (defun gemini-companion-comment-test--shown ()
   "Return where the comments in the current buffer are shown, and as what."
@@ -88,7 +90,7 @@ Return what was in the minibuffer at first."
 (ert-deftest gemini-companion-comment/a-long-line-is-quoted-in-part ()
   (should (equal (gemini-companion-comment-format "a.txt" 1 1 (concat "  x" (make-string 9000 ?\s) "y")
                                                   "why?")
-                 (concat "a.txt:1 `x" (make-string 1996 ?\s) "…`: why?"))))
+                 (concat "a.txt:1 `x" (make-string 196 ?\s) "…`: why?"))))
 
 (ert-deftest gemini-companion-comment/it-stays-at-its-lines ()
   (gemini-companion-comment-test--with
@@ -201,6 +203,27 @@ a.txt:2 `two`: why?"))
       (should (string-prefix-p "2 comments from Emacs\n" added))
       (should (string-search "\na.txt:1-3 `one`: this" added))
       (should (string-search "\nb c/d.txt:1 `@d`: that" added)))))
+
+(ert-deftest gemini-companion-comment/what-is-too-long-for-a-prompt-waits-for-the-next ()
+  (gemini-companion-comment-test--with
+    (pcase-dolist (`(,number ,text . ,counts)
+                   `(,(list 98 "why?" 98)
+                     ,(list 150 "why?" 98 52)
+                     ,(list 8 (make-string 9000 ?x) 3 3 2)
+                     ;; It goes as far as it can.
+                     ,(list 2 (make-string 40000 ?x) 1 1)))
+      (dotimes (_ number)
+        (gemini-companion-comment-add (current-buffer) 2 2 text))
+      (let ((left number))
+        (dolist (count counts)
+          (let ((added (gemini-companion-comment-test--prompt)))
+            (should (string-prefix-p (if (= count left) (format "%d comment" count)
+                                       (format "%d of %d comments" count left))
+                                     added))
+            (should (or (< 30000 (length text)) (gemini-companion-tool-fits-p added)))
+            (should (= (1- (length (split-string added "\na.txt:2 `two`: "))) count)))
+          (should (= (length (gemini-companion-comment--all)) (cl-decf left count))))
+        (should (= left 0))))))
 
 (ert-deftest gemini-companion-comment/not-with-those-of-others ()
   "Nor do comments on files that have become private, nor while the context is paused."
