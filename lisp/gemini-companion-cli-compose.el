@@ -96,6 +96,10 @@ prompt that you have begun there: press the key of its external editor."
         gemini-companion-cli-compose-terminal terminal
         gemini-companion-cli-compose--names nil))
 
+(defun gemini-companion-cli-compose--prompt ()
+  "Return the prompt in the current buffer, perhaps empty."
+  (gemini-companion-ui-trim (gemini-companion-review-text-of-buffer (current-buffer))))
+
 (defun gemini-companion-compose-send ()
   "Send the prompt in the current buffer to the CLI.
 If the CLI has given you the text to edit, give it back."
@@ -104,7 +108,7 @@ If the CLI has given you the text to edit, give it back."
       (progn (funcall gemini-companion-cli-compose-finish-function
                       (gemini-companion-review-text-of-buffer (current-buffer)))
              (quit-window t))
-    (let ((prompt (string-trim (gemini-companion-review-text-of-buffer (current-buffer)))))
+    (let ((prompt (gemini-companion-cli-compose--prompt)))
       (when (string-empty-p prompt)
         (user-error "There is nothing to send"))
       (unless (process-live-p (get-buffer-process gemini-companion-cli-compose-terminal))
@@ -116,7 +120,7 @@ M-x gemini-companion-compose"))
 (defun gemini-companion-compose-quit ()
   "Discard the prompt in the current buffer; the history keeps it."
   (interactive nil gemini-companion-compose-mode)
-  (let ((prompt (string-trim (gemini-companion-review-text-of-buffer (current-buffer)))))
+  (let ((prompt (gemini-companion-cli-compose--prompt)))
     (unless (string-empty-p prompt)
       (add-to-history 'gemini-companion-cli-send-history prompt)))
   (quit-window t))
@@ -249,7 +253,7 @@ If REVIEW ends meanwhile, put the reason into the kill ring and signal a
         (gemini-companion-review-ask
          review
          (lambda ()
-           (setq reason (string-trim
+           (setq reason (gemini-companion-ui-trim
                          (read-string prompt nil 'gemini-companion-cli-compose--reason-history)))))
       (user-error
        (when (string-empty-p reason)

@@ -56,8 +56,8 @@ These are the lines of the region, or else the current one."
 (defun gemini-companion-comment-read (line before)
   "Read a comment on LINE and return it; BEFORE is the old comment, or nil."
   (substring-no-properties
-   (string-trim (read-string (format "Comment on line %d: " line) before
-                             'gemini-companion-comment--history))))
+   (gemini-companion-ui-trim (read-string (format "Comment on line %d: " line) before
+                                          'gemini-companion-comment--history))))
 
 (defun gemini-companion-comment-add (buffer first last text &optional quote)
   "Add a comment, TEXT, on the lines FIRST to LAST of BUFFER.

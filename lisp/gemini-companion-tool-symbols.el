@@ -260,8 +260,7 @@ Search the current buffer, too, which Emacs may not have loaded."
                          for text = (if (stringp part) part
                                       (gemini-companion-tool-symbols--get part :value))
                          unless (string-blank-p (or text ""))
-                         collect (gemini-companion-tool-trim-end (string-trim-left text)
-                                                                 " \t\n\r"))))
+                         collect (gemini-companion-ui-trim text))))
     (if texts (string-join texts "\n\n") "Nothing is known about it.")))
 
 ;;;###autoload

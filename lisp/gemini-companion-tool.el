@@ -415,15 +415,6 @@ It is relative to the directory of the client if FILE is below that."
         (concat (seq-take line 400) "...")
       line)))
 
-(defun gemini-companion-tool-trim-end (text chars)
-  "Return TEXT without CHARS at its end.
-CHARS are as for `skip-chars-backward'.  `string-trim-right' would take
-minutes for a million blanks in the middle."
-  (with-temp-buffer
-    (insert text)
-    (skip-chars-backward chars)
-    (buffer-substring (point-min) (point))))
-
 (defun gemini-companion-tool-fits-p (text)
   "Return non-nil if an answer may contain all of TEXT."
   (and (length< text (1+ gemini-companion-tool--max-characters))
@@ -431,7 +422,7 @@ minutes for a million blanks in the middle."
 
 (defun gemini-companion-tool--cut (text)
   "Return as much of TEXT as an answer may contain, and say if there is more."
-  (let* ((text (gemini-companion-tool-trim-end (substring-no-properties text) "\n"))
+  (let* ((text (gemini-companion-ui-trim-end (substring-no-properties text) "\n"))
          (lines (split-string text "\n"))
          (more (- (length lines) gemini-companion-tool-max-lines))
          (kept (string-join (seq-take lines gemini-companion-tool-max-lines) "\n")))

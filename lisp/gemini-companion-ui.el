@@ -59,6 +59,19 @@ These include characters that end lines, or turn the text around."
                                   (format "\\u%04x" char))))
                             text t t))
 
+(defun gemini-companion-ui-trim-end (text chars)
+  "Return TEXT without CHARS at its end.
+CHARS are as for `skip-chars-backward'.  `string-trim-right' would take
+minutes for a million blanks in the middle."
+  (with-temp-buffer
+    (insert text)
+    (skip-chars-backward chars)
+    (buffer-substring (point-min) (point))))
+
+(defun gemini-companion-ui-trim (text)
+  "Return TEXT without blanks and newlines at its ends, fast for any TEXT."
+  (gemini-companion-ui-trim-end (string-trim-left text) " \t\n\r"))
+
 (defun gemini-companion-ui-error-text (error)
   "Return the message of ERROR, as caught by `condition-case'.
 Unlike `error-message-string', do not quote the strings of our errors."

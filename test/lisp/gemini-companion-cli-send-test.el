@@ -263,6 +263,15 @@ SENT is bound to a function that returns the text sent to it."
       (gemini-companion-compose-previous)
       (should (equal (buffer-string) "precious")))))
 
+(ert-deftest gemini-companion-cli-send/many-blanks-in-a-prompt-do-not-block-emacs ()
+  (gemini-companion-cli-send-test--with _sent
+    (let ((gemini-companion-cli-send-history nil)
+          (prompt (concat "one" (make-string 100000 ?\s) "two")))
+      (gemini-companion-compose)
+      (insert "\n \t" prompt "\r\n ")
+      (should (< (car (benchmark-run (gemini-companion-compose-quit))) 2))
+      (should (equal gemini-companion-cli-send-history (list prompt))))))
+
 (ert-deftest gemini-companion-cli-send/files-are-completed-after-an-at ()
   (gemini-companion-cli-send-test--with _sent
     (gemini-companion-test-file "two words.txt" "")
