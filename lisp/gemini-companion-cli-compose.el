@@ -30,6 +30,9 @@
 (defvar-local gemini-companion-cli-compose--index -1
   "Index in the history of the prompt in this buffer, or -1 for a new one.")
 
+(defvar-local gemini-companion-cli-compose--given nil
+  "Non-nil if the text of this buffer was given back to the CLI.")
+
 (defvar-local gemini-companion-cli-compose-finish-function nil
   "Function that takes the text of this buffer, or nil if it is a new prompt.")
 
@@ -52,6 +55,7 @@ commands after a slash at the beginning.
                            "Prompt: \\[gemini-companion-compose-send] sends, \
 \\[gemini-companion-compose-quit] discards, ")
                          "\\[gemini-companion-compose-previous] recalls an earlier prompt"))))
+  (add-hook 'kill-buffer-hook #'gemini-companion-cli-compose--save nil t)
   ;; Not those of Text mode, which may call ispell.
   (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete
                                               gemini-companion-cli-compose--complete-command)))
@@ -107,6 +111,7 @@ If the CLI has given you the text to edit, give it back."
   (if gemini-companion-cli-compose-finish-function
       (progn (funcall gemini-companion-cli-compose-finish-function
                       (gemini-companion-review-text-of-buffer (current-buffer)))
+             (setq gemini-companion-cli-compose--given t)
              (quit-window t))
     (let ((prompt (gemini-companion-cli-compose--prompt)))
       (when (string-empty-p prompt)
@@ -120,10 +125,14 @@ M-x gemini-companion-compose"))
 (defun gemini-companion-compose-quit ()
   "Discard the prompt in the current buffer; the history keeps it."
   (interactive nil gemini-companion-compose-mode)
-  (let ((prompt (gemini-companion-cli-compose--prompt)))
-    (unless (string-empty-p prompt)
-      (add-to-history 'gemini-companion-cli-send-history prompt)))
   (quit-window t))
+
+(defun gemini-companion-cli-compose--save ()
+  "Add the prompt in the current buffer, which is being killed, to the history.
+What the CLI has got back is no prompt yet."
+  (let ((prompt (gemini-companion-cli-compose--prompt)))
+    (unless (or gemini-companion-cli-compose--given (string-empty-p prompt))
+      (add-to-history 'gemini-companion-cli-send-history prompt))))
 
 (defun gemini-companion-compose-previous ()
   "Replace the prompt with the previous one in the history."

@@ -250,18 +250,20 @@ SENT is bound to a function that returns the text sent to it."
       (should (equal (funcall sent) "")))))
 
 (ert-deftest gemini-companion-cli-send/a-prompt-that-was-discarded-can-be-recalled ()
-  (gemini-companion-cli-send-test--with _sent
-    (let ((gemini-companion-cli-send-history nil))
-      (gemini-companion-compose)
-      (gemini-companion-compose-quit)
-      (should-not gemini-companion-cli-send-history)
-      (gemini-companion-compose)
-      (insert "precious\n")
-      (gemini-companion-compose-quit)
-      (gemini-companion-compose)
-      (should (equal (buffer-string) ""))
-      (gemini-companion-compose-previous)
-      (should (equal (buffer-string) "precious")))))
+  "Also if its buffer was killed."
+  (dolist (discard (list #'gemini-companion-compose-quit #'kill-buffer))
+    (gemini-companion-cli-send-test--with _sent
+      (let ((gemini-companion-cli-send-history nil))
+        (gemini-companion-compose)
+        (funcall discard)
+        (should-not gemini-companion-cli-send-history)
+        (gemini-companion-compose)
+        (insert "precious\n")
+        (funcall discard)
+        (gemini-companion-compose)
+        (should (equal (buffer-string) ""))
+        (gemini-companion-compose-previous)
+        (should (equal (buffer-string) "precious"))))))
 
 (ert-deftest gemini-companion-cli-send/many-blanks-in-a-prompt-do-not-block-emacs ()
   (gemini-companion-cli-send-test--with _sent
