@@ -16,7 +16,9 @@
 // they name a configuration for the relay in its stead, and that a socket.  Nothing but
 // JSON-RPC is written, since a CLI shows what its servers say to stderr.
 
-import { constants, existsSync, readFileSync, readdirSync, realpathSync, watch } from 'node:fs';
+import {
+  closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readdirSync, realpathSync, watch,
+} from 'node:fs';
 import { open, readFile, readdir, stat } from 'node:fs/promises';
 import http from 'node:http';
 import os from 'node:os';
@@ -655,11 +657,27 @@ function hasDenial(cwd) {
   ].some((directory) => {
     try {
       return readdirSync(directory).some((name) => name.endsWith('.toml')
-        && DENIAL.test(readFileSync(path.join(directory, name), 'utf8')));
+        && isDenial(path.join(directory, name)));
     } catch (error) {
       return error.code !== 'ENOENT';
     }
   });
+}
+
+// Whether the policy FILE denies anything, or may do so: it may be no file, or one without end.
+function isDenial(file) {
+  let descriptor;
+  try {
+    // It may be a pipe, which would wait for its other end.
+    descriptor = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    const found = fstatSync(descriptor);
+    return !found.isFile() || found.size > MAX_FILE
+      || DENIAL.test(readFileSync(descriptor, 'utf8'));
+  } catch (error) {
+    return error.code !== 'ENOENT';
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
 }
 
 // Qwen Code says again what follows from a prompt, with an empty one.

@@ -1,9 +1,9 @@
 // tools_adapter.mjs, with an HTTP server in place of Emacs.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -332,6 +332,38 @@ test('a hook tells of a turn and of questions, but no texts', async (t) => {
     assert.equal(asked !== undefined, isAsked);
   }
   assert.deepEqual(await told('done', { prompt_response: 'secret' }), [{}, '']);
+});
+
+test('a policy that cannot be read may deny an edit, and does not block the hook', {
+  skip: process.platform === 'win32',
+}, async (t) => {
+  const scene = await stage(t);
+  const emacs = await scene.emacs(FIRST);
+  emacs.handler = () => says('');
+  const policies = path.join(scene.directory, '.gemini/policies');
+  await mkdir(policies, { recursive: true });
+  // A link to nothing denies nothing, nor does it hide what does.
+  const file = path.join(policies, 'mine.toml');
+  for (const [make, isAsked] of [
+    [() => execFileSync('mkfifo', [file]), false],
+    [() => symlink('/dev/zero', file), false],
+    [() => writeFile(file, '#'.repeat((1 << 20) + 1)), false],
+    [() => symlink('nothing', file), true],
+    [async () => {
+      await symlink('nothing', file);
+      await writeFile(path.join(policies, 'other.toml'), 'decision = "deny"\n');
+    }, false],
+  ]) {
+    await make();
+    emacs.calls.length = 0;
+    const { command, options, directory: cwd } = scene;
+    const hook = spawn(command[0], [...command.slice(1), 'hook=edit', 'cli=7'],
+      { ...options(), stdio: 'pipe', timeout: 10000, killSignal: 'SIGKILL' });
+    hook.stdin.end(JSON.stringify({ cwd, session_id: 's', tool_input: { file_path: 'a.txt' } }));
+    assert.deepEqual(await once(hook, 'close'), [0, null]);
+    assert.equal(emacs.calls.length, isAsked ? 1 : 0);
+    await rm(file);
+  }
 });
 
 // Announces an Emacs on another machine as a keeper does, with SOCKET in the configuration.
