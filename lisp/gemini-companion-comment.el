@@ -242,12 +242,28 @@ first line, the comment, and its overlay."
 Also bring back those of buffers that were killed since."
   (interactive)
   (unless gemini-companion-comment--gone (user-error "No comments to bring back"))
-  (while gemini-companion-comment--gone
-    (pcase-let ((`(,file ,first ,last ,_ ,text ,_) (car gemini-companion-comment--gone)))
-      (with-current-buffer (find-file-noselect file)
-        (gemini-companion-comment--add first last text)))
-    (pop gemini-companion-comment--gone))
+  (let ((failed nil)
+        (problem nil))
+    (unwind-protect
+        (while gemini-companion-comment--gone
+          (condition-case caught
+              (gemini-companion-comment--restore (car gemini-companion-comment--gone))
+            (error (setq problem caught)
+                   (push (car gemini-companion-comment--gone) failed)))
+          (pop gemini-companion-comment--gone))
+      (setq gemini-companion-comment--gone
+            (nconc (nreverse failed) gemini-companion-comment--gone)))
+    (when problem
+      (user-error "Could not bring back %s, kept for another try: %s"
+                  (gemini-companion-ui-count (length gemini-companion-comment--gone) "comment")
+                  (gemini-companion-ui-error-text problem))))
   (gemini-companion-comment--report))
+
+(defun gemini-companion-comment--restore (comment)
+  "Bring back COMMENT, an element of `gemini-companion-comment--gone'."
+  (pcase-let ((`(,file ,first ,last ,_ ,text ,_) comment))
+    (with-current-buffer (find-file-noselect file)
+      (gemini-companion-comment--add first last text))))
 
 ;;;###autoload
 (defun gemini-companion-comments-clear ()
