@@ -44,6 +44,7 @@ If the file cannot be written, ANSWER holds until Emacs exits."
   (setf (alist-get question gemini-companion-answer--unsaved nil nil #'equal) answer)
   (when gemini-companion-answer--file
     (gemini-companion-log-errors "Your answer holds only until Emacs exits"
+      (gemini-companion-answer--set-aside)
       ;; The file, and its directory if that is new, are private.
       (with-file-modes #o700
         (gemini-companion-file-write gemini-companion-answer--file
@@ -65,17 +66,37 @@ if QUESTION was answered before, unless AGAIN is non-nil."
 (defun gemini-companion-answer--read ()
   "Return the answers in the file, or nil if there are none or it is invalid."
   (when (and gemini-companion-answer--file (file-exists-p gemini-companion-answer--file))
-    (condition-case nil
-        (let* ((read-circle nil)
-               (bytes (gemini-companion-file-read gemini-companion-answer--file))
-               (answers (car (read-from-string (decode-coding-string bytes 'utf-8)))))
-          (unless (and (proper-list-p answers)
-                       (seq-every-p (lambda (it) (memq (cdr-safe it) '(always never))) answers))
-            (error "No answers"))
-          answers)
-      (error (gemini-companion-log-add "%s is ignored: it does not contain answers"
-                                       gemini-companion-answer--file)
-             nil))))
+    (let ((answers (gemini-companion-answer--parse
+                    (gemini-companion-file-read gemini-companion-answer--file))))
+      (if (listp answers) answers
+        (gemini-companion-log-add "%s is ignored: it does not contain answers"
+                                  gemini-companion-answer--file)
+        nil))))
+
+(defun gemini-companion-answer--parse (bytes)
+  "Return the answers in BYTES, the contents of the file, or `invalid'."
+  (condition-case nil
+      (let* ((read-circle nil)
+             (answers (car (read-from-string (decode-coding-string bytes 'utf-8)))))
+        (if (and (proper-list-p answers)
+                 (seq-every-p (lambda (it) (memq (cdr-safe it) '(always never))) answers))
+            answers
+          'invalid))
+    (error 'invalid)))
+
+(defun gemini-companion-answer--set-aside ()
+  "If the file is invalid, rename it, so that the user can mend it.
+If it cannot be read, signal an error."
+  (when (file-exists-p gemini-companion-answer--file)
+    (let ((bytes (or (gemini-companion-file-read gemini-companion-answer--file)
+                     (error "Cannot read %s" gemini-companion-answer--file)))
+          (file (file-truename gemini-companion-answer--file)))
+      (when (eq 'invalid (gemini-companion-answer--parse bytes))
+        (let ((aside (concat file (format-time-string ".invalid-%Y%m%d-%H%M%S"))))
+          (rename-file file aside)
+          (gemini-companion-log-add "%s did not contain answers, and is now %s" file aside)
+          (message "There was a mistake in %s: your earlier answers are now in %s"
+                   file (file-name-nondirectory aside)))))))
 
 (defun gemini-companion-answer--print ()
   "Return all answers as the bytes of the file."
