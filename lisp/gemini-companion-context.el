@@ -237,6 +237,9 @@ list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
 
 (defun gemini-companion-context--named ()
   "Return the open files, recent ones first, as a list of (BUFFER FILE . TRUENAME)."
+  ;; Buffers can be killed without their hook.
+  (setq gemini-companion-context--recent
+        (seq-filter #'buffer-live-p gemini-companion-context--recent))
   (cl-loop for buffer in (delete-dups (append gemini-companion-context--recent (buffer-list)))
            for file = (buffer-file-name buffer)
            if file collect `(,buffer ,file . ,(gemini-companion-file-truename buffer))))

@@ -77,6 +77,16 @@
     (kill-buffer "b")
     (should-not (gemini-companion-context-gather))))
 
+(ert-deftest gemini-companion-context/a-buffer-killed-without-its-hook-is-forgotten ()
+  (gemini-companion-context-test--following
+    (gemini-companion-context-test--open "a" "")
+    (let ((buffer (gemini-companion-context-test--open "b" "")))
+      (let ((kill-buffer-hook nil))
+        (kill-buffer buffer))
+      (should-not (buffer-live-p buffer))
+      (should (equal (gemini-companion-context-test--names) '("a")))
+      (should-not (memq buffer gemini-companion-context--recent)))))
+
 (ert-deftest gemini-companion-context/only-local-files-that-exist-are-listed ()
   (gemini-companion-context-test--following
     (gemini-companion-context-test--open "kept" "")
