@@ -47,6 +47,15 @@ buffer or changing its major mode does not reset it.")
 (defvar gemini-companion-private--patterns '(none)
   "A list of globs, and the value of `gemini-companion-private--regexps' for it.")
 
+(defvar gemini-companion-private--classes (make-hash-table :test #'equal)
+  "The directory-local variables of directories that Emacs has looked for.")
+
+(defvar gemini-companion-private--looked 0
+  "When it looked for the first of these, in seconds since 1970.")
+
+(defvar gemini-companion-private--lifetime 1.0
+  "Seconds for which Emacs remembers these.")
+
 (defun gemini-companion-private-reason ()
   "Return why the current buffer's file is private, as text for the user.
 Return nil if it is not.  The buffer must visit a local file, or one on a
@@ -73,6 +82,12 @@ is withheld."
                         thereis (gemini-companion-private-match-p
                                  gemini-companion-private-files name))
                "named by `gemini-companion-private-files'")
+              ((and (not host)
+                    ;; What the user has set here counts, even nil.
+                    (not (local-variable-p 'gemini-companion-private))
+                    (cl-loop for name in names
+                             thereis (gemini-companion-private--marked-p name)))
+               "marked as private, perhaps in .dir-locals.el")
               (t (gemini-companion-private--ignored-reason names host))))
     (error (format "cannot be checked: %s" (error-message-string err)))))
 
@@ -86,18 +101,55 @@ name and, on this machine, directory-local variables decide."
       (setq buffer-file-truename (let ((file-name-handler-alist nil)) (file-truename file))
             buffer-file-name file
             default-directory (file-name-directory file))
-      (unwind-protect
-          (let ((enable-local-variables :safe)
-                (enable-local-eval nil)
-                (enable-remote-dir-locals nil))
-            (when (condition-case nil
-                      (progn
-                        (hack-dir-local-variables)
-                        (alist-get 'gemini-companion-private file-local-variables-alist))
-                    (error t))          ; they cannot be read
-              (setq gemini-companion-private t))
-            (gemini-companion-private-reason))
+      (unwind-protect (gemini-companion-private-reason)
         (setq buffer-file-name nil)))))
+
+(defun gemini-companion-private--marked-p (file)
+  "Return non-nil if directory-local variables mark FILE, a local one.
+The major mode is that of the current buffer, which need not have got the
+variables: its file may have been renamed, or the user may not apply any.
+If they cannot be read, that counts as a mark."
+  (pcase (gemini-companion-private--directory-class (file-name-directory file))
+    ('unreadable t)
+    (`(,root ,class . ,_)
+     (let ((buffer-file-name file)
+           (inhibit-message t)
+           (message-log-max nil))
+       (alist-get 'gemini-companion-private
+                  (dir-locals-collect-variables
+                   (dir-locals-get-class-variables class) root nil))))))
+
+(defun gemini-companion-private--directory-class (directory)
+  "Return the directory-local variables of DIRECTORY, or nil if it has none.
+The value is as in `dir-locals-directory-cache', or `unreadable'.  Emacs
+looks for them often, and that takes long, so it may be from a moment ago."
+  (let ((now (float-time)))
+    (unless (<= 0 (- now gemini-companion-private--looked) gemini-companion-private--lifetime)
+      (gemini-companion-private-forget)
+      (setq gemini-companion-private--looked now))
+    (let ((class (gethash directory gemini-companion-private--classes 'unknown)))
+      (if (not (eq class 'unknown)) class
+        (puthash directory (gemini-companion-private--find-class directory)
+                 gemini-companion-private--classes)))))
+
+(defun gemini-companion-private--find-class (directory)
+  "Find the value of `gemini-companion-private--directory-class' for DIRECTORY."
+  (let ((file-name-handler-alist nil)
+        (debug-on-error nil)
+        (inhibit-message t)
+        (message-log-max nil))
+    (save-match-data
+      (pcase (dir-locals-find-file directory)
+        ((and (pred stringp) root)
+         (dir-locals-read-from-dir root)
+         (let ((class (dir-locals-find-file directory)))
+           ;; Emacs remembers only what it could read.
+           (if (stringp class) 'unreadable class)))
+        (class class)))))
+
+(defun gemini-companion-private-forget ()
+  "Forget directory-local variables, since they may have changed."
+  (clrhash gemini-companion-private--classes))
 
 (defun gemini-companion-private-match-p (globs file)
   "Return non-nil if one of GLOBS matches FILE, an absolute file name.

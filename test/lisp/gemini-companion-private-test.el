@@ -14,7 +14,8 @@
      (gemini-companion-mode 1)
      (let ((gemini-companion-workspace-roots (list gemini-companion-test-project))
            (gemini-companion-workspace-guess nil)
-           (gemini-companion-context--lifetime -1))
+           (gemini-companion-context--lifetime -1)
+           (gemini-companion-private--lifetime -1))
        (gemini-companion-workspace-roots)
        ,@body)))
 
@@ -171,6 +172,82 @@
       (should (string-search ".dir-locals.el"
                              (gemini-companion-private-test--reason "secret/a")))
       (should-not (gemini-companion-private-test--reason "public/a")))))
+
+;; What a buffer does not get from .dir-locals.el counts all the same.
+
+(defun gemini-companion-private-test--mark (directory)
+  "Have a .dir-locals.el mark the files in DIRECTORY of the project."
+  (gemini-companion-test-file (concat directory "/.dir-locals.el")
+                              "((nil . ((gemini-companion-private . t))))"))
+
+(defun gemini-companion-private-test--marked-p (buffer)
+  "Return non-nil if the file of BUFFER counts as marked in .dir-locals.el."
+  (with-current-buffer buffer
+    (string-search ".dir-locals.el" (or (gemini-companion-private-reason) ""))))
+
+(ert-deftest gemini-companion-private/directories-count-for-buffers-that-were-not-told ()
+  (gemini-companion-private-test--with-root
+    (gemini-companion-private-test--mark "secret")
+    (let* ((enable-local-variables :safe)
+           (moved (find-file-noselect (gemini-companion-test-file "moved" "x\n")))
+           (early (find-file-noselect (gemini-companion-test-file "late/early" "x\n")))
+           (literal (find-file-noselect (gemini-companion-test-file "secret/l" "x\n") nil t))
+           (switched-off (let ((enable-local-variables nil)
+                               (enable-dir-local-variables nil))
+                           (find-file-noselect (gemini-companion-test-file "secret/o" "x\n")))))
+      (dolist (buffer (list moved early))
+        (should-not (gemini-companion-private-test--marked-p buffer)))
+      (with-current-buffer moved
+        (setq-local change-major-mode-with-file-name nil)
+        (set-visited-file-name (gemini-companion-test-file "secret/moved") t))
+      (gemini-companion-private-test--mark "late")
+      (dolist (buffer (list moved early literal switched-off))
+        (ert-info ((buffer-name buffer))
+          (should (gemini-companion-private-test--marked-p buffer))
+          (with-current-buffer buffer
+            (should-not (local-variable-p 'gemini-companion-private))
+            (should-not file-local-variables-alist)
+            (should-not dir-local-variables-alist)
+            ;; The user may say otherwise.
+            (setq gemini-companion-private nil)
+            (should-not (gemini-companion-private-reason))))))))
+
+(ert-deftest gemini-companion-private/a-link-into-a-marked-directory-is-private ()
+  (gemini-companion-private-test--with-root
+    (gemini-companion-private-test--mark "secret")
+    (gemini-companion-test-file "secret/a" "x\n")
+    (make-symbolic-link "secret/a" (gemini-companion-test-file "link"))
+    (should (gemini-companion-private-test--reason "link"))))
+
+(ert-deftest gemini-companion-private/directories-can-mark-the-files-of-a-mode ()
+  (gemini-companion-private-test--with-root
+    (let* ((enable-local-variables nil)
+           (buffers (mapcar (lambda (name)
+                              (find-file-noselect (gemini-companion-test-file name "")))
+                            '("a.el" "a.txt"))))
+      (gemini-companion-test-file ".dir-locals.el"
+                                  "((prog-mode . ((gemini-companion-private . t))))")
+      (should (equal (mapcar (lambda (buffer)
+                               (and (gemini-companion-private-test--marked-p buffer) t))
+                             buffers)
+                     '(t nil))))))
+
+(ert-deftest gemini-companion-private/below-unreadable-directory-variables-all-is-private ()
+  "Nothing is shown each time, and nothing is evaluated."
+  (gemini-companion-private-test--with-root
+    (let* ((enable-local-variables nil)
+           (buffer (find-file-noselect (gemini-companion-test-file "sub/a" "x\n")))
+           (shown (with-current-buffer (messages-buffer) (buffer-string))))
+      (dolist (text '(")" "((nil . #))"))
+        (gemini-companion-test-file "sub/.dir-locals.el" text)
+        (dotimes (_ 2)
+          (ert-info (text)
+            (should (with-current-buffer buffer (gemini-companion-private-reason))))))
+      (gemini-companion-test-file "sub/.dir-locals.el"
+                                  "((nil . ((coding . utf-8) (eval . (error \"Evil\")))))")
+      (should-not (with-current-buffer buffer (gemini-companion-private-reason)))
+      (should-not (get-buffer "*Warnings*"))
+      (should (equal shown (with-current-buffer (messages-buffer) (buffer-string)))))))
 
 (ert-deftest gemini-companion-private/no-repository-removes-a-mark-of-the-user ()
   (gemini-companion-private-test--with-root
