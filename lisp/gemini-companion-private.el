@@ -151,6 +151,18 @@ looks for them often, and that takes long, so it may be from a moment ago."
   "Forget directory-local variables, since they may have changed."
   (clrhash gemini-companion-private--classes))
 
+(defun gemini-companion-private--obvious-p (buffer)
+  "Return t if BUFFER, which visits a file, is marked as private or named so.
+Nothing else counts here, since this is asked of all buffers."
+  (and (or (buffer-local-value 'gemini-companion-private buffer)
+           (cl-loop for name in (list (buffer-file-name buffer)
+                                      (gemini-companion-file-truename buffer))
+                    thereis (gemini-companion-private-match-p
+                             gemini-companion-private-files name)))
+       t))
+
+(add-hook 'gemini-companion-workspace-private-functions #'gemini-companion-private--obvious-p)
+
 (defun gemini-companion-private-match-p (globs file)
   "Return non-nil if one of GLOBS matches FILE, an absolute file name.
 For what they match see `gemini-companion-private-files'."

@@ -7,9 +7,9 @@
 ;;; Commentary:
 
 ;; A client connects only from a directory inside a workspace root.  The roots are the projects of
-;; the open files and terminals, and the directories of files outside of projects.  The home
-;; directory, the root directory and temporary directories are never guessed to be roots, and remote
-;; directories are never accessed.
+;; the open files and terminals, and the directories of files outside of projects, unless those are
+;; private.  The home directory, the root directory and temporary directories are never guessed to
+;; be roots, and remote directories are never accessed.
 ;;
 ;; The scope of a client, the files that it may know, follows from the directory in which it works.
 ;; Clients on a host are told only of files on that host, and no other clients are.
@@ -28,6 +28,10 @@
 
 (defvar gemini-companion-workspace-change-hook nil
   "Hook run when the roots, or the scopes of clients, have changed.")
+
+(defvar gemini-companion-workspace-private-functions nil
+  "Functions called with a buffer that return t if its file is private.
+The directory of such a file is not guessed to be a root.")
 
 (defun gemini-companion-workspace--set-root-option (option value)
   "Set OPTION to VALUE, and announce the roots if they change."
@@ -265,7 +269,9 @@ See `gemini-companion-workspace--guess-root' for both."
   (let ((file (buffer-file-name buffer))
         (mode (buffer-local-value 'major-mode buffer))
         (directory (buffer-local-value 'default-directory buffer)))
-    (cond (file (list (file-name-directory file)))
+    (cond (file (cons (file-name-directory file)
+                      (run-hook-with-args-until-success
+                       'gemini-companion-workspace-private-functions buffer)))
           ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
            (list directory))
           ((cl-loop for parent in '(dired-mode magit-mode vc-dir-mode)

@@ -31,6 +31,25 @@
   (gemini-companion-test-with-project
     (should (equal (gemini-companion-workspace-test--root "plain/dir/a.c") "plain/dir"))))
 
+(ert-deftest gemini-companion-workspace/the-directory-of-a-private-file-does-not-count ()
+  (gemini-companion-test-with-project
+    (make-directory (gemini-companion-test-file "repo/.git") t)
+    (let ((buffers (mapcar (lambda (name)
+                             (find-file-noselect (gemini-companion-test-file name "")))
+                           '("home/.ssh/config" "marked/a" "repo/.env" "plain/b"))))
+      (with-current-buffer (nth 1 buffers)
+        (setq gemini-companion-private t))
+      (should (equal (mapcar (lambda (buffer)
+                               (with-current-buffer buffer
+                                 (gemini-companion-workspace-test--buffer-root)))
+                             buffers)
+                     (list nil nil (gemini-companion-test-file "repo")
+                           (gemini-companion-test-file "plain"))))
+      (let ((roots (gemini-companion-workspace-roots)))
+        (dolist (name '("home/.ssh" "marked"))
+          (should-not (member (gemini-companion-test-file name) roots)))
+        (should (member (gemini-companion-test-file "plain") roots))))))
+
 (ert-deftest gemini-companion-workspace/places-too-wide-are-never-guessed ()
   (dolist (directory (list "/" "~/" "/tmp/" temporary-file-directory))
     (should-not (car (gemini-companion-workspace--guess-root directory)))))
