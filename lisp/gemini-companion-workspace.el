@@ -122,7 +122,9 @@ Until then no file is in any scope.")
   "The timer that announces the roots, or nil.")
 
 (defvar gemini-companion-workspace--cache (make-hash-table :test #'equal)
-  "The roots of the projects of directories, as (TIME . ROOT).")
+  "What may be guessed from directories, as (TIME PROJECT . OWN).
+PROJECT is the root of the project of the directory, and OWN its own name as
+a root if it has no project; either may be nil.")
 
 (defvar gemini-companion-workspace--client-roots nil
   "Alist of the directories in which clients work and the names of the roots there.")
@@ -282,18 +284,23 @@ See `gemini-companion-workspace--guess-root' for both."
   "Return the root of DIRECTORY as (ROOT . PROJECT).
 Outside of projects ROOT is DIRECTORY itself.  It is nil there if
 ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
-  (let ((project (gemini-companion-workspace--project directory)))
-    (cons (or project
-              (unless only-project (gemini-companion-workspace--guessable-root directory)))
+  (pcase-let ((`(,project . ,own) (gemini-companion-workspace--guesses directory)))
+    (cons (or project (unless only-project own))
           (and project t))))
 
 (defun gemini-companion-workspace--project (directory)
   "Return the root of the project of DIRECTORY, perhaps from the cache."
-  (pcase-let ((`(,time . ,root) (gethash directory gemini-companion-workspace--cache))
+  (car (gemini-companion-workspace--guesses directory)))
+
+(defun gemini-companion-workspace--guesses (directory)
+  "Return what may be guessed from DIRECTORY, perhaps from the cache.
+The value is as in `gemini-companion-workspace--cache', without the time."
+  (pcase-let ((`(,time . ,guesses) (gethash directory gemini-companion-workspace--cache))
               (now (float-time)))
-    (if (and time (< (- now time) gemini-companion-workspace--lifetime)) root
-      (cdr (puthash directory (cons now (gemini-companion-workspace--find-project directory))
-                    gemini-companion-workspace--cache)))))
+    (if (and time (<= 0 (- now time) gemini-companion-workspace--lifetime)) guesses
+      (let* ((project (gemini-companion-workspace--find-project directory))
+             (own (unless project (gemini-companion-workspace--guessable-root directory))))
+        (cdr (puthash directory `(,now ,project . ,own) gemini-companion-workspace--cache))))))
 
 (defun gemini-companion-workspace--find-project (directory)
   "Return the root of the project of DIRECTORY, or nil if none may be guessed."

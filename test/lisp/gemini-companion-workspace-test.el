@@ -209,6 +209,29 @@
         (setq gemini-companion-workspace--lifetime 0)
         (should (equal (funcall root) (gemini-companion-test-file "new")))))))
 
+(ert-deftest gemini-companion-workspace/what-was-guessed-is-remembered ()
+  "Not beyond its time, nor if the clock was set back."
+  (gemini-companion-test-with-project
+    (let* ((directory (file-name-as-directory (gemini-companion-test-file "plain")))
+           (gemini-companion-workspace--lifetime 1000)
+           (looked 0)
+           (guess (lambda ()
+                    (should (equal (gemini-companion-workspace--guess-root directory)
+                                   (list (directory-file-name directory))))
+                    looked))
+           (guessable (symbol-function 'gemini-companion-workspace--guessable-root)))
+      (make-directory directory)
+      (cl-letf (((symbol-function 'gemini-companion-workspace--guessable-root)
+                 (lambda (root)
+                   (setq looked (1+ looked))
+                   (funcall guessable root))))
+        (dotimes (_ 2)
+          (should (= (funcall guess) 1)))
+        (cl-incf (car (gethash directory gemini-companion-workspace--cache)) 500)
+        (should (= (funcall guess) 2))
+        (cl-decf (car (gethash directory gemini-companion-workspace--cache)) 1500)
+        (should (= (funcall guess) 3))))))
+
 (ert-deftest gemini-companion-workspace/a-name-that-is-no-text-is-no-root ()
   (should-not (gemini-companion-workspace--valid-root
                (concat "/" (string-to-multibyte "\377") "/"))))
