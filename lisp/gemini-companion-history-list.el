@@ -396,8 +396,7 @@ CURRENT is what it contains."
   (let ((file (gemini-companion-history-list--file entry))
         (path (gemini-companion-history-path entry))
         (after (gemini-companion-history-after entry)))
-    (concat (when-let* ((warning (gemini-companion-history-list--warning entry current)))
-              (format "%s %s.  " file warning))
+    (concat (gemini-companion-history-list--warning-sentence entry current)
             (pcase (gemini-companion-history-outcome entry)
               ('undone (format "Make the change to %s again" file))
               ('unreviewed
@@ -408,6 +407,12 @@ CURRENT is what it contains."
                          (gemini-companion-change-decode path (or bytes "") after)))))
               (_ (format "Undo the change to %s" file)))
             (if bytes "? " ", which deletes the file? "))))
+
+(defun gemini-companion-history-list--warning-sentence (entry current)
+  "Return a sentence that warns that CURRENT is not what ENTRY left, or \"\"."
+  (let ((warning (gemini-companion-history-list--warning entry current)))
+    (if (not warning) ""
+      (format "%s %s.  " (gemini-companion-history-list--file entry) warning))))
 
 (defun gemini-companion-history-list--warning (entry current)
   "Return a warning unless CURRENT is what the change of ENTRY, or its undo, left."
@@ -564,11 +569,14 @@ or wrote it without your edits."
       (user-error "%s already has this text" file))
     (gemini-companion-history-list--ask
      (format (if current
-                 "Write the text of this change to %s, in place of what is there? "
-               "Write the text of this change to %s? ")
+                 "%sWrite the text of this change to %s, in place of what is there? "
+               "%sWrite the text of this change to %s? ")
+             (if (member current (list nil (gemini-companion-history-before entry))) ""
+               (gemini-companion-history-list--warning-sentence entry current))
              file))
     (gemini-companion-history-list--replace
      entry current (gemini-companion-file-encode after (gemini-companion-history-before entry)))
+    (gemini-companion-history-note-written entry)
     (gemini-companion-history-list--finish entry "written")))
 
 (provide 'gemini-companion-history-list)

@@ -106,6 +106,12 @@ If the user has undone it meanwhile, making it again restores OUTCOME."
         (setcar (gemini-companion-history-undone entry) outcome)
       (setf (gemini-companion-history-outcome entry) outcome))))
 
+(defun gemini-companion-history-note-written (entry)
+  "Record that the file of ENTRY was seen to contain its text."
+  (setf (gemini-companion-history-written entry) t)
+  (when (eq (gemini-companion-history-outcome entry) 'unwritten)
+    (gemini-companion-history-note entry 'accepted)))
+
 (defun gemini-companion-history-note-undone (entry replaced)
   "Record that the change of ENTRY was undone.
 REPLACED is what the file contained until then, nil if there was none."

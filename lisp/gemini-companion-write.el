@@ -171,7 +171,7 @@ first wait for decisions on other changes."
 If not, warn the user, unless the file is no longer the SAME as before and
 the client may write the text in its own way: then EXACTLY is nil."
   (let ((entry (gemini-companion-review-entry review)))
-    (cond (written (setf (gemini-companion-history-written entry) t))
+    (cond (written (gemini-companion-history-note-written entry))
           ((or same exactly)
            (when same (gemini-companion-history-note entry 'unwritten))
            (gemini-companion-ui-message

@@ -119,7 +119,8 @@
       (should (equal (reverse asked)
                      '("Undo the change to a.txt? "
                        "Make the change to a.txt again? "
-                       "Write the text of this change to a.txt, in place of what is there? "))))
+                       "a.txt has changed since then; you would lose later changes, too.  \
+Write the text of this change to a.txt, in place of what is there? "))))
     (should (eq (key-binding "q") 'quit-window))))
 
 ;;;; Prompts
@@ -319,6 +320,38 @@ changed since then; you would lose later changes, too" project)
       (should (equal message "1 change undone; c.txt has just been written; left as it is"))
       (should (equal (gemini-companion-test-file-bytes "c.txt") "other\n"))
       (should (equal (gemini-companion-test-file-bytes "b.txt") "b\n")))))
+
+;;;; Changes that the client did not write
+
+(defun gemini-companion-history-list-test--unwritten (client)
+  "Accept a change to a.txt that CLIENT does not write; return its entry."
+  (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+    (gemini-companion-review-show review 'keep)
+    (gemini-companion-review-commands-accept review))
+  (let ((entry (car gemini-companion-history--entries)))
+    (setf (gemini-companion-history-outcome entry) 'unwritten)
+    entry))
+
+(ert-deftest gemini-companion-history-list/what-emacs-has-written-can-be-undone ()
+  (gemini-companion-test-with-lists client
+    (let ((entry (gemini-companion-history-list-test--unwritten client)))
+      (should (equal (gemini-companion-test-list-press-newest "w" t)
+                     "Write the text of this change to a.txt, in place of what is there? "))
+      (should (gemini-companion-history-written entry))
+      (should (equal (car (gemini-companion-test-list-column "*gemini history*" 1)) "accepted"))
+      (should (equal (gemini-companion-test-list-undo t) "Undo the change to a.txt? "))
+      (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n")))))
+
+(ert-deftest gemini-companion-history-list/a-write-warns-of-later-changes ()
+  (gemini-companion-test-with-lists client
+    (gemini-companion-history-list-test--unwritten client)
+    (gemini-companion-test-file "a.txt" "later\n")
+    (should (equal (gemini-companion-test-list-press-newest "w" nil)
+                   "a.txt has changed since then; you would lose later changes, too.  \
+Write the text of this change to a.txt, in place of what is there? "))
+    (delete-file (gemini-companion-test-file "a.txt"))
+    (should (equal (gemini-companion-test-list-press-newest "w" nil)
+                   "Write the text of this change to a.txt? "))))
 
 ;;;; Undo
 
