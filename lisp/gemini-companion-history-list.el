@@ -321,6 +321,7 @@ This restores the file's previous contents.  If the change has already been
 undone, make it again."
   (interactive (list (gemini-companion-history-list--entry))
                gemini-companion-history-list-mode gemini-companion-history-diff-mode)
+  (gemini-companion-history-list--note-late-write entry)
   (let ((undone (eq (gemini-companion-history-outcome entry) 'undone)))
     (unless (or undone (gemini-companion-history-made-p entry))
       (gemini-companion-history-list--refuse entry "undo"))
@@ -337,6 +338,13 @@ undone, make it again."
           (gemini-companion-history-note-redone entry)
         (gemini-companion-history-note-undone entry current)))
     (gemini-companion-history-list--finish entry (if undone "made again" "undone"))))
+
+(defun gemini-companion-history-list--note-late-write (entry)
+  "Record it if the client of ENTRY has written its text after all."
+  (when (and (eq (gemini-companion-history-outcome entry) 'unwritten)
+             (not (gemini-companion-history-list--warning
+                   entry (gemini-companion-history-list--read entry))))
+    (gemini-companion-history-note-written entry)))
 
 (defun gemini-companion-history-list--read (entry)
   "Return the bytes that the file of ENTRY contains now, even on a host.

@@ -342,6 +342,18 @@ changed since then; you would lose later changes, too" project)
       (should (equal (gemini-companion-test-list-undo t) "Undo the change to a.txt? "))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n")))))
 
+(ert-deftest gemini-companion-history-list/what-the-client-wrote-late-can-be-undone ()
+  (gemini-companion-test-with-lists client
+    (let ((entry (gemini-companion-history-list-test--unwritten client)))
+      (kill-buffer "a.txt")
+      (gemini-companion-test-file "a.txt" "2 and more\n")
+      (should (equal (gemini-companion-test-list-undo t)
+                     "Nothing to undo: the change to a.txt was not written"))
+      (gemini-companion-test-file "a.txt" "2\n")
+      (should (equal (gemini-companion-test-list-undo t) "Undo the change to a.txt? "))
+      (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
+      (should (equal (car (gemini-companion-history-undone entry)) 'accepted)))))
+
 (ert-deftest gemini-companion-history-list/a-write-warns-of-later-changes ()
   (gemini-companion-test-with-lists client
     (gemini-companion-history-list-test--unwritten client)
