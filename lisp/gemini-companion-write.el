@@ -207,8 +207,10 @@ Then call FINISH with the last value.  Time does not count while that is
 SECONDS and FINISH are as there."
   (let* ((value (gemini-companion-log-errors "checking a file" (funcall check)))
          (busy (eq value 'busy))
-         (begun (if busy (float-time) begun)))
-    (if (or busy (not (or value (> (- (float-time) begun) seconds))))
+         (now (float-time))
+         ;; The clock may have been set back.
+         (begun (if busy now (min begun now))))
+    (if (or busy (not (or value (> (- now begun) seconds))))
         (run-at-time (if busy gemini-companion-write--slow-interval
                        gemini-companion-write--poll-interval)
                      nil #'gemini-companion-write--look begun seconds check finish)

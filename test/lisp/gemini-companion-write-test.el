@@ -217,4 +217,21 @@ Return the content that CLIENT receives."
       (funcall look)
       (should (= ended 1)))))
 
+(ert-deftest gemini-companion-write/a-clock-set-back-prolongs-the-wait-only-once ()
+  (let ((now 1000)
+        (look nil)
+        (ended 0))
+    (cl-letf (((symbol-function 'run-at-time)
+               (lambda (_time _repeat function &rest arguments)
+                 (setq look (lambda () (apply function arguments)))))
+              ((symbol-function 'float-time) (lambda (&rest _) now)))
+      (gemini-companion-write--await 3.5 #'ignore (lambda (_) (cl-incf ended)))
+      (setq now 100)
+      (dotimes (_ 4)
+        (funcall look)
+        (should (= ended 0))
+        (setq now (1+ now)))
+      (funcall look)
+      (should (= ended 1)))))
+
 ;;; gemini-companion-write-test.el ends here
