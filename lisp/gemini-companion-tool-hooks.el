@@ -267,9 +267,9 @@ The user decided it in Emacs, or the client reports it twice."
   ;; A hook makes the snapshot, now or when Emacs took the edit.
   (gemini-companion-tool-diagnostics-take-file buffer)
   (with-current-buffer buffer
-    (let ((before (pcase gemini-companion-tool-hooks--before
-                    (`(,(pred (< (- (float-time) 60))) . ,snapshot) snapshot)
-                    (_ (gemini-companion-tool-diagnostics-list buffer)))))
+    (let ((before (if (gemini-companion-tool-hooks--before-p)
+                      (cdr gemini-companion-tool-hooks--before)
+                    (gemini-companion-tool-diagnostics-list buffer))))
       (setq gemini-companion-tool-hooks--before nil)
       (gemini-companion-tool-diagnostics-when-fresh
        call (list buffer) 10
@@ -296,10 +296,15 @@ Their lines may have moved meanwhile, so only severities and texts count."
                        (seq-take diagnostics 10) "\n")
             (and (length> diagnostics 10) (format "\n(%d more)" (- (length diagnostics) 10))))))
 
+(defun gemini-companion-tool-hooks--before-p ()
+  "Return non-nil if the current buffer has a snapshot of the last 60 seconds."
+  (and gemini-companion-tool-hooks--before
+       (<= 0 (- (float-time) (car gemini-companion-tool-hooks--before)) 60)))
+
 (defun gemini-companion-tool-hooks--note-diagnostics ()
   "Remember the diagnostics of the current buffer, whose file was edited."
   (gemini-companion-log-errors "diagnostics before an edit"
-    (when (and (not gemini-companion-tool-hooks--before)
+    (when (and (not (gemini-companion-tool-hooks--before-p))
                (gemini-companion-tool-diagnostics-checked-p (current-buffer)))
       (setq gemini-companion-tool-hooks--before
             (cons (float-time) (gemini-companion-tool-diagnostics-list (current-buffer)))))))

@@ -146,6 +146,22 @@ That is a window, where point is in its buffer, and the number of windows."
                                                           "badone badtwo\n")
                          "New in the editor's diagnostics since this edit:\n1:8: error: badtwo")))))))
 
+(ert-deftest gemini-companion-tool-hooks/an-old-snapshot-gives-way-to-a-new-one ()
+  "An edit that nobody reported has left it."
+  (gemini-companion-tool-hooks-test--with-history
+    (with-current-buffer (gemini-companion-tool-hooks-test--open "badone\n")
+      (dolist (age '(100 -100))
+        (let ((time (- (float-time) age)))
+          (setq gemini-companion-tool-hooks--before (list time))
+          (gemini-companion-tool-hooks--note-diagnostics)
+          (should-not (equal (car gemini-companion-tool-hooks--before) time))
+          (should (equal (mapcar #'cddr (cdr gemini-companion-tool-hooks--before))
+                         '(("error" "badone"))))))
+      (let ((kept (list (- (float-time) 10))))
+        (setq gemini-companion-tool-hooks--before kept)
+        (gemini-companion-tool-hooks--note-diagnostics)
+        (should (eq gemini-companion-tool-hooks--before kept))))))
+
 (ert-deftest gemini-companion-tool-hooks/few-words-are-told ()
   (gemini-companion-tool-hooks-test--with-history
     (with-current-buffer (gemini-companion-tool-hooks-test--open "good\n")
