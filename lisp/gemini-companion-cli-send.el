@@ -272,7 +272,8 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
               (kill-new text)
               (gemini-companion-ui-message
                buffer "A CLI did not take the text for its prompt; it is in the kill ring"))
-             (submit (gemini-companion-cli-send--submit)))))
+             (submit (gemini-companion-cli-send--submit))))
+     (not submit))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
       (gemini-companion-cli-run-show buffer))))
@@ -313,16 +314,17 @@ Once it is ready, it drops what was typed before."
   "Return the name of the CLI in the current buffer, for the user."
   (or (gemini-companion-agent-get gemini-companion-cli-run-agent :title) "The CLI"))
 
-(defun gemini-companion-cli-send--paste (buffer text &optional then)
+(defun gemini-companion-cli-send--paste (buffer text then &optional at-once)
   "Paste TEXT into the CLI in the terminal BUFFER, once nothing else is on its way.
 When the CLI shows TEXT, call THEN with non-nil in BUFFER, and send the string
 that it returns, if any.  If that fails, if the CLI takes no prompt by then,
-or if it ends, call THEN with nil."
+or if it ends, call THEN with nil.  If AT-ONCE is non-nil, do not wait until
+the CLI shows TEXT."
   (cond ((not (buffer-live-p buffer))
          (gemini-companion-cli-send--finish buffer then nil))
         ((buffer-local-value 'gemini-companion-cli-send--busy buffer)
          (run-at-time gemini-companion-cli-send--poll-interval nil
-                      #'gemini-companion-cli-send--paste buffer text then))
+                      #'gemini-companion-cli-send--paste buffer text then at-once))
         ((with-current-buffer buffer (gemini-companion-cli-send--fault))
          (gemini-companion-cli-send--finish buffer then nil))
         (t
@@ -331,11 +333,11 @@ or if it ends, call THEN with nil."
            (gemini-companion-cli-send--write
             buffer (concat "\e[200~" text "\e[201~")
             (lambda (sent)
-              (if (and sent then)
+              (if (and sent (not at-once))
                   (gemini-companion-cli-send--await-shown
                    buffer text before
                    (lambda (_) (gemini-companion-cli-send--finish buffer then t)))
-                (gemini-companion-cli-send--finish buffer then nil))))))))
+                (gemini-companion-cli-send--finish buffer then sent))))))))
 
 (defun gemini-companion-cli-send--finish (buffer then sent)
   "Send what the function THEN, if any, returns to the terminal BUFFER.
