@@ -524,7 +524,7 @@ fixed pauses in the tests."
   (gemini-companion-test-cli--tmux cli "send-keys" "-t" "main" "-l" text)
   (gemini-companion-test-cli-wait-screen
    cli (regexp-quote (substring text 0 (min 20 (length text)))))
-  (sleep-for (if (string-prefix-p "/" text) 1.2 0.2))
+  (sleep-for (if (string-prefix-p "/" text) 1.2 0.6))
   (gemini-companion-test-cli-keys cli "Enter"))
 
 (defun gemini-companion-test-cli-propose (cli file text)
