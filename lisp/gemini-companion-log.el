@@ -75,12 +75,12 @@ For hooks, filters and timers: Emacs keeps the match data for filters only."
 For timers that do what the user has asked for.  Return nil after an error."
   (declare (indent 1) (debug t))
   (let ((error (make-symbol "error")))
-    `(condition-case ,error
-         (save-match-data ,@body)
-       (error
-        (gemini-companion-log-add "%s: %s" ,where (error-message-string ,error))
-        (message "%s" (gemini-companion-ui-error-text ,error))
-        nil))))
+    `(gemini-companion-log-errors ,where
+       (condition-case ,error
+           (progn ,@body)
+         (error
+          (message "%s" (gemini-companion-ui-error-text ,error))
+          (signal (car ,error) (cdr ,error)))))))
 
 (defun gemini-companion-log-when-free (where function)
   "Call FUNCTION soon, once the user is not busy; it may ask something.
