@@ -327,7 +327,6 @@ ignore files takes long."
 
 (defun gemini-companion-context--forget-private ()
   "Forget which files are private, since ignore rules may have changed."
-  (gemini-companion-private-forget)
   (clrhash gemini-companion-context--private))
 
 ;;;; Lines and columns

@@ -47,15 +47,6 @@ buffer or changing its major mode does not reset it.")
 (defvar gemini-companion-private--patterns '(none)
   "A list of globs, and the value of `gemini-companion-private--regexps' for it.")
 
-(defvar gemini-companion-private--classes (make-hash-table :test #'equal)
-  "The directory-local variables of directories that Emacs has looked for.")
-
-(defvar gemini-companion-private--looked 0
-  "When it looked for the first of these, in seconds since 1970.")
-
-(defvar gemini-companion-private--lifetime 1.0
-  "Seconds for which Emacs remembers these.")
-
 (defun gemini-companion-private-reason ()
   "Return why the current buffer's file is private, as text for the user.
 Return nil if it is not.  The buffer must visit a local file, or one on a
@@ -109,7 +100,7 @@ name and, on this machine, directory-local variables decide."
 The major mode is that of the current buffer, which need not have got the
 variables: its file may have been renamed, or the user may not apply any.
 If they cannot be read, that counts as a mark."
-  (pcase (gemini-companion-private--directory-class (file-name-directory file))
+  (pcase (gemini-companion-private--class-of (file-name-directory file))
     ('unreadable t)
     (`(,root ,class . ,_)
      (let ((buffer-file-name file)
@@ -119,21 +110,9 @@ If they cannot be read, that counts as a mark."
                   (dir-locals-collect-variables
                    (dir-locals-get-class-variables class) root nil))))))
 
-(defun gemini-companion-private--directory-class (directory)
+(defun gemini-companion-private--class-of (directory)
   "Return the directory-local variables of DIRECTORY, or nil if it has none.
-The value is as in `dir-locals-directory-cache', or `unreadable'.  Emacs
-looks for them often, and that takes long, so it may be from a moment ago."
-  (let ((now (float-time)))
-    (unless (<= 0 (- now gemini-companion-private--looked) gemini-companion-private--lifetime)
-      (gemini-companion-private-forget)
-      (setq gemini-companion-private--looked now))
-    (let ((class (gethash directory gemini-companion-private--classes 'unknown)))
-      (if (not (eq class 'unknown)) class
-        (puthash directory (gemini-companion-private--find-class directory)
-                 gemini-companion-private--classes)))))
-
-(defun gemini-companion-private--find-class (directory)
-  "Find the value of `gemini-companion-private--directory-class' for DIRECTORY."
+The value is as in `dir-locals-directory-cache', or `unreadable'."
   (let ((file-name-handler-alist nil)
         (debug-on-error nil)
         (inhibit-message t)
@@ -146,10 +125,6 @@ looks for them often, and that takes long, so it may be from a moment ago."
            ;; Emacs remembers only what it could read.
            (if (stringp class) 'unreadable class)))
         (class class)))))
-
-(defun gemini-companion-private-forget ()
-  "Forget directory-local variables, since they may have changed."
-  (clrhash gemini-companion-private--classes))
 
 (defun gemini-companion-private--obvious-p (buffer)
   "Return t if BUFFER, which visits a file, is marked as private or named so.

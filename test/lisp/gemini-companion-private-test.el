@@ -14,8 +14,7 @@
      (gemini-companion-mode 1)
      (let ((gemini-companion-workspace-roots (list gemini-companion-test-project))
            (gemini-companion-workspace-guess nil)
-           (gemini-companion-context--lifetime -1)
-           (gemini-companion-private--lifetime -1))
+           (gemini-companion-context--lifetime -1))
        (gemini-companion-workspace-roots)
        ,@body)))
 
