@@ -30,9 +30,6 @@
 (defvar-local gemini-companion-cli-compose--index -1
   "Index in the history of the prompt in this buffer, or -1 for a new one.")
 
-(defvar-local gemini-companion-cli-compose--given nil
-  "Non-nil if the text of this buffer was given back to the CLI.")
-
 (defvar-local gemini-companion-cli-compose-finish-function nil
   "Function that takes the text of this buffer, or nil if it is a new prompt.")
 
@@ -109,10 +106,12 @@ prompt that you have begun there: press the key of its external editor."
 If the CLI has given you the text to edit, give it back."
   (interactive nil gemini-companion-compose-mode)
   (if gemini-companion-cli-compose-finish-function
-      (progn (funcall gemini-companion-cli-compose-finish-function
-                      (gemini-companion-review-text-of-buffer (current-buffer)))
-             (setq gemini-companion-cli-compose--given t)
-             (quit-window t))
+      (let ((text (gemini-companion-review-text-of-buffer (current-buffer))))
+        (funcall gemini-companion-cli-compose-finish-function text)
+        ;; The CLI may have just ended, or its disk be full.
+        (add-to-history 'gemini-companion-cli-send-history text)
+        (remove-hook 'kill-buffer-hook #'gemini-companion-cli-compose--save t)
+        (quit-window t))
     (let ((prompt (gemini-companion-cli-compose--prompt)))
       (when (string-empty-p prompt)
         (user-error "There is nothing to send"))
@@ -128,11 +127,8 @@ M-x gemini-companion-compose"))
   (quit-window t))
 
 (defun gemini-companion-cli-compose--save ()
-  "Add the prompt in the current buffer, which is being killed, to the history.
-What the CLI has got back is no prompt yet."
-  (let ((prompt (gemini-companion-cli-compose--prompt)))
-    (unless (or gemini-companion-cli-compose--given (string-empty-p prompt))
-      (add-to-history 'gemini-companion-cli-send-history prompt))))
+  "Add the prompt in the current buffer, which is being killed, to the history."
+  (add-to-history 'gemini-companion-cli-send-history (gemini-companion-cli-compose--prompt)))
 
 (defun gemini-companion-compose-previous ()
   "Replace the prompt with the previous one in the history."

@@ -102,9 +102,6 @@ If CONNECTION is non-nil, AGENT is to run on its host."
          ""
          (lambda () (process-live-p client))
          (lambda (edited)
-           ;; The program may fail to write it.
-           (when edited
-             (add-to-history 'gemini-companion-cli-send-history edited))
            (process-send-string client (concat (json-encode edited) "\n"))
            (delete-process client)))))))
 
@@ -141,11 +138,8 @@ If CONNECTION is non-nil, AGENT is to run on its host."
             (gemini-companion-host-connection-prefix connection)
             (lambda () (gemini-companion-cli-edit--far-live-p key))
             (lambda (edited)
-              (when edited
-                (when (length> edited 200000)
-                  (user-error "This is too long for the connection, but you can copy it"))
-                ;; The CLI may just have ended there.
-                (add-to-history 'gemini-companion-cli-send-history edited))
+              (when (length> edited 200000)
+                (user-error "This is too long for the connection, but you can copy it"))
               (setq gemini-companion-cli-edit--far (delete key gemini-companion-cli-edit--far))
               (funcall send edited)))))))
 ;;;###autoload (add-hook 'gemini-companion-host-connection-edit-functions #'gemini-companion-cli-edit-note-far)
