@@ -195,15 +195,22 @@ Return the content that CLIENT receives."
        (gemini-companion-write-test--close client "2\n")
        (gemini-companion-test-propose client "b.txt" "3\n")))))
 
+(defmacro gemini-companion-write-test--with-clock (now look &rest body)
+  "Evaluate BODY, in which LOOK calls what a timer would, and NOW is the time.
+Both are variables."
+  (declare (indent 2) (debug (symbolp symbolp body)))
+  `(let ((,now 0)
+         (,look nil))
+     (cl-letf (((symbol-function 'run-at-time)
+                (lambda (_time _repeat function &rest arguments)
+                  (setq ,look (lambda () (apply function arguments)))))
+               ((symbol-function 'float-time) (lambda (&rest _) ,now)))
+       ,@body)))
+
 (ert-deftest gemini-companion-write/other-changes-may-be-decided-first ()
-  (let ((state 'busy)
-        (now 0)
-        (look nil)
-        (ended 0))
-    (cl-letf (((symbol-function 'run-at-time)
-               (lambda (_time _repeat function &rest arguments)
-                 (setq look (lambda () (apply function arguments)))))
-              ((symbol-function 'float-time) (lambda (&rest _) now)))
+  (gemini-companion-write-test--with-clock now look
+    (let ((state 'busy)
+          (ended 0))
       (gemini-companion-write--await 3.5 (lambda () state)
                                      (lambda (seen) (should-not seen) (cl-incf ended)))
       (setq now 100)
@@ -218,13 +225,9 @@ Return the content that CLIENT receives."
       (should (= ended 1)))))
 
 (ert-deftest gemini-companion-write/a-clock-set-back-prolongs-the-wait-only-once ()
-  (let ((now 1000)
-        (look nil)
-        (ended 0))
-    (cl-letf (((symbol-function 'run-at-time)
-               (lambda (_time _repeat function &rest arguments)
-                 (setq look (lambda () (apply function arguments)))))
-              ((symbol-function 'float-time) (lambda (&rest _) now)))
+  (gemini-companion-write-test--with-clock now look
+    (let ((ended 0))
+      (setq now 1000)
       (gemini-companion-write--await 3.5 #'ignore (lambda (_) (cl-incf ended)))
       (setq now 100)
       (dotimes (_ 4)
