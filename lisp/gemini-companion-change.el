@@ -36,7 +36,8 @@ Return nil if they are not UTF-8."
   (gemini-companion--mod-decode bytes (not (string-search "\r" proposed))))
 
 (defun gemini-companion-change--guess (path bytes proposed)
-  "Decode BYTES, of the file PATH, as Emacs does; for PROPOSED see `…-decode'."
+  "Return the text of BYTES, of the file PATH, as Emacs decodes it.
+For PROPOSED see `gemini-companion-change-decode'."
   (let ((inhibit-eol-conversion (string-search "\r" proposed))
         ;; Emacs looks at the name, and would ask a host whether case matters there.
         (file-name-handler-alist nil))

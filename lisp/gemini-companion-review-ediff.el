@@ -149,8 +149,7 @@ See `gemini-companion-review-comment-place-function'."
     (user-error "No difference is selected"))
   (let ((start (ediff-get-diff-posn 'B 'beg)))
     (with-current-buffer ediff-buffer-B
-      (save-restriction
-        (widen)
+      (gemini-companion-ui-widened
         (let ((line (line-number-at-pos start)))
           (list (current-buffer) line line nil))))))
 

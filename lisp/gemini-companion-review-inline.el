@@ -316,8 +316,7 @@ If there is none, stay at the line where point is."
    view
    (if-let* ((position (gemini-companion-review-inline--edited view)))
        (with-current-buffer (gemini-companion-review-window-proposal view)
-         (save-restriction
-           (widen)
+         (gemini-companion-ui-widened
            (line-number-at-pos (min position (point-max)))))
      (with-current-buffer (gemini-companion-review-inline--buffer view)
        (gemini-companion-review-hunk-line)))))
