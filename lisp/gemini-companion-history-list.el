@@ -576,9 +576,12 @@ or wrote it without your edits."
     (when (and current (gemini-companion-file-text-p current after))
       (user-error "%s already has this text" file))
     (gemini-companion-history-list--ask
-     (format (if current
-                 "%sWrite the text of this change to %s, in place of what is there? "
-               "%sWrite the text of this change to %s? ")
+     (format (cond ((not current) "%sWrite the text of this change to %s? ")
+                   ((gemini-companion-change-recoded
+                     (gemini-companion-change-of
+                      (gemini-companion-history-path entry) current after))
+                    "%s%s is not in UTF-8.  Write the text of this change to it, in UTF-8? ")
+                   (t "%sWrite the text of this change to %s, in place of what is there? "))
              (if (member current (list nil (gemini-companion-history-before entry))) ""
                (gemini-companion-history-list--warning-sentence entry current))
              file))

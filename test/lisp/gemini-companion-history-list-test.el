@@ -361,6 +361,10 @@ changed since then; you would lose later changes, too" project)
     (should (equal (gemini-companion-test-list-press-newest "w" nil)
                    "a.txt has changed since then; you would lose later changes, too.  \
 Write the text of this change to a.txt, in place of what is there? "))
+    (gemini-companion-test-write-bytes "a.txt" "caf\351\n")
+    (should (equal (gemini-companion-test-list-press-newest "w" nil)
+                   "a.txt has changed since then; you would lose later changes, too.  \
+a.txt is not in UTF-8.  Write the text of this change to it, in UTF-8? "))
     (delete-file (gemini-companion-test-file "a.txt"))
     (should (equal (gemini-companion-test-list-press-newest "w" nil)
                    "Write the text of this change to a.txt? "))))
