@@ -130,8 +130,8 @@ The value is as in `dir-locals-directory-cache', or `unreadable'."
   "Return t if BUFFER, which visits a file, is marked as private or named so.
 Nothing else counts here, since this is asked of all buffers."
   (and (or (buffer-local-value 'gemini-companion-private buffer)
-           (cl-loop for name in (list (buffer-file-name buffer)
-                                      (gemini-companion-file-truename buffer))
+           (cl-loop for name in (delete-dups (list (buffer-file-name buffer)
+                                                   (gemini-companion-file-truename buffer)))
                     thereis (gemini-companion-private-match-p
                              gemini-companion-private-files name)))
        t))
@@ -141,14 +141,15 @@ Nothing else counts here, since this is asked of all buffers."
 (defun gemini-companion-private-match-p (globs file)
   "Return non-nil if one of GLOBS matches FILE, an absolute file name.
 For what they match see `gemini-companion-private-files'."
-  (let ((case-fold-search t))
-    (pcase-let ((`(,name . ,path) (gemini-companion-private--regexps globs)))
-      (or (and name (string-match-p name (file-name-nondirectory file)))
-          (and path (string-match-p path file))))))
+  ;; To bind `case-fold-search' takes Emacs 28 time for each buffer.
+  (pcase-let ((`(,name . ,path) (gemini-companion-private--regexps globs))
+              (file (downcase file)))
+    (or (and name (string-match-p name (file-name-nondirectory file)))
+        (and path (string-match-p path file)))))
 
 (defun gemini-companion-private--regexps (globs)
   "Return regexps for file names without and with a directory that match GLOBS.
-Either is nil if there is no such glob."
+Either is nil if there is no such glob.  The names must be in lower case."
   (unless (eq (car gemini-companion-private--patterns) globs)
     (let ((regexps (lambda (globs before)
                      (and globs
@@ -158,7 +159,7 @@ Either is nil if there is no such glob."
                                              globs "\\|"))))))
       (setq gemini-companion-private--patterns
             (cons globs
-                  (cl-loop for glob in globs
+                  (cl-loop for glob in (mapcar #'downcase globs)
                            if (string-search "/" glob) collect glob into paths
                            else collect glob into names
                            finally return (cons (funcall regexps names "\\`")
