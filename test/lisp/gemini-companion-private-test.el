@@ -38,7 +38,7 @@
                     "credentials.tsx" "credentials.go"))
       (ert-info (name)
         (should-not (gemini-companion-private-test--reason name))))
-    (let ((gemini-companion-private-files '("main.*" "a/b/*")))
+    (let ((gemini-companion-private-files '("Main.*" "a/B/*")))
       (should (gemini-companion-private-test--reason "main.c"))
       (should (gemini-companion-private-test--reason "x/a/b/c"))
       (should-not (gemini-companion-private-test--reason ".env")))
