@@ -132,8 +132,10 @@ LINE: return the position of the last of these, if it is there."
     (or (and hunk
              (save-excursion
                (goto-char (gemini-companion-review-hunk-start hunk))
-               (and (search-forward (car (last (split-string removed "\n")))
-                                    (gemini-companion-review-hunk-middle hunk) t)
+               (and (let ((case-fold-search nil))
+                      (re-search-forward
+                       (concat "^" (regexp-quote (car (last (split-string removed "\n")))) "$")
+                       (gemini-companion-review-hunk-middle hunk) t))
                     (line-beginning-position))))
         (gemini-companion-ui-line-start
          (cl-loop for hunk in gemini-companion-review-hunk-list

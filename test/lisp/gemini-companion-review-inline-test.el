@@ -626,6 +626,14 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-comment--prompt review)
                      "a.txt:3 (removed) `two`: why?\na.txt:5 `4`: @see")))))
 
+(ert-deftest gemini-companion-review-inline/a-comment-is-on-its-removed-line-only ()
+  (gemini-companion-review-inline-test--with client "a\nFoo\nfoobar\nfoo\nz\n"
+    (gemini-companion-review-inline-test--show client "a\nz\n")
+    (gemini-companion-review-inline-test--comment "why?" "foobar\nfoo")
+    (let ((comment (nth 4 (car (gemini-companion-comment-list (window-buffer))))))
+      (should (= 4 (with-current-buffer (window-buffer)
+                     (line-number-at-pos (overlay-start comment))))))))
+
 (ert-deftest gemini-companion-review-inline/narrowing-moves-neither-hunks-nor-comments ()
   (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
     (gemini-companion-review-inline-test--show client "1\nTWO\n3\n4\n5\n6\n7\n8\nnine\n")
