@@ -505,6 +505,8 @@ is in, or nil if that is the current one."
          (selected (and (frame-live-p frame) (frame-selected-window frame))))
     (when (and (window-live-p before)
                (eq (window-frame before) frame)
+               ;; A prompt that was open then may be closed.
+               (or (not (window-minibuffer-p before)) (eq before (active-minibuffer-window)))
                (or (eq selected (car (gemini-companion-review-window-taken view)))
                    (gemini-companion-review-window--own-p view selected)))
       (set-frame-selected-window frame before))))
