@@ -486,6 +486,10 @@ First list them, with those that cannot be undone, and ask."
                           (gemini-companion-history-list--at-point))
                          (user-error "The prompt that led to this change is unknown")))
                gemini-companion-history-list-mode gemini-companion-history-diff-mode)
+  (dolist (entry (gemini-companion-history-all))
+    (when (eq (gemini-companion-history-prompt entry) prompt)
+      (ignore-error user-error
+        (gemini-companion-history-list--note-late-write entry))))
   (let* ((plan (gemini-companion-history-list--plan
                 (or (gemini-companion-history-list--made prompt)
                     (user-error "Nothing to undo: you accepted no change of this prompt"))))

@@ -354,6 +354,16 @@ changed since then; you would lose later changes, too" project)
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
       (should (equal (car (gemini-companion-history-undone entry)) 'accepted)))))
 
+(ert-deftest gemini-companion-history-list/what-was-written-late-is-undone-with-its-prompt ()
+  (gemini-companion-test-with-lists client
+    (let ((prompt (cons "do it" (current-time))))
+      (gemini-companion-history-list-test--after prompt
+        (gemini-companion-test-accept-and-write client "b.txt" "b\n")
+        (gemini-companion-history-list-test--unwritten client)))
+    (gemini-companion-test-file "a.txt" "2\n")
+    (should (equal (cadr (gemini-companion-history-list-test--undo-prompt t 1)) "2 changes undone"))
+    (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))))
+
 (ert-deftest gemini-companion-history-list/a-write-warns-of-later-changes ()
   (gemini-companion-test-with-lists client
     (gemini-companion-history-list-test--unwritten client)
