@@ -146,6 +146,8 @@ What was merged into it since does not count."
     (pcase-let ((`(,_ ,base ,stamp) before))
       (setf (gemini-companion-review-base review) base
             (gemini-companion-review-stamp review) stamp
+            ;; What was found then was compared with the merged file.
+            (gemini-companion-review-other-stamp review) nil
             (gemini-companion-review-unmerged review) (cdr (memq before unmerged))))))
 
 (defun gemini-companion-review-effect-warning (review)
@@ -162,11 +164,12 @@ What was merged into it since does not count."
          (after (gemini-companion-review-effect-count-lines text))
          (before (gemini-companion-review-effect-count-lines
                   (or (gemini-companion-review-base review) ""))))
-    (cond ((string-empty-p text)
-           (unless (string-empty-p (gemini-companion-review-proposed review))
-             (format "%s ignores an empty text, and would write its own proposal.  Accept? "
-                     title)))
-          ((gemini-companion-change-deletion-p before after)
+    (cond ((and (string-empty-p text)
+                (not (string-empty-p (gemini-companion-review-proposed review))))
+           (format "%s ignores an empty text, and would write its own proposal.  Accept? " title))
+          ((or (gemini-companion-change-deletion-p before after)
+               (and (string-empty-p text)
+                    (not (member (gemini-companion-review-base review) '(nil "")))))
            (format "%s would write a text of %s in place of %s.  Accept? "
                    title (gemini-companion-ui-count after "line")
                    (gemini-companion-ui-count before "line")))

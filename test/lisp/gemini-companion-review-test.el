@@ -601,6 +601,17 @@ review-next" text))
       (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
                      '("a.txt" "line\nline\n"))))))
 
+(ert-deftest gemini-companion-review/an-accept-that-empties-a-file-asks-first ()
+  "The user has not deleted the text: it was proposed so."
+  (gemini-companion-test-with-client client
+    (gemini-companion-review-test--show client "a.txt" "")
+    (let (question)
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
+        (should-error (gemini-companion-accept) :type 'user-error))
+      (should (equal question
+                     "Gemini CLI would write a text of 0 lines in place of 2 lines.  Accept? ")))
+    (should (= 1 (gemini-companion-review-count)))))
+
 (ert-deftest gemini-companion-review/an-accept-that-changes-the-encoding-asks-first ()
   "The client replaces what is not UTF-8."
   (gemini-companion-test-with-client client
@@ -778,7 +789,8 @@ x
       (let* ((text (gemini-companion-test-random-text (random 40)))
              (review (gemini-companion-test-propose client "a.txt" text)))
         (gemini-companion-review-show review 'select)
-        (gemini-companion-accept)
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (gemini-companion-accept))
         (ert-info ((format "%S" (append text nil)))
           (should (equal (alist-get
                           'content (fake-cli-wait-notification client "ide/diffAccepted"))
