@@ -82,7 +82,7 @@ Signal an error if that host has not reported what the file contains."
           (t
            (gemini-companion-review-end
             review 'withdrawn (gemini-companion-review-bytes review)
-            (format "withdrawn, %s has gone away" (gemini-companion-review-agent-title review)))
+            (format "withdrawn by %s" (gemini-companion-review-agent-title review)))
            (gemini-companion-review-announce-ending review)))))
 
 (defun gemini-companion-review-client--close (review call)
@@ -157,9 +157,7 @@ DIRECTORY is where the client works, or nil if that is not known."
   (let ((path (gemini-companion-review-path review)))
     (pcase outcome
       ('accepted
-       (gemini-companion-bridge-answer call (format "Accepted, and applied to %s" path))
-       (gemini-companion-log-errors "reverting a buffer"
-         (gemini-companion-write-revert-now path)))
+       (gemini-companion-bridge-answer call (format "Accepted, and applied to %s" path)))
       ('rejected (gemini-companion-bridge-answer call (format "Rejected: %s" path)))
       (_ (gemini-companion-bridge-fail call "This diff was decided meanwhile")))))
 
@@ -175,6 +173,7 @@ Return nil if it was decided meanwhile; the file is then as before."
       (error "%s now leads to another file: reject this change"
              (gemini-companion-review-file review)))
     (gemini-companion-review-client--check-place review directory)
+    (gemini-companion-write-revert review text)
     ;; First, so that the report is true.
     (gemini-companion-file-write
      file (gemini-companion-file-encode text (gemini-companion-review-base review)))
@@ -191,7 +190,7 @@ the name of the file without symbolic links."
     ('unsaved (error "The user has unsaved edits of this file in Emacs"))
     ('changed (error "The file has changed since this diff was opened")))
   (when (gemini-companion-review-effect-question review)
-    (error "Only the user accepts a text that lacks most of the file"))
+    (error "Only the user accepts this text: Emacs asks about it first"))
   (gemini-companion-review-client--check-place review directory))
 
 (defun gemini-companion-review-client--check-place (review directory)

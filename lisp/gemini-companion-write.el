@@ -102,7 +102,9 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
                      (gemini-companion-write-await-text review text stamp 'exactly)))))
     (gemini-companion-write--await
      gemini-companion-write--decision-time
-     (lambda () (or (not (equal (gemini-companion-file-stamp path) stamp))
+     (lambda () (or (and (not (equal (gemini-companion-file-stamp path) stamp))
+                         (or (not (gemini-companion-write--saved-p path))
+                             (gemini-companion-write--contains-p review text)))
                     (and (cl-loop for other in others
                                   thereis (gemini-companion-review-open-p other))
                          'busy)))
@@ -198,7 +200,7 @@ Some CLIs write nothing until all changes of a turn are decided."
 (defun gemini-companion-write--await (seconds check finish)
   "Call CHECK until it returns non-nil, for at most SECONDS.
 Then call FINISH with the last value.  Time does not count while that is
-`busy'."
+`busy', which may take long, or `held'."
   (run-at-time gemini-companion-write--poll-interval nil
                #'gemini-companion-write--look (float-time) seconds check finish))
 
@@ -206,12 +208,12 @@ Then call FINISH with the last value.  Time does not count while that is
   "Call CHECK for `gemini-companion-write--await', which was called at BEGUN.
 SECONDS and FINISH are as there."
   (let* ((value (gemini-companion-log-errors "checking a file" (funcall check)))
-         (busy (eq value 'busy))
+         (busy (memq value '(busy held)))
          (now (float-time))
          ;; The clock may have been set back.
          (begun (if busy now (min begun now))))
     (if (or busy (not (or value (> (- now begun) seconds))))
-        (run-at-time (if busy gemini-companion-write--slow-interval
+        (run-at-time (if (eq value 'busy) gemini-companion-write--slow-interval
                        gemini-companion-write--poll-interval)
                      nil #'gemini-companion-write--look begun seconds check finish)
       (gemini-companion-log-errors "a checked file" (funcall finish value))
@@ -276,6 +278,12 @@ the client, on a host, has written already."
       (gemini-companion-write--forget (nth 64 gemini-companion-write--awaited))
       (gemini-companion-write--file-told path))))
 
+(defun gemini-companion-write--saved-p (path)
+  "Return non-nil if the local file PATH is as the user has saved it in Emacs."
+  (when-let* ((buffer (and (not (gemini-companion-file-host path))
+                           (gemini-companion-file-visiting path))))
+    (verify-visited-file-modtime buffer)))
+
 (defun gemini-companion-write--awaited-of (path)
   "Return the record of the file PATH if a client may write it, or nil."
   (cl-loop for awaited in gemini-companion-write--awaited
@@ -298,17 +306,23 @@ The client of REVIEW may first wait for decisions on others."
          (unless (equal now last)
            (setq last now since (float-time)))
          (cond ((not (memq awaited gemini-companion-write--awaited)) 'forgotten)
-               ((gemini-companion-write--held-p path) 'busy)
+               ((gemini-companion-write--held-p path) 'held)
                ((and now (not (equal now before))
                      (or (and text (gemini-companion-file-written-p path text))
                          ;; Or it may be half written.  Late timers run in quick succession.
-                         (> (- (float-time) since) 0.15))))
+                         (and (> (- (float-time) since) 0.15)
+                              (not (gemini-companion-write--saved-p path))))))
                ((gemini-companion-write-others review) 'busy))))
      (lambda (written)
        (when (memq awaited gemini-companion-write--awaited)
-         (gemini-companion-write--forget awaited)
-         (when written
-           (gemini-companion-write--update awaited)))))))
+         (if (not written) (gemini-companion-write--forget awaited)
+           (setf (gemini-companion-write--awaited-before awaited)
+                 (gemini-companion-file-stamp path))
+           (gemini-companion-write--update awaited)
+           ;; A formatter may write it again soon, but nothing else is known of that.
+           (setf (gemini-companion-write--awaited-text awaited) nil
+                 (gemini-companion-write--awaited-merged awaited) nil)
+           (gemini-companion-write--poll awaited review)))))))
 
 (defun gemini-companion-write-revert-now (path)
   "Revert the buffer that visits PATH, a file that was just written.
@@ -347,7 +361,7 @@ show the text of the file, or the file no longer exists."
     (cond
      ((or (not awaited) (equal stamp (gemini-companion-write--awaited-before awaited))))
      ((gemini-companion-write--held-p path)
-      (run-at-time gemini-companion-write--slow-interval nil
+      (run-at-time gemini-companion-write--poll-interval nil
                    #'gemini-companion-write--file-told path))
      (t
       (setf (gemini-companion-write--awaited-before awaited) stamp)
@@ -372,11 +386,11 @@ show the text of the file, or the file no longer exists."
 
 (defun gemini-companion-write--held-p (path)
   "Return non-nil if a command that awaits a key may hold positions in a buffer.
-That is the buffer that visits PATH; `query-replace' would replace something
-else if its text changed meanwhile."
-  (and (gemini-companion-ui-key-expected)
-       (eq (gemini-companion-file-visiting path)
-           (window-buffer (or (minibuffer-selected-window) (selected-window))))))
+That is the buffer that visits PATH, or an indirect one; `query-replace'
+would replace something else if its text changed meanwhile."
+  (and (or this-command (active-minibuffer-window))
+       (let ((buffer (window-buffer (or (minibuffer-selected-window) (selected-window)))))
+         (eq (gemini-companion-file-visiting path) (or (buffer-base-buffer buffer) buffer)))))
 
 (defun gemini-companion-write--update (awaited)
   "Revert the buffer of the file AWAITED, or say why it was left alone."

@@ -119,7 +119,10 @@ Return the phases in which EMACS was blocked too long, with the seconds."
     (gemini-companion-test-run emacs '(gemini-companion-test-inner-begin 'written))
     (gemini-companion-test-write file text)
     (gemini-companion-test-wait-eval
-     emacs '(null gemini-companion-write--awaited) 60)
+     emacs '(equal (gemini-companion-write--awaited-before (car gemini-companion-write--awaited))
+                   (gemini-companion-file-stamp
+                    (gemini-companion-write--awaited-path (car gemini-companion-write--awaited))))
+     60)
     (funcall phase 'written)
     (funcall phase 'history
              '(gemini-companion-history-list)

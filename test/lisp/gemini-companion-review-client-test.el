@@ -52,6 +52,7 @@ The text of an error is returned in a list."
                      (concat "Accepted, and applied to " (gemini-companion-test-file "a.txt"))))
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                      "proposed, edited ä\n"))
+      (gemini-companion-test-wait-followed)
       (should (equal (buffer-string) "proposed, edited ä\n"))
       (should-not (buffer-modified-p))
       (should (equal (alist-get 'content (fake-cli-wait-notification
@@ -63,6 +64,17 @@ The text of an error is returned in a list."
       (should (equal (gemini-companion-review-client-test--call client "acceptDiff")
                      (list (format "no diff of %s is open"
                                    (gemini-companion-test-file "a.txt"))))))))
+
+(ert-deftest gemini-companion-review-client/edits-that-were-merged-are-no-longer-unsaved ()
+  (gemini-companion-review-client-test--with client
+    (let ((review (gemini-companion-review-client-test--show client "a.txt" "one\n2\n")))
+      (let ((create-lockfiles nil)) (insert "mine\n"))
+      (gemini-companion-test-file "a.txt")
+      (gemini-companion-review-effect-merge review)
+      (gemini-companion-review-client-test--call client "acceptDiff")
+      (gemini-companion-test-wait-followed)
+      (should (equal (buffer-string) "mine\none\n2\n"))
+      (should-not (buffer-modified-p)))))
 
 (ert-deftest gemini-companion-review-client/a-reject-leaves-the-file-unchanged ()
   (gemini-companion-review-client-test--with client
@@ -312,7 +324,7 @@ this change")))
                                               (,private . "it is named by")
                                               (,marked . "it is marked as private")
                                               (,(buffer-file-name) . "it is marked as private")
-                                              (,long . "lacks most of the file")))
+                                              (,long . "Emacs asks about it first")))
             (let ((before (gemini-companion-test-read file)))
               (fake-cli-call-tool client "openDiff" `(:filePath ,file :newContent "x\n"))
               (gemini-companion-test-wait "the review"

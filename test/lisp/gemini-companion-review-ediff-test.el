@@ -374,9 +374,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
     (should (gemini-companion-review-ediff-test--answering ?a (gemini-companion-accept)))
     (should (equal (gemini-companion-review-ediff-test--accepted client) "1\ntwo\nthree\nmine\n"))
     (gemini-companion-test-file "a.txt" "1\ntwo\nthree\nmine\n")
-    (gemini-companion-test-wait
-     "the file to be looked at"
-     (lambda () (null gemini-companion-write--awaited)))
+    (gemini-companion-test-wait-followed)
     (with-current-buffer "a.txt"
       (should (buffer-modified-p))
       (should (equal (buffer-string) "one\ntwo\nthree\nmine\nmore\n"))

@@ -28,8 +28,7 @@
   "Write TEXT to the followed file as the client does, and wait."
   (gemini-companion-write-revert-test--follow buffer-file-name)
   (gemini-companion-test-write buffer-file-name text)
-  (gemini-companion-test-wait "the file to be followed"
-                              (lambda () (null gemini-companion-write--awaited))))
+  (gemini-companion-test-wait-followed))
 
 (ert-deftest gemini-companion-write-revert/the-buffer-shows-the-new-text-and-point-stays ()
   (gemini-companion-write-revert-test--with "one\ntwo\nthree\nfour\n"
@@ -277,8 +276,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
       (gemini-companion-write-revert-test--follow buffer-file-name)
       (let ((coding-system-for-write 'binary))
         (write-region bytes nil buffer-file-name nil 0))
-      (gemini-companion-test-wait "the file to be followed"
-                                  (lambda () (null gemini-companion-write--awaited)))
+      (gemini-companion-test-wait-followed)
       (should (equal (encode-coding-string (buffer-string) 'binary) bytes))
       (should-not (buffer-modified-p))
       (gemini-companion-write-revert-test--undo)
@@ -351,11 +349,53 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
                  (this-command 'query-replace))
         (perform-replace "foo" "bar" t nil nil)))
     (should (equal (buffer-string) "one\nbar\ntwo\n"))
-    (gemini-companion-test-wait "the file to be followed"
-                                (lambda () (null gemini-companion-write--awaited)))
+    (gemini-companion-test-wait-followed)
     ;; The user has edited it meanwhile.
     (should (equal (buffer-string) "one\nbar\ntwo\n"))
     (set-buffer-modified-p nil)))
+
+(ert-deftest gemini-companion-write-revert/a-clone-is-for-query-replace-what-the-file-is ()
+  (gemini-companion-write-revert-test--with "one\n"
+    (let ((clone (make-indirect-buffer (current-buffer) "clone" t))
+          (held (lambda () (gemini-companion-write--held-p buffer-file-name))))
+      (unwind-protect
+          (progn
+            (switch-to-buffer clone)
+            (set-buffer "a.txt")
+            (let ((this-command 'query-replace))
+              (should (funcall held)))
+            ;; These hold no positions, however long they last.
+            (let ((this-command nil)
+                  (isearch-mode t))
+              (cl-letf (((symbol-function 'recursion-depth) (lambda () 1)))
+                (should-not (funcall held)))))
+        (kill-buffer clone)))))
+
+(ert-deftest gemini-companion-write-revert/what-a-formatter-makes-of-it-is-shown ()
+  (gemini-companion-write-revert-test--with "one\n"
+    (gemini-companion-write-revert-test--write "two\n")
+    (should (equal (buffer-string) "two\n"))
+    (gemini-companion-test-write buffer-file-name "TWO\n")
+    (gemini-companion-test-wait-followed)
+    (should (equal (buffer-string) "TWO\n"))
+    (should (verify-visited-file-modtime))))
+
+(ert-deftest gemini-companion-write-revert/what-the-user-saves-is-not-what-the-client-writes ()
+  "That may come much later, when other changes are decided."
+  (gemini-companion-write-revert-test--with "one\n"
+    (let ((looks 0)
+          (create-lockfiles nil)
+          (inhibit-message t))
+      (gemini-companion-write-revert-test--follow buffer-file-name "two\n")
+      (insert "mine\n")
+      (save-buffer)
+      (cl-letf* ((held (symbol-function 'gemini-companion-write--held-p))
+                 ((symbol-function 'gemini-companion-write--held-p)
+                  (lambda (path) (cl-incf looks) (funcall held path))))
+        (gemini-companion-test-wait "several looks" (lambda () (> looks 3))))
+      (gemini-companion-test-write buffer-file-name "two\n")
+      (gemini-companion-test-wait-followed)
+      (should (equal (buffer-string) "two\n")))))
 
 (ert-deftest gemini-companion-write-revert/a-hook-may-ask-what-is-preserved ()
   "Eglot does; its server has got the change, so the text is not opened again."

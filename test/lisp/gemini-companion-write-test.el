@@ -170,6 +170,16 @@ Return the content that CLIENT receives."
      "b\\.txt: rejected in Gemini CLI"
      (lambda () (gemini-companion-write-test--close client "4\n")))))
 
+(ert-deftest gemini-companion-write/to-save-the-file-is-no-yes ()
+  (gemini-companion-write-test--with client
+    (with-current-buffer (find-file-noselect (gemini-companion-test-file "b.txt"))
+      (gemini-companion-write-test--wait-message
+       "b\\.txt: rejected in Gemini CLI"
+       (lambda ()
+         (gemini-companion-write-test--close client "2\n")
+         (let ((create-lockfiles nil)) (insert "mine\n"))
+         (save-buffer))))))
+
 (ert-deftest gemini-companion-write/a-yes-in-the-client-may-take-effect-late ()
   "Qwen Code writes nothing until all changes of a turn are decided."
   (gemini-companion-write-test--with client

@@ -140,6 +140,16 @@ plist, are what the relay adds to those of the CLI."
   (gemini-companion-test-wait
    "the view to go" (lambda () (not (gemini-companion-review-shown)))))
 
+(defun gemini-companion-test-wait-followed ()
+  "Wait until Emacs has noticed what was written to files of clients."
+  (gemini-companion-test-wait
+   "the file to be followed"
+   (lambda ()
+     (cl-loop for awaited in gemini-companion-write--awaited
+              always (equal (gemini-companion-write--awaited-before awaited)
+                            (gemini-companion-file-stamp
+                             (gemini-companion-write--awaited-path awaited)))))))
+
 (defun gemini-companion-test-kill-view ()
   "Kill the main buffer of the review on screen, and wait until all of it is gone."
   (kill-buffer (gemini-companion-review-front (gemini-companion-review-shown)))
