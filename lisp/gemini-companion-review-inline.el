@@ -619,7 +619,10 @@ Then call LEAVE."
     (setq prefix-arg current-prefix-arg
           this-command last-command)
     (gemini-companion-review-window-leave-now)
-    (setq unread-command-events (append (mapcar (lambda (key) (cons t key)) keys)
+    (setq unread-command-events (append (mapcar (lambda (key)
+                                                  ;; A macro that is being defined has them.
+                                                  (cons (if defining-kbd-macro 'no-record t) key))
+                                                keys)
                                         unread-command-events))))
 
 (provide 'gemini-companion-review-inline)

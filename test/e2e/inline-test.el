@@ -444,7 +444,7 @@ That is the text of the proposal of the file NAME, which is then written."
                                                     (equal (buffer-string) "one\n2\nthree\n"))))
     ;; Before it is written.
     (gemini-companion-review-inline-e2e--show emacs client "one\n2\n3\n")
-    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-keys emacs "C-x" "(" "C-c" "C-c")
     (gemini-companion-test-wait "the accept"
                                 (lambda ()
                                   (member '(accepted "a.txt" "one\n2\n3\n")
@@ -453,6 +453,9 @@ That is the text of the proposal of the file NAME, which is then written."
     (gemini-companion-test-type emacs "x")
     (gemini-companion-review-inline-e2e--wait-current emacs "xone\n2\nthree\n")
     (gemini-companion-test-wait-no-review emacs)
+    ;; A keyboard macro has it once.
+    (gemini-companion-test-keys emacs "C-x" ")")
+    (gemini-companion-test-wait-eval emacs '(equal (key-description last-kbd-macro) "C-c C-c x"))
     (gemini-companion-review-inline-e2e--no-fault emacs)))
 
 ;;;; Texts
