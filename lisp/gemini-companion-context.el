@@ -124,7 +124,7 @@ BUFFER is this buffer or an indirect buffer of it.")
     (gemini-companion-context--publish)))
 
 (defun gemini-companion-context--change-hooks (change)
-  "Call CHANGE, `add-hook' or `remove-hook', for hooks run when the context changes."
+  "Call CHANGE, `add-hook' or `remove-hook', for each hook and its function."
   (pcase-dolist
       (`(,function . ,hooks)
        '((gemini-companion-context-update gemini-companion-bridge-clients-functions)

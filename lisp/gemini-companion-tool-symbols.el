@@ -21,7 +21,6 @@
 (declare-function eglot--TextDocumentPositionParams "ext:eglot" ())
 (declare-function eglot-current-server "ext:eglot" ())
 (declare-function eglot-server-capable "ext:eglot" (&rest features))
-(declare-function help-function-arglist "help" (def &optional preserve-names))
 (declare-function jsonrpc-async-request "ext:jsonrpc")
 (declare-function lsp--text-document-position-params "ext:lsp-mode")
 (declare-function lsp-feature? "ext:lsp-mode" (method))
