@@ -69,8 +69,9 @@ A file of them beside the others might be out of date after the next update."
                                          t "\\.el\\'"))
             (copy-file each temporary))
           ;; The first one is that of Emacs 29; the other one visits the file.
-          (funcall (if (fboundp 'loaddefs-generate) 'loaddefs-generate 'make-directory-autoloads)
-                   temporary file)
+          (with-suppressed-warnings ((obsolete make-directory-autoloads))
+            (funcall (if (fboundp 'loaddefs-generate) 'loaddefs-generate 'make-directory-autoloads)
+                     temporary file))
           (gemini-companion-ui-kill-buffer (get-file-buffer file))
           (load file nil 'nomessage))
       (delete-directory temporary t))))
