@@ -47,9 +47,6 @@
 (defvar gemini-companion-bridge--soon nil
   "The timer that drains the events as soon as possible, or last did.")
 
-(defvar gemini-companion-bridge--drain-time 0.2
-  "Seconds after which the user gets a turn while events are handled.")
-
 (defvar gemini-companion-bridge--draining nil
   "Non-nil while events are being handled.")
 
@@ -346,7 +343,7 @@ A quit waits until that is done, as it does in timers."
           ;; A quit would lose the event just taken off the queue.
           (inhibit-quit t))
       ;; If there are more, the user need not wait until all are handled.
-      (when (cl-loop with end = (+ (float-time) gemini-companion-bridge--drain-time)
+      (when (cl-loop with end = (+ (float-time) 0.2)
                      repeat 64
                      for event = (gemini-companion-bridge--call gemini-companion--mod-next-event)
                      always event

@@ -38,7 +38,7 @@
                   (connection) t)
 (declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-tool-extension-ask-host "gemini-companion-tool-extension")
-(declare-function gemini-companion-tool-extension-change-host "gemini-companion-tool-extension")
+(declare-function gemini-companion-tool-extension-change-all "gemini-companion-tool-extension")
 
 ;;;; Options
 
@@ -413,8 +413,8 @@ Show the terminal at once, so that the user sees where it will be."
           connection agent agreed
           (lambda ()
             (if (not tools) (funcall start nil)
-              (gemini-companion-tool-extension-change-host connection 'enable
-                                                           (lambda (_) (funcall start nil)))))))))))
+              (gemini-companion-tool-extension-change-all connection 'enable
+                                                          (lambda (_) (funcall start nil)))))))))))
 
 (defun gemini-companion-cli-run--start-in (buffer fault exec)
   "Call EXEC, which runs a CLI, in BUFFER, unless FAULT is non-nil.

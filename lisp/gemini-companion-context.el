@@ -93,19 +93,6 @@ BUFFER is this buffer or an indirect buffer of it.")
 
 ;;;; Starting and stopping
 
-(defconst gemini-companion-context--hooks
-  '((gemini-companion-context-update gemini-companion-bridge-clients-functions)
-    (gemini-companion-context--record-focus
-     window-selection-change-functions window-buffer-change-functions)
-    (gemini-companion-context--buffer-killed kill-buffer-hook)
-    (gemini-companion-context--forget-private after-save-hook)
-    (gemini-companion-context--publish-soon
-     post-command-hook window-selection-change-functions window-buffer-change-functions
-     find-file-hook kill-buffer-hook after-revert-hook after-save-hook
-     after-set-visited-file-name-hook gemini-companion-workspace-change-hook
-     gemini-companion-host-change-hook))
-  "Functions, and the hooks that they are on while files are tracked.")
-
 (defun gemini-companion-context-start ()
   "Track files, and publish the context while anything uses it."
   (dolist (buffer (nreverse (buffer-list))) ; the one selected last comes last
@@ -138,7 +125,17 @@ BUFFER is this buffer or an indirect buffer of it.")
 
 (defun gemini-companion-context--change-hooks (change)
   "Call CHANGE, `add-hook' or `remove-hook', for each hook and its function."
-  (pcase-dolist (`(,function . ,hooks) gemini-companion-context--hooks)
+  (pcase-dolist
+      (`(,function . ,hooks)
+       '((gemini-companion-context-update gemini-companion-bridge-clients-functions)
+         (gemini-companion-context--record-focus
+          window-selection-change-functions window-buffer-change-functions)
+         (gemini-companion-context--forget-private after-save-hook)
+         (gemini-companion-context--publish-soon
+          post-command-hook window-selection-change-functions window-buffer-change-functions
+          find-file-hook kill-buffer-hook after-revert-hook after-save-hook
+          after-set-visited-file-name-hook gemini-companion-workspace-change-hook
+          gemini-companion-host-change-hook)))
     (dolist (hook hooks)
       (funcall change hook function))))
 
@@ -167,11 +164,8 @@ While this is paused, Emacs tells them that no file is open."
           (unless (eq buffer (car gemini-companion-context--recent))
             (setq gemini-companion-context--focused (car (time-convert nil 1000))
                   gemini-companion-context--recent
-                  (cons buffer (delq buffer gemini-companion-context--recent)))))))))
-
-(defun gemini-companion-context--buffer-killed ()
-  "Remove the current buffer from the recent files."
-  (setq gemini-companion-context--recent (delq (current-buffer) gemini-companion-context--recent)))
+                  (cons buffer (seq-filter #'buffer-live-p
+                                           (delq buffer gemini-companion-context--recent))))))))))
 
 ;;;; Publishing
 
@@ -237,11 +231,8 @@ list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
 
 (defun gemini-companion-context--named ()
   "Return the open files, recent ones first, as a list of (BUFFER FILE . TRUENAME)."
-  ;; Buffers can be killed without their hook.
-  (setq gemini-companion-context--recent
-        (seq-filter #'buffer-live-p gemini-companion-context--recent))
   (cl-loop for buffer in (delete-dups (append gemini-companion-context--recent (buffer-list)))
-           for file = (buffer-file-name buffer)
+           for file = (and (buffer-live-p buffer) (buffer-file-name buffer))
            if file collect `(,buffer ,file . ,(gemini-companion-file-truename buffer))))
 
 (defun gemini-companion-context--in-scope (named scope)

@@ -52,12 +52,9 @@ For Kubernetes, toolbox and Apptainer, for example, you can add
 
 ;;;; Hosts
 
-(defconst gemini-companion-host-command-ssh-methods '("ssh" "sshx" "scp" "scpx" "rsync")
-  "Methods of Tramp that log in by ssh.")
-
 (defun gemini-companion-host-command-method-p (method)
   "Return non-nil if METHOD, a method of Tramp or nil, leads to a host."
-  (or (member method gemini-companion-host-command-ssh-methods)
+  (or (member method '("ssh" "sshx" "scp" "scpx" "rsync")) ; these log in by ssh
       (assoc method gemini-companion-containers)))
 
 (defun gemini-companion-host-command-hops (directory)

@@ -134,7 +134,10 @@ The user of a text terminal may sit at another machine, but hears the bell."
   "Tell the user that CLI is done after a while, or asks something."
   (when (and (pcase (gemini-companion-cli-state cli)
                ('asking t)
-               ('done (gemini-companion-notify--long-p cli)))
+               ('done (and gemini-companion-notify-turn
+                           (gemini-companion-cli-prompt cli)
+                           (> (float-time (time-since (cdr (gemini-companion-cli-prompt cli))))
+                              gemini-companion-notify-turn))))
              ;; The user does not see its terminal, as far as Emacs knows.
              (or (not (gemini-companion-ui-window-of (gemini-companion-cli-terminal cli)))
                  (gemini-companion-notify--away-p)))
@@ -148,13 +151,6 @@ The user of a text terminal may sit at another machine, but hears the bell."
     (gemini-companion-notify-of cli)))
 ;;;###autoload (add-hook 'gemini-companion-cli-state-functions #'gemini-companion-notify-cli)
 
-(defun gemini-companion-notify--long-p (cli)
-  "Return non-nil if the last turn of CLI took long enough to tell of its end."
-  (and gemini-companion-notify-turn
-       (gemini-companion-cli-prompt cli)
-       (> (float-time (time-since (cdr (gemini-companion-cli-prompt cli))))
-          gemini-companion-notify-turn)))
-
 (defun gemini-companion-notify--cli-text (cli)
   "Return what the user is told of CLI, which is done or asks something."
   (format "%s %s in %s" (gemini-companion-cli-title cli)
@@ -165,26 +161,23 @@ The user of a text terminal may sit at another machine, but hears the bell."
 
 (defun gemini-companion-notify--text ()
   "Return what the notification says about the newest subject, (TITLE . BODY)."
-  (let ((subject (car gemini-companion-notify--subjects)))
-    (if (gemini-companion-review-p subject)
-        (gemini-companion-notify--review-text
-         subject (seq-count #'gemini-companion-review-p gemini-companion-notify--subjects))
-      (cons (gemini-companion-notify--cli-text subject)
-            (truncate-string-to-width (or (gemini-companion-cli-question subject)
-                                          (car (gemini-companion-cli-prompt subject))
-                                          "")
-                                      120 nil nil t)))))
-
-(defun gemini-companion-notify--review-text (review count)
-  "Return what the notification says about REVIEW, the newest of COUNT."
-  (let ((change (gemini-companion-review-effect-change review)))
-    (cons (if (> count 1)
-              (format "%d changes wait for your decision" count)
-            (format "%s proposes %s" (gemini-companion-review-agent-title review)
-                    (if (gemini-companion-change-new change) "a new file" "a change")))
-          (format "%s, %s"
-                  (gemini-companion-ui-shorten (gemini-companion-review-project-path review) 120)
-                  (gemini-companion-change-size change)))))
+  (let ((subject (car gemini-companion-notify--subjects))
+        (count (seq-count #'gemini-companion-review-p gemini-companion-notify--subjects)))
+    (if (not (gemini-companion-review-p subject))
+        (cons (gemini-companion-notify--cli-text subject)
+              (truncate-string-to-width (or (gemini-companion-cli-question subject)
+                                            (car (gemini-companion-cli-prompt subject))
+                                            "")
+                                        120 nil nil t))
+      (let ((change (gemini-companion-review-effect-change subject)))
+        (cons (if (> count 1)
+                  (format "%d changes wait for your decision" count)
+                (format "%s proposes %s" (gemini-companion-review-agent-title subject)
+                        (if (gemini-companion-change-new change) "a new file" "a change")))
+              (format "%s, %s"
+                      (gemini-companion-ui-shorten (gemini-companion-review-project-path subject)
+                                                   120)
+                      (gemini-companion-change-size change)))))))
 
 (defun gemini-companion-notify--plain (text)
   "Return TEXT as one line, with a question mark for what cannot be printed.

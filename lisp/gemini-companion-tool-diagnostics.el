@@ -293,29 +293,28 @@ before.  The argument of CALLBACK is a list of (BUFFER DIAGNOSTICS FRESH) for
 the live buffers.  For DIAGNOSTICS see
 `gemini-companion-tool-diagnostics-list'; FRESH is non-nil if they are about
 the present text.  If LAZY is non-nil, start only checks that the present
-text needs.  Return nil."
+text needs."
   (gemini-companion-tool-diagnostics--observe)
   (let ((deadline (+ (float-time) patience))
         (waits (mapcar (lambda (buffer)
                          (cons buffer (gemini-companion-tool-diagnostics--begin buffer lazy)))
                        buffers)))
-    (ignore
-     (gemini-companion-tool-poll
-      call
-      (lambda ()
-        (let* ((late (> (float-time) deadline))
-               (states (cl-loop for (buffer . wait) in waits
-                                if (buffer-live-p buffer)
-                                collect (cons buffer (with-current-buffer buffer
-                                                       (gemini-companion-tool-diagnostics--step
-                                                        wait))))))
-          (when (or late (not (rassq 'waiting states)))
-            (funcall callback
-                     (cl-loop for (buffer . state) in states
-                              collect (list buffer
-                                            (gemini-companion-tool-diagnostics-list buffer)
-                                            (eq state 'fresh))))
-            t)))))))
+    (gemini-companion-tool-poll
+     call
+     (lambda ()
+       (let* ((late (> (float-time) deadline))
+              (states (cl-loop for (buffer . wait) in waits
+                               if (buffer-live-p buffer)
+                               collect (cons buffer
+                                             (with-current-buffer buffer
+                                               (gemini-companion-tool-diagnostics--step wait))))))
+         (when (or late (not (rassq 'waiting states)))
+           (funcall callback
+                    (cl-loop for (buffer . state) in states
+                             collect (list buffer
+                                           (gemini-companion-tool-diagnostics-list buffer)
+                                           (eq state 'fresh))))
+           t))))))
 
 (defun gemini-companion-tool-diagnostics--begin (buffer lazy)
   "Begin to wait for the checkers of BUFFER, and return the wait.

@@ -265,7 +265,7 @@ STEP calls that function to go on."
 (defun gemini-companion-tool-extension--changes (connection agent what found)
   "Return how to do WHAT with the files of AGENT, which now have contents FOUND.
 For CONNECTION see `gemini-companion-tool-extension--judge', for WHAT
-`gemini-companion-tool-extension-change-host'.  The value is a list of (NAME
+`gemini-companion-tool-extension-change-all'.  The value is a list of (NAME
 OLD NEW).  The manifest, without which nothing else is ours, is written
 first and removed last.  A policy of somebody else stays."
   (let* ((system-type (if connection 'gnu/linux system-type)) ; for the hooks
@@ -281,14 +281,20 @@ first and removed last.  A policy of somebody else stays."
                              (not (string-prefix-p "# Written by gemini-companion," old))))
              collect (list name old new))))
 
-(defun gemini-companion-tool-extension--change-all (connection what agents function)
+;;;###autoload
+(defun gemini-companion-tool-extension-change-all (connection what function &optional agents)
   "Do WHAT with the files of AGENTS on the host of CONNECTION, or here.
-WHAT is as in `gemini-companion-tool-extension-change-host'.  Then call
-FUNCTION with the outcomes, each a list of a message and whether it is an
-error."
+WHAT is `enable', `disable', or `update', which writes only files that are
+there.  Then call FUNCTION with the outcomes, each a list of a message and
+whether it is an error.  AGENTS defaults to all that can have an extension."
   (let ((outcomes nil))
     (gemini-companion-tool-extension--in-order
-     agents
+     (or agents
+         (seq-filter (lambda (agent)
+                       (if (not connection) (gemini-companion-tool-extension--home agent)
+                         (and (gemini-companion-agent-get agent :extension)
+                              (gemini-companion-agent-get agent :stdio))))
+                     (gemini-companion-agent-names)))
      (lambda (agent next)
        (gemini-companion-tool-extension--change
         connection what agent
@@ -388,15 +394,24 @@ In a buffer of a connected host, this is about the CLIs there.
   (unless (gemini-companion-native-load)
     (user-error "First turn the companion on with M-x gemini-companion-mode: its native module is \
 missing"))
-  (if (gemini-companion-host-of-name default-directory)
-      (gemini-companion-tool-extension--enable-there)
-    (let* ((agents (or (gemini-companion-tool-extension--agents)
-                       (user-error "No program in `gemini-companion-agents' can use these tools")))
-           (absent (gemini-companion-tool-extension--absent agents)))
-      (if (or (null absent) (gemini-companion-tool-extension--ask absent))
-          (gemini-companion-tool-extension--change-all
-           nil 'enable agents #'gemini-companion-tool-extension--report)
-        (message "Nothing was written")))))
+  (let* ((connection (gemini-companion-tool-extension--connection))
+         (agents (unless connection
+                   (or (gemini-companion-tool-extension--agents)
+                       (user-error "No program in `gemini-companion-agents' can use these tools"))))
+         (absent (gemini-companion-tool-extension--absent agents)))
+    (if (cond (connection (gemini-companion-tool-extension-ask-host connection 'again))
+              (absent (gemini-companion-tool-extension--ask absent))
+              (t))
+        (gemini-companion-tool-extension-change-all
+         connection 'enable
+         (lambda (outcomes)
+           (gemini-companion-tool-extension--report
+            connection
+            (or outcomes
+                `((,(format "No CLI has been used on %s yet: start one there first"
+                            (gemini-companion-host-connection-name connection)))))))
+         agents)
+      (message "Nothing was written"))))
 
 ;;;###autoload
 (defun gemini-companion-tools-disable ()
@@ -404,14 +419,20 @@ missing"))
 Keep files that you added, and their directories.  In a buffer of a
 connected host, remove those there."
   (interactive)
-  (if (gemini-companion-host-of-name default-directory)
-      (gemini-companion-tool-extension--disable-there)
-    (gemini-companion-tool-extension--change-all
-     nil 'disable
-     (seq-filter #'gemini-companion-tool-extension--home (gemini-companion-agent-names))
+  (let ((connection (gemini-companion-tool-extension--connection)))
+    (when connection
+      (gemini-companion-answer-set (gemini-companion-tool-extension--question connection) 'never))
+    (gemini-companion-tool-extension-change-all
+     connection 'disable
      (lambda (outcomes)
        (gemini-companion-tool-extension--report
-        (or outcomes '(("There are no tools of Emacs to remove"))))))))
+        connection (or outcomes '(("There are no tools of Emacs to remove"))))))))
+
+(defun gemini-companion-tool-extension--connection ()
+  "Return the connection to the host of the current buffer, nil if it is on none."
+  (and (gemini-companion-host-of-name default-directory)
+       (or (gemini-companion-host-connection-of-directory default-directory)
+           (user-error "%s is not connected" (file-remote-p default-directory)))))
 
 (defun gemini-companion-tool-extension--agents ()
   "Return the programs that are served and used here and have extensions."
@@ -447,12 +468,13 @@ connected host, remove those there."
 will not ask before it calls tools that only read, or shows you a file, which runs your hooks as \
 C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
 
-(defun gemini-companion-tool-extension--report (outcomes)
-  "Show OUTCOMES; signal a `user-error' if one of them is an error."
+(defun gemini-companion-tool-extension--report (connection outcomes)
+  "Show OUTCOMES on the host of CONNECTION, or here.
+Here, signal a `user-error' if one of them is an error."
   (let ((text (mapconcat #'car outcomes "\n")))
-    (if (seq-some #'cadr outcomes)
-        (user-error "%s" text)
-      (message "%s" text))))
+    (cond (connection (gemini-companion-ui-message 'tools "%s" text))
+          ((seq-some #'cadr outcomes) (user-error "%s" text))
+          (t (message "%s" text)))))
 
 ;;;; Automatically
 
@@ -469,9 +491,10 @@ Return the outcome, a message, or nil."
               (outcome "Nothing was written for the model; M-x gemini-companion-tools-enable asks \
 again"))
     (if (gemini-companion-tool-extension--ask agents)
-        (gemini-companion-tool-extension--change-all
-         nil 'enable agents
-         (lambda (outcomes) (setq outcome (mapconcat #'car outcomes "\n"))))
+        (gemini-companion-tool-extension-change-all
+         nil 'enable
+         (lambda (outcomes) (setq outcome (mapconcat #'car outcomes "\n")))
+         agents)
       (gemini-companion-answer-set 'tools 'never))
     outcome))
 
@@ -484,40 +507,9 @@ again"))
   "Replace files of extensions that this package would write differently."
   (let ((process-environment (default-toplevel-value 'process-environment)))
     (gemini-companion-log-errors "gemini-companion-tool-extension-keep-current"
-      (gemini-companion-tool-extension--change-all
-       nil 'update (seq-filter #'gemini-companion-tool-extension--home
-                               (gemini-companion-agent-names))
-       #'ignore))))
+      (gemini-companion-tool-extension-change-all nil 'update #'ignore))))
 
 ;;;; On hosts
-
-(defun gemini-companion-tool-extension--connection ()
-  "Return the connection to the host of the current buffer."
-  (or (gemini-companion-host-connection-of-directory default-directory)
-      (user-error "%s is not connected" (file-remote-p default-directory))))
-
-(defun gemini-companion-tool-extension--enable-there ()
-  "Let the models of CLIs on the host of the current buffer use tools of Emacs."
-  (let ((connection (gemini-companion-tool-extension--connection)))
-    (if (gemini-companion-tool-extension-ask-host connection 'again)
-        (gemini-companion-tool-extension-change-host
-         connection 'enable
-         (lambda (outcomes)
-           (gemini-companion-ui-message
-            'tools "%s" (or outcomes
-                            (format "No CLI has been used on %s yet: start one there first"
-                                    (gemini-companion-host-connection-name connection))))))
-      (message "Nothing was written"))))
-
-(defun gemini-companion-tool-extension--disable-there ()
-  "Remove the files on the host of the current buffer."
-  (let ((connection (gemini-companion-tool-extension--connection)))
-    (gemini-companion-answer-set (gemini-companion-tool-extension--question connection) 'never)
-    (gemini-companion-tool-extension-change-host
-     connection 'disable
-     (lambda (outcomes)
-       (gemini-companion-ui-message
-        'tools "%s" (or outcomes "There are no tools of Emacs to remove"))))))
 
 (defun gemini-companion-tool-extension--question (connection)
   "Return the question whether models on the host of CONNECTION may use Emacs."
@@ -543,21 +535,7 @@ before it calls tools that only read, or shows you a file that is open.  \
   "Replace files on the host of CONNECTION that this package would write anew."
   (when (eq 'always (gemini-companion-answer-get
                      (gemini-companion-tool-extension--question connection)))
-    (gemini-companion-tool-extension-change-host connection 'update #'ignore)))
-
-;;;###autoload
-(defun gemini-companion-tool-extension-change-host (connection what function)
-  "Do WHAT with the files on the host of CONNECTION, then call FUNCTION.
-WHAT is `enable', `disable', or `update', which writes only files that are
-there.  The argument of FUNCTION is the outcome, a message, or nil."
-  (gemini-companion-tool-extension--change-all
-   connection what
-   (seq-filter (lambda (agent)
-                 (and (gemini-companion-agent-get agent :extension)
-                      (gemini-companion-agent-get agent :stdio)))
-               (gemini-companion-agent-names))
-   (lambda (outcomes)
-     (funcall function (and outcomes (mapconcat #'car outcomes "\n"))))))
+    (gemini-companion-tool-extension-change-all connection 'update #'ignore)))
 
 (provide 'gemini-companion-tool-extension)
 ;;; gemini-companion-tool-extension.el ends here

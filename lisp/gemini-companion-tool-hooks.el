@@ -58,9 +58,6 @@ without a slash its last component.  Case does not matter."
 
 ;;;; Events
 
-(defconst gemini-companion-tool-hooks--max-text 10000
-  "Maximum number of characters of a prompt or a question.")
-
 (defun gemini-companion-tool-hooks--note-event
     (call event session process directory text path terminal)
   "Answer CALL, which reports EVENT of a CLI.
@@ -81,7 +78,7 @@ host."
     (if (and (eq what 'asks) path known (gemini-companion-cli-reviews-here-p known)) ""
       (let ((cli (gemini-companion-cli-note
                   what agent process (seq-take session 200) directory
-                  (and text (seq-take text gemini-companion-tool-hooks--max-text)))))
+                  (and text (seq-take text 10000)))))
         (when (and cli terminal)
           (gemini-companion-tool-hooks--note-terminal call cli terminal))
         (or (pcase (and cli what)

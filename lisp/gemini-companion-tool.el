@@ -128,8 +128,7 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
 `elsewhere' if the host is no longer served.")
   (subject nil :documentation "The name of the file that it is about, for the user, or nil.")
   (started (float-time) :documentation "When it came, in seconds since 1970.")
-  (ended nil :documentation "When it ended, or nil.")
-  (outcome nil :documentation "How it ended, as text for the user, or nil.")
+  (outcome nil :documentation "How it ended, and how long it took, as text for the user, or nil.")
   (withheld 0 :documentation "The number of results that are withheld."))
 
 (defvar gemini-companion-tool-calls nil
@@ -269,24 +268,22 @@ Return nil if nobody waits for it any more."
 (defun gemini-companion-tool--end (call outcome)
   "Record that CALL has ended with OUTCOME, and log it."
   (unless (gemini-companion-tool-call-outcome call)
-    (setf (gemini-companion-tool-call-outcome call) outcome
-          (gemini-companion-tool-call-ended call) (float-time))
+    (setf (gemini-companion-tool-call-outcome call)
+          (format "%s, %.0f ms" outcome
+                  (* 1000 (- (float-time) (gemini-companion-tool-call-started call)))))
     (gemini-companion-log-add "tool %s" (gemini-companion-tool-describe-call call))
     (gemini-companion-log-run-hook 'gemini-companion-tool-change-hook))
   t)
 
 (defun gemini-companion-tool-describe-call (call)
   "Return a line about CALL for the user."
-  (let ((subject (gemini-companion-tool-call-subject call))
-        (ended (gemini-companion-tool-call-ended call)))
+  (let ((subject (gemini-companion-tool-call-subject call)))
     (gemini-companion-ui-one-line
      (concat (gemini-companion-tool-call-tool call)
              (and subject (concat " " subject))
              (format " for %s%s: %s" (gemini-companion-tool-call-agent call)
                      (gemini-companion-host-mark (gemini-companion-tool-call-directory call))
-                     (or (gemini-companion-tool-call-outcome call) "not answered yet"))
-             (and ended (format ", %.0f ms"
-                                (* 1000 (- ended (gemini-companion-tool-call-started call)))))))))
+                     (or (gemini-companion-tool-call-outcome call) "not answered yet"))))))
 
 (defun gemini-companion-tool-poll (call check)
   "Call CHECK for CALL in a timer, until it returns non-nil.
@@ -437,17 +434,14 @@ It is relative to the directory of the client if FILE is below that."
   "Return the answer to CALL: the open files, one per line."
   (let ((lines (cl-loop for buffer in (buffer-list)
                         for file = (buffer-file-name buffer)
+                        for mode = (symbol-name (buffer-local-value 'major-mode buffer))
                         if (and file (gemini-companion-tool-visible-p call file))
-                        collect (gemini-companion-tool--describe-buffer call file buffer))))
+                        collect (gemini-companion-tool-line
+                                 "%s (%s%s%s)" (gemini-companion-tool-file-name call file)
+                                 (string-remove-suffix "-mode" mode)
+                                 (if (buffer-modified-p buffer) ", unsaved edits" "")
+                                 (if (get-buffer-window buffer t) ", on screen" "")))))
     (if lines (string-join lines "\n") "No files.")))
-
-(defun gemini-companion-tool--describe-buffer (call file buffer)
-  "Return a line for the answer to CALL about FILE, which BUFFER visits."
-  (gemini-companion-tool-line
-   "%s (%s%s%s)" (gemini-companion-tool-file-name call file)
-   (string-remove-suffix "-mode" (symbol-name (buffer-local-value 'major-mode buffer)))
-   (if (buffer-modified-p buffer) ", unsaved edits" "")
-   (if (get-buffer-window buffer t) ", on screen" "")))
 
 (defun gemini-companion-tool--get-unsaved (call path line)
   "Return the answer to CALL: the text of PATH with unsaved edits, from LINE on."

@@ -11,16 +11,13 @@
 
 ;;; Code:
 
-(eval-when-compile
-  (require 'cl-lib)
-  (require 'text-property-search))
+(eval-when-compile (require 'cl-lib))
 (require 'button)
 (require 'subr-x)                       ; also for the files that require this one
 
 (declare-function evil-emacs-state "ext:evil-states" t t)
 (declare-function evil-initial-state "ext:evil-core")
 (declare-function evil-initial-state-for-buffer "ext:evil-core")
-(declare-function text-property-search-forward "text-property-search")
 (defvar evil-emacs-state-modes)
 (defvar evil-insert-state-modes)
 (defvar evil-state)
@@ -45,19 +42,16 @@ If there are not so many lines, return the end of the buffer."
       (forward-line (1- line)))
     (point)))
 
-(defconst gemini-companion-ui--controls
-  "[[:cntrl:]\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-  "Regexp for characters that control how the text around them is displayed.")
-
 (defun gemini-companion-ui-one-line (text)
   "Return TEXT, perhaps from a client, with control characters made visible.
 These include characters that end lines, or turn the text around."
-  (replace-regexp-in-string gemini-companion-ui--controls
-                            (lambda (control)
-                              (let ((char (aref control 0)))
-                                (if (< char #x100) (text-char-description char)
-                                  (format "\\u%04x" char))))
-                            text t t))
+  (replace-regexp-in-string
+   "[[:cntrl:]\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+   (lambda (control)
+     (let ((char (aref control 0)))
+       (if (< char #x100) (text-char-description char)
+         (format "\\u%04x" char))))
+   text t t))
 
 (defun gemini-companion-ui-trim-end (text chars)
   "Return TEXT without CHARS at its end.
@@ -184,8 +178,7 @@ Return nil if no window of the frame shows a review."
                                           (< (window-total-height window) 6)
                                           (gemini-companion-ui--review-window-p window))
                                collect window))
-                (oldest (car (sort free (lambda (one other)
-                                          (< (window-use-time one) (window-use-time other)))))))
+                (oldest (car (seq-sort-by #'window-use-time #'< free))))
           (display-buffer-in-previous-window buffer `((previous-window . ,oldest) ,@alist))
         (display-buffer-at-bottom buffer `((window-height . 0.3) ,@alist))))))
 
@@ -404,13 +397,16 @@ is kept in each window."
 
 (defun gemini-companion-ui--position (place)
   "Return the position of PLACE, a value of `gemini-companion-ui--place'."
-  (require 'text-property-search)       ; not autoloaded in Emacs 28
   (pcase-let ((`(,subject ,line ,column) place))
     (save-excursion
-      (goto-char (point-min))
-      (if-let* ((button (and subject (text-property-search-forward
-                                      'gemini-companion-subject subject #'equal))))
-          (prop-match-beginning button)
+      (if-let* ((button (and subject
+                             (cl-loop for button = (next-button (point-min) t)
+                                      then (next-button button)
+                                      while button
+                                      if (equal subject
+                                                (button-get button 'gemini-companion-subject))
+                                      return button))))
+          (button-start button)
         (goto-char (point-min))
         (forward-line (1- line))
         (move-to-column column)

@@ -235,7 +235,7 @@ The directory EXTRA, unless it is nil, is one of them."
          (append
           (mapcar (lambda (root) (cons root t)) (gemini-companion-workspace-given-roots))
           (when-let* ((root (and extra (gemini-companion-workspace--valid-root extra))))
-            (list (cons root (equal root (gemini-companion-workspace--project extra)))))
+            (list (cons root (equal root (car (gemini-companion-workspace--guesses extra))))))
           (mapcar (pcase-lambda (`(,directory . ,only-project))
                     (gemini-companion-workspace--guess-root directory only-project))
                   (gemini-companion-workspace--buffer-directories))))
@@ -287,10 +287,6 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
   (pcase-let ((`(,project . ,own) (gemini-companion-workspace--guesses directory)))
     (cons (or project (unless only-project own))
           (and project t))))
-
-(defun gemini-companion-workspace--project (directory)
-  "Return the root of the project of DIRECTORY, perhaps from the cache."
-  (car (gemini-companion-workspace--guesses directory)))
 
 (defun gemini-companion-workspace--guesses (directory)
   "Return what may be guessed from DIRECTORY, perhaps from the cache.

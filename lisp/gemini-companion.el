@@ -38,7 +38,6 @@
 
 ;;; Code:
 
-(eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-cli)
@@ -56,10 +55,6 @@
 
 (declare-function gemini-companion-tool-extension-keep-current "gemini-companion-tool-extension")
 (declare-function gemini-companion-install-instead "gemini-companion-install")
-(declare-function loaddefs-generate "ext:loaddefs-gen")
-
-(with-suppressed-warnings ((obsolete make-directory-autoloads))
-  (declare-function make-directory-autoloads "autoload"))
 
 (defun gemini-companion--load-autoloads ()
   "Generate the autoloads of this checkout, and load them.
@@ -73,12 +68,11 @@ A file of them beside the others might be out of date after the next update."
           (dolist (each (directory-files (file-name-directory (or load-file-name buffer-file-name))
                                          t "\\.el\\'"))
             (copy-file each temporary))
-          (if (fboundp 'loaddefs-generate) ; Emacs 29
-              (loaddefs-generate temporary file)
-            (with-suppressed-warnings ((obsolete autoload make-directory-autoloads))
-              (require 'autoload)
-              (make-directory-autoloads temporary file)
-              (kill-buffer (get-file-buffer file))))
+          ;; The first one is that of Emacs 29; the other one visits the file.
+          (with-suppressed-warnings ((obsolete make-directory-autoloads))
+            (funcall (if (fboundp 'loaddefs-generate) 'loaddefs-generate 'make-directory-autoloads)
+                     temporary file))
+          (gemini-companion-ui-kill-buffer (get-file-buffer file))
           (load file nil 'nomessage))
       (delete-directory temporary t))))
 

@@ -84,8 +84,7 @@
       (let ((kill-buffer-hook nil))
         (kill-buffer buffer))
       (should-not (buffer-live-p buffer))
-      (should (equal (gemini-companion-context-test--names) '("a")))
-      (should-not (memq buffer gemini-companion-context--recent)))))
+      (should (equal (gemini-companion-context-test--names) '("a"))))))
 
 (ert-deftest gemini-companion-context/only-local-files-that-exist-are-listed ()
   (gemini-companion-context-test--following
