@@ -340,13 +340,12 @@ the CLI shows TEXT."
                 (gemini-companion-cli-send--finish buffer then sent))))))))
 
 (defun gemini-companion-cli-send--finish (buffer then sent)
-  "Send what the function THEN, if any, returns to the terminal BUFFER.
+  "Send what the function THEN returns to the terminal BUFFER.
 SENT is nil if the text before it was not sent."
   (let* ((live (and sent (buffer-live-p buffer) (process-live-p (get-buffer-process buffer))))
-         (key (when then
-                (gemini-companion-log-errors "sending"
-                  (with-current-buffer (if live buffer (current-buffer))
-                    (funcall then live)))))
+         (key (gemini-companion-log-errors "sending"
+                (with-current-buffer (if live buffer (current-buffer))
+                  (funcall then live))))
          (release (lambda (_)
                     (when (buffer-live-p buffer)
                       (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) nil)))))
@@ -465,7 +464,7 @@ or nil if TEXT is not even there, or the CLI has ended."
             ;; After what is there, on a line of its own.
             terminal (if empty text (concat "\n" text))
             (lambda (live)
-              (if live (gemini-companion-cli-send--press text terminal empty finish)
+              (if live (gemini-companion-cli-send--press text empty finish)
                 (funcall finish nil))))))))))
 
 (defun gemini-companion-cli-send--state (terminal)
@@ -482,13 +481,12 @@ If it is at rest, that is a string, the contents of its prompt; otherwise
             ((gemini-companion-cli-screen-question-p) 'asks)
             (t (gemini-companion-cli-screen-prompt))))))
 
-(defun gemini-companion-cli-send--press (text terminal empty finish)
-  "Return the key that sends TEXT in TERMINAL, or nil if it must not be sent.
+(defun gemini-companion-cli-send--press (text empty finish)
+  "Return the key that sends TEXT here, or nil if it must not be sent.
 It may be sent if the prompt was EMPTY before and now contains only TEXT.
 Call FINISH with `sent' or `put'."
-  (let* ((typed (with-current-buffer terminal
-                  (and empty (not (gemini-companion-cli-send--fault))
-                       (gemini-companion-cli-screen-prompt))))
+  (let* ((typed (and empty (not (gemini-companion-cli-send--fault))
+                     (gemini-companion-cli-screen-prompt)))
          (send (and (stringp typed)
                     (or (equal typed (concat ">" (gemini-companion-cli-screen-without-spaces text)))
                         ;; A long text is folded.
