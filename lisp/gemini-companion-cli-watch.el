@@ -46,10 +46,8 @@
 
 (defvar-local gemini-companion-cli-watch--seen nil
   "What the screen shows since when, (STATE . TIME), or nil.
-STATE is `working', or `done' if the CLI is at rest.")
-
-(defvar-local gemini-companion-cli-watch--free-since nil
-  "Since when the CLI takes a prompt, or nil if it does not.")
+STATE is `working', or `done' if the CLI is at rest; in both it takes a
+prompt.")
 
 (defvar-local gemini-companion-cli-watch--rested nil
   "When the CLI was last seen at rest, in seconds since 1970, or nil.")
@@ -153,9 +151,7 @@ Return non-nil if Emacs must look at it again, even if it does not change."
     (when (and asks reviews)
       (gemini-companion-cli-watch--note-queue (car reviews)))
     (gemini-companion-cli-watch--set-asking (and unreviewed (not again)))
-    (setq gemini-companion-cli-watch--unreviewed unreviewed
-          gemini-companion-cli-watch--free-since
-          (and prompt (or gemini-companion-cli-watch--free-since (float-time))))
+    (setq gemini-companion-cli-watch--unreviewed unreviewed)
     (unless (eq state (car gemini-companion-cli-watch--seen))
       (setq gemini-companion-cli-watch--seen (and state (cons state (float-time)))))
     (when (stringp prompt)
@@ -182,8 +178,8 @@ something else.  Return non-nil if some are too new to tell."
   (cl-loop for review in (seq-filter #'gemini-companion-cli-watch--certain-p reviews)
            for created = (float-time (gemini-companion-review-created review))
            for rested = gemini-companion-cli-watch--rested
-           for since = (cond (gemini-companion-cli-watch--free-since
-                              (max gemini-companion-cli-watch--free-since created))
+           for since = (cond (gemini-companion-cli-watch--seen
+                              (max (cdr gemini-companion-cli-watch--seen) created))
                              ((and rested
                                    (>= (- rested created) gemini-companion-cli-watch--free-time))
                               rested))
