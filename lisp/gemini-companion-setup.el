@@ -209,14 +209,10 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
 AGAIN and the value are as in `gemini-companion-answer-ask'."
   (let ((machine (file-remote-p directory)))
     (gemini-companion-answer-ask
-     (gemini-companion-setup--host-question agent machine)
+     `(setup ,agent . ,machine)
      (format "Turn on ide.enabled in the settings on %s, so that %s there connects by itself? "
              (gemini-companion-host-title machine) (gemini-companion-agent-get agent :title))
      again)))
-
-(defun gemini-companion-setup--host-question (agent machine)
-  "Return the question about AGENT on MACHINE, a prefix of remote names."
-  (cons 'setup (cons agent machine)))
 
 (defun gemini-companion-setup-change-host (connection agent agreed then)
   "Let AGENT on the host of CONNECTION connect automatically, then call THEN.
@@ -225,8 +221,7 @@ has just agreed; if not, and ide.enabled is false, somebody has turned it
 off since."
   (let ((file (gemini-companion-agent-get agent :settings))
         (answer (gemini-companion-answer-get
-                 (gemini-companion-setup--host-question
-                  agent (gemini-companion-host-connection-prefix connection)))))
+                 `(setup ,agent . ,(gemini-companion-host-connection-prefix connection)))))
     (if (not (and file (eq answer 'always)))
         (funcall then)
       (gemini-companion-host-connection-read-file
