@@ -32,10 +32,7 @@
 (declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-read-file "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-write-file "gemini-companion-host-connection")
-
-(defvar gemini-companion-setup-functions nil
-  "Functions that `gemini-companion-setup' calls after its own questions.
-Each may ask another one, and returns the outcome as text, or nil.")
+(declare-function gemini-companion-tool-extension-offer "gemini-companion-tool-extension")
 
 ;;;; The command
 
@@ -61,7 +58,7 @@ the programs there."
     (dolist (offer (append (mapcar (lambda (agent)
                                      (lambda () (gemini-companion-setup--offer agent)))
                                    (gemini-companion-setup--agents))
-                           gemini-companion-setup-functions))
+                           '(gemini-companion-tool-extension-offer)))
       (condition-case problem
           (when-let* ((text (funcall offer)))
             (push text done))

@@ -32,7 +32,6 @@
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
-(require 'gemini-companion-setup)
 (require 'gemini-companion-tool)
 (require 'gemini-companion-ui)
 
@@ -455,8 +454,6 @@ C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))
       (message "%s" text))))
 
 ;;;; Automatically
-
-;;;###autoload (add-hook 'gemini-companion-setup-functions #'gemini-companion-tool-extension-offer)
 
 ;;;###autoload
 (defun gemini-companion-tool-extension-offer ()
