@@ -22,7 +22,6 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 
-(declare-function dired-get-marked-files "dired")
 (declare-function flycheck-error-message "ext:flycheck" t t)
 (declare-function flycheck-overlay-errors-at "ext:flycheck")
 (declare-function flycheck-overlay-errors-in "ext:flycheck")
@@ -34,10 +33,6 @@
 
 (defvar gemini-companion-cli-send-read-functions nil
   "Functions called in a minibuffer for a prompt, with the terminal of the CLI.")
-
-(defvar gemini-companion-cli-send-file-functions nil
-  "Functions called with the terminal of a CLI in a buffer that visits no file.
-They return a list of files to be mentioned instead, or nil.")
 
 (defvar-local gemini-companion-cli-send--busy nil
   "Non-nil while a text is on its way to the CLI in this buffer.")
@@ -76,25 +71,6 @@ interactively the prefix argument, send the prompt as well."
             ;; Removing newlines from the end of a long string would be slow.
             start (save-excursion (goto-char end) (skip-chars-backward "\n" start) (point))))
    submit))
-
-;;;###autoload
-(defun gemini-companion-send-file (&optional submit)
-  "Mention the current file in the prompt of the CLI, which then reads it.
-In Dired, mention the marked files and directories; in another buffer that
-visits no file, the image at point.  With SUBMIT, interactively the prefix
-argument, send the prompt as well."
-  (interactive "P")
-  (let* ((terminal (gemini-companion-cli-send-terminal))
-         (files (cond ((derived-mode-p 'dired-mode) (dired-get-marked-files))
-                      (buffer-file-name (list buffer-file-name))
-                      ((run-hook-with-args-until-success
-                        'gemini-companion-cli-send-file-functions terminal))
-                      (t (user-error "This buffer visits no file"))))
-         (directory (gemini-companion-cli-send-directory terminal)))
-    (gemini-companion-cli-send-text
-     (mapconcat (lambda (file) (concat (gemini-companion-cli-send-mention file directory) " "))
-                files "")
-     submit terminal)))
 
 ;;;###autoload
 (defun gemini-companion-send-diagnostic (&optional submit)
