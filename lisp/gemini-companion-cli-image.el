@@ -117,7 +117,10 @@ argument, send the prompt as well."
                         t)))
         (process-put process 'gemini-companion-images directory)
         (add-hook 'kill-emacs-hook #'gemini-companion-cli-image--delete-all)
-        (add-function :after (process-sentinel process) #'gemini-companion-cli-image--note-end)
+        (add-function :after (process-sentinel process)
+                      (lambda (process _event)
+                        (unless (process-live-p process)
+                          (gemini-companion-cli-image--delete process))))
         directory)))
 
 (defun gemini-companion-cli-image--parent (terminal)
@@ -142,11 +145,6 @@ read it."
                                      ": *\"\\([a-zA-Z0-9_-]+\\)\"")
                              text)))
     (match-string 1 text)))
-
-(defun gemini-companion-cli-image--note-end (process &rest _)
-  "Delete the images of PROCESS, that of a terminal, if it has ended."
-  (unless (process-live-p process)
-    (gemini-companion-cli-image--delete process)))
 
 (defun gemini-companion-cli-image--delete-all ()
   "Delete all images that were yanked."
