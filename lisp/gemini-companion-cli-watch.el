@@ -127,13 +127,12 @@ Some emulators draw their screen a tenth of a second later."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (setq gemini-companion-cli-watch--timer nil)
-      (save-match-data
-        (gemini-companion-log-errors "the screen of a CLI"
-          (let ((waits (gemini-companion-cli-watch--act)))
-            (cond ((not (process-live-p (get-buffer-process buffer)))
-                   (gemini-companion-cli-watch--forget))
-                  ((or waits gemini-companion-cli-watch--again)
-                   (gemini-companion-cli-watch--look-soon)))))))))
+      (gemini-companion-log-errors "the screen of a CLI"
+        (let ((waits (gemini-companion-cli-watch--act)))
+          (cond ((not (process-live-p (get-buffer-process buffer)))
+                 (gemini-companion-cli-watch--forget))
+                ((or waits gemini-companion-cli-watch--again)
+                 (gemini-companion-cli-watch--look-soon))))))))
 
 (defun gemini-companion-cli-watch--act ()
   "Act on what the screen of the current terminal shows.
