@@ -446,16 +446,12 @@ or nil if TEXT is not even there, or the CLI has ended."
 (defun gemini-companion-cli-send--state (terminal)
   "Return what the CLI in TERMINAL does, according to its screen.
 If it is at rest, that is a string, the contents of its prompt; otherwise
-`works', `asks' or `ended', or nil if it takes no prompt or Emacs cannot tell."
+`works' or `ended', or nil if it takes no prompt or Emacs cannot tell."
   (if (not (assq terminal (gemini-companion-cli-run-terminals)))
       'ended
     (with-current-buffer terminal
-      (cond ((or gemini-companion-cli-send--busy
-                 (gemini-companion-cli-terminals-frozen)
-                 (gemini-companion-cli-screen-shell-p))
-             nil)
-            ((gemini-companion-cli-screen-question-p) 'asks)
-            (t (gemini-companion-cli-screen-prompt))))))
+      (unless (or gemini-companion-cli-send--busy (gemini-companion-cli-send--fault))
+        (gemini-companion-cli-screen-prompt)))))
 
 (defun gemini-companion-cli-send--press (text empty finish)
   "Return the key that sends TEXT here, or nil if it must not be sent.
