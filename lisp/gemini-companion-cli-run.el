@@ -605,15 +605,11 @@ TITLE is the name of their CLI."
       (setenv name (gemini-companion-agent-join-roots (list (directory-file-name root)))))
     ;; Some programs read only one of these.
     (dolist (name '("NO_PROXY" "no_proxy"))
-      (setenv name (gemini-companion-cli-run--without-proxy (getenv name))))
+      (let ((hosts (or (getenv name) ""))
+            (here "localhost,127.0.0.1"))
+        (unless (or (equal hosts "*") (string-search here hosts))
+          (setenv name (if (string-empty-p hosts) here (concat hosts "," here))))))
     process-environment))
-
-(defun gemini-companion-cli-run--without-proxy (hosts)
-  "Return the list HOSTS, a string or nil, with this machine added to it."
-  (let ((here "localhost,127.0.0.1"))
-    (cond ((member hosts '(nil "")) here)
-          ((or (equal hosts "*") (string-search here hosts)) hosts)
-          (t (concat hosts "," here)))))
 
 (provide 'gemini-companion-cli-run)
 ;;; gemini-companion-cli-run.el ends here
