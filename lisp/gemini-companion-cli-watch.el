@@ -112,9 +112,6 @@ prompt.")
   "Seconds after which a CLI that takes prompts has given up its changes.
 It writes its screen, and reports an answer to Emacs, at about the same time.")
 
-(defconst gemini-companion-cli-watch--seen-time 3.0
-  "Seconds after which the screen of a CLI counts more than what its hooks report.")
-
 (defun gemini-companion-cli-watch--look-soon ()
   "Look at the screen of the current terminal after a moment.
 Some emulators draw their screen a tenth of a second later."
@@ -216,8 +213,8 @@ something else.  Return non-nil if some are too new to tell."
               (`(,state . ,since) gemini-companion-cli-watch--seen))
     (when (and cli state
                (memq (gemini-companion-cli-state cli) (remq state '(working asking))))
-      (or (< (- (float-time) (max since (gemini-companion-cli-since cli)))
-             gemini-companion-cli-watch--seen-time)
+      ;; Hooks report something at about the time at which the screen changes.
+      (or (< (- (float-time) (max since (gemini-companion-cli-since cli))) 3.0)
           (ignore (gemini-companion-cli-enter cli state))))))
 
 (defun gemini-companion-cli-watch--set-asking (asks)
