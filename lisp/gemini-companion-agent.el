@@ -217,17 +217,13 @@ One that is not used here, but perhaps on a host, has no directories."
 The first is that of clients that Emacs starts.  Return nil if AGENT is not
 used here."
   (when-let* (((gemini-companion-agent--used-p agent))
-              (first (gemini-companion-agent-directory agent
-                                                       (gemini-companion-agent--environment))))
+              (first (gemini-companion-agent-directory
+                      agent (default-toplevel-value 'process-environment))))
     (pcase (gemini-companion-agent-get agent :directory)
       (`(temporary ,name)
-       (cl-loop with known = nil
-                for directory in (cons first
-                                       (mapcar (apply-partially #'expand-file-name name)
-                                               gemini-companion-temporary-directories))
-                for real = (file-truename directory)
-                unless (member real known) collect directory
-                do (push real known)))
+       (seq-uniq (cons first (mapcar (apply-partially #'expand-file-name name)
+                                     gemini-companion-temporary-directories))
+                 (lambda (one other) (equal (file-truename one) (file-truename other)))))
       (_ (and (file-directory-p (file-name-directory first))
               (list first))))))
 
@@ -244,7 +240,7 @@ The directory need not exist."
 (defun gemini-companion-agent--used-p (agent)
   "Return non-nil if AGENT is used here, as far as its directories tell."
   (let ((homes (gemini-companion-agent-get agent :homes))
-        (process-environment (gemini-companion-agent--environment)))
+        (process-environment (default-toplevel-value 'process-environment)))
     (or (null homes)
         (cl-loop for home in homes
                  for name = (substitute-in-file-name home)
@@ -282,10 +278,6 @@ An ENVIRONMENT is a list like `process-environment'."
   (let ((value (getenv-internal name environment)))
     ;; It is t for a variable that `setenv' has removed.
     (and (stringp value) (not (string-empty-p value)) value)))
-
-(defun gemini-companion-agent--environment ()
-  "Return the global value of `process-environment'."
-  (default-toplevel-value 'process-environment))
 
 ;;;; Processes
 
@@ -371,7 +363,7 @@ Otherwise a client looks for it on the host of the container."
   "Return the global environment without the variables set by this file.
 It is that of processes that were not started by Emacs."
   (gemini-companion-agent--with gemini-companion-agent--saved
-                                (gemini-companion-agent--environment)))
+                                (default-toplevel-value 'process-environment)))
 
 (defun gemini-companion-agent--variables ()
   "Return an alist of the variables by which clients find this Emacs."
@@ -407,7 +399,7 @@ several directories."
   "Set VARIABLES, an alist, and save the values they had before."
   (pcase-dolist (`(,name . ,_) variables)
     (unless (assoc name gemini-companion-agent--saved)
-      (push (cons name (getenv-internal name (gemini-companion-agent--environment)))
+      (push (cons name (getenv-internal name (default-toplevel-value 'process-environment)))
             gemini-companion-agent--saved)))
   (gemini-companion-agent--set variables))
 
@@ -416,7 +408,7 @@ several directories."
 Buffers of Eshell, for instance, have environments of their own."
   (set-default-toplevel-value 'process-environment
                               (gemini-companion-agent--with
-                               variables (gemini-companion-agent--environment)))
+                               variables (default-toplevel-value 'process-environment)))
   (dolist (buffer (buffer-list))
     (when (local-variable-p 'process-environment buffer)
       (with-current-buffer buffer

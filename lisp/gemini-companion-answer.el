@@ -66,23 +66,18 @@ if QUESTION was answered before, unless AGAIN is non-nil."
 (defun gemini-companion-answer--read ()
   "Return the answers in the file, or nil if there are none or it is invalid."
   (when (and gemini-companion-answer--file (file-exists-p gemini-companion-answer--file))
-    (let ((answers (gemini-companion-answer--parse
-                    (gemini-companion-file-read gemini-companion-answer--file))))
-      (if (listp answers) answers
-        (gemini-companion-log-add "%s is ignored: it does not contain answers"
-                                  gemini-companion-answer--file)
-        nil))))
+    (gemini-companion-log-errors (format "%s is ignored" gemini-companion-answer--file)
+      (gemini-companion-answer--parse
+       (gemini-companion-file-read gemini-companion-answer--file)))))
 
 (defun gemini-companion-answer--parse (bytes)
-  "Return the answers in BYTES, the contents of the file, or `invalid'."
-  (condition-case nil
-      (let* ((read-circle nil)
-             (answers (car (read-from-string (decode-coding-string bytes 'utf-8)))))
-        (if (and (proper-list-p answers)
+  "Return the answers in BYTES, the contents of the file, or signal an error."
+  (let* ((read-circle nil)
+         (answers (car (read-from-string (decode-coding-string bytes 'utf-8)))))
+    (unless (and (proper-list-p answers)
                  (seq-every-p (lambda (it) (memq (cdr-safe it) '(always never))) answers))
-            answers
-          'invalid))
-    (error 'invalid)))
+      (error "It does not contain answers"))
+    answers))
 
 (defun gemini-companion-answer--set-aside ()
   "If the file is invalid, rename it, so that the user can mend it.
@@ -91,12 +86,14 @@ If it cannot be read, signal an error."
     (let ((bytes (or (gemini-companion-file-read gemini-companion-answer--file)
                      (error "Cannot read %s" gemini-companion-answer--file)))
           (file (file-truename gemini-companion-answer--file)))
-      (when (eq 'invalid (gemini-companion-answer--parse bytes))
-        (let ((aside (concat file (format-time-string ".invalid-%Y%m%d-%H%M%S"))))
-          (rename-file file aside)
-          (gemini-companion-log-add "%s did not contain answers, and is now %s" file aside)
-          (message "There was a mistake in %s: your earlier answers are now in %s"
-                   file (file-name-nondirectory aside)))))))
+      (condition-case nil
+          (gemini-companion-answer--parse bytes)
+        (error
+         (let ((aside (concat file (format-time-string ".invalid-%Y%m%d-%H%M%S"))))
+           (rename-file file aside)
+           (gemini-companion-log-add "%s did not contain answers, and is now %s" file aside)
+           (message "There was a mistake in %s: your earlier answers are now in %s"
+                    file (file-name-nondirectory aside))))))))
 
 (defun gemini-companion-answer--print ()
   "Return all answers as the bytes of the file."

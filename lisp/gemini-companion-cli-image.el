@@ -22,6 +22,7 @@
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 
+(declare-function dired-get-marked-files "dired")
 (declare-function yank-media-handler "ext:yank-media")
 
 ;;;###autoload
@@ -63,7 +64,24 @@ TERMINAL is nil, the CLI is set later."
     data)))
 
 ;;;###autoload
-(defun gemini-companion-cli-image-at-point (terminal)
+(defun gemini-companion-send-file (&optional submit)
+  "Mention the current file in the prompt of the CLI, which then reads it.
+In Dired, mention the marked files and directories; in another buffer that
+visits no file, the image at point.  With SUBMIT, interactively the prefix
+argument, send the prompt as well."
+  (interactive "P")
+  (let* ((terminal (gemini-companion-cli-send-terminal))
+         (files (cond ((derived-mode-p 'dired-mode) (dired-get-marked-files))
+                      (buffer-file-name (list buffer-file-name))
+                      ((gemini-companion-cli-image--at-point terminal))
+                      (t (user-error "This buffer visits no file"))))
+         (directory (gemini-companion-cli-send-directory terminal)))
+    (gemini-companion-cli-send-text
+     (mapconcat (lambda (file) (concat (gemini-companion-cli-send-mention file directory) " "))
+                files "")
+     submit terminal)))
+
+(defun gemini-companion-cli-image--at-point (terminal)
   "Return a list of a file with the image at point for the CLI in TERMINAL, or nil."
   (pcase (get-char-property (point) 'display)
     (`(image . ,image)
@@ -73,7 +91,6 @@ TERMINAL is nil, the CLI is set later."
                   terminal (or (image-type-from-data data) (plist-get image :type))
                   ;; Some images are text.
                   (encode-coding-string data 'utf-8 t))))))))
-;;;###autoload (add-hook 'gemini-companion-cli-send-file-functions #'gemini-companion-cli-image-at-point)
 
 (defun gemini-companion-cli-image--write (terminal type data)
   "Return a new file for the CLI in TERMINAL with DATA, an image of TYPE."
@@ -100,7 +117,10 @@ TERMINAL is nil, the CLI is set later."
                         t)))
         (process-put process 'gemini-companion-images directory)
         (add-hook 'kill-emacs-hook #'gemini-companion-cli-image--delete-all)
-        (add-function :after (process-sentinel process) #'gemini-companion-cli-image--note-end)
+        (add-function :after (process-sentinel process)
+                      (lambda (process _event)
+                        (unless (process-live-p process)
+                          (gemini-companion-cli-image--delete process))))
         directory)))
 
 (defun gemini-companion-cli-image--parent (terminal)
@@ -125,11 +145,6 @@ read it."
                                      ": *\"\\([a-zA-Z0-9_-]+\\)\"")
                              text)))
     (match-string 1 text)))
-
-(defun gemini-companion-cli-image--note-end (process &rest _)
-  "Delete the images of PROCESS, that of a terminal, if it has ended."
-  (unless (process-live-p process)
-    (gemini-companion-cli-image--delete process)))
 
 (defun gemini-companion-cli-image--delete-all ()
   "Delete all images that were yanked."

@@ -19,8 +19,6 @@
 (require 'gemini-companion-review-list)
 (require 'gemini-companion-ui)
 
-(declare-function gemini-companion-status "gemini-companion-status")
-
 ;;;; The list
 
 (define-derived-mode gemini-companion-cli-list-mode tabulated-list-mode "Gemini-CLIs"

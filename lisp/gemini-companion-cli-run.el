@@ -13,7 +13,6 @@
 (require 'cl-lib)
 (require 'project)
 (require 'gemini-companion-agent)
-(require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-cli-search)
@@ -263,7 +262,7 @@ The CLI runs on the host with PREFIX, or here if that is empty."
                    (when own-path (setq-local exec-path (car own-path))))))
       (gemini-companion-cli-run-show buffer)
       (gemini-companion-cli-run--start-in
-       buffer nil
+       buffer
        (lambda ()
          (if (gemini-companion-cli-search-sandbox-p agent root arguments environment)
              (gemini-companion-cli-run--in-sandbox buffer agent root environment exec)
@@ -280,7 +279,7 @@ that if the sandbox cannot reach Emacs."
      connection
      (lambda (fault)
        (gemini-companion-cli-run--start-in
-        buffer nil
+        buffer
         (lambda ()
           (when fault (gemini-companion-ui-message buffer "%s" fault))
           (funcall exec (if fault environment
@@ -395,8 +394,9 @@ Show the terminal at once, so that the user sees where it will be."
          (buffer (gemini-companion-cli-run--create-buffer agent root))
          (start (lambda (fault)
                   (gemini-companion-cli-run--start-in
-                   buffer fault
+                   buffer
                    (lambda ()
+                     (when fault (error "%s" fault))
                      (pcase-let ((`(,program . ,words)
                                   (gemini-companion-cli-run--command-on-host
                                    connection terminal environment arguments)))
@@ -416,18 +416,17 @@ Show the terminal at once, so that the user sees where it will be."
               (gemini-companion-tool-extension-change-all connection 'enable
                                                           (lambda (_) (funcall start nil)))))))))))
 
-(defun gemini-companion-cli-run--start-in (buffer fault exec)
-  "Call EXEC, which runs a CLI, in BUFFER, unless FAULT is non-nil.
-If that fails, or if there is a FAULT, show why, and kill BUFFER."
+(defun gemini-companion-cli-run--start-in (buffer exec)
+  "Call EXEC, which runs a CLI, in BUFFER.
+If that fails, show why, and kill BUFFER."
   ;; The user may have killed it meanwhile.
   (when (buffer-live-p buffer)
     (condition-case error
-        (if fault (error "%s" fault)
-          ;; The size of the terminal is that of its window.
-          (with-selected-window (or (get-buffer-window buffer t) (selected-window))
-            (with-current-buffer buffer
-              (erase-buffer)
-              (funcall exec))))
+        ;; The size of the terminal is that of its window.
+        (with-selected-window (or (get-buffer-window buffer t) (selected-window))
+          (with-current-buffer buffer
+            (erase-buffer)
+            (funcall exec)))
       (error
        (when-let* ((process (get-buffer-process buffer)))
          (delete-process process))
@@ -606,15 +605,11 @@ TITLE is the name of their CLI."
       (setenv name (gemini-companion-agent-join-roots (list (directory-file-name root)))))
     ;; Some programs read only one of these.
     (dolist (name '("NO_PROXY" "no_proxy"))
-      (setenv name (gemini-companion-cli-run--without-proxy (getenv name))))
+      (let ((hosts (or (getenv name) ""))
+            (here "localhost,127.0.0.1"))
+        (unless (or (equal hosts "*") (string-search here hosts))
+          (setenv name (if (string-empty-p hosts) here (concat hosts "," here))))))
     process-environment))
-
-(defun gemini-companion-cli-run--without-proxy (hosts)
-  "Return the list HOSTS, a string or nil, with this machine added to it."
-  (let ((here "localhost,127.0.0.1"))
-    (cond ((member hosts '(nil "")) here)
-          ((or (equal hosts "*") (string-search here hosts)) hosts)
-          (t (concat hosts "," here)))))
 
 (provide 'gemini-companion-cli-run)
 ;;; gemini-companion-cli-run.el ends here

@@ -12,19 +12,17 @@
 
 ;;; Code:
 
-(require 'subr-x)
+(require 'gemini-companion-ui)
 
 ;;;; Questions and prompts
 
 (defmacro gemini-companion-cli-screen--at-end (&rest body)
   "Evaluate BODY with point at the end of what the current terminal shows."
   (declare (indent 0) (debug t))
-  `(save-excursion
-     (save-restriction
-       (widen)
-       (goto-char (point-max))
-       (skip-chars-backward " \t\n")
-       ,@body)))
+  `(gemini-companion-ui-widened
+     (goto-char (point-max))
+     (skip-chars-backward " \t\n")
+     ,@body))
 
 (defun gemini-companion-cli-screen-question-p ()
   "Return non-nil if the CLI in the current buffer asks the user to choose.

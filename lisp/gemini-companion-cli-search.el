@@ -123,20 +123,17 @@ A group of the regexp PATTERN, if there is one, matches the process id."
 If clients ignore that file, return a string that says why."
   (let ((owner (file-attribute-user-id (file-attributes (file-truename name)))))
     (if (memq owner (list nil (gemini-companion-cli-search--user)))
-        ;; In JavaScript, an array is an object without members.
-        (gemini-companion-cli-search-read-json name 'array)
+        (gemini-companion-cli-search-read-json name)
       (format "belongs to another user (uid %d)" owner))))
 
-(defun gemini-companion-cli-search-read-json (name &optional array)
-  "Return the JSON object in the file NAME, an alist, or a string: why not.
-Return nil if it holds an array and ARRAY is non-nil."
+(defun gemini-companion-cli-search-read-json (name)
+  "Return the JSON object in the file NAME, an alist, or a string: why not."
   (or (gemini-companion-cli-search-unreadable name)
       (condition-case nil
           (with-temp-buffer
             (insert (gemini-companion-cli-search-text name))
             (let ((content (gemini-companion-cli-search-parse-buffer)))
-              (cond ((listp content) content)
-                    ((not (and array (vectorp content))) "holds no JSON object"))))
+              (if (listp content) content "holds no JSON object")))
         ((json-error) "holds no JSON")
         ((error) "cannot be read"))))
 
@@ -159,14 +156,11 @@ Return nil if it holds an array and ARRAY is non-nil."
 
 (defun gemini-companion-cli-search--fits-p (roots directory)
   "Return non-nil if one of ROOTS, a string with separators, contains DIRECTORY."
-  (and (stringp roots)
-       (not (string-empty-p roots))
-       (let ((real (gemini-companion-cli-search-real-directory directory)))
-         (seq-some (lambda (root)
-                     ;; An empty root is the directory itself.
-                     (or (string-empty-p root)
-                         (string-prefix-p (gemini-companion-cli-search-real-directory root) real)))
-                   (split-string roots path-separator)))))
+  (when (stringp roots)
+    (let ((real (gemini-companion-cli-search-real-directory directory)))
+      (seq-some (lambda (root)
+                  (string-prefix-p (gemini-companion-cli-search-real-directory root) real))
+                (split-string roots path-separator t)))))
 
 (defun gemini-companion-cli-search-real-directory (directory)
   "Return DIRECTORY without symbolic links, with a slash at its end."

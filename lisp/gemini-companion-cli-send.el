@@ -22,7 +22,6 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 
-(declare-function dired-get-marked-files "dired")
 (declare-function flycheck-error-message "ext:flycheck" t t)
 (declare-function flycheck-overlay-errors-at "ext:flycheck")
 (declare-function flycheck-overlay-errors-in "ext:flycheck")
@@ -34,10 +33,6 @@
 
 (defvar gemini-companion-cli-send-read-functions nil
   "Functions called in a minibuffer for a prompt, with the terminal of the CLI.")
-
-(defvar gemini-companion-cli-send-file-functions nil
-  "Functions called with the terminal of a CLI in a buffer that visits no file.
-They return a list of files to be mentioned instead, or nil.")
 
 (defvar-local gemini-companion-cli-send--busy nil
   "Non-nil while a text is on its way to the CLI in this buffer.")
@@ -76,25 +71,6 @@ interactively the prefix argument, send the prompt as well."
             ;; Removing newlines from the end of a long string would be slow.
             start (save-excursion (goto-char end) (skip-chars-backward "\n" start) (point))))
    submit))
-
-;;;###autoload
-(defun gemini-companion-send-file (&optional submit)
-  "Mention the current file in the prompt of the CLI, which then reads it.
-In Dired, mention the marked files and directories; in another buffer that
-visits no file, the image at point.  With SUBMIT, interactively the prefix
-argument, send the prompt as well."
-  (interactive "P")
-  (let* ((terminal (gemini-companion-cli-send-terminal))
-         (files (cond ((derived-mode-p 'dired-mode) (dired-get-marked-files))
-                      (buffer-file-name (list buffer-file-name))
-                      ((run-hook-with-args-until-success
-                        'gemini-companion-cli-send-file-functions terminal))
-                      (t (user-error "This buffer visits no file"))))
-         (directory (gemini-companion-cli-send-directory terminal)))
-    (gemini-companion-cli-send-text
-     (mapconcat (lambda (file) (concat (gemini-companion-cli-send-mention file directory) " "))
-                files "")
-     submit terminal)))
 
 ;;;###autoload
 (defun gemini-companion-send-diagnostic (&optional submit)
@@ -340,13 +316,12 @@ the CLI shows TEXT."
                 (gemini-companion-cli-send--finish buffer then sent))))))))
 
 (defun gemini-companion-cli-send--finish (buffer then sent)
-  "Send what the function THEN, if any, returns to the terminal BUFFER.
+  "Send what the function THEN returns to the terminal BUFFER.
 SENT is nil if the text before it was not sent."
   (let* ((live (and sent (buffer-live-p buffer) (process-live-p (get-buffer-process buffer))))
-         (key (when then
-                (gemini-companion-log-errors "sending"
-                  (with-current-buffer (if live buffer (current-buffer))
-                    (funcall then live)))))
+         (key (gemini-companion-log-errors "sending"
+                (with-current-buffer (if live buffer (current-buffer))
+                  (funcall then live))))
          (release (lambda (_)
                     (when (buffer-live-p buffer)
                       (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) nil)))))
@@ -465,30 +440,25 @@ or nil if TEXT is not even there, or the CLI has ended."
             ;; After what is there, on a line of its own.
             terminal (if empty text (concat "\n" text))
             (lambda (live)
-              (if live (gemini-companion-cli-send--press text terminal empty finish)
+              (if live (gemini-companion-cli-send--press text empty finish)
                 (funcall finish nil))))))))))
 
 (defun gemini-companion-cli-send--state (terminal)
   "Return what the CLI in TERMINAL does, according to its screen.
 If it is at rest, that is a string, the contents of its prompt; otherwise
-`works', `asks' or `ended', or nil if it takes no prompt or Emacs cannot tell."
+`works' or `ended', or nil if it takes no prompt or Emacs cannot tell."
   (if (not (assq terminal (gemini-companion-cli-run-terminals)))
       'ended
     (with-current-buffer terminal
-      (cond ((or gemini-companion-cli-send--busy
-                 (gemini-companion-cli-terminals-frozen)
-                 (gemini-companion-cli-screen-shell-p))
-             nil)
-            ((gemini-companion-cli-screen-question-p) 'asks)
-            (t (gemini-companion-cli-screen-prompt))))))
+      (unless (or gemini-companion-cli-send--busy (gemini-companion-cli-send--fault))
+        (gemini-companion-cli-screen-prompt)))))
 
-(defun gemini-companion-cli-send--press (text terminal empty finish)
-  "Return the key that sends TEXT in TERMINAL, or nil if it must not be sent.
+(defun gemini-companion-cli-send--press (text empty finish)
+  "Return the key that sends TEXT here, or nil if it must not be sent.
 It may be sent if the prompt was EMPTY before and now contains only TEXT.
 Call FINISH with `sent' or `put'."
-  (let* ((typed (with-current-buffer terminal
-                  (and empty (not (gemini-companion-cli-send--fault))
-                       (gemini-companion-cli-screen-prompt))))
+  (let* ((typed (and empty (not (gemini-companion-cli-send--fault))
+                     (gemini-companion-cli-screen-prompt)))
          (send (and (stringp typed)
                     (or (equal typed (concat ">" (gemini-companion-cli-screen-without-spaces text)))
                         ;; A long text is folded.

@@ -46,10 +46,8 @@
 
 (defvar-local gemini-companion-cli-watch--seen nil
   "What the screen shows since when, (STATE . TIME), or nil.
-STATE is `working', or `done' if the CLI is at rest.")
-
-(defvar-local gemini-companion-cli-watch--free-since nil
-  "Since when the CLI takes a prompt, or nil if it does not.")
+STATE is `working', or `done' if the CLI is at rest; in both it takes a
+prompt.")
 
 (defvar-local gemini-companion-cli-watch--rested nil
   "When the CLI was last seen at rest, in seconds since 1970, or nil.")
@@ -114,9 +112,6 @@ STATE is `working', or `done' if the CLI is at rest.")
   "Seconds after which a CLI that takes prompts has given up its changes.
 It writes its screen, and reports an answer to Emacs, at about the same time.")
 
-(defconst gemini-companion-cli-watch--seen-time 3.0
-  "Seconds after which the screen of a CLI counts more than what its hooks report.")
-
 (defun gemini-companion-cli-watch--look-soon ()
   "Look at the screen of the current terminal after a moment.
 Some emulators draw their screen a tenth of a second later."
@@ -129,13 +124,12 @@ Some emulators draw their screen a tenth of a second later."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (setq gemini-companion-cli-watch--timer nil)
-      (save-match-data
-        (gemini-companion-log-errors "the screen of a CLI"
-          (let ((waits (gemini-companion-cli-watch--act)))
-            (cond ((not (process-live-p (get-buffer-process buffer)))
-                   (gemini-companion-cli-watch--forget))
-                  ((or waits gemini-companion-cli-watch--again)
-                   (gemini-companion-cli-watch--look-soon)))))))))
+      (gemini-companion-log-errors "the screen of a CLI"
+        (let ((waits (gemini-companion-cli-watch--act)))
+          (cond ((not (process-live-p (get-buffer-process buffer)))
+                 (gemini-companion-cli-watch--forget))
+                ((or waits gemini-companion-cli-watch--again)
+                 (gemini-companion-cli-watch--look-soon))))))))
 
 (defun gemini-companion-cli-watch--act ()
   "Act on what the screen of the current terminal shows.
@@ -153,9 +147,7 @@ Return non-nil if Emacs must look at it again, even if it does not change."
     (when (and asks reviews)
       (gemini-companion-cli-watch--note-queue (car reviews)))
     (gemini-companion-cli-watch--set-asking (and unreviewed (not again)))
-    (setq gemini-companion-cli-watch--unreviewed unreviewed
-          gemini-companion-cli-watch--free-since
-          (and prompt (or gemini-companion-cli-watch--free-since (float-time))))
+    (setq gemini-companion-cli-watch--unreviewed unreviewed)
     (unless (eq state (car gemini-companion-cli-watch--seen))
       (setq gemini-companion-cli-watch--seen (and state (cons state (float-time)))))
     (when (stringp prompt)
@@ -182,8 +174,8 @@ something else.  Return non-nil if some are too new to tell."
   (cl-loop for review in (seq-filter #'gemini-companion-cli-watch--certain-p reviews)
            for created = (float-time (gemini-companion-review-created review))
            for rested = gemini-companion-cli-watch--rested
-           for since = (cond (gemini-companion-cli-watch--free-since
-                              (max gemini-companion-cli-watch--free-since created))
+           for since = (cond (gemini-companion-cli-watch--seen
+                              (max (cdr gemini-companion-cli-watch--seen) created))
                              ((and rested
                                    (>= (- rested created) gemini-companion-cli-watch--free-time))
                               rested))
@@ -221,8 +213,8 @@ something else.  Return non-nil if some are too new to tell."
               (`(,state . ,since) gemini-companion-cli-watch--seen))
     (when (and cli state
                (memq (gemini-companion-cli-state cli) (remq state '(working asking))))
-      (or (< (- (float-time) (max since (gemini-companion-cli-since cli)))
-             gemini-companion-cli-watch--seen-time)
+      ;; Hooks report something at about the time at which the screen changes.
+      (or (< (- (float-time) (max since (gemini-companion-cli-since cli))) 3.0)
           (ignore (gemini-companion-cli-enter cli state))))))
 
 (defun gemini-companion-cli-watch--set-asking (asks)

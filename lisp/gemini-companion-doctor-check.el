@@ -100,12 +100,6 @@
      (list 'problem (format "Cannot use the native module: %s."
                             (gemini-companion-ui-error-text error))))))
 
-(defun gemini-companion-doctor-check--switch-on ()
-  "Turn on the mode, and search at once for projects, which the doctor needs."
-  (gemini-companion-mode 1)
-  (when (gemini-companion-workspace-pending-p)
-    (gemini-companion-workspace-announce)))
-
 (defun gemini-companion-doctor-check--companion (case)
   "Check the companion of this Emacs, and whether the CLI in CASE is connected."
   (pcase-let (((cl-struct gemini-companion-doctor-check-case agent remote) case))
@@ -114,7 +108,11 @@
      ((not (gemini-companion-bridge-running-p))
       (list 'problem "The companion is off in this Emacs."
             "Turn it on: M-x gemini-companion-mode; then start the CLI."
-            (cons "turn on" #'gemini-companion-doctor-check--switch-on)))
+            (cons "turn on" (lambda ()
+                              (gemini-companion-mode 1)
+                              ;; The doctor needs the projects at once.
+                              (when (gemini-companion-workspace-pending-p)
+                                (gemini-companion-workspace-announce))))))
      ((not (gemini-companion-bridge-token agent))
       (list 'problem
             (format "%s is not served: it is not in `gemini-companion-agents', or not used here."

@@ -32,10 +32,7 @@
 (declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-read-file "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-write-file "gemini-companion-host-connection")
-
-(defvar gemini-companion-setup-functions nil
-  "Functions that `gemini-companion-setup' calls after its own questions.
-Each may ask another one, and returns the outcome as text, or nil.")
+(declare-function gemini-companion-tool-extension-offer "gemini-companion-tool-extension")
 
 ;;;; The command
 
@@ -61,7 +58,7 @@ the programs there."
     (dolist (offer (append (mapcar (lambda (agent)
                                      (lambda () (gemini-companion-setup--offer agent)))
                                    (gemini-companion-setup--agents))
-                           gemini-companion-setup-functions))
+                           '(gemini-companion-tool-extension-offer)))
       (condition-case problem
           (when-let* ((text (funcall offer)))
             (push text done))
@@ -209,14 +206,10 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
 AGAIN and the value are as in `gemini-companion-answer-ask'."
   (let ((machine (file-remote-p directory)))
     (gemini-companion-answer-ask
-     (gemini-companion-setup--host-question agent machine)
+     `(setup ,agent . ,machine)
      (format "Turn on ide.enabled in the settings on %s, so that %s there connects by itself? "
              (gemini-companion-host-title machine) (gemini-companion-agent-get agent :title))
      again)))
-
-(defun gemini-companion-setup--host-question (agent machine)
-  "Return the question about AGENT on MACHINE, a prefix of remote names."
-  (cons 'setup (cons agent machine)))
 
 (defun gemini-companion-setup-change-host (connection agent agreed then)
   "Let AGENT on the host of CONNECTION connect automatically, then call THEN.
@@ -225,8 +218,7 @@ has just agreed; if not, and ide.enabled is false, somebody has turned it
 off since."
   (let ((file (gemini-companion-agent-get agent :settings))
         (answer (gemini-companion-answer-get
-                 (gemini-companion-setup--host-question
-                  agent (gemini-companion-host-connection-prefix connection)))))
+                 `(setup ,agent . ,(gemini-companion-host-connection-prefix connection)))))
     (if (not (and file (eq answer 'always)))
         (funcall then)
       (gemini-companion-host-connection-read-file

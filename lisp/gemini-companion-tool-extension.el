@@ -32,7 +32,6 @@
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
-(require 'gemini-companion-setup)
 (require 'gemini-companion-tool)
 (require 'gemini-companion-ui)
 
@@ -477,8 +476,6 @@ Here, signal a `user-error' if one of them is an error."
           (t (message "%s" text)))))
 
 ;;;; Automatically
-
-;;;###autoload (add-hook 'gemini-companion-setup-functions #'gemini-companion-tool-extension-offer)
 
 ;;;###autoload
 (defun gemini-companion-tool-extension-offer ()

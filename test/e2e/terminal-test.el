@@ -299,7 +299,7 @@ SPEC is (EMACS TERMINAL)."
     (gemini-companion-test-wait-screen emacs "queued behind it")
     (gemini-companion-test-keys emacs "c")
     (gemini-companion-test-wait-eval
-     emacs '(buffer-local-value 'gemini-companion-cli-watch--free-since (window-buffer)))
+     emacs '(buffer-local-value 'gemini-companion-cli-watch--seen (window-buffer)))
     (gemini-companion-test-monkey-terminal-submit terminal "write b.txt")
     (gemini-companion-test-wait-screen emacs "b\\.txt .*C-c C-c a accepts")
     (should (equal (gemini-companion-terminal-e2e--outcomes emacs) '(("a.txt" . cancelled))))

@@ -63,9 +63,9 @@
     (ert-info (text)
       (gemini-companion-test-with-project
         (gemini-companion-test-file "answers/answers.eld" text)
-        (let ((before (gemini-companion-answer-test--logged "it does not contain answers")))
+        (let ((before (gemini-companion-answer-test--logged "answers.eld is ignored: ")))
           (should-not (gemini-companion-answer-get 'eat))
-          (should (= (gemini-companion-answer-test--logged "it does not contain answers")
+          (should (= (gemini-companion-answer-test--logged "answers.eld is ignored: ")
                      (1+ before))))
         (gemini-companion-answer-set 'eat 'never)
         (should-not gemini-companion-answer--unsaved)

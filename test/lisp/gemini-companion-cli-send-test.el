@@ -621,11 +621,11 @@ SENT is bound to a function that returns the text sent to it."
                      (,(gemini-companion-cli-send-test--screen
                         " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
                       . works)
-                     (,gemini-companion-cli-send-test--question . asks)
+                     (,gemini-companion-cli-send-test--question . nil)
                      ;; A prompt already sent, shown after ">", is not the input field.
                      (,(concat gemini-companion-cli-send-test--at-rest
                                gemini-companion-cli-send-test--question)
-                      . asks)
+                      . nil)
                      (,(concat gemini-companion-cli-send-test--at-rest (make-string 20 ?\n) "Bye") . nil)
                      ("" . nil)))
       (gemini-companion-cli-send-test--draw terminal screen)

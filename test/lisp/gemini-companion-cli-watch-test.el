@@ -33,8 +33,8 @@ after output; `free-for' pretends that it takes prompts for some seconds."
              (cl-flet ((show (text) (erase-buffer) (insert text))
                        (look () (gemini-companion-cli-watch--look buffer))
                        (free-for (seconds)
-                                 (setq gemini-companion-cli-watch--free-since
-                                       (- (float-time) seconds))
+                                 (setq gemini-companion-cli-watch--seen
+                                       (cons 'done (- (float-time) seconds)))
                                  (setf (gemini-companion-review-created ,review)
                                        (time-subtract nil seconds))))
                (ignore #'show #'look #'free-for)
