@@ -80,6 +80,14 @@ possible values."
   "Directory of the project whose CLI runs in this buffer.")
 (put 'gemini-companion-cli-run-root 'permanent-local t)
 
+(defun gemini-companion-cli-run--roots ()
+  "Return the directories in which the user has this package run CLIs."
+  (cl-loop for buffer in (buffer-list)
+           for root = (buffer-local-value 'gemini-companion-cli-run-root buffer)
+           if (and root (process-live-p (get-buffer-process buffer))) collect root))
+
+(add-hook 'gemini-companion-workspace-functions #'gemini-companion-cli-run--roots)
+
 (defvar-local gemini-companion-cli-run-agent nil
   "Agent that runs in this buffer, if `gemini-companion-run' created it.")
 (put 'gemini-companion-cli-run-agent 'permanent-local t)

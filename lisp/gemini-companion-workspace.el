@@ -83,6 +83,11 @@ works in the directory of that file, or above it; but see
   '(comint-mode term-mode eshell-mode vterm-mode eat-mode ghostel-mode)
   "Major modes in which a client may run.")
 
+(defvar gemini-companion-workspace-functions nil
+  "Functions that return lists of directories in which CLIs run in this Emacs.
+These are roots, too, even if they must not be guessed.  The functions have
+no arguments.")
+
 (defvar gemini-companion-workspace--delay 0.3
   "Seconds from a change of the open files to the search for roots.")
 
@@ -234,8 +239,12 @@ The directory EXTRA, unless it is nil, is one of them."
         (`(,directory . ,project)
          (append
           (mapcar (lambda (root) (cons root t)) (gemini-companion-workspace-given-roots))
-          (when-let* ((root (and extra (gemini-companion-workspace--valid-root extra))))
-            (list (cons root (equal root (car (gemini-companion-workspace--guesses extra))))))
+          (cl-loop for directory in (cons extra (apply #'append
+                                                       (mapcar #'funcall
+                                                               gemini-companion-workspace-functions)))
+                   for root = (and directory (gemini-companion-workspace--valid-root directory))
+                   if root collect
+                   (cons root (equal root (car (gemini-companion-workspace--guesses directory)))))
           (mapcar (pcase-lambda (`(,directory . ,only-project))
                     (gemini-companion-workspace--guess-root directory only-project))
                   (gemini-companion-workspace--buffer-directories))))

@@ -62,6 +62,20 @@ answered with no."
       (should-not (buffer-live-p terminal))
       (should (= (length gemini-companion-cli-run-test--asked) 1)))))
 
+(ert-deftest gemini-companion-cli-run/its-directory-is-a-root-as-long-as-it-runs ()
+  "Also if it would not be guessed, such as the user's home directory."
+  (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
+    (let ((gemini-companion-workspace-guess nil)
+          (root (list (directory-file-name gemini-companion-test-project))))
+      (gemini-companion-run)
+      (should (equal (gemini-companion-workspace-announced) root))
+      ;; As after any change of the open files.
+      (gemini-companion-workspace-announce)
+      (should (equal (gemini-companion-workspace-announced) root))
+      (delete-process (get-buffer-process (caar (gemini-companion-cli-run-terminals))))
+      (gemini-companion-workspace-announce)
+      (should-not (gemini-companion-workspace-announced)))))
+
 (ert-deftest gemini-companion-cli-run/a-failure-leaves-nothing-behind ()
   "Emacs does not ask either."
   (let ((process nil))
