@@ -239,9 +239,8 @@ The directory EXTRA, unless it is nil, is one of them."
         (`(,directory . ,project)
          (append
           (mapcar (lambda (root) (cons root t)) (gemini-companion-workspace-given-roots))
-          (cl-loop for directory in (cons extra (apply #'append
-                                                       (mapcar #'funcall
-                                                               gemini-companion-workspace-functions)))
+          (cl-loop for directory in (apply #'append (list extra)
+                                           (mapcar #'funcall gemini-companion-workspace-functions))
                    for root = (and directory (gemini-companion-workspace--valid-root directory))
                    if root collect
                    (cons root (equal root (car (gemini-companion-workspace--guesses directory)))))
