@@ -166,21 +166,20 @@ not included, because enabling it may change the text."
 (defun gemini-companion-review-buffer--proposal-header (review)
   "Return the header line for the proposal of REVIEW."
   (gemini-companion-review-buffer-header
-   review "Proposed text"
+   review
+   (unless (gemini-companion-change-new (gemini-companion-review-effect-change review))
+     "Proposed text")
    `((gemini-companion-accept "accepts")
      (gemini-companion-reject "rejects")
+     ;; Each of these two has a key only in its mode.
+     (gemini-companion-review-inline-return "goes back")
+     (gemini-companion-new-file-edit "edits")
      (gemini-companion-accept-all "accepts all")
      ,@(cond ((gemini-companion-review-with-base review)
               '((gemini-companion-review-three-way "shows two texts")))
              ;; Without a conflict there are only two.
              ((gemini-companion-review-conflict review)
               '((gemini-companion-review-three-way "shows all texts")))))))
-
-(defun gemini-companion-review-buffer-set-header (header)
-  "Set the header line of the current buffer, a proposal, to HEADER.
-That is as in `gemini-companion-review-buffer-set-up', or nil for the usual one."
-  (setq gemini-companion-review-buffer--header
-        (or header #'gemini-companion-review-buffer--proposal-header)))
 
 ;;;; What it is compared with
 
@@ -358,17 +357,17 @@ In a window that does not show REVIEW, these are the keys that accept it,
 reject it and lead to it.  The first two are always shown."
   (let* ((selected (gemini-companion-ui-selected-buffer 'displaying))
          (inside (eq review (buffer-local-value 'gemini-companion-review-of-buffer selected))))
-    (cl-loop for (command label) in (if inside keys
+    (cl-loop with ranks = '(0 0 3 4 6 7 8 9)
+             for (command label) in (if inside keys
                                       '((gemini-companion-accept "accepts")
                                         (gemini-companion-reject "rejects")
                                         (gemini-companion-review-next "goes there")))
-             for ranks = '(0 0 3 4 6 7 8 9) then (or (cdr ranks) ranks)
              for key = (gemini-companion-ui-key-of command selected)
              if (cond ((eq command 'gemini-companion-accept-all)
                        (and key (gemini-companion-review-position review)))
                       ;; There is room for only one M-x.
                       (t (or key (eq command 'gemini-companion-accept))))
-             collect (cons (car ranks)
+             collect (cons (or (pop ranks) 9)
                            (gemini-companion-ui-header-key
                             command label (or key (format "M-x %s" command)))))))
 

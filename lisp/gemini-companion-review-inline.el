@@ -504,23 +504,13 @@ another buffer, and there is nothing to do."
 \\{gemini-companion-review-inline-edit-mode-map}"
   :interactive nil
   :lighter nil
-  :keymap (make-sparse-keymap)
-  (gemini-companion-review-buffer-set-header
-   (and gemini-companion-review-inline-edit-mode #'gemini-companion-review-inline--edit-header)))
+  :keymap (make-sparse-keymap))
 
 (gemini-companion-ui-bind gemini-companion-review-inline-edit-mode-map
   ("C-c C-o" "<remap> <save-buffer>") #'gemini-companion-review-inline-return)
 
 ;; Through a change of the major mode, also by `gemini-companion-heavy-fontify-in-steps'.
 (put 'gemini-companion-review-inline-edit-mode 'permanent-local t)
-
-(defun gemini-companion-review-inline--edit-header (review)
-  "Return the header line for the proposal of REVIEW while it is edited."
-  (gemini-companion-review-buffer-header
-   review "Proposed text"
-   '((gemini-companion-accept "accepts")
-     (gemini-companion-reject "rejects")
-     (gemini-companion-review-inline-return "goes back"))))
 
 (defun gemini-companion-review-inline-edit ()
   "Edit the proposed text in this window, at the line at point.

@@ -595,7 +595,6 @@ ends this mode, so that you can edit.
   (let ((proposal
          (gemini-companion-review-buffer-buffer (gemini-companion-review-window-review view))))
     (with-current-buffer proposal
-      (gemini-companion-review-buffer-set-header #'gemini-companion-review-window--new-file-header)
       (gemini-companion-new-file-mode))
     (select-window (gemini-companion-review-window-display view proposal))))
 
@@ -606,22 +605,11 @@ ends this mode, so that you can edit.
 
 (cl-defmethod gemini-companion-review-window-clean-up
   ((view gemini-companion-review-window--new))
-  "Make the proposal of VIEW editable, with the usual header line."
-  (when-let* ((proposal (gemini-companion-review-window-proposal view)))
+  "Make the proposal of VIEW editable, unless the review has ended."
+  (when-let* ((proposal (gemini-companion-review-window-proposal view))
+              ((gemini-companion-review-open-p (gemini-companion-review-window-review view))))
     (with-current-buffer proposal
-      ;; Once the review has ended, it remains read-only.
-      (when (gemini-companion-review-open-p (gemini-companion-review-window-review view))
-        (gemini-companion-new-file-mode -1))
-      (gemini-companion-review-buffer-set-header nil))))
-
-(defun gemini-companion-review-window--new-file-header (review)
-  "Return the header line for the proposal of REVIEW, a new file."
-  (gemini-companion-review-buffer-header
-   review nil
-   `((gemini-companion-accept "accepts")
-     (gemini-companion-reject "rejects")
-     ,@(and gemini-companion-new-file-mode '((gemini-companion-new-file-edit "edits")))
-     (gemini-companion-accept-all "accepts all"))))
+      (gemini-companion-new-file-mode -1))))
 
 (provide 'gemini-companion-review-window)
 ;;; gemini-companion-review-window.el ends here
