@@ -13,13 +13,13 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-file)
 (require 'gemini-companion-heavy)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-commands)
-(require 'gemini-companion-review-comment)
 (require 'gemini-companion-review-turn)
 (require 'gemini-companion-ui)
 
@@ -155,13 +155,13 @@ not included, because enabling it may change the text."
       (setq buffer-undo-list nil)
       (add-hook 'kill-buffer-hook #'gemini-companion-review-buffer--keep nil t)
       (gemini-companion-review-set-proposal review (current-buffer))
-      (gemini-companion-review-comment-restore review)))
+      (gemini-companion-comment-show-saved review)))
   (gemini-companion-review-proposal review))
 
 (defun gemini-companion-review-buffer--keep ()
   "Save the text and the comments of the proposal, which is being killed."
   (gemini-companion-review-current-text gemini-companion-review-of-buffer)
-  (gemini-companion-review-comment-save gemini-companion-review-of-buffer))
+  (gemini-companion-comment-save gemini-companion-review-of-buffer))
 
 (defun gemini-companion-review-buffer--proposal-header (review)
   "Return the header line for the proposal of REVIEW."
@@ -339,7 +339,7 @@ TITLE says what the buffer shows, as text or as a piece, or is nil.  KEYS
 are (COMMAND LABEL), the most important first."
   (let ((change (gemini-companion-review-effect-change review))
         (position (gemini-companion-review-position review))
-        (comments (gemini-companion-review-comment-count review)))
+        (comments (gemini-companion-comment-count review)))
     (gemini-companion-review-buffer--fit
      `(,@(gemini-companion-review-buffer--remarks review)
        ,@(and position `((1 . ,(format "%d of %d" (car position) (cdr position)))))

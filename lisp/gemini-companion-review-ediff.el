@@ -16,11 +16,11 @@
 
 (require 'diff-mode)
 (require 'ediff)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-file)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-buffer)
 (require 'gemini-companion-review-commands)
-(require 'gemini-companion-review-comment)
 (require 'gemini-companion-review-window)
 (require 'gemini-companion-ui)
 
@@ -118,7 +118,7 @@ new file alone, since there is nothing to compare it with."
 (defun gemini-companion-review-ediff--set-up-control (view)
   "Set up the current buffer, the control buffer of the session, for VIEW."
   (setq gemini-companion-review-of-buffer (gemini-companion-review-window-review view)
-        gemini-companion-review-comment-place-function
+        gemini-companion-comment-proposal-place-function
         #'gemini-companion-review-ediff--comment-place)
   (gemini-companion-ui-omit-line-numbers)
   (setq-local ediff-actual-diff-options gemini-companion-review-ediff--diff-options
@@ -144,7 +144,7 @@ new file alone, since there is nothing to compare it with."
 
 (defun gemini-companion-review-ediff--comment-place (&rest _)
   "Return where the selected difference is in the proposal.
-See `gemini-companion-review-comment-place-function'."
+See `gemini-companion-comment-proposal-place-function'."
   (unless (ediff-valid-difference-p)
     (user-error "No difference is selected"))
   (let ((start (ediff-get-diff-posn 'B 'beg)))

@@ -16,12 +16,12 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-buffer)
-(require 'gemini-companion-review-comment)
 (require 'gemini-companion-review-hunk)
 (require 'gemini-companion-review-window)
 (require 'gemini-companion-ui)
@@ -113,7 +113,7 @@ or three texts, as `gemini-companion-review-ediff-show' does."
     (setf (gemini-companion-review-inline--buffer view) buffer)
     (with-current-buffer proposal
       (setq gemini-companion-review-inline--of-buffer view)
-      (add-hook 'gemini-companion-review-comment-change-hook
+      (add-hook 'gemini-companion-comment-change-hook
                 #'gemini-companion-review-inline--show-comments nil t)
       (add-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed nil t))
     (with-current-buffer buffer
@@ -121,7 +121,7 @@ or three texts, as `gemini-companion-review-ediff-show' does."
       (gemini-companion-review-buffer-set-up review #'gemini-companion-review-inline--header)
       (gemini-companion-review-buffer-enable-modal-modes)
       (setq gemini-companion-review-inline--of-buffer view
-            gemini-companion-review-comment-place-function
+            gemini-companion-comment-proposal-place-function
             #'gemini-companion-review-inline--comment-place)
       (gemini-companion-review-inline--read-file view)
       (gemini-companion-review-inline--look-like proposal (gemini-companion-review-visiting review))
@@ -160,7 +160,7 @@ PROPOSAL is the buffer with the proposal, in the major mode of the file."
     (with-current-buffer proposal
       (gemini-companion-review-inline-edit-mode -1)
       (setq gemini-companion-review-inline--of-buffer nil)
-      (remove-hook 'gemini-companion-review-comment-change-hook
+      (remove-hook 'gemini-companion-comment-change-hook
                    #'gemini-companion-review-inline--show-comments t)
       (remove-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed t)))
   (gemini-companion-ui-kill-buffer (gemini-companion-review-inline--buffer view))
@@ -354,7 +354,7 @@ lines."
 
 (defun gemini-companion-review-inline--comment-place (start end)
   "Return where in the proposal the lines from START to END are.
-See `gemini-companion-review-comment-place-function'."
+See `gemini-companion-comment-proposal-place-function'."
   (cons (gemini-companion-review-window-proposal (gemini-companion-review-inline--current-view))
         (gemini-companion-review-hunk-place start end)))
 
@@ -363,7 +363,7 @@ See `gemini-companion-review-comment-place-function'."
   (let* ((view gemini-companion-review-inline--of-buffer)
          (proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer (gemini-companion-review-inline--buffer view)
-      (gemini-companion-review-comment-mirror proposal #'gemini-companion-review-hunk-position))))
+      (gemini-companion-comment-mirror proposal #'gemini-companion-review-hunk-position))))
 
 ;;;; Hunks
 

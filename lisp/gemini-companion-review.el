@@ -101,7 +101,7 @@ after the prefix of the host.")
   (text nil :documentation "The text as it was last read from `proposal'.")
   (tick nil :documentation "The modification tick of `proposal' then.")
   (comments nil :documentation "The comments of the user when `proposal' was last killed,
-see `gemini-companion-review-comment-save'.")
+see `gemini-companion-comment-save'.")
   (base nil :documentation "The contents of the file when the client proposed, as bytes, nil if
 there was none.")
   (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
