@@ -30,14 +30,14 @@ They show all differences, even those that the user's own comparisons
 ignore, and treat a file with NUL characters as text.")
 
 (defconst gemini-companion-review-ediff--faces
-  '((A . ((ediff-even-diff-A . gemini-companion-removed)
-          (ediff-odd-diff-A . gemini-companion-removed)
-          (ediff-current-diff-A . gemini-companion-removed-current)
-          (ediff-fine-diff-A . gemini-companion-removed-word)))
-    (B . ((ediff-even-diff-B . gemini-companion-added)
-          (ediff-odd-diff-B . gemini-companion-added)
-          (ediff-current-diff-B . gemini-companion-added-current)
-          (ediff-fine-diff-B . gemini-companion-added-word))))
+  '((ediff-even-diff-A gemini-companion-removed)
+    (ediff-odd-diff-A gemini-companion-removed)
+    (ediff-current-diff-A gemini-companion-removed-current)
+    (ediff-fine-diff-A gemini-companion-removed-word)
+    (ediff-even-diff-B gemini-companion-added)
+    (ediff-odd-diff-B gemini-companion-added)
+    (ediff-current-diff-B gemini-companion-added-current)
+    (ediff-fine-diff-B gemini-companion-added-word))
   "Ediff's faces for differences, and their replacements.
 Ediff's own are gray on gray where a difference is not selected.")
 
@@ -266,12 +266,10 @@ The current buffer is its control buffer."
 (defun gemini-companion-review-ediff--color (view)
   "Show what is removed and added in VIEW in different colors."
   (with-current-buffer (gemini-companion-review-ediff--control view)
-    (pcase-dolist (`(,type . ,faces) gemini-companion-review-ediff--faces)
-      (with-current-buffer (ediff-get-buffer type)
+    (dolist (buffer (list ediff-buffer-A ediff-buffer-B))
+      (with-current-buffer buffer
         (setq-local face-remapping-alist
-                    (append (mapcar (pcase-lambda (`(,face . ,other)) (list face other)) faces)
-                            (seq-remove (lambda (it) (assq (car it) faces))
-                                        face-remapping-alist)))))))
+                    (append gemini-companion-review-ediff--faces face-remapping-alist))))))
 
 (defun gemini-companion-review-ediff--select-first (view)
   "Select the first difference in VIEW, and scroll the windows there."
