@@ -154,7 +154,8 @@ not included, because enabling it may change the text."
       ;; Undoing the insertion would leave the buffer empty.
       (setq buffer-undo-list nil)
       (add-hook 'kill-buffer-hook #'gemini-companion-review-buffer--keep nil t)
-      (gemini-companion-review-set-proposal review (current-buffer))
+      (setf (gemini-companion-review-proposal review) (current-buffer)
+            (gemini-companion-review-tick review) (buffer-chars-modified-tick))
       (gemini-companion-comment-show-saved review)))
   (gemini-companion-review-proposal review))
 
@@ -309,14 +310,10 @@ HEADER is a function that returns the header line, given REVIEW."
   "Enable the header line and the keys of a review in the current buffer."
   (setq header-line-format '(:eval (gemini-companion-review-buffer--header-line)))
   ;; Emacs does not redraw it after each edit, but it says how many lines change.
-  (add-hook 'after-change-functions #'gemini-companion-review-buffer--note-edit nil t)
+  (add-hook 'after-change-functions (lambda (&rest _) (force-mode-line-update)) nil t)
   (setq-local bidi-inhibit-bpa t)
   (gemini-companion-review-mode))
 (put 'gemini-companion-review-buffer--enable-keys 'permanent-local-hook t)
-
-(defun gemini-companion-review-buffer--note-edit (&rest _)
-  "Redraw the header line of the current buffer, which was edited."
-  (force-mode-line-update))
 
 (defun gemini-companion-review-buffer--header-line ()
   "Return the header line of the current buffer."

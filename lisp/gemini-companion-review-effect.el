@@ -223,25 +223,22 @@ Signal a `user-error' if they are edits of another text than the file has."
 
 (defun gemini-companion-review-effect--merge-text (review text)
   "Merge into the text of REVIEW the changes from its file to TEXT."
-  (let ((merged (gemini-companion-review-effect--merge-with review text)))
+  (let ((merged (gemini-companion-review-effect--merge-with review text))
+        (proposal (gemini-companion-review-proposal review)))
     (unless (stringp merged)
       (user-error "The edits and the change overlap, first at line %d of the proposed text: %s"
                   merged
                   (substitute-command-keys
                    "\\[gemini-companion-review-three-way] shows all texts")))
-    (gemini-companion-review-effect--set-text review merged)))
-
-(defun gemini-companion-review-effect--set-text (review text)
-  "Replace the text of REVIEW by TEXT, as one step for undo."
-  (let ((proposal (gemini-companion-review-proposal review)))
     (if (not (buffer-live-p proposal))
-        (setf (gemini-companion-review-text review) text)
+        (setf (gemini-companion-review-text review) merged)
       (with-current-buffer proposal
         (save-restriction
           (widen)
           (let ((inhibit-read-only t))
+            ;; As one step for undo.
             (undo-boundary)
-            (atomic-change-group (gemini-companion-heavy-replace-text text))
+            (atomic-change-group (gemini-companion-heavy-replace-text merged))
             (undo-boundary)))))))
 
 (provide 'gemini-companion-review-effect)

@@ -524,11 +524,6 @@ then the user must have pressed no key for 2 seconds, or use another frame."
     (or (not (buffer-live-p proposal))
         (eql (buffer-chars-modified-tick proposal) (gemini-companion-review-tick review)))))
 
-(defun gemini-companion-review-set-proposal (review buffer)
-  "Make BUFFER the proposal of REVIEW; it contains the present text of REVIEW."
-  (setf (gemini-companion-review-proposal review) buffer
-        (gemini-companion-review-tick review) (buffer-chars-modified-tick buffer)))
-
 (defun gemini-companion-review-text-of-buffer (buffer)
   "Return the whole text of BUFFER."
   (with-current-buffer buffer
