@@ -248,28 +248,18 @@ first line, the comment, and its overlay."
 Also bring back those of buffers that were killed since."
   (interactive)
   (unless gemini-companion-comment--gone (user-error "No comments to bring back"))
-  (let ((failed nil)
-        (problem nil))
-    (unwind-protect
-        (while gemini-companion-comment--gone
-          (condition-case caught
-              (gemini-companion-comment--restore (car gemini-companion-comment--gone))
-            (error (setq problem caught)
-                   (push (car gemini-companion-comment--gone) failed)))
-          (pop gemini-companion-comment--gone))
-      (setq gemini-companion-comment--gone
-            (nconc (nreverse failed) gemini-companion-comment--gone)))
+  (let ((problem nil))
+    (pcase-dolist ((and comment `(,file ,first ,last ,_ ,text ,_)) gemini-companion-comment--gone)
+      (condition-case caught
+          (with-current-buffer (find-file-noselect file)
+            (gemini-companion-comment--add first last text)
+            (setq gemini-companion-comment--gone (remq comment gemini-companion-comment--gone)))
+        (error (setq problem caught))))
     (when problem
       (user-error "Could not bring back %s, kept for another try: %s"
                   (gemini-companion-ui-count (length gemini-companion-comment--gone) "comment")
                   (gemini-companion-ui-error-text problem))))
   (gemini-companion-comment--report))
-
-(defun gemini-companion-comment--restore (comment)
-  "Bring back COMMENT, an element of `gemini-companion-comment--gone'."
-  (pcase-let ((`(,file ,first ,last ,_ ,text ,_) comment))
-    (with-current-buffer (find-file-noselect file)
-      (gemini-companion-comment--add first last text))))
 
 ;;;###autoload
 (defun gemini-companion-comments-clear ()
@@ -328,11 +318,9 @@ others stay for the next prompt."
       (let* ((lines (mapcar (lambda (it) (gemini-companion-comment--text (list it) directory))
                             all))
              (text-of (apply-partially #'gemini-companion-comment--added lines))
-             (count (length lines)))
-        (unless (funcall fits-p (funcall text-of count))
-          (setq count 1)
-          (while (funcall fits-p (funcall text-of (1+ count)))
-            (setq count (1+ count))))
+             (count (cl-loop for count downfrom (length lines)
+                             if (or (= count 1) (funcall fits-p (funcall text-of count)))
+                             return count)))
         (gemini-companion-comment--remove (seq-take all count))
         (funcall text-of count)))))
 
