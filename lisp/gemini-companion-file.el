@@ -377,8 +377,6 @@ of `gemini-companion-file-replace'."
 (defun gemini-companion-file--write-bytes (bytes file)
   "Write BYTES to FILE, without hooks."
   (with-temp-buffer
-    (set-buffer-multibyte nil)
-    (insert bytes)
     (let ((coding-system-for-write 'no-conversion)
           (write-region-annotate-functions nil)
           (write-region-post-annotation-function nil)
@@ -388,7 +386,7 @@ of `gemini-companion-file-replace'."
           ;; With its own name, Emacs would ask whether to edit a buffer that visits the file, and
           ;; would release the lock of one with unsaved edits.
           (lock (make-temp-name (expand-file-name "gc-" temporary-file-directory))))
-      (write-region nil nil file nil 'quiet lock))))
+      (write-region bytes nil file nil 'quiet lock))))
 
 (defun gemini-companion-file--alike-p (new file)
   "Return non-nil if the file NEW has the owner of FILE, and that has one name."
