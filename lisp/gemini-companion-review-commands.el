@@ -13,8 +13,6 @@
 
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
-(require 'gemini-companion-history)
-(require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-effect)
 (require 'gemini-companion-review-popup)
