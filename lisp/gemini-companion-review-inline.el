@@ -558,20 +558,15 @@ or the key that saves a buffer goes back."
 
 (cl-defmethod gemini-companion-review-window-leave ((view gemini-companion-review-inline--view))
   "Take VIEW off the screen, after an accept once the file has been written."
-  (let ((leave (lambda () (cl-call-next-method))))
-    (if-let* ((visiting (gemini-companion-review-inline--to-be-written view)))
+  (let ((leave (lambda () (cl-call-next-method)))
+        (review (gemini-companion-review-window-review view)))
+    (if-let* ((entry (gemini-companion-review-entry review))
+              ((memq (gemini-companion-history-outcome entry) '(accepted closed)))
+              ((gemini-companion-review-window-taken view))
+              ((buffer-live-p (gemini-companion-review-inline--buffer view)))
+              (visiting (gemini-companion-review-visiting review)))
         (gemini-companion-review-inline--freeze view visiting leave)
       (funcall leave))))
-
-(defun gemini-companion-review-inline--to-be-written (view)
-  "Return the buffer that VIEW has replaced if the client will write its file."
-  (let* ((review (gemini-companion-review-window-review view))
-         (entry (gemini-companion-review-entry review)))
-    (and entry
-         (memq (gemini-companion-history-outcome entry) '(accepted closed))
-         (gemini-companion-review-window-taken view)
-         (buffer-live-p (gemini-companion-review-inline--buffer view))
-         (gemini-companion-review-visiting review))))
 
 (defun gemini-companion-review-inline--freeze (view visiting leave)
   "Leave VIEW on the screen until VISITING is reverted, or for a moment.
