@@ -20,7 +20,6 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-commands)
-(require 'gemini-companion-review-turn)
 (require 'gemini-companion-ui)
 
 (defvar major-mode-remap-alist) ; Emacs 29
