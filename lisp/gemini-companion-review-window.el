@@ -380,8 +380,7 @@ goes on typing in a side window.  For `display-buffer', with ALIST."
 WINDOW shows the first.  They are side by side if each is then at least 70
 columns wide, and otherwise one above the other; if TURNED is non-nil it is
 the other way around."
-  (let* ((wide (>= (window-total-width window) (* 70 (length buffers))))
-         (side (if turned (not wide) wide))
+  (let* ((side (xor turned (>= (window-total-width window) (* 70 (length buffers)))))
          (window-combination-resize t)
          (windows (list window)))
     (cl-loop for buffer in (cdr buffers)
