@@ -207,13 +207,6 @@ unsaved edits visits the file, it is the text of that buffer."
        (gemini-companion-review-text-of-file review bytes)
      "")))
 
-(defun gemini-companion-review-buffer-text (buffer)
-  "Return the text of BUFFER, one of a review."
-  (let ((review (buffer-local-value 'gemini-companion-review-of-buffer buffer)))
-    (if (eq buffer (gemini-companion-review-proposal review))
-        (gemini-companion-review-current-text review)
-      (gemini-companion-review-text-of-buffer buffer))))
-
 (defun gemini-companion-review-buffer-positions (buffer regions slot)
   "Return where REGIONS start and end in BUFFER, as a list of conses.
 SLOT is where each of REGIONS, see `gemini-companion-change-regions', has

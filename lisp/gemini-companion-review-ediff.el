@@ -200,10 +200,12 @@ so ask first unless the user has selected a difference."
 (defun gemini-companion-review-ediff--compare (&rest _files)
   "Find the differences for the current buffer, the control buffer of a session."
   (let* ((buffers (delq nil (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
+         (review (buffer-local-value 'gemini-companion-review-of-buffer ediff-buffer-B))
          (regions (apply #'gemini-companion-review-call-once
-                         (buffer-local-value 'gemini-companion-review-of-buffer ediff-buffer-B)
-                         #'gemini-companion-change-regions
-                         (mapcar #'gemini-companion-review-buffer-text buffers)))
+                         review #'gemini-companion-change-regions
+                         (gemini-companion-review-text-of-buffer ediff-buffer-A)
+                         (gemini-companion-review-current-text review)
+                         (mapcar #'gemini-companion-review-text-of-buffer (cddr buffers))))
          (positions (cl-loop for buffer in buffers
                              for slot from 0 by 2
                              collect

@@ -264,12 +264,13 @@ If it is outside of what the user has narrowed to, widen."
 (defun gemini-companion-review-inline--compare (view line)
   "Make the text of VIEW anew, and go to LINE of the proposal."
   (gemini-companion-review-inline--cancel-timer view)
-  (let* ((current (gemini-companion-review-inline--current view))
+  (let* ((review (gemini-companion-review-window-review view))
+         (current (gemini-companion-review-inline--current view))
          (proposal (gemini-companion-review-window-proposal view))
          (regions (gemini-companion-review-call-once
-                   (gemini-companion-review-window-review view) #'gemini-companion-change-regions
-                   (gemini-companion-review-buffer-text current)
-                   (gemini-companion-review-buffer-text proposal))))
+                   review #'gemini-companion-change-regions
+                   (gemini-companion-review-text-of-buffer current)
+                   (gemini-companion-review-current-text review))))
     (with-current-buffer (gemini-companion-review-inline--buffer view)
       (widen)
       (let* ((window (get-buffer-window nil t))

@@ -214,8 +214,7 @@ An indirect clone of such a buffer has the same hooks, but does not count."
     (let ((view gemini-companion-review-window--current))
       (when (if (eq (car tab) 'current-tab)
                 (seq-some #'get-buffer-window
-                          (seq-filter #'buffer-live-p
-                                      (gemini-companion-review-window-buffers view)))
+                          (remq nil (gemini-companion-review-window-buffers view)))
               (gemini-companion-review-window--in-tab-p view tab))
         (gemini-companion-review-window-take-down-soon)))))
 
