@@ -90,7 +90,7 @@ While the proposal is being edited this may lag behind for a moment."
 `changed': the file was written since the change was proposed."
   (let ((buffer (gemini-companion-review-visiting review)))
     (cond ((and buffer (buffer-modified-p buffer)
-                (not (gemini-companion-review-effect--merged-p review buffer)))
+                (not (gemini-companion-review-effect-merged-state review)))
            'unsaved)
           ((or (gemini-companion-review-effect-written-p review)
                ;; The client has not reported yet what the user has just saved on its host.
@@ -99,19 +99,15 @@ While the proposal is being edited this may lag behind for a moment."
                                                       buffer)))
            'changed))))
 
-(defun gemini-companion-review-effect--merged-p (review buffer)
-  "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER.
-Merging them again then changes nothing."
-  (equal (gemini-companion-review-effect--merge-with
-          review (gemini-companion-review-text-of-buffer buffer))
-         (gemini-companion-review-current-text review)))
-
 (defun gemini-companion-review-effect-merged-state (review)
   "Return (BUFFER . TICK) if REVIEW contains the unsaved edits in BUFFER, or nil.
 TICK is the `buffer-chars-modified-tick' of BUFFER."
   (when-let* ((buffer (gemini-companion-review-visiting review))
               ((buffer-modified-p buffer))
-              ((gemini-companion-review-effect--merged-p review buffer)))
+              ;; Merging them again would change nothing.
+              ((equal (gemini-companion-review-effect--merge-with
+                       review (gemini-companion-review-text-of-buffer buffer))
+                      (gemini-companion-review-current-text review))))
     (cons buffer (buffer-chars-modified-tick buffer))))
 
 (defun gemini-companion-review-effect--merge-with (review text)
