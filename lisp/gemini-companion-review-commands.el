@@ -297,15 +297,15 @@ something, show it instead."
 
 (defun gemini-companion-review-commands--accept-rest (review)
   "If the user has accepted REVIEW in advance, accept it, and return non-nil."
-  (pcase-let ((`(,first ,names ,time) gemini-companion-review-commands--rest))
+  (pcase-let ((`(,first ,names ,time) gemini-companion-review-commands--rest)
+              (path (gemini-companion-review-path review)))
     (when (and first
                (gemini-companion-review-same-client-p first review)
-               (< (- (float-time) time) 30))
-      (let ((path (gemini-companion-review-path review)))
-        (when (and (member path names)
-                   (gemini-companion-review-commands--plain-p review))
-          (gemini-companion-review-commands--expect-rest first (remove path names))
-          (gemini-companion-review-commands-accept-seen review 'rule))))))
+               (< (- (float-time) time) 30)
+               (member path names)
+               (gemini-companion-review-commands--plain-p review))
+      (gemini-companion-review-commands--expect-rest first (remove path names))
+      (gemini-companion-review-commands-accept-seen review 'rule))))
 
 (defun gemini-companion-review-commands-last-accept ()
   "Return the review that was accepted last, within a minute, and when, or nil."
