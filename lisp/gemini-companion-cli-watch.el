@@ -29,7 +29,6 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-commands)
-(require 'gemini-companion-review-turn)
 (require 'gemini-companion-ui)
 
 (defvar-local gemini-companion-cli-watch--timer nil
@@ -200,12 +199,12 @@ something else.  Return non-nil if some are too new to tell."
 (defun gemini-companion-cli-watch--end-accepting ()
   "Accept no more in advance if the CLI here rests; non-nil if that is uncertain."
   (when-let* (((eq (car gemini-companion-cli-watch--seen) 'done))
-              (review (gemini-companion-review-turn-rest-of))
+              (review (gemini-companion-review-commands-rest-of))
               ((gemini-companion-cli-watch--of-p review)))
     ;; Between two changes it may seem to be, for a moment.
     (or (< (- (float-time) (cdr gemini-companion-cli-watch--seen))
            gemini-companion-cli-watch--free-time)
-        (ignore (gemini-companion-review-turn-forget-rest review)))))
+        (ignore (gemini-companion-review-commands-forget-rest)))))
 
 (defun gemini-companion-cli-watch--correct ()
   "Let the screen here correct the record; return non-nil if it is too early."
@@ -277,7 +276,7 @@ Ask before a key cancels the change that waits for its CLI."
 So does a change of another client on screen: its header line names these keys."
   (and (gemini-companion-log-errors "a key"
          (or (gemini-companion-cli-watch--review)
-             (pcase (gemini-companion-review-turn-last-accept)
+             (pcase (gemini-companion-review-commands-last-accept)
                ;; The next change of a turn takes a moment to come.
                (`(,review . ,(pred (< (- (float-time) 3.0))))
                 (gemini-companion-cli-watch--of-p review)))))

@@ -10,12 +10,17 @@
 ;; prompt that it gets, in any terminal, if its hooks report that (see
 ;; gemini-companion-tool-hooks.el).  A command sends them at once.
 ;;
+;; Comments on lines of a change, in any view, are sent to its client together when the change is
+;; decided: they are the reason of a rejection, or else the next prompt.
+;;
 ;; A comment is an overlay, so it stays at its lines while the text changes, and shows itself below
-;; them.  Comments on a review (see gemini-companion-review-comment.el) look the same.
+;; them.  Those on a change are in its proposal.  One on removed lines is at the line that takes
+;; their place, and quotes them.  Views that show the proposal in a buffer of their own have copies.
 
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'seq)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)
@@ -26,6 +31,7 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
+(declare-function gemini-companion-cli-compose-send-comments "gemini-companion-cli-compose")
 (declare-function gemini-companion-cli-send-directory "gemini-companion-cli-send")
 (declare-function gemini-companion-cli-send-terminal "gemini-companion-cli-send")
 (declare-function gemini-companion-cli-send-text "gemini-companion-cli-send")
@@ -242,28 +248,18 @@ first line, the comment, and its overlay."
 Also bring back those of buffers that were killed since."
   (interactive)
   (unless gemini-companion-comment--gone (user-error "No comments to bring back"))
-  (let ((failed nil)
-        (problem nil))
-    (unwind-protect
-        (while gemini-companion-comment--gone
-          (condition-case caught
-              (gemini-companion-comment--restore (car gemini-companion-comment--gone))
-            (error (setq problem caught)
-                   (push (car gemini-companion-comment--gone) failed)))
-          (pop gemini-companion-comment--gone))
-      (setq gemini-companion-comment--gone
-            (nconc (nreverse failed) gemini-companion-comment--gone)))
+  (let ((problem nil))
+    (pcase-dolist ((and comment `(,file ,first ,last ,_ ,text ,_)) gemini-companion-comment--gone)
+      (condition-case caught
+          (with-current-buffer (find-file-noselect file)
+            (gemini-companion-comment--add first last text)
+            (setq gemini-companion-comment--gone (remq comment gemini-companion-comment--gone)))
+        (error (setq problem caught))))
     (when problem
       (user-error "Could not bring back %s, kept for another try: %s"
                   (gemini-companion-ui-count (length gemini-companion-comment--gone) "comment")
                   (gemini-companion-ui-error-text problem))))
   (gemini-companion-comment--report))
-
-(defun gemini-companion-comment--restore (comment)
-  "Bring back COMMENT, an element of `gemini-companion-comment--gone'."
-  (pcase-let ((`(,file ,first ,last ,_ ,text ,_) comment))
-    (with-current-buffer (find-file-noselect file)
-      (gemini-companion-comment--add first last text))))
 
 ;;;###autoload
 (defun gemini-companion-comments-clear ()
@@ -322,11 +318,9 @@ others stay for the next prompt."
       (let* ((lines (mapcar (lambda (it) (gemini-companion-comment--text (list it) directory))
                             all))
              (text-of (apply-partially #'gemini-companion-comment--added lines))
-             (count (length lines)))
-        (unless (funcall fits-p (funcall text-of count))
-          (setq count 1)
-          (while (funcall fits-p (funcall text-of (1+ count)))
-            (setq count (1+ count))))
+             (count (cl-loop for count downfrom (length lines)
+                             if (or (= count 1) (funcall fits-p (funcall text-of count)))
+                             return count)))
         (gemini-companion-comment--remove (seq-take all count))
         (funcall text-of count)))))
 
@@ -363,6 +357,110 @@ others stay for the next prompt."
      (concat "My comments:\n" (gemini-companion-comment--text comments directory 'typed))
      t terminal)
     (gemini-companion-comment--remove comments)))
+
+;;;; Comments on lines of a change
+
+(defvar-local gemini-companion-comment-proposal-place-function nil
+  "Function that returns the place of a comment on lines of this buffer.
+It is called with positions in the first and in the last line, and returns
+the buffer of the proposal, the first and the last line there, and, for
+removed lines, their text.  The default is for the proposal itself.")
+
+(defvar gemini-companion-comment-change-hook nil
+  "Hook run in the buffer of a proposal when its comments have changed.")
+
+;;;###autoload
+(defun gemini-companion-review-comment ()
+  "Comment on the line at point, or on the lines of the region.
+If there is a comment already, edit it; to remove it, leave it empty.  Emacs
+sends all comments on a change when you have accepted or rejected it."
+  (interactive nil gemini-companion-review-mode)
+  (gemini-companion-review-check-open
+   (or gemini-companion-review-of-buffer (user-error "No proposed change is shown here")))
+  (pcase-let* ((`(,start . ,end) (gemini-companion-comment-bounds))
+               (review gemini-companion-review-of-buffer)
+               (`(,proposal ,first ,last ,quote)
+                (funcall (or gemini-companion-comment-proposal-place-function
+                             #'gemini-companion-comment--proposal-place)
+                         (save-excursion (goto-char start) (line-beginning-position))
+                         end))
+               (`(,_ ,_ ,_ ,before ,overlay)
+                (seq-find (pcase-lambda (`(,line ,_ ,quoted . ,_))
+                            (and (= line first) (equal quoted quote)))
+                          (gemini-companion-comment-list proposal)))
+               (text (gemini-companion-comment-read first before)))
+    (gemini-companion-review-check-open review)
+    (when overlay
+      (delete-overlay overlay))
+    (unless (string-empty-p text)
+      (gemini-companion-comment-add proposal first last text quote))
+    (deactivate-mark)
+    (force-mode-line-update t)
+    (with-current-buffer proposal
+      (gemini-companion-log-run-hook 'gemini-companion-comment-change-hook))))
+
+(defun gemini-companion-comment--proposal-place (start end)
+  "Return the place of a comment on the lines from START to END of a proposal."
+  (unless (eq (current-buffer)
+              (gemini-companion-review-proposal gemini-companion-review-of-buffer))
+    (user-error "Comment on lines of the proposed text"))
+  (list (current-buffer) (line-number-at-pos start t) (line-number-at-pos end t) nil))
+
+(defun gemini-companion-comment-mirror (proposal position-of)
+  "Show the comments in the buffer PROPOSAL in the current buffer, too.
+POSITION-OF returns the position, in the last line of a comment here, given
+that line in the proposal, and the text of removed lines or nil."
+  (mapc #'delete-overlay gemini-companion-comment-overlays)
+  (setq gemini-companion-comment-overlays nil)
+  (pcase-dolist (`(,_ ,last ,quote ,text ,_) (gemini-companion-comment-list proposal))
+    (save-excursion
+      (goto-char (funcall position-of last quote))
+      (gemini-companion-comment-show (line-beginning-position) text quote))))
+
+(defun gemini-companion-comment-count (review)
+  "Return the number of comments on REVIEW."
+  (let ((proposal (gemini-companion-review-proposal review)))
+    ;; A header line asks.
+    (if (buffer-live-p proposal)
+        (seq-count #'overlay-buffer
+                   (buffer-local-value 'gemini-companion-comment-overlays proposal))
+      0)))
+
+(defun gemini-companion-comment-save (review)
+  "Save the comments on REVIEW, whose proposal is being killed."
+  (setf (gemini-companion-review-comments review)
+        (mapcar #'butlast
+                (gemini-companion-comment-list (gemini-companion-review-proposal review)))))
+
+(defun gemini-companion-comment-show-saved (review)
+  "Show the comments on REVIEW that were saved in its proposal, which is new."
+  (pcase-dolist (`(,first ,last ,quote ,text) (gemini-companion-review-comments review))
+    (gemini-companion-comment-add (gemini-companion-review-proposal review)
+                                  first last text quote)))
+
+;;;###autoload
+(defun gemini-companion-comment-review-ended (review outcome)
+  "Send the comments on REVIEW, which has ended with OUTCOME."
+  (when-let* ((prompt (gemini-companion-comment--prompt review)))
+    (gemini-companion-cli-compose-send-comments review outcome prompt)))
+;;;###autoload (add-hook 'gemini-companion-review-end-functions #'gemini-companion-comment-review-ended)
+
+(defun gemini-companion-comment--prompt (review)
+  "Return the comments on REVIEW as a prompt, or nil if there are none.
+Each has the name of the file, the lines, what these say and the comment."
+  (when (buffer-live-p (gemini-companion-review-proposal review))
+    (gemini-companion-comment-save review))
+  (when-let* ((comments (gemini-companion-review-comments review))
+              (name (gemini-companion-review-project-path review))
+              (lines (split-string (gemini-companion-review-current-text review) "\n")))
+    (mapconcat
+     (pcase-lambda (`(,first ,last ,quote ,text))
+       (gemini-companion-comment-format
+        name first last
+        ;; For Gemini CLI an @ stands before the name of a file.
+        (string-replace "@" "\\@" (or quote (nth (1- first) lines) ""))
+        text quote))
+     comments "\n")))
 
 (provide 'gemini-companion-comment)
 ;;; gemini-companion-comment.el ends here

@@ -75,10 +75,13 @@ time at which it was written, in seconds since 1970; nil without a file."
   "Remember that the file PATH, on a host, contains BYTES.
 These, STAMP and MODIFIED are as in the event `host-file'."
   (let* ((before (gethash path gemini-companion-file--states))
-         (host (gemini-companion-file--prefix path))
+         (host (or (gemini-companion-file-host path)
+                   ;; See `gemini-companion-file--flush'.
+                   (let ((file-name-handler-alist (copy-sequence file-name-handler-alist)))
+                     (file-remote-p path))))
          (stamp (and bytes (or stamp ""))))
     (unless (and before (equal stamp (gemini-companion-file--state-stamp before)))
-      (gemini-companion-file--flush path))
+      (gemini-companion-file--flush path host))
     ;; The newest is the last one.
     (remhash path gemini-companion-file--states)
     (puthash path
@@ -88,15 +91,14 @@ These, STAMP and MODIFIED are as in the event `host-file'."
              gemini-companion-file--states)
     (gemini-companion-file--limit path)))
 
-(defun gemini-companion-file--flush (path)
-  "Make Tramp, if it is loaded, forget what it knows of the file PATH on a host."
+(defun gemini-companion-file--flush (path host)
+  "Make Tramp, if loaded, forget what it knows of the file PATH on HOST, a prefix."
   (when-let* ((name (gemini-companion-file--dissect path)))
     (gemini-companion-log-errors "properties of a remote file"
       ;; Tramp's handler for archives must not see the name: in Emacs 28, it would remove other
       ;; handlers from the list for good, such as that for encryption.
       (let ((file-name-handler-alist nil))
-        (tramp-flush-file-properties
-         name (string-remove-prefix (gemini-companion-file--prefix path) path))))))
+        (tramp-flush-file-properties name (string-remove-prefix host path))))))
 
 (defun gemini-companion-file--dissect (path)
   "Return the parts of PATH, a file on a host, as Tramp has them.
@@ -107,13 +109,6 @@ Return nil if Tramp is not loaded, or takes PATH for no remote name."
          (tramp-tramp-file-p path)
          (gemini-companion-log-errors "the name of a remote file"
            (tramp-dissect-file-name path)))))
-
-(defun gemini-companion-file--prefix (path)
-  "Return the prefix of the host that the file PATH is on."
-  (or (gemini-companion-file-host path)
-      ;; See `gemini-companion-file--flush'.
-      (let ((file-name-handler-alist (copy-sequence file-name-handler-alist)))
-        (file-remote-p path))))
 
 (defun gemini-companion-file-forget-all ()
   "Forget all files on hosts."
@@ -377,8 +372,6 @@ of `gemini-companion-file-replace'."
 (defun gemini-companion-file--write-bytes (bytes file)
   "Write BYTES to FILE, without hooks."
   (with-temp-buffer
-    (set-buffer-multibyte nil)
-    (insert bytes)
     (let ((coding-system-for-write 'no-conversion)
           (write-region-annotate-functions nil)
           (write-region-post-annotation-function nil)
@@ -388,7 +381,7 @@ of `gemini-companion-file-replace'."
           ;; With its own name, Emacs would ask whether to edit a buffer that visits the file, and
           ;; would release the lock of one with unsaved edits.
           (lock (make-temp-name (expand-file-name "gc-" temporary-file-directory))))
-      (write-region nil nil file nil 'quiet lock))))
+      (write-region bytes nil file nil 'quiet lock))))
 
 (defun gemini-companion-file--alike-p (new file)
   "Return non-nil if the file NEW has the owner of FILE, and that has one name."

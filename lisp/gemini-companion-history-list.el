@@ -15,7 +15,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'diff-mode)
 (require 'tabulated-list)
 (require 'gemini-companion-file)

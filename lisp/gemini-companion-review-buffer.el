@@ -13,14 +13,13 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-file)
 (require 'gemini-companion-heavy)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-commands)
-(require 'gemini-companion-review-comment)
-(require 'gemini-companion-review-turn)
 (require 'gemini-companion-ui)
 
 (defvar major-mode-remap-alist) ; Emacs 29
@@ -154,33 +153,33 @@ not included, because enabling it may change the text."
       ;; Undoing the insertion would leave the buffer empty.
       (setq buffer-undo-list nil)
       (add-hook 'kill-buffer-hook #'gemini-companion-review-buffer--keep nil t)
-      (gemini-companion-review-set-proposal review (current-buffer))
-      (gemini-companion-review-comment-restore review)))
+      (setf (gemini-companion-review-proposal review) (current-buffer)
+            (gemini-companion-review-tick review) (buffer-chars-modified-tick))
+      (gemini-companion-comment-show-saved review)))
   (gemini-companion-review-proposal review))
 
 (defun gemini-companion-review-buffer--keep ()
   "Save the text and the comments of the proposal, which is being killed."
   (gemini-companion-review-current-text gemini-companion-review-of-buffer)
-  (gemini-companion-review-comment-save gemini-companion-review-of-buffer))
+  (gemini-companion-comment-save gemini-companion-review-of-buffer))
 
 (defun gemini-companion-review-buffer--proposal-header (review)
   "Return the header line for the proposal of REVIEW."
   (gemini-companion-review-buffer-header
-   review "Proposed text"
+   review
+   (unless (gemini-companion-change-new (gemini-companion-review-effect-change review))
+     "Proposed text")
    `((gemini-companion-accept "accepts")
      (gemini-companion-reject "rejects")
+     ;; Each of these two has a key only in its mode.
+     (gemini-companion-review-inline-return "goes back")
+     (gemini-companion-new-file-edit "edits")
      (gemini-companion-accept-all "accepts all")
      ,@(cond ((gemini-companion-review-with-base review)
               '((gemini-companion-review-three-way "shows two texts")))
              ;; Without a conflict there are only two.
              ((gemini-companion-review-conflict review)
               '((gemini-companion-review-three-way "shows all texts")))))))
-
-(defun gemini-companion-review-buffer-set-header (header)
-  "Set the header line of the current buffer, a proposal, to HEADER.
-That is as in `gemini-companion-review-buffer-set-up', or nil for the usual one."
-  (setq gemini-companion-review-buffer--header
-        (or header #'gemini-companion-review-buffer--proposal-header)))
 
 ;;;; What it is compared with
 
@@ -207,13 +206,6 @@ unsaved edits visits the file, it is the text of that buffer."
    (if-let* ((bytes (gemini-companion-review-base review)))
        (gemini-companion-review-text-of-file review bytes)
      "")))
-
-(defun gemini-companion-review-buffer-text (buffer)
-  "Return the text of BUFFER, one of a review."
-  (let ((review (buffer-local-value 'gemini-companion-review-of-buffer buffer)))
-    (if (eq buffer (gemini-companion-review-proposal review))
-        (gemini-companion-review-current-text review)
-      (gemini-companion-review-text-of-buffer buffer))))
 
 (defun gemini-companion-review-buffer-positions (buffer regions slot)
   "Return where REGIONS start and end in BUFFER, as a list of conses.
@@ -310,14 +302,10 @@ HEADER is a function that returns the header line, given REVIEW."
   "Enable the header line and the keys of a review in the current buffer."
   (setq header-line-format '(:eval (gemini-companion-review-buffer--header-line)))
   ;; Emacs does not redraw it after each edit, but it says how many lines change.
-  (add-hook 'after-change-functions #'gemini-companion-review-buffer--note-edit nil t)
+  (add-hook 'after-change-functions (lambda (&rest _) (force-mode-line-update)) nil t)
   (setq-local bidi-inhibit-bpa t)
   (gemini-companion-review-mode))
 (put 'gemini-companion-review-buffer--enable-keys 'permanent-local-hook t)
-
-(defun gemini-companion-review-buffer--note-edit (&rest _)
-  "Redraw the header line of the current buffer, which was edited."
-  (force-mode-line-update))
 
 (defun gemini-companion-review-buffer--header-line ()
   "Return the header line of the current buffer."
@@ -340,7 +328,7 @@ TITLE says what the buffer shows, as text or as a piece, or is nil.  KEYS
 are (COMMAND LABEL), the most important first."
   (let ((change (gemini-companion-review-effect-change review))
         (position (gemini-companion-review-position review))
-        (comments (gemini-companion-review-comment-count review)))
+        (comments (gemini-companion-comment-count review)))
     (gemini-companion-review-buffer--fit
      `(,@(gemini-companion-review-buffer--remarks review)
        ,@(and position `((1 . ,(format "%d of %d" (car position) (cdr position)))))
@@ -358,17 +346,17 @@ In a window that does not show REVIEW, these are the keys that accept it,
 reject it and lead to it.  The first two are always shown."
   (let* ((selected (gemini-companion-ui-selected-buffer 'displaying))
          (inside (eq review (buffer-local-value 'gemini-companion-review-of-buffer selected))))
-    (cl-loop for (command label) in (if inside keys
+    (cl-loop with ranks = '(0 0 3 4 6 7 8 9)
+             for (command label) in (if inside keys
                                       '((gemini-companion-accept "accepts")
                                         (gemini-companion-reject "rejects")
                                         (gemini-companion-review-next "goes there")))
-             for ranks = '(0 0 3 4 6 7 8 9) then (or (cdr ranks) ranks)
              for key = (gemini-companion-ui-key-of command selected)
              if (cond ((eq command 'gemini-companion-accept-all)
                        (and key (gemini-companion-review-position review)))
                       ;; There is room for only one M-x.
                       (t (or key (eq command 'gemini-companion-accept))))
-             collect (cons (car ranks)
+             collect (cons (or (pop ranks) 9)
                            (gemini-companion-ui-header-key
                             command label (or key (format "M-x %s" command)))))))
 

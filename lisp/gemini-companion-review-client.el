@@ -20,9 +20,9 @@
 
 (eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-bridge)
-(require 'gemini-companion-context)
 (require 'gemini-companion-file)
 (require 'gemini-companion-log)
+(require 'gemini-companion-private)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
@@ -48,14 +48,16 @@ you are away.  If nil, only you can accept."
   "Open the review ID: CLIENT, of AGENT, proposes TEXT for the file PATH.
 NAME and VERSION are what the client reports; PROCESS is its id, or nil."
   (condition-case error
-      (gemini-companion-review-add
-       (gemini-companion-review-make
-        :id id :agent agent :client client :info (cons name version)
-        :process process :path path :host (gemini-companion-review-client--host path)
-        :proposed text :text text
-        :created (current-time)
-        :stamp (gemini-companion-file-stamp path)
-        :base (gemini-companion-file-read path)))
+      (let ((host (gemini-companion-file-host path)))
+        (unless (or (null host) (gemini-companion-file-known-p path))
+          (error "It is not known what %s contains" path))
+        (gemini-companion-review-add
+         (gemini-companion-review-make
+          :id id :agent agent :client client :info (cons name version)
+          :process process :path path :host host :proposed text :text text
+          :created (current-time)
+          :stamp (gemini-companion-file-stamp path)
+          :base (gemini-companion-file-read path))))
     (error
      ;; Nobody would ever decide it.
      (gemini-companion-bridge-reject id)
@@ -63,14 +65,6 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
                                   (gemini-companion-ui-one-line path)
                                   (gemini-companion-ui-error-text error))
      (signal (car error) (cdr error)))))
-
-(defun gemini-companion-review-client--host (path)
-  "Return the prefix of the host that the file PATH is on, nil if it is local.
-Signal an error if that host has not reported what the file contains."
-  (when-let* ((prefix (gemini-companion-file-host path)))
-    (unless (gemini-companion-file-known-p path)
-      (error "It is not known what %s contains" path))
-    prefix))
 
 (gemini-companion-bridge-define-handler close-review (id call)
   "Close the review ID; if CALL is non-nil, answer it with the text."

@@ -16,11 +16,11 @@
 
 (require 'diff-mode)
 (require 'ediff)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-file)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-buffer)
 (require 'gemini-companion-review-commands)
-(require 'gemini-companion-review-comment)
 (require 'gemini-companion-review-window)
 (require 'gemini-companion-ui)
 
@@ -30,14 +30,14 @@ They show all differences, even those that the user's own comparisons
 ignore, and treat a file with NUL characters as text.")
 
 (defconst gemini-companion-review-ediff--faces
-  '((A . ((ediff-even-diff-A . gemini-companion-removed)
-          (ediff-odd-diff-A . gemini-companion-removed)
-          (ediff-current-diff-A . gemini-companion-removed-current)
-          (ediff-fine-diff-A . gemini-companion-removed-word)))
-    (B . ((ediff-even-diff-B . gemini-companion-added)
-          (ediff-odd-diff-B . gemini-companion-added)
-          (ediff-current-diff-B . gemini-companion-added-current)
-          (ediff-fine-diff-B . gemini-companion-added-word))))
+  '((ediff-even-diff-A gemini-companion-removed)
+    (ediff-odd-diff-A gemini-companion-removed)
+    (ediff-current-diff-A gemini-companion-removed-current)
+    (ediff-fine-diff-A gemini-companion-removed-word)
+    (ediff-even-diff-B gemini-companion-added)
+    (ediff-odd-diff-B gemini-companion-added)
+    (ediff-current-diff-B gemini-companion-added-current)
+    (ediff-fine-diff-B gemini-companion-added-word))
   "Ediff's faces for differences, and their replacements.
 Ediff's own are gray on gray where a difference is not selected.")
 
@@ -97,7 +97,7 @@ new file alone, since there is nothing to compare it with."
   ;; Where the user is, the options may have buffer-local values.
   (with-current-buffer proposal
     (cl-letf ((ediff-before-setup-windows-hook
-               (list (gemini-companion-review-ediff--arranger view)))
+               (list (apply-partially #'gemini-companion-review-ediff--arrange view)))
               ;; These become local in the control buffer, so the session keeps them.
               (ediff-window-setup-function #'ediff-setup-windows-plain)
               (ediff-use-long-help-message nil)
@@ -118,7 +118,7 @@ new file alone, since there is nothing to compare it with."
 (defun gemini-companion-review-ediff--set-up-control (view)
   "Set up the current buffer, the control buffer of the session, for VIEW."
   (setq gemini-companion-review-of-buffer (gemini-companion-review-window-review view)
-        gemini-companion-review-comment-place-function
+        gemini-companion-comment-proposal-place-function
         #'gemini-companion-review-ediff--comment-place)
   (gemini-companion-ui-omit-line-numbers)
   (setq-local ediff-actual-diff-options gemini-companion-review-ediff--diff-options
@@ -126,7 +126,8 @@ new file alone, since there is nothing to compare it with."
               ediff-setup-diff-regions-function #'gemini-companion-review-ediff--compare)
   (unless (executable-find ediff-diff-program)
     (setq ediff-auto-refine 'off))
-  (add-hook 'ediff-before-setup-windows-hook (gemini-companion-review-ediff--arranger view) nil t)
+  (add-hook 'ediff-before-setup-windows-hook
+            (apply-partially #'gemini-companion-review-ediff--arrange view) nil t)
   (add-hook 'ediff-quit-hook #'gemini-companion-review-window-take-down-soon nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-review-ediff--kill-helpers nil t)
   (let ((map (make-sparse-keymap)))
@@ -144,7 +145,7 @@ new file alone, since there is nothing to compare it with."
 
 (defun gemini-companion-review-ediff--comment-place (&rest _)
   "Return where the selected difference is in the proposal.
-See `gemini-companion-review-comment-place-function'."
+See `gemini-companion-comment-proposal-place-function'."
   (unless (ediff-valid-difference-p)
     (user-error "No difference is selected"))
   (let ((start (ediff-get-diff-posn 'B 'beg)))
@@ -200,10 +201,12 @@ so ask first unless the user has selected a difference."
 (defun gemini-companion-review-ediff--compare (&rest _files)
   "Find the differences for the current buffer, the control buffer of a session."
   (let* ((buffers (delq nil (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
+         (review (buffer-local-value 'gemini-companion-review-of-buffer ediff-buffer-B))
          (regions (apply #'gemini-companion-review-call-once
-                         (buffer-local-value 'gemini-companion-review-of-buffer ediff-buffer-B)
-                         #'gemini-companion-change-regions
-                         (mapcar #'gemini-companion-review-buffer-text buffers)))
+                         review #'gemini-companion-change-regions
+                         (gemini-companion-review-text-of-buffer ediff-buffer-A)
+                         (gemini-companion-review-current-text review)
+                         (mapcar #'gemini-companion-review-text-of-buffer (cddr buffers))))
          (positions (cl-loop for buffer in buffers
                              for slot from 0 by 2
                              collect
@@ -224,36 +227,30 @@ so ask first unless the user has selected a difference."
         (cons (gemini-companion-review-window-proposal view)
               (gemini-companion-review-ediff--others view))))
 
-(defun gemini-companion-review-ediff--arranger (view)
-  "Return a function for a hook of Ediff that arranges the windows of VIEW.
+(defun gemini-companion-review-ediff--arrange (view)
+  "Display the buffers of the Ediff session of VIEW, for a hook of Ediff.
 Ediff runs the hook in the control buffer, then checks whether its windows
 are as they should be, and leaves them alone.  It ignores
 `ediff-window-setup-function' in a terminal."
-  (lambda ()
-    (unless (ediff-keep-window-config (current-buffer))
-      (gemini-companion-review-ediff--arrange view))))
-
-(defun gemini-companion-review-ediff--arrange (view)
-  "Display the buffers of the Ediff session of VIEW.
-The current buffer is its control buffer."
-  (let* ((control (setf (gemini-companion-review-ediff--control view) (current-buffer)))
-         (buffers (seq-filter #'buffer-live-p
-                              (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
-         (windows (condition-case nil
-                      (gemini-companion-review-ediff--display view control buffers)
-                    ;; There is no room where the user wants it, as in a side window.
-                    (error (let ((display-buffer-alist nil))
-                             (gemini-companion-review-ediff--display view control buffers))))))
-    (setq ediff-brief-help-message-function
-          (lambda ()
-            (format "n p move  %s drops  e edits  q decides  ? help"
-                    (if ediff-3way-job "ab" "a")))
-          ediff-multiframe nil
-          ediff-window-A (nth 1 windows)
-          ediff-window-B (nth 2 windows)
-          ediff-window-C (nth 3 windows))
-    (select-window (car windows))
-    (ediff-setup-control-buffer control)))
+  (unless (ediff-keep-window-config (current-buffer))
+    (let* ((control (setf (gemini-companion-review-ediff--control view) (current-buffer)))
+           (buffers (seq-filter #'buffer-live-p
+                                (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
+           (windows (condition-case nil
+                        (gemini-companion-review-ediff--display view control buffers)
+                      ;; There is no room where the user wants it, as in a side window.
+                      (error (let ((display-buffer-alist nil))
+                               (gemini-companion-review-ediff--display view control buffers))))))
+      (setq ediff-brief-help-message-function
+            (lambda ()
+              (format "n p move  %s drops  e edits  q decides  ? help"
+                      (if ediff-3way-job "ab" "a")))
+            ediff-multiframe nil
+            ediff-window-A (nth 1 windows)
+            ediff-window-B (nth 2 windows)
+            ediff-window-C (nth 3 windows))
+      (select-window (car windows))
+      (ediff-setup-control-buffer control))))
 
 (defun gemini-companion-review-ediff--display (view control buffers)
   "Display CONTROL and BUFFERS of VIEW, and return their windows."
@@ -265,13 +262,11 @@ The current buffer is its control buffer."
 
 (defun gemini-companion-review-ediff--color (view)
   "Show what is removed and added in VIEW in different colors."
-  (with-current-buffer (gemini-companion-review-ediff--control view)
-    (pcase-dolist (`(,type . ,faces) gemini-companion-review-ediff--faces)
-      (with-current-buffer (ediff-get-buffer type)
-        (setq-local face-remapping-alist
-                    (append (mapcar (pcase-lambda (`(,face . ,other)) (list face other)) faces)
-                            (seq-remove (lambda (it) (assq (car it) faces))
-                                        face-remapping-alist)))))))
+  (dolist (buffer (cons (gemini-companion-review-window-proposal view)
+                        (gemini-companion-review-ediff--others view)))
+    (with-current-buffer buffer
+      (setq-local face-remapping-alist
+                  (append gemini-companion-review-ediff--faces face-remapping-alist)))))
 
 (defun gemini-companion-review-ediff--select-first (view)
   "Select the first difference in VIEW, and scroll the windows there."

@@ -90,7 +90,7 @@ While the proposal is being edited this may lag behind for a moment."
 `changed': the file was written since the change was proposed."
   (let ((buffer (gemini-companion-review-visiting review)))
     (cond ((and buffer (buffer-modified-p buffer)
-                (not (gemini-companion-review-effect--merged-p review buffer)))
+                (not (gemini-companion-review-effect-merged-state review)))
            'unsaved)
           ((or (gemini-companion-review-effect-written-p review)
                ;; The client has not reported yet what the user has just saved on its host.
@@ -99,19 +99,15 @@ While the proposal is being edited this may lag behind for a moment."
                                                       buffer)))
            'changed))))
 
-(defun gemini-companion-review-effect--merged-p (review buffer)
-  "Return non-nil if the text of REVIEW contains the unsaved edits in BUFFER.
-Merging them again then changes nothing."
-  (equal (gemini-companion-review-effect--merge-with
-          review (gemini-companion-review-text-of-buffer buffer))
-         (gemini-companion-review-current-text review)))
-
 (defun gemini-companion-review-effect-merged-state (review)
   "Return (BUFFER . TICK) if REVIEW contains the unsaved edits in BUFFER, or nil.
 TICK is the `buffer-chars-modified-tick' of BUFFER."
   (when-let* ((buffer (gemini-companion-review-visiting review))
               ((buffer-modified-p buffer))
-              ((gemini-companion-review-effect--merged-p review buffer)))
+              ;; Merging them again would change nothing.
+              ((equal (gemini-companion-review-effect--merge-with
+                       review (gemini-companion-review-text-of-buffer buffer))
+                      (gemini-companion-review-current-text review))))
     (cons buffer (buffer-chars-modified-tick buffer))))
 
 (defun gemini-companion-review-effect--merge-with (review text)
@@ -226,25 +222,22 @@ Signal a `user-error' if they are edits of another text than the file has."
 
 (defun gemini-companion-review-effect--merge-text (review text)
   "Merge into the text of REVIEW the changes from its file to TEXT."
-  (let ((merged (gemini-companion-review-effect--merge-with review text)))
+  (let ((merged (gemini-companion-review-effect--merge-with review text))
+        (proposal (gemini-companion-review-proposal review)))
     (unless (stringp merged)
       (user-error "The edits and the change overlap, first at line %d of the proposed text: %s"
                   merged
                   (substitute-command-keys
                    "\\[gemini-companion-review-three-way] shows all texts")))
-    (gemini-companion-review-effect--set-text review merged)))
-
-(defun gemini-companion-review-effect--set-text (review text)
-  "Replace the text of REVIEW by TEXT, as one step for undo."
-  (let ((proposal (gemini-companion-review-proposal review)))
     (if (not (buffer-live-p proposal))
-        (setf (gemini-companion-review-text review) text)
+        (setf (gemini-companion-review-text review) merged)
       (with-current-buffer proposal
         (save-restriction
           (widen)
           (let ((inhibit-read-only t))
+            ;; As one step for undo.
             (undo-boundary)
-            (atomic-change-group (gemini-companion-heavy-replace-text text))
+            (atomic-change-group (gemini-companion-heavy-replace-text merged))
             (undo-boundary)))))))
 
 (provide 'gemini-companion-review-effect)

@@ -19,7 +19,6 @@
 (require 'diff-mode)                    ; bitmaps for the fringe
 (require 'seq)
 (require 'gemini-companion-heavy)
-(require 'gemini-companion-review)
 (require 'gemini-companion-review-buffer)
 (require 'gemini-companion-ui)
 

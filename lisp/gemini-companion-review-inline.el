@@ -16,12 +16,12 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-buffer)
-(require 'gemini-companion-review-comment)
 (require 'gemini-companion-review-hunk)
 (require 'gemini-companion-review-window)
 (require 'gemini-companion-ui)
@@ -113,7 +113,7 @@ or three texts, as `gemini-companion-review-ediff-show' does."
     (setf (gemini-companion-review-inline--buffer view) buffer)
     (with-current-buffer proposal
       (setq gemini-companion-review-inline--of-buffer view)
-      (add-hook 'gemini-companion-review-comment-change-hook
+      (add-hook 'gemini-companion-comment-change-hook
                 #'gemini-companion-review-inline--show-comments nil t)
       (add-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed nil t))
     (with-current-buffer buffer
@@ -121,7 +121,7 @@ or three texts, as `gemini-companion-review-ediff-show' does."
       (gemini-companion-review-buffer-set-up review #'gemini-companion-review-inline--header)
       (gemini-companion-review-buffer-enable-modal-modes)
       (setq gemini-companion-review-inline--of-buffer view
-            gemini-companion-review-comment-place-function
+            gemini-companion-comment-proposal-place-function
             #'gemini-companion-review-inline--comment-place)
       (gemini-companion-review-inline--read-file view)
       (gemini-companion-review-inline--look-like proposal (gemini-companion-review-visiting review))
@@ -160,7 +160,7 @@ PROPOSAL is the buffer with the proposal, in the major mode of the file."
     (with-current-buffer proposal
       (gemini-companion-review-inline-edit-mode -1)
       (setq gemini-companion-review-inline--of-buffer nil)
-      (remove-hook 'gemini-companion-review-comment-change-hook
+      (remove-hook 'gemini-companion-comment-change-hook
                    #'gemini-companion-review-inline--show-comments t)
       (remove-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed t)))
   (gemini-companion-ui-kill-buffer (gemini-companion-review-inline--buffer view))
@@ -264,12 +264,13 @@ If it is outside of what the user has narrowed to, widen."
 (defun gemini-companion-review-inline--compare (view line)
   "Make the text of VIEW anew, and go to LINE of the proposal."
   (gemini-companion-review-inline--cancel-timer view)
-  (let* ((current (gemini-companion-review-inline--current view))
+  (let* ((review (gemini-companion-review-window-review view))
+         (current (gemini-companion-review-inline--current view))
          (proposal (gemini-companion-review-window-proposal view))
          (regions (gemini-companion-review-call-once
-                   (gemini-companion-review-window-review view) #'gemini-companion-change-regions
-                   (gemini-companion-review-buffer-text current)
-                   (gemini-companion-review-buffer-text proposal))))
+                   review #'gemini-companion-change-regions
+                   (gemini-companion-review-text-of-buffer current)
+                   (gemini-companion-review-current-text review))))
     (with-current-buffer (gemini-companion-review-inline--buffer view)
       (widen)
       (let* ((window (get-buffer-window nil t))
@@ -354,7 +355,7 @@ lines."
 
 (defun gemini-companion-review-inline--comment-place (start end)
   "Return where in the proposal the lines from START to END are.
-See `gemini-companion-review-comment-place-function'."
+See `gemini-companion-comment-proposal-place-function'."
   (cons (gemini-companion-review-window-proposal (gemini-companion-review-inline--current-view))
         (gemini-companion-review-hunk-place start end)))
 
@@ -363,7 +364,7 @@ See `gemini-companion-review-comment-place-function'."
   (let* ((view gemini-companion-review-inline--of-buffer)
          (proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer (gemini-companion-review-inline--buffer view)
-      (gemini-companion-review-comment-mirror proposal #'gemini-companion-review-hunk-position))))
+      (gemini-companion-comment-mirror proposal #'gemini-companion-review-hunk-position))))
 
 ;;;; Hunks
 
@@ -504,23 +505,13 @@ another buffer, and there is nothing to do."
 \\{gemini-companion-review-inline-edit-mode-map}"
   :interactive nil
   :lighter nil
-  :keymap (make-sparse-keymap)
-  (gemini-companion-review-buffer-set-header
-   (and gemini-companion-review-inline-edit-mode #'gemini-companion-review-inline--edit-header)))
+  :keymap (make-sparse-keymap))
 
 (gemini-companion-ui-bind gemini-companion-review-inline-edit-mode-map
   ("C-c C-o" "<remap> <save-buffer>") #'gemini-companion-review-inline-return)
 
 ;; Through a change of the major mode, also by `gemini-companion-heavy-fontify-in-steps'.
 (put 'gemini-companion-review-inline-edit-mode 'permanent-local t)
-
-(defun gemini-companion-review-inline--edit-header (review)
-  "Return the header line for the proposal of REVIEW while it is edited."
-  (gemini-companion-review-buffer-header
-   review "Proposed text"
-   '((gemini-companion-accept "accepts")
-     (gemini-companion-reject "rejects")
-     (gemini-companion-review-inline-return "goes back"))))
 
 (defun gemini-companion-review-inline-edit ()
   "Edit the proposed text in this window, at the line at point.
@@ -568,20 +559,15 @@ or the key that saves a buffer goes back."
 
 (cl-defmethod gemini-companion-review-window-leave ((view gemini-companion-review-inline--view))
   "Take VIEW off the screen, after an accept once the file has been written."
-  (let ((leave (lambda () (cl-call-next-method))))
-    (if-let* ((visiting (gemini-companion-review-inline--to-be-written view)))
+  (let ((leave (lambda () (cl-call-next-method)))
+        (review (gemini-companion-review-window-review view)))
+    (if-let* ((entry (gemini-companion-review-entry review))
+              ((memq (gemini-companion-history-outcome entry) '(accepted closed)))
+              ((gemini-companion-review-window-taken view))
+              ((buffer-live-p (gemini-companion-review-inline--buffer view)))
+              (visiting (gemini-companion-review-visiting review)))
         (gemini-companion-review-inline--freeze view visiting leave)
       (funcall leave))))
-
-(defun gemini-companion-review-inline--to-be-written (view)
-  "Return the buffer that VIEW has replaced if the client will write its file."
-  (let* ((review (gemini-companion-review-window-review view))
-         (entry (gemini-companion-review-entry review)))
-    (and entry
-         (memq (gemini-companion-history-outcome entry) '(accepted closed))
-         (gemini-companion-review-window-taken view)
-         (buffer-live-p (gemini-companion-review-inline--buffer view))
-         (gemini-companion-review-visiting review))))
 
 (defun gemini-companion-review-inline--freeze (view visiting leave)
   "Leave VIEW on the screen until VISITING is reverted, or for a moment.

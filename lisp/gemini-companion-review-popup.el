@@ -236,12 +236,9 @@ if they went to its terminal."
 
 (defun gemini-companion-review-popup--focus ()
   "Return the focus for the next review, as in `gemini-companion-diff-focus'."
-  (pcase gemini-companion-review-popup--followed
-    ((and `(,time . ,keys)
-          (guard (and (eql keys num-input-keys)
-                      (< (- (float-time) time) 3))))
-     'select)
-    (_ gemini-companion-diff-focus)))
+  (pcase-let ((`(,time . ,keys) gemini-companion-review-popup--followed))
+    (if (and (eql keys num-input-keys) (< (- (float-time) time) 3)) 'select
+      gemini-companion-diff-focus)))
 
 ;;;; Keys meant for another window
 

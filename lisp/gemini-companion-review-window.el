@@ -214,8 +214,7 @@ An indirect clone of such a buffer has the same hooks, but does not count."
     (let ((view gemini-companion-review-window--current))
       (when (if (eq (car tab) 'current-tab)
                 (seq-some #'get-buffer-window
-                          (seq-filter #'buffer-live-p
-                                      (gemini-companion-review-window-buffers view)))
+                          (remq nil (gemini-companion-review-window-buffers view)))
               (gemini-companion-review-window--in-tab-p view tab))
         (gemini-companion-review-window-take-down-soon)))))
 
@@ -380,8 +379,7 @@ goes on typing in a side window.  For `display-buffer', with ALIST."
 WINDOW shows the first.  They are side by side if each is then at least 70
 columns wide, and otherwise one above the other; if TURNED is non-nil it is
 the other way around."
-  (let* ((wide (>= (window-total-width window) (* 70 (length buffers))))
-         (side (if turned (not wide) wide))
+  (let* ((side (xor turned (>= (window-total-width window) (* 70 (length buffers)))))
          (window-combination-resize t)
          (windows (list window)))
     (cl-loop for buffer in (cdr buffers)
@@ -597,7 +595,6 @@ ends this mode, so that you can edit.
   (let ((proposal
          (gemini-companion-review-buffer-buffer (gemini-companion-review-window-review view))))
     (with-current-buffer proposal
-      (gemini-companion-review-buffer-set-header #'gemini-companion-review-window--new-file-header)
       (gemini-companion-new-file-mode))
     (select-window (gemini-companion-review-window-display view proposal))))
 
@@ -608,22 +605,11 @@ ends this mode, so that you can edit.
 
 (cl-defmethod gemini-companion-review-window-clean-up
   ((view gemini-companion-review-window--new))
-  "Make the proposal of VIEW editable, with the usual header line."
-  (when-let* ((proposal (gemini-companion-review-window-proposal view)))
+  "Make the proposal of VIEW editable, unless the review has ended."
+  (when-let* ((proposal (gemini-companion-review-window-proposal view))
+              ((gemini-companion-review-open-p (gemini-companion-review-window-review view))))
     (with-current-buffer proposal
-      ;; Once the review has ended, it remains read-only.
-      (when (gemini-companion-review-open-p (gemini-companion-review-window-review view))
-        (gemini-companion-new-file-mode -1))
-      (gemini-companion-review-buffer-set-header nil))))
-
-(defun gemini-companion-review-window--new-file-header (review)
-  "Return the header line for the proposal of REVIEW, a new file."
-  (gemini-companion-review-buffer-header
-   review nil
-   `((gemini-companion-accept "accepts")
-     (gemini-companion-reject "rejects")
-     ,@(and gemini-companion-new-file-mode '((gemini-companion-new-file-edit "edits")))
-     (gemini-companion-accept-all "accepts all"))))
+      (gemini-companion-new-file-mode -1))))
 
 (provide 'gemini-companion-review-window)
 ;;; gemini-companion-review-window.el ends here

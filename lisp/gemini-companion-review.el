@@ -101,7 +101,7 @@ after the prefix of the host.")
   (text nil :documentation "The text as it was last read from `proposal'.")
   (tick nil :documentation "The modification tick of `proposal' then.")
   (comments nil :documentation "The comments of the user when `proposal' was last killed,
-see `gemini-companion-review-comment-save'.")
+see `gemini-companion-comment-save'.")
   (base nil :documentation "The contents of the file when the client proposed, as bytes, nil if
 there was none.")
   (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
@@ -311,7 +311,7 @@ Without REVIEW, or if the user has not chosen another view of it, see
 FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If
 REVIEW cannot be shown, record why, and signal the error."
   (gemini-companion-review-check-open review)
-  (gemini-companion-review--take-down-all)
+  (gemini-companion-review-take-down-ended 'now)
   (when-let* ((shown (gemini-companion-review-shown)))
     (gemini-companion-review--hide shown))
   ;; So that after a quit it is not tried again and again.
@@ -466,7 +466,7 @@ If a command has stopped it, also take them off the screen at once."
                                    "rejected, the companion was turned off")))
   ;; If the server has died, the user may be typing.
   (when (and this-command (not (active-minibuffer-window)))
-    (gemini-companion-review--take-down-all))
+    (gemini-companion-review-take-down-ended 'now))
   (gemini-companion-review-note-change))
 
 (defun gemini-companion-review-announce-ending (review)
@@ -480,10 +480,11 @@ If a command has stopped it, also take them off the screen at once."
   "Return non-nil if a review that has ended is still on screen."
   (and gemini-companion-review--leaving t))
 
-(defun gemini-companion-review-take-down-ended ()
-  "Take reviews that have ended off the screen, unless the user is busy there."
-  (dolist (review (copy-sequence gemini-companion-review--leaving))
-    (when (gemini-companion-review--may-take-down-p review)
+(defun gemini-companion-review-take-down-ended (&optional now)
+  "Take reviews that have ended off the screen, unless the user is busy there.
+If NOW is non-nil, do so even then."
+  (dolist (review gemini-companion-review--leaving)
+    (when (or now (gemini-companion-review--may-take-down-p review))
       (gemini-companion-review--take-down review))))
 
 (defun gemini-companion-review--may-take-down-p (review)
@@ -501,16 +502,11 @@ then the user must have pressed no key for 2 seconds, or use another frame."
 
 (defun gemini-companion-review--take-down (review)
   "Take REVIEW, which has ended, off the screen, and kill its proposal."
-  (setq gemini-companion-review--leaving (delq review gemini-companion-review--leaving))
+  (setq gemini-companion-review--leaving (remq review gemini-companion-review--leaving))
   (unwind-protect
       (gemini-companion-review--hide review)
     (gemini-companion-log-errors "killing a proposal"
       (gemini-companion-ui-kill-buffer (gemini-companion-review-proposal review)))))
-
-(defun gemini-companion-review--take-down-all ()
-  "Take all reviews that have ended off the screen."
-  (mapc #'gemini-companion-review--take-down
-        (copy-sequence gemini-companion-review--leaving)))
 
 ;;;; Texts and names
 
@@ -527,11 +523,6 @@ then the user must have pressed no key for 2 seconds, or use another frame."
   (let ((proposal (gemini-companion-review-proposal review)))
     (or (not (buffer-live-p proposal))
         (eql (buffer-chars-modified-tick proposal) (gemini-companion-review-tick review)))))
-
-(defun gemini-companion-review-set-proposal (review buffer)
-  "Make BUFFER the proposal of REVIEW; it contains the present text of REVIEW."
-  (setf (gemini-companion-review-proposal review) buffer
-        (gemini-companion-review-tick review) (buffer-chars-modified-tick buffer)))
 
 (defun gemini-companion-review-text-of-buffer (buffer)
   "Return the whole text of BUFFER."

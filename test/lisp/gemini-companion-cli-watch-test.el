@@ -23,7 +23,7 @@ after output; `free-for' pretends that it takes prompts for some seconds."
             (buffer (generate-new-buffer "*terminal*"))
             (process (start-process "terminal" buffer "cat"))
             (gemini-companion-cli--all nil)
-            (gemini-companion-review-turn--accepted nil))
+            (gemini-companion-review-commands--accepted nil))
        (set-process-query-on-exit-flag process nil)
        (setf (gemini-companion-review-process ,review) (process-id process))
        (gemini-companion-cli--add 'gemini (process-id process))
@@ -156,7 +156,7 @@ after output; `free-for' pretends that it takes prompts for some seconds."
           (call-interactively #'gemini-companion-terminal-interrupt)))
       (should-not (gemini-companion-review-open-p review))
       (should (eq (funcall key) 'gemini-companion-terminal-interrupt))
-      (setf (nth 2 (car gemini-companion-review-turn--accepted)) (- (float-time) 9))
+      (setf (nth 2 (car gemini-companion-review-commands--accepted)) (- (float-time) 9))
       (should (eq (funcall key) #'ignore)))))
 
 (ert-deftest gemini-companion-cli-watch/off-leaves-nothing ()

@@ -333,7 +333,7 @@ a.txt:2 `two`: why?"))
       (gemini-companion-review-next)
       (with-current-buffer (gemini-companion-review-proposal review)
         (gemini-companion-comment-test--add 2 "why?"))
-      (should (= (gemini-companion-review-comment-count review) 1))
+      (should (= (gemini-companion-comment-count review) 1))
       (should-not (gemini-companion-comment--all)))))
 
 ;;; gemini-companion-comment-test.el ends here

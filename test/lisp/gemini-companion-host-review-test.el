@@ -630,7 +630,7 @@ It is called with the client and the review."
               (cl-letf (((symbol-function 'gemini-companion-bridge-accept) #'always))
                 (gemini-companion-review-commands-accept review))
               (gemini-companion-bridge-handle-event 'host-file path "two\n" "t" 1700000001))
-            (gemini-companion-review--take-down-all)))
+            (gemini-companion-review-take-down-ended 'now)))
         ;; These are none.
         (dolist (name '("relative" "/a/../b" "/a//b" "/a/./b" "/a/" "/.." "" "/a\0b"))
           (let ((before (hash-table-count gemini-companion-file--states)))

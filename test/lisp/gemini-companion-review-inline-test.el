@@ -614,7 +614,7 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-inline-test--comments) all))
       (gemini-companion-review-inline-test--press "C-c C-v")
       (should (= (length ediff-session-registry) 1))
-      (should (= (gemini-companion-review-comment-count review) 3))
+      (should (= (gemini-companion-comment-count review) 3))
       ;; Neither is a killed proposal the end of them.
       (kill-buffer (gemini-companion-review-proposal review))
       (gemini-companion-test-wait-taken-down)
@@ -623,7 +623,7 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-inline-test--comments) all))
       (gemini-companion-review-inline-test--comment "" "2")
       (should (equal (mapcar #'cadr (gemini-companion-review-inline-test--comments)) '("why?" "@see")))
-      (should (equal (gemini-companion-review-comment--prompt review)
+      (should (equal (gemini-companion-comment--prompt review)
                      "a.txt:3 (removed) `two`: why?\na.txt:5 `4`: @see")))))
 
 (ert-deftest gemini-companion-review-inline/a-comment-is-on-its-removed-line-only ()
@@ -734,7 +734,7 @@ FOCUS is `select' by default."
               (activate-mark)
               (cl-letf (((symbol-function 'read-string) (lambda (&rest _) (format "%d" end))))
                 (gemini-companion-review-comment)))))
-      (should (equal (sort (split-string (gemini-companion-review-comment--prompt review) "\n") #'string<)
+      (should (equal (sort (split-string (gemini-companion-comment--prompt review) "\n") #'string<)
                      '("a.txt:1-5 `1`: 17" "a.txt:2 (removed) `2`: 5" "a.txt:2 `TWO`: 9"))))))
 
 (ert-deftest gemini-companion-review-inline/comments-are-sent-with-the-decision ()

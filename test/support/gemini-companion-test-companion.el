@@ -114,7 +114,7 @@ Emacs itself, so the directory that it works in is not known."
 If CLIENT is on a host, PREFIX is the prefix of that, and ARGUMENTS, a
 plist, are what the relay adds to those of the CLI."
   ;; A test may accept the same text again and again, which no client writes.
-  (gemini-companion-review-turn-forget)
+  (gemini-companion-review-commands-forget)
   (let ((result (fake-cli-call-tool client "openDiff"
                                     `(:filePath ,path :newContent ,text ,@arguments))))
     (unless (equal result '((content)))

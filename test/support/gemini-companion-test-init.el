@@ -90,6 +90,7 @@ With AS-COMMAND non-nil the key f9 does so."
 
 (defvar gemini-companion-review-of-buffer)
 (declare-function gemini-companion-review-proposal "gemini-companion-review")
+(declare-function gemini-companion-review-window-proposal "gemini-companion-review-window")
 
 (defvar ediff-buffer-A)
 (defvar ediff-buffer-B)
@@ -168,9 +169,9 @@ Return nil if the session is not visible."
 
 (defun gemini-companion-test-inner-whole-p (buffer)
   "Return non-nil if BUFFER is the proposal of a new file, shown alone."
-  (and (boundp 'gemini-companion-review-buffer--header) ; once a review has been shown
-       (eq (buffer-local-value 'gemini-companion-review-buffer--header buffer)
-           'gemini-companion-review-window--new-file-header)))
+  (let ((view (bound-and-true-p gemini-companion-review-window--current)))
+    (and (eq (type-of view) 'gemini-companion-review-window--new)
+         (eq buffer (gemini-companion-review-window-proposal view)))))
 
 (defun gemini-companion-test-inner-edited-by-key-p (buffer)
   "Return non-nil if BUFFER, or its proposal, is edited only after a key."

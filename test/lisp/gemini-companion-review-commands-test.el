@@ -1,4 +1,4 @@
-;;; gemini-companion-review-turn-test.el --- Tests of the changes of a turn  -*- lexical-binding: t; -*-
+;;; gemini-companion-review-commands-test.el --- Tests of the changes of a turn  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -6,10 +6,10 @@
 
 (require 'ert)
 (require 'gemini-companion-history)
-(require 'gemini-companion-review-turn)
+(require 'gemini-companion-review-commands)
 (require 'gemini-companion-test-companion)
 
-(ert-deftest gemini-companion-review-turn/the-same-again-is-accepted-once ()
+(ert-deftest gemini-companion-review-commands/the-same-again-is-accepted-once ()
   "If it was not written, and only the same."
   (gemini-companion-test-with-client client
     (let* ((first (gemini-companion-test-propose client "a.txt" "2\n"))
@@ -33,21 +33,21 @@
       (should (funcall again "2\n"))
       (gemini-companion-review-end-all))))
 
-(ert-deftest gemini-companion-review-turn/an-accept-is-forgotten-after-a-while ()
+(ert-deftest gemini-companion-review-commands/an-accept-is-forgotten-after-a-while ()
   "The user is asked about the same change then."
   (gemini-companion-test-with-client client
-    (let ((gemini-companion-review-turn--accepted nil)
-          (gemini-companion-review-turn--memory 0)
+    (let ((gemini-companion-review-commands--accepted nil)
+          (gemini-companion-review-commands--memory 0)
           (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-review-show review 'keep)
       (gemini-companion-review-commands-accept review)
-      (should gemini-companion-review-turn--accepted)
+      (should gemini-companion-review-commands--accepted)
       (gemini-companion-test-wait "Emacs to forget"
-                                  (lambda () (null gemini-companion-review-turn--accepted)))
+                                  (lambda () (null gemini-companion-review-commands--accepted)))
       (should (gemini-companion-test-propose client "a.txt" "2\n"))
       (gemini-companion-review-end-all))))
 
-(ert-deftest gemini-companion-review-turn/what-is-accepted-in-advance-is-asked-about-if-it-loses-something ()
+(ert-deftest gemini-companion-review-commands/what-is-accepted-in-advance-is-asked-about-if-it-loses-something ()
   (gemini-companion-test-with-client client
     (let ((first (gemini-companion-test-propose client "a.txt" "2\n"))
           (question nil))
@@ -73,5 +73,5 @@
         (should (equal (funcall propose "d.txt") '("c.txt" "d.txt"))))
       (gemini-companion-review-end-all))))
 
-(provide 'gemini-companion-review-turn-test)
-;;; gemini-companion-review-turn-test.el ends here
+(provide 'gemini-companion-review-commands-test)
+;;; gemini-companion-review-commands-test.el ends here
