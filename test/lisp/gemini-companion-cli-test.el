@@ -176,6 +176,42 @@ ABOUT is a plist of :session, :process, :text and :path."
     (gemini-companion-cli-test--tell "done")
     (should (string-match-p "done 0 s ago" (gemini-companion-cli-test--list)))))
 
+(ert-deftest gemini-companion-cli/the-list-sends-nothing-to-another-cli ()
+  "That of the line no longer reads; another one runs in this project, and asks."
+  (gemini-companion-cli-test--with nil
+    (gemini-companion-cli-test--tell "prompt" :text "do it")
+    (let* ((cli (car (gemini-companion-cli-all)))
+           (other (generate-new-buffer "other"))
+           (screen "╭─────╮\n│ Apply this change?  │\n│ ● 1. Allow once │\n╰─────╯\n")
+           (process (make-process :name "cli" :buffer other :command '("cat") :noquery t
+                                  :connection-type 'pipe :coding 'utf-8-unix :sentinel #'ignore)))
+      (unwind-protect
+          (save-window-excursion
+            (with-current-buffer other
+              (setq gemini-companion-cli-run-root default-directory)
+              (insert screen)
+              (set-marker (process-mark process) (point)))
+            (display-buffer other)
+            (setf (gemini-companion-cli-terminal cli) (generate-new-buffer "terminal"))
+            (gemini-companion-test-with-answer nil
+              (cl-letf (((symbol-function 'read-string)
+                         (lambda (&rest _) (ert-fail "A prompt was asked for"))))
+                (dolist (command '(gemini-companion-cli-list-answer-yes
+                                   gemini-companion-cli-list-answer-no
+                                   gemini-companion-cli-list-send
+                                   gemini-companion-cli-list-stop))
+                  (ert-info ((symbol-name command))
+                    (should (string-match-p "has ended, or is suspended"
+                                            (cadr (should-error (funcall command cli)
+                                                                :type 'user-error))))))))
+            ;; The last that arrives.
+            (with-current-buffer other (gemini-companion-answer-yes))
+            (gemini-companion-test-wait
+             "the only answer"
+             (lambda () (equal (with-current-buffer other (buffer-string))
+                               (concat screen "\r")))))
+        (delete-process process)))))
+
 (ert-deftest gemini-companion-cli/the-next-that-wants-something ()
   (gemini-companion-cli-test--with nil
     (should-error (gemini-companion-next) :type 'user-error)
