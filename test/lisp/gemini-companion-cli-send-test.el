@@ -739,6 +739,25 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-text "x" nil terminal)
     (gemini-companion-cli-send-test--wait sent "\e[200~`rm x`\e[201~\e[200~x\e[201~")))
 
+(ert-deftest gemini-companion-cli-send/a-prompt-is-for-the-cli-that-ran-when-it-was-begun ()
+  "If that ends meanwhile, another one does not get it."
+  (pcase-dolist (`(,end . ,error)
+                 (list (cons (lambda (terminal) (delete-process (get-buffer-process terminal)))
+                             "No CLI seems to run in ")
+                       (cons #'kill-buffer "The CLI has ended")))
+    (gemini-companion-cli-send-test--with sent
+      (gemini-companion-cli-send-test--with-screen terminal _sent
+        (cl-letf (((symbol-function 'read-string)
+                   (lambda (&rest _)
+                     (funcall end terminal)
+                     "for that only")))
+          (should (string-prefix-p error (with-current-buffer terminal
+                                           (gemini-companion-cli-send-test--refused
+                                            #'gemini-companion-send-prompt))))))
+      ;; The last that arrives.
+      (gemini-companion-send-prompt "next")
+      (gemini-companion-cli-send-test--wait sent "\e[200~next\e[201~\r"))))
+
 (ert-deftest gemini-companion-cli-send/automatic-prompts-wait-until-no-question-is-open ()
   (gemini-companion-cli-send-test--with-screen terminal sent
     (let (outcome)
