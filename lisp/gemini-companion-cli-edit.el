@@ -152,9 +152,13 @@ PREFIX is that of the CLI's host, or empty.  LIVE-P returns non-nil while the
 CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
   (let-alist order
     (if (not (and (stringp .name) (stringp .text))) (funcall answer nil)
-      (run-at-time 0 nil #'gemini-companion-cli-edit--show
-                   (gemini-companion-cli-edit--buffer .name .text live-p answer)
-                   (gemini-companion-cli-run-terminal-named .terminal prefix)))))
+      (let ((buffer (gemini-companion-cli-edit--buffer .name .text live-p answer))
+            (terminal (gemini-companion-cli-run-terminal-named .terminal prefix)))
+        (when terminal
+          (with-current-buffer buffer
+            (setq default-directory (gemini-companion-cli-send-directory terminal)
+                  gemini-companion-cli-compose-terminal terminal)))
+        (run-at-time 0 nil #'gemini-companion-cli-edit--show buffer terminal)))))
 
 (defun gemini-companion-cli-edit--show (buffer terminal)
   "Show BUFFER, of a CLI that runs in TERMINAL, if the user has asked for that."
@@ -162,9 +166,6 @@ CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
     (cond ((not (buffer-live-p buffer)))
           ;; The user has pressed a key there.
           ((and terminal (eq terminal (window-buffer)))
-           (with-current-buffer buffer
-             (setq default-directory (gemini-companion-cli-send-directory terminal)
-                   gemini-companion-cli-compose-terminal terminal))
            (gemini-companion-cli-compose-show buffer))
           (t
            (gemini-companion-ui-message buffer "A CLI wants you to edit %s" (buffer-name buffer))

@@ -98,6 +98,25 @@ It is selected, and prints END and the exit code once the user is done."
     (gemini-companion-cli-edit-test--ended)
     (should (equal (gemini-companion-test-read "keys") "\e[O\e[I"))))
 
+(ert-deftest gemini-companion-cli-edit/a-text-for-a-user-who-has-gone-elsewhere-is-the-same ()
+  "Names of files are those of the project, and an empty screen is drawn again."
+  (gemini-companion-cli-edit-test--with
+      "read line; $VISUAL prompt.txt; clear; stty raw -echo; head -c 6 >keys"
+    (let ((terminal (window-buffer)))
+      (with-temp-buffer
+        (setq default-directory "/")
+        (switch-to-buffer (current-buffer))
+        (process-send-string (get-buffer-process terminal) "\n")
+        (let ((buffer (gemini-companion-cli-edit-test--buffer)))
+          (gemini-companion-test-wait "the text to be shown" (lambda () (get-buffer-window buffer)))
+          (should (eq (window-buffer) (current-buffer)))
+          (with-current-buffer buffer
+            (should (equal default-directory gemini-companion-test-project))
+            (kill-buffer)))
+        (gemini-companion-cli-edit-test--ended)
+        (should (equal (gemini-companion-test-read (gemini-companion-test-file "keys"))
+                       "\e[O\e[I"))))))
+
 (ert-deftest gemini-companion-cli-edit/a-window-is-not-taken-from-the-user ()
   "If the user has not pressed a key in that terminal, as when the model runs git."
   (gemini-companion-cli-edit-test--with "$VISUAL prompt.txt </dev/null"
