@@ -12,6 +12,7 @@
 ;;; Code:
 
 (require 'transient)
+(require 'gemini-companion)
 (require 'gemini-companion-cli-compose)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
@@ -25,11 +26,6 @@
 (require 'gemini-companion-review-list)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-status)
-
-(declare-function gemini-companion-any-cli-p "gemini-companion")
-(declare-function gemini-companion-mode "gemini-companion")
-(declare-function gemini-companion-state "gemini-companion")
-(defvar gemini-companion-mode)
 
 (defun gemini-companion-menu--title ()
   "Return the line above the commands, which describes the state."
