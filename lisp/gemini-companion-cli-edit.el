@@ -203,11 +203,12 @@ For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
   "Have the CLI in TERMINAL draw its screen if that is empty.
 Gemini CLI 0.61.0 clears it after an editor, and if that has changed nothing,
 draws it only after the next key.  It takes reports of the focus for one."
-  (when (process-live-p (get-buffer-process terminal))
-    (with-current-buffer terminal
-      (unless (or (gemini-companion-cli-screen-prompt) (gemini-companion-cli-screen-question-p))
-        (gemini-companion-cli-send-key "\e[O" terminal)
-        (run-at-time 0.2 nil #'gemini-companion-cli-send-key "\e[I" terminal)))))
+  (gemini-companion-log-errors "an empty screen"
+    (when (process-live-p (get-buffer-process terminal))
+      (with-current-buffer terminal
+        (unless (or (gemini-companion-cli-screen-prompt) (gemini-companion-cli-screen-question-p))
+          (gemini-companion-cli-send-key "\e[O" terminal)
+          (run-at-time 0.2 nil #'gemini-companion-cli-send-key "\e[I" terminal))))))
 
 (provide 'gemini-companion-cli-edit)
 ;;; gemini-companion-cli-edit.el ends here

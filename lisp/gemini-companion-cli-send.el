@@ -328,7 +328,9 @@ the CLI shows TEXT."
          (gemini-companion-cli-send--finish buffer then nil))
         ((buffer-local-value 'gemini-companion-cli-send--busy buffer)
          (run-at-time gemini-companion-cli-send--poll-interval nil
-                      #'gemini-companion-cli-send--paste buffer text then at-once))
+                      (lambda ()
+                        (gemini-companion-log-errors "sending"
+                          (gemini-companion-cli-send--paste buffer text then at-once)))))
         ((with-current-buffer buffer (gemini-companion-cli-send--fault))
          (gemini-companion-cli-send--finish buffer then nil))
         (t

@@ -98,6 +98,22 @@ It is selected, and prints END and the exit code once the user is done."
     (gemini-companion-cli-edit-test--ended)
     (should (equal (gemini-companion-test-read "keys") "\e[O\e[I"))))
 
+(ert-deftest gemini-companion-cli-edit/a-screen-with-a-prompt-is-left-alone ()
+  "The timers, which find that, do not change the match data either."
+  (gemini-companion-cli-edit-test--with
+      (concat "$VISUAL prompt.txt; printf '──────────\\n > Type your message\\n──────────\\n'; "
+              "stty raw -echo; head -c 1 >keys")
+    (let ((terminal (window-buffer)))
+      (kill-buffer (gemini-companion-cli-edit-test--buffer))
+      (gemini-companion-test-wait
+       "the prompt" (lambda () (with-current-buffer terminal (gemini-companion-cli-screen-prompt))))
+      (gemini-companion-test-wait
+       "the timers"
+       (lambda () (not (seq-find (lambda (timer)
+                                   (eq (timer--function timer) #'gemini-companion-cli-edit--wake))
+                                 timer-list))))
+      (should (equal (gemini-companion-test-read "keys") "")))))
+
 (ert-deftest gemini-companion-cli-edit/a-text-for-a-user-who-has-gone-elsewhere-is-the-same ()
   "Names of files are those of the project, and an empty screen is drawn again."
   (gemini-companion-cli-edit-test--with

@@ -709,6 +709,14 @@ SENT is bound to a function that returns the text sent to it."
                                 (lambda () (equal (ignore-errors (current-kill 0 t)) "1")))
     (should (equal (funcall sent) ""))))
 
+(ert-deftest gemini-companion-cli-send/what-had-to-wait-does-not-change-the-match-data ()
+  (gemini-companion-test-with-project
+    (gemini-companion-cli-send-test--with-screen terminal sent
+      (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+      (gemini-companion-cli-send-text "one" t terminal)
+      (gemini-companion-cli-send-text "two" nil terminal)
+      (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\e[200~two\e[201~"))))
+
 (ert-deftest gemini-companion-cli-send/a-screen-that-cannot-be-read-is-given-up ()
   (let ((gemini-companion-cli-send--poll-interval 0.001)
         (finished 'not-yet))
