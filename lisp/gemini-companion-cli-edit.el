@@ -68,18 +68,23 @@ If CONNECTION is non-nil, AGENT is to run on its host."
       (let* ((directory (make-temp-file "gemini-companion-edit-" t))
              (program (expand-file-name "edit.mjs" directory))
              (socket (expand-file-name "socket" directory)))
-        (gemini-companion-file-replace
-         program
-         (string-replace "'@SOCKET@'" (json-encode socket)
-                         (nth 3 (gemini-companion-bridge-host-programs)))
-         #o700)
-        (setq gemini-companion-cli-edit--server
-              (make-network-process :name "gemini edit" :family 'local :server t :noquery t
-                                    :service socket :coding 'utf-8-unix
-                                    :filter #'gemini-companion-cli-edit--note-order
-                                    :sentinel #'ignore
-                                    :plist (list 'program program)))))
-    (process-get gemini-companion-cli-edit--server 'program)))
+        ;; The name of a socket must not be long, but TMPDIR may be.
+        (gemini-companion-log-errors "This Emacs cannot be the editor of CLIs"
+          (gemini-companion-file-replace
+           program
+           (string-replace "'@SOCKET@'" (json-encode socket)
+                           (nth 3 (gemini-companion-bridge-host-programs)))
+           #o700)
+          (setq gemini-companion-cli-edit--server
+                (make-network-process :name "gemini edit" :family 'local :server t :noquery t
+                                      :service socket :coding 'utf-8-unix
+                                      :filter #'gemini-companion-cli-edit--note-order
+                                      :sentinel #'ignore
+                                      :plist (list 'program program))))
+        (unless (process-live-p gemini-companion-cli-edit--server)
+          (delete-directory directory t))))
+    (and (process-live-p gemini-companion-cli-edit--server)
+         (process-get gemini-companion-cli-edit--server 'program))))
 
 (defun gemini-companion-cli-edit-stop ()
   "Listen no longer to CLIs that want something edited."

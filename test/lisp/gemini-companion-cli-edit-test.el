@@ -202,6 +202,21 @@ It is selected, and prints END and the exit code once the user is done."
       (should (string-search "<mine>" (with-current-buffer (window-buffer) (buffer-string))))
       (should-not gemini-companion-cli-edit--server))))
 
+(ert-deftest gemini-companion-cli-edit/without-a-socket-the-cli-has-the-editor-of-the-user ()
+  "The name of the directory for temporary files is too long for one."
+  (let* ((directory (gemini-companion-test-temp-directory))
+         (temporary-file-directory (expand-file-name (concat (make-string 100 ?d) "/") directory))
+         (process-environment (cons "VISUAL=mine" process-environment)))
+    (make-directory temporary-file-directory)
+    (unwind-protect
+        (gemini-companion-cli-edit-test--with "echo \"<$VISUAL>\""
+          (gemini-companion-cli-edit-test--ended)
+          (should (string-search "<mine>" (with-current-buffer (window-buffer) (buffer-string))))
+          (should-not (directory-files temporary-file-directory nil "\\`gemini-companion-edit"))
+          (should (string-search "cannot be the editor of CLIs"
+                                 (car (gemini-companion-log-last 1)))))
+      (delete-directory directory t))))
+
 ;;;; Hosts
 
 (defmacro gemini-companion-cli-edit-test--with-host (connection told &rest body)
