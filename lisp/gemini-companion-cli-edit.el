@@ -157,13 +157,20 @@ PREFIX is that of the CLI's host, or empty.  LIVE-P returns non-nil while the
 CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
   (let-alist order
     (if (not (and (stringp .name) (stringp .text))) (funcall answer nil)
-      (let ((buffer (gemini-companion-cli-edit--buffer .name .text live-p answer))
+      (let ((buffer (generate-new-buffer (gemini-companion-cli-edit--title .name)))
             (terminal (gemini-companion-cli-run-terminal-named .terminal prefix)))
-        (when terminal
-          (with-current-buffer buffer
-            (setq default-directory (gemini-companion-cli-send-directory terminal)
-                  gemini-companion-cli-compose-terminal terminal)))
-        (run-at-time 0 nil #'gemini-companion-cli-edit--show buffer terminal)))))
+        (condition-case error
+            (progn
+              (with-current-buffer buffer
+                (gemini-companion-cli-edit--set-up .text terminal live-p answer))
+              (run-at-time 0 nil #'gemini-companion-cli-edit--show buffer terminal))
+          ;; In a hook of the user's, perhaps.
+          (error
+           (kill-buffer buffer)
+           (gemini-companion-cli-edit--end terminal live-p answer)
+           (gemini-companion-ui-message 'edit "A CLI wanted you to edit %s, but that failed: %s"
+                                        (gemini-companion-cli-edit--title .name)
+                                        (gemini-companion-ui-error-text error))))))))
 
 (defun gemini-companion-cli-edit--show (buffer terminal)
   "Show BUFFER, of a CLI that runs in TERMINAL, if the user has asked for that."
@@ -179,30 +186,34 @@ CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
             ;; The user may have killed it meanwhile.
             (lambda () (when (buffer-live-p buffer) (display-buffer buffer))))))))
 
-(defun gemini-companion-cli-edit--buffer (name text live-p answer)
-  "Return a new buffer with TEXT, of a file with NAME; nothing in it is obeyed.
-For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
-  (with-current-buffer (generate-new-buffer
-                        (format "*edit %s*" (truncate-string-to-width
-                                             (gemini-companion-ui-one-line name) 60 nil nil t)))
-    (gemini-companion-compose-mode)
-    (insert text)
-    (setq buffer-undo-list nil
-          gemini-companion-cli-compose-finish-function
-          (lambda (text)
-            (unless (funcall live-p)
-              (user-error "The CLI no longer waits for this text, but you can copy it"))
-            (funcall answer text)))
-    (add-hook 'kill-buffer-hook (lambda () (gemini-companion-cli-edit--end live-p answer)) nil t)
-    (current-buffer)))
+(defun gemini-companion-cli-edit--title (name)
+  "Return the name of a buffer for a file with NAME."
+  (format "*edit %s*" (truncate-string-to-width (gemini-companion-ui-one-line name) 60 nil nil t)))
 
-(defun gemini-companion-cli-edit--end (live-p answer)
-  "Call ANSWER with nil if LIVE-P says that the CLI waits; then see to its screen."
+(defun gemini-companion-cli-edit--set-up (text terminal live-p answer)
+  "Let the user edit TEXT, of a CLI in TERMINAL, here; nothing in it is obeyed.
+TERMINAL may be nil.  For LIVE-P and ANSWER see
+`gemini-companion-cli-edit--open'."
+  (gemini-companion-compose-mode)
+  (insert text)
+  (setq buffer-undo-list nil
+        gemini-companion-cli-compose-finish-function
+        (lambda (text)
+          (unless (funcall live-p)
+            (user-error "The CLI no longer waits for this text, but you can copy it"))
+          (funcall answer text)))
+  (when terminal
+    (setq default-directory (gemini-companion-cli-send-directory terminal)
+          gemini-companion-cli-compose-terminal terminal))
+  (add-hook 'kill-buffer-hook (lambda () (gemini-companion-cli-edit--end terminal live-p answer))
+            nil t))
+
+(defun gemini-companion-cli-edit--end (terminal live-p answer)
+  "Call ANSWER with nil if LIVE-P says that the CLI waits; then see to TERMINAL."
   (gemini-companion-log-errors "a text to edit"
     (when (funcall live-p) (funcall answer nil)))
   (dolist (seconds '(0.5 2))
-    (run-at-time seconds nil #'gemini-companion-cli-edit--wake
-                 gemini-companion-cli-compose-terminal)))
+    (run-at-time seconds nil #'gemini-companion-cli-edit--wake terminal)))
 
 (defun gemini-companion-cli-edit--wake (terminal)
   "Have the CLI in TERMINAL draw its screen if that is empty.
