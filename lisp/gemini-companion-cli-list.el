@@ -193,10 +193,15 @@ If the question is not on screen, show it instead."
   "Run another CLI in the directory of CLI, the one on the current line.
 It continues an earlier session, for which Emacs asks."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
-  (gemini-companion-cli-run-resume
-   (or (gemini-companion-cli-agent cli) gemini-companion-agent)
-   (file-name-as-directory (or (gemini-companion-cli-directory cli)
-                               (user-error "Emacs does not know where this CLI works")))))
+  (let ((terminal (gemini-companion-cli-terminal cli)))
+    (gemini-companion-cli-run-resume
+     (or (gemini-companion-cli-agent cli) gemini-companion-agent)
+     (file-name-as-directory
+      (or (and (buffer-live-p terminal)
+               ;; Its directory in a sandbox has a name with which Emacs runs nothing.
+               (buffer-local-value 'gemini-companion-cli-run-root terminal))
+          (gemini-companion-cli-directory cli)
+          (user-error "Emacs does not know where this CLI works"))))))
 
 ;;;###autoload
 (defun gemini-companion-next ()

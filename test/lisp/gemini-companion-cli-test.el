@@ -212,6 +212,21 @@ ABOUT is a plist of :session, :process, :text and :path."
                                (concat screen "\r")))))
         (delete-process process)))))
 
+(ert-deftest gemini-companion-cli/another-one-resumes-where-emacs-has-started-this-one ()
+  "Also if that runs in a sandbox, which is like a host."
+  (gemini-companion-cli-test--with nil
+    (let* ((cli (gemini-companion-cli--make :agent 'gemini :directory "/home/me/p"
+                                            :terminal (generate-new-buffer "terminal")))
+           (roots nil))
+      (cl-letf (((symbol-function 'gemini-companion-cli-run-resume)
+                 (lambda (_ root) (push root roots))))
+        (gemini-companion-cli-list-resume cli)
+        (setf (gemini-companion-cli-directory cli) "/sandbox:q:/home/me/q")
+        (with-current-buffer (gemini-companion-cli-terminal cli)
+          (setq gemini-companion-cli-run-root "/home/me/q/"))
+        (gemini-companion-cli-list-resume cli)
+        (should (equal roots '("/home/me/q/" "/home/me/p/")))))))
+
 (ert-deftest gemini-companion-cli/the-next-that-wants-something ()
   (gemini-companion-cli-test--with nil
     (should-error (gemini-companion-next) :type 'user-error)
