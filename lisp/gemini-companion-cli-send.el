@@ -356,7 +356,7 @@ SENT is nil if the text before it was not sent."
          (release (lambda (_)
                     (when (buffer-live-p buffer)
                       (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) nil)))))
-    (if key (gemini-companion-cli-send--write buffer key release)
+    (if (and live key) (gemini-companion-cli-send--write buffer key release)
       (funcall release nil))))
 
 (defun gemini-companion-cli-send--clean (text)

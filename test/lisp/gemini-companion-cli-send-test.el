@@ -717,6 +717,29 @@ SENT is bound to a function that returns the text sent to it."
       (gemini-companion-cli-send-text "two" nil terminal)
       (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\e[200~two\e[201~"))))
 
+(ert-deftest gemini-companion-cli-send/what-fails-while-emacs-asks-something-is-told-later ()
+  "Nothing is sent instead, nor does that fail."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (let ((asked t)
+          (gemini-companion-ui--messages nil)
+          (log (gemini-companion-log-last 1)))
+      (cl-letf (((symbol-function 'gemini-companion-ui-key-expected) (lambda () asked)))
+        (gemini-companion-test-with-answer nil
+          (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+          (setf (buffer-local-value 'gemini-companion-cli-send--busy terminal) t)
+          (gemini-companion-cli-send-text "lost?" t terminal)
+          (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--question)
+          (setf (buffer-local-value 'gemini-companion-cli-send--busy terminal) nil)
+          (gemini-companion-test-wait
+           "the text to be given back"
+           (lambda () (equal (ignore-errors (current-kill 0 t)) "lost?")))
+          (should (equal gemini-companion-test-messages '("Sent to terminal")))
+          (setq asked nil)
+          (gemini-companion-test-wait "a message" (lambda () (cdr gemini-companion-test-messages)))
+          (should (string-search "did not take the text" (car gemini-companion-test-messages)))))
+      (should (equal (funcall sent) ""))
+      (should (equal (gemini-companion-log-last 1) log)))))
+
 (ert-deftest gemini-companion-cli-send/a-screen-that-cannot-be-read-is-given-up ()
   (let ((gemini-companion-cli-send--poll-interval 0.001)
         (finished 'not-yet))
