@@ -150,7 +150,7 @@ Commands that find a CLI by themselves would choose another one."
 (defun gemini-companion-cli-list-visit (cli)
   "Show the terminal of CLI, the one on the current line."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
-  (setf (gemini-companion-cli-news cli) nil)
+  (gemini-companion-cli-note-visit cli)
   (gemini-companion-cli-run-show (gemini-companion-cli-list--terminal cli)))
 
 (defun gemini-companion-cli-list-show-change (cli)

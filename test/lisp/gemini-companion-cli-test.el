@@ -250,6 +250,25 @@ ABOUT is a plist of :session, :process, :text and :path."
         (should (eq (window-buffer) (gemini-companion-cli-terminal
                                      (car (gemini-companion-cli-all)))))))))
 
+(ert-deftest gemini-companion-cli/where-the-user-has-been-is-no-news ()
+  "Neither in the list, nor for a notification, which is closed."
+  (gemini-companion-cli-test--with nil
+    (gemini-companion-cli-test--tell "prompt" :text "do it")
+    (let ((cli (car (gemini-companion-cli-all)))
+          (gemini-companion-notify--subjects nil)
+          (open nil))
+      (cl-letf (((symbol-function 'gemini-companion-notify--away-p) #'always)
+                ((symbol-function 'gemini-companion-notify--send) (lambda () (setq open t)))
+                ((symbol-function 'gemini-companion-notify--close) (lambda () (setq open nil))))
+        (gemini-companion-cli-test--tell "done")
+        (gemini-companion-notify-of cli)
+        (should open)
+        (setf (gemini-companion-cli-terminal cli) (generate-new-buffer "terminal"))
+        (save-window-excursion
+          (gemini-companion-cli-list-visit cli))
+        (should-not (get-text-property 0 'face (gemini-companion-cli-list-state cli)))
+        (should-not open)))))
+
 (ert-deftest gemini-companion-cli/the-user-is-told-of-the-end-of-a-long-turn ()
   (gemini-companion-cli-test--with nil
     (pcase-dolist (`(,option ,told) '((nil nil) (20 t) (90 nil)))
