@@ -399,8 +399,9 @@ several directories."
   "Set VARIABLES, an alist, and save the values they had before."
   (pcase-dolist (`(,name . ,_) variables)
     (unless (assoc name gemini-companion-agent--saved)
-      (push (cons name (getenv-internal name (default-toplevel-value 'process-environment)))
-            gemini-companion-agent--saved)))
+      (let ((value (getenv-internal name (default-toplevel-value 'process-environment))))
+        ;; It is t for a variable that `setenv' has removed.
+        (push (cons name (and (stringp value) value)) gemini-companion-agent--saved))))
   (gemini-companion-agent--set variables))
 
 (defun gemini-companion-agent--set (variables)

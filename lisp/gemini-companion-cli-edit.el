@@ -68,18 +68,23 @@ If CONNECTION is non-nil, AGENT is to run on its host."
       (let* ((directory (make-temp-file "gemini-companion-edit-" t))
              (program (expand-file-name "edit.mjs" directory))
              (socket (expand-file-name "socket" directory)))
-        (gemini-companion-file-replace
-         program
-         (string-replace "'@SOCKET@'" (json-encode socket)
-                         (nth 3 (gemini-companion-bridge-host-programs)))
-         #o700)
-        (setq gemini-companion-cli-edit--server
-              (make-network-process :name "gemini edit" :family 'local :server t :noquery t
-                                    :service socket :coding 'utf-8-unix
-                                    :filter #'gemini-companion-cli-edit--note-order
-                                    :sentinel #'ignore
-                                    :plist (list 'program program)))))
-    (process-get gemini-companion-cli-edit--server 'program)))
+        ;; The name of a socket must not be long, but TMPDIR may be.
+        (gemini-companion-log-errors "This Emacs cannot be the editor of CLIs"
+          (gemini-companion-file-replace
+           program
+           (string-replace "'@SOCKET@'" (json-encode socket)
+                           (nth 3 (gemini-companion-bridge-host-programs)))
+           #o700)
+          (setq gemini-companion-cli-edit--server
+                (make-network-process :name "gemini edit" :family 'local :server t :noquery t
+                                      :service socket :coding 'utf-8-unix
+                                      :filter #'gemini-companion-cli-edit--note-order
+                                      :sentinel #'ignore
+                                      :plist (list 'program program))))
+        (unless (process-live-p gemini-companion-cli-edit--server)
+          (delete-directory directory t))))
+    (and (process-live-p gemini-companion-cli-edit--server)
+         (process-get gemini-companion-cli-edit--server 'program))))
 
 (defun gemini-companion-cli-edit-stop ()
   "Listen no longer to CLIs that want something edited."
@@ -152,9 +157,20 @@ PREFIX is that of the CLI's host, or empty.  LIVE-P returns non-nil while the
 CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
   (let-alist order
     (if (not (and (stringp .name) (stringp .text))) (funcall answer nil)
-      (run-at-time 0 nil #'gemini-companion-cli-edit--show
-                   (gemini-companion-cli-edit--buffer .name .text live-p answer)
-                   (gemini-companion-cli-run-terminal-named .terminal prefix)))))
+      (let ((buffer (generate-new-buffer (gemini-companion-cli-edit--title .name)))
+            (terminal (gemini-companion-cli-run-terminal-named .terminal prefix)))
+        (condition-case error
+            (progn
+              (with-current-buffer buffer
+                (gemini-companion-cli-edit--set-up .text terminal live-p answer))
+              (run-at-time 0 nil #'gemini-companion-cli-edit--show buffer terminal))
+          ;; In a hook of the user's, perhaps.
+          (error
+           (kill-buffer buffer)
+           (gemini-companion-cli-edit--end terminal live-p answer)
+           (gemini-companion-ui-message 'edit "A CLI wanted you to edit %s, but that failed: %s"
+                                        (gemini-companion-cli-edit--title .name)
+                                        (gemini-companion-ui-error-text error))))))))
 
 (defun gemini-companion-cli-edit--show (buffer terminal)
   "Show BUFFER, of a CLI that runs in TERMINAL, if the user has asked for that."
@@ -162,9 +178,6 @@ CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
     (cond ((not (buffer-live-p buffer)))
           ;; The user has pressed a key there.
           ((and terminal (eq terminal (window-buffer)))
-           (with-current-buffer buffer
-             (setq default-directory (gemini-companion-cli-send-directory terminal)
-                   gemini-companion-cli-compose-terminal terminal))
            (gemini-companion-cli-compose-show buffer))
           (t
            (gemini-companion-ui-message buffer "A CLI wants you to edit %s" (buffer-name buffer))
@@ -173,40 +186,45 @@ CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
             ;; The user may have killed it meanwhile.
             (lambda () (when (buffer-live-p buffer) (display-buffer buffer))))))))
 
-(defun gemini-companion-cli-edit--buffer (name text live-p answer)
-  "Return a new buffer with TEXT, of a file with NAME; nothing in it is obeyed.
-For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
-  (with-current-buffer (generate-new-buffer
-                        (format "*edit %s*" (truncate-string-to-width
-                                             (gemini-companion-ui-one-line name) 60 nil nil t)))
-    (gemini-companion-compose-mode)
-    (insert text)
-    (setq buffer-undo-list nil
-          gemini-companion-cli-compose-finish-function
-          (lambda (text)
-            (unless (funcall live-p)
-              (user-error "The CLI no longer waits for this text, but you can copy it"))
-            (funcall answer text)))
-    (add-hook 'kill-buffer-hook (lambda () (gemini-companion-cli-edit--end live-p answer)) nil t)
-    (current-buffer)))
+(defun gemini-companion-cli-edit--title (name)
+  "Return the name of a buffer for a file with NAME."
+  (format "*edit %s*" (truncate-string-to-width (gemini-companion-ui-one-line name) 60 nil nil t)))
 
-(defun gemini-companion-cli-edit--end (live-p answer)
-  "Call ANSWER with nil if LIVE-P says that the CLI waits; then see to its screen."
+(defun gemini-companion-cli-edit--set-up (text terminal live-p answer)
+  "Let the user edit TEXT, of a CLI in TERMINAL, here; nothing in it is obeyed.
+TERMINAL may be nil.  For LIVE-P and ANSWER see
+`gemini-companion-cli-edit--open'."
+  (gemini-companion-compose-mode)
+  (insert text)
+  (setq buffer-undo-list nil
+        gemini-companion-cli-compose-finish-function
+        (lambda (text)
+          (unless (funcall live-p)
+            (user-error "The CLI no longer waits for this text, but you can copy it"))
+          (funcall answer text)))
+  (when terminal
+    (setq default-directory (gemini-companion-cli-send-directory terminal)
+          gemini-companion-cli-compose-terminal terminal))
+  (add-hook 'kill-buffer-hook (lambda () (gemini-companion-cli-edit--end terminal live-p answer))
+            nil t))
+
+(defun gemini-companion-cli-edit--end (terminal live-p answer)
+  "Call ANSWER with nil if LIVE-P says that the CLI waits; then see to TERMINAL."
   (gemini-companion-log-errors "a text to edit"
     (when (funcall live-p) (funcall answer nil)))
   (dolist (seconds '(0.5 2))
-    (run-at-time seconds nil #'gemini-companion-cli-edit--wake
-                 gemini-companion-cli-compose-terminal)))
+    (run-at-time seconds nil #'gemini-companion-cli-edit--wake terminal)))
 
 (defun gemini-companion-cli-edit--wake (terminal)
   "Have the CLI in TERMINAL draw its screen if that is empty.
 Gemini CLI 0.61.0 clears it after an editor, and if that has changed nothing,
 draws it only after the next key.  It takes reports of the focus for one."
-  (when (process-live-p (get-buffer-process terminal))
-    (with-current-buffer terminal
-      (unless (or (gemini-companion-cli-screen-prompt) (gemini-companion-cli-screen-question-p))
-        (gemini-companion-cli-send-key "\e[O" terminal)
-        (run-at-time 0.2 nil #'gemini-companion-cli-send-key "\e[I" terminal)))))
+  (gemini-companion-log-errors "an empty screen"
+    (when (process-live-p (get-buffer-process terminal))
+      (with-current-buffer terminal
+        (unless (or (gemini-companion-cli-screen-prompt) (gemini-companion-cli-screen-question-p))
+          (gemini-companion-cli-send-key "\e[O" terminal)
+          (run-at-time 0.2 nil #'gemini-companion-cli-send-key "\e[I" terminal))))))
 
 (provide 'gemini-companion-cli-edit)
 ;;; gemini-companion-cli-edit.el ends here

@@ -137,10 +137,18 @@
                       (format " (process %s)" process)
                     "")))))
 
+(defun gemini-companion-cli-list--running (cli)
+  "Return the terminal of CLI; signal a `user-error' if CLI reads no keys there.
+Commands that find a CLI by themselves would choose another one."
+  (let ((terminal (gemini-companion-cli-list--terminal cli)))
+    (if (assq terminal (gemini-companion-cli-run-terminals)) terminal
+      (user-error "%s in %s has ended, or is suspended"
+                  (gemini-companion-cli-title cli) (gemini-companion-cli-project cli)))))
+
 (defun gemini-companion-cli-list-visit (cli)
   "Show the terminal of CLI, the one on the current line."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
-  (setf (gemini-companion-cli-news cli) nil)
+  (gemini-companion-cli-note-visit cli)
   (gemini-companion-cli-run-show (gemini-companion-cli-list--terminal cli)))
 
 (defun gemini-companion-cli-list-show-change (cli)
@@ -153,26 +161,26 @@
   "Answer the question of CLI, on the current line, with the selected choice.
 If the question is not on screen, show it instead."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
-  (with-current-buffer (gemini-companion-cli-list--terminal cli)
+  (with-current-buffer (gemini-companion-cli-list--running cli)
     (gemini-companion-answer-yes)))
 
 (defun gemini-companion-cli-list-answer-no (cli)
   "Answer the question of CLI, on the current line, with no.
 If the question is not on screen, show it instead."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
-  (with-current-buffer (gemini-companion-cli-list--terminal cli)
+  (with-current-buffer (gemini-companion-cli-list--running cli)
     (gemini-companion-answer-no)))
 
 (defun gemini-companion-cli-list-send (cli)
   "Read a prompt in the minibuffer, and send it to CLI, on the current line."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
-  (with-current-buffer (gemini-companion-cli-list--terminal cli)
+  (with-current-buffer (gemini-companion-cli-list--running cli)
     (call-interactively #'gemini-companion-send-prompt)))
 
 (defun gemini-companion-cli-list-stop (cli)
   "Interrupt CLI, the one on the current line, after a question."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
-  (let ((terminal (gemini-companion-cli-list--terminal cli)))
+  (let ((terminal (gemini-companion-cli-list--running cli)))
     (unless (memq (gemini-companion-cli-state cli) '(working asking))
       (user-error "%s is doing nothing now" (gemini-companion-cli-title cli)))
     (when (y-or-n-p (format "Stop what %s is doing in %s? " (gemini-companion-cli-title cli)
@@ -183,10 +191,15 @@ If the question is not on screen, show it instead."
   "Run another CLI in the directory of CLI, the one on the current line.
 It continues an earlier session, for which Emacs asks."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
-  (gemini-companion-cli-run-resume
-   (or (gemini-companion-cli-agent cli) gemini-companion-agent)
-   (file-name-as-directory (or (gemini-companion-cli-directory cli)
-                               (user-error "Emacs does not know where this CLI works")))))
+  (let ((terminal (gemini-companion-cli-terminal cli)))
+    (gemini-companion-cli-run-resume
+     (or (gemini-companion-cli-agent cli) gemini-companion-agent)
+     (file-name-as-directory
+      (or (and (buffer-live-p terminal)
+               ;; Its directory in a sandbox has a name with which Emacs runs nothing.
+               (buffer-local-value 'gemini-companion-cli-run-root terminal))
+          (gemini-companion-cli-directory cli)
+          (user-error "Emacs does not know where this CLI works"))))))
 
 ;;;###autoload
 (defun gemini-companion-next ()

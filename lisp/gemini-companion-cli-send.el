@@ -43,21 +43,24 @@
 ;;;; Commands
 
 ;;;###autoload
-(defun gemini-companion-send-prompt (prompt)
-  "Read PROMPT in the minibuffer, and send it to the CLI."
-  (interactive (list (gemini-companion-cli-send--read-prompt)))
+(defun gemini-companion-send-prompt (prompt &optional terminal)
+  "Read PROMPT in the minibuffer, and send it to the CLI.
+TERMINAL is as in `gemini-companion-cli-send-text'."
+  (interactive
+   ;; Another CLI may be the one to choose once the user has typed the prompt.
+   (let ((terminal (gemini-companion-cli-send-terminal)))
+     (list (gemini-companion-cli-send--read-prompt terminal) terminal)))
   (when (string-blank-p prompt)
     (user-error "There is nothing to send"))
-  (gemini-companion-cli-send-text prompt t))
+  (gemini-companion-cli-send-text prompt t terminal))
 
-(defun gemini-companion-cli-send--read-prompt ()
-  "Read a prompt in the minibuffer."
-  (let ((terminal (gemini-companion-cli-send-terminal)))
-    ;; Signals an error before the user types anything.
-    (gemini-companion-cli-send-check terminal)
-    (minibuffer-with-setup-hook
-        (lambda () (run-hook-with-args 'gemini-companion-cli-send-read-functions terminal))
-      (read-string "Prompt: " nil 'gemini-companion-cli-send-history))))
+(defun gemini-companion-cli-send--read-prompt (terminal)
+  "Read a prompt for the CLI in TERMINAL in the minibuffer."
+  ;; Signals an error before the user types anything.
+  (gemini-companion-cli-send-check terminal)
+  (minibuffer-with-setup-hook
+      (lambda () (run-hook-with-args 'gemini-companion-cli-send-read-functions terminal))
+    (read-string "Prompt: " nil 'gemini-companion-cli-send-history)))
 
 ;;;###autoload
 (defun gemini-companion-send-region (start end &optional submit)
@@ -283,7 +286,8 @@ Once it is ready, it drops what was typed before."
 
 (defun gemini-companion-cli-send-check (terminal)
   "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."
-  (when-let* ((fault (with-current-buffer terminal (gemini-companion-cli-send--fault))))
+  (when-let* ((fault (if (not (buffer-live-p terminal)) "The CLI has ended"
+                       (with-current-buffer terminal (gemini-companion-cli-send--fault)))))
     (user-error "%s" fault)))
 
 (defun gemini-companion-cli-send-title ()
@@ -300,7 +304,9 @@ the CLI shows TEXT."
          (gemini-companion-cli-send--finish buffer then nil))
         ((buffer-local-value 'gemini-companion-cli-send--busy buffer)
          (run-at-time gemini-companion-cli-send--poll-interval nil
-                      #'gemini-companion-cli-send--paste buffer text then at-once))
+                      (lambda ()
+                        (gemini-companion-log-errors "sending"
+                          (gemini-companion-cli-send--paste buffer text then at-once)))))
         ((with-current-buffer buffer (gemini-companion-cli-send--fault))
          (gemini-companion-cli-send--finish buffer then nil))
         (t
@@ -325,7 +331,7 @@ SENT is nil if the text before it was not sent."
          (release (lambda (_)
                     (when (buffer-live-p buffer)
                       (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) nil)))))
-    (if key (gemini-companion-cli-send--write buffer key release)
+    (if (and live key) (gemini-companion-cli-send--write buffer key release)
       (funcall release nil))))
 
 (defun gemini-companion-cli-send--clean (text)

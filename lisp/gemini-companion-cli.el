@@ -240,6 +240,11 @@ sessions is limited, return nil if it has no session."
     (gemini-companion-log-run-hook 'gemini-companion-cli-state-functions cli))
   (gemini-companion-cli--changed))
 
+(defun gemini-companion-cli-note-visit (cli)
+  "Record that the user has gone to CLI."
+  (setf (gemini-companion-cli-news cli) nil)
+  (gemini-companion-cli--changed))
+
 (defun gemini-companion-cli--changed ()
   "Update what shows the CLIs."
   (force-mode-line-update t)

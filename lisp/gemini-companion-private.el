@@ -104,6 +104,8 @@ If they cannot be read, that counts as a mark."
     ('unreadable t)
     (`(,root ,class . ,_)
      (let ((buffer-file-name file)
+           ;; Emacs compares it with ROOT if the variables are not for subdirectories.
+           (default-directory (file-name-directory file))
            (inhibit-message t)
            (message-log-max nil))
        (alist-get 'gemini-companion-private

@@ -98,6 +98,55 @@ It is selected, and prints END and the exit code once the user is done."
     (gemini-companion-cli-edit-test--ended)
     (should (equal (gemini-companion-test-read "keys") "\e[O\e[I"))))
 
+(ert-deftest gemini-companion-cli-edit/an-error-of-the-user-does-not-hang-the-cli ()
+  "The user gets to know it, and the text stays as it was."
+  (let ((text-mode-hook (list (lambda () (error "My hook"))))
+        (messages nil))
+    (cl-letf (((symbol-function 'gemini-companion-ui-message)
+               (lambda (_ &rest arguments) (push (apply #'format arguments) messages))))
+      (gemini-companion-cli-edit-test--with
+          "$VISUAL prompt.txt; clear; stty raw -echo; head -c 6 >keys"
+        (gemini-companion-cli-edit-test--ended)
+        (should (equal messages '("A CLI wanted you to edit *edit prompt.txt*, but that failed: My hook")))
+        (should-not (get-buffer "*edit prompt.txt*"))
+        (should (equal (gemini-companion-test-read "prompt.txt") "One\nzwei é"))
+        (should (equal (gemini-companion-test-read "keys") "\e[O\e[I"))))))
+
+(ert-deftest gemini-companion-cli-edit/a-screen-with-a-prompt-is-left-alone ()
+  "The timers, which find that, do not change the match data either."
+  (gemini-companion-cli-edit-test--with
+      (concat "$VISUAL prompt.txt; printf '──────────\\n > Type your message\\n──────────\\n'; "
+              "stty raw -echo; head -c 1 >keys")
+    (let ((terminal (window-buffer)))
+      (kill-buffer (gemini-companion-cli-edit-test--buffer))
+      (gemini-companion-test-wait
+       "the prompt" (lambda () (with-current-buffer terminal (gemini-companion-cli-screen-prompt))))
+      (gemini-companion-test-wait
+       "the timers"
+       (lambda () (not (seq-find (lambda (timer)
+                                   (eq (timer--function timer) #'gemini-companion-cli-edit--wake))
+                                 timer-list))))
+      (should (equal (gemini-companion-test-read "keys") "")))))
+
+(ert-deftest gemini-companion-cli-edit/a-text-for-a-user-who-has-gone-elsewhere-is-the-same ()
+  "Names of files are those of the project, and an empty screen is drawn again."
+  (gemini-companion-cli-edit-test--with
+      "read line; $VISUAL prompt.txt; clear; stty raw -echo; head -c 6 >keys"
+    (let ((terminal (window-buffer)))
+      (with-temp-buffer
+        (setq default-directory "/")
+        (switch-to-buffer (current-buffer))
+        (process-send-string (get-buffer-process terminal) "\n")
+        (let ((buffer (gemini-companion-cli-edit-test--buffer)))
+          (gemini-companion-test-wait "the text to be shown" (lambda () (get-buffer-window buffer)))
+          (should (eq (window-buffer) (current-buffer)))
+          (with-current-buffer buffer
+            (should (equal default-directory gemini-companion-test-project))
+            (kill-buffer)))
+        (gemini-companion-cli-edit-test--ended)
+        (should (equal (gemini-companion-test-read (gemini-companion-test-file "keys"))
+                       "\e[O\e[I"))))))
+
 (ert-deftest gemini-companion-cli-edit/a-window-is-not-taken-from-the-user ()
   "If the user has not pressed a key in that terminal, as when the model runs git."
   (gemini-companion-cli-edit-test--with "$VISUAL prompt.txt </dev/null"
@@ -166,6 +215,21 @@ It is selected, and prints END and the exit code once the user is done."
       (gemini-companion-cli-edit-test--ended)
       (should (string-search "<mine>" (with-current-buffer (window-buffer) (buffer-string))))
       (should-not gemini-companion-cli-edit--server))))
+
+(ert-deftest gemini-companion-cli-edit/without-a-socket-the-cli-has-the-editor-of-the-user ()
+  "The name of the directory for temporary files is too long for one."
+  (let* ((directory (gemini-companion-test-temp-directory))
+         (temporary-file-directory (expand-file-name (concat (make-string 100 ?d) "/") directory))
+         (process-environment (cons "VISUAL=mine" process-environment)))
+    (make-directory temporary-file-directory)
+    (unwind-protect
+        (gemini-companion-cli-edit-test--with "echo \"<$VISUAL>\""
+          (gemini-companion-cli-edit-test--ended)
+          (should (string-search "<mine>" (with-current-buffer (window-buffer) (buffer-string))))
+          (should-not (directory-files temporary-file-directory nil "\\`gemini-companion-edit"))
+          (should (string-search "cannot be the editor of CLIs"
+                                 (car (gemini-companion-log-last 1)))))
+      (delete-directory directory t))))
 
 ;;;; Hosts
 

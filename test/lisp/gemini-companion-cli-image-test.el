@@ -102,7 +102,9 @@ Return the file that the prompt then mentions."
                  (with-temp-buffer
                    (run-hooks 'minibuffer-setup-hook)
                    (gemini-companion-cli-image-test--yank 'image/png "x")))))
-      (should (equal (gemini-companion-file-read (gemini-companion-cli-send--read-prompt)) "x")))))
+      (should (equal (gemini-companion-file-read
+                      (gemini-companion-cli-send--read-prompt gemini-companion-cli-compose-terminal))
+                     "x")))))
 
 (ert-deftest gemini-companion-cli-image/an-image-at-point-is-a-private-file ()
   "In a buffer that visits no file; without one, nothing is sent."

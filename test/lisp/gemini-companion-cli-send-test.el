@@ -709,6 +709,37 @@ SENT is bound to a function that returns the text sent to it."
                                 (lambda () (equal (ignore-errors (current-kill 0 t)) "1")))
     (should (equal (funcall sent) ""))))
 
+(ert-deftest gemini-companion-cli-send/what-had-to-wait-does-not-change-the-match-data ()
+  (gemini-companion-test-with-project
+    (gemini-companion-cli-send-test--with-screen terminal sent
+      (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+      (gemini-companion-cli-send-text "one" t terminal)
+      (gemini-companion-cli-send-text "two" nil terminal)
+      (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\e[200~two\e[201~"))))
+
+(ert-deftest gemini-companion-cli-send/what-fails-while-emacs-asks-something-is-told-later ()
+  "Nothing is sent instead, nor does that fail."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (let ((asked t)
+          (gemini-companion-ui--messages nil)
+          (log (gemini-companion-log-last 1)))
+      (cl-letf (((symbol-function 'gemini-companion-ui-key-expected) (lambda () asked)))
+        (gemini-companion-test-with-answer nil
+          (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+          (setf (buffer-local-value 'gemini-companion-cli-send--busy terminal) t)
+          (gemini-companion-cli-send-text "lost?" t terminal)
+          (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--question)
+          (setf (buffer-local-value 'gemini-companion-cli-send--busy terminal) nil)
+          (gemini-companion-test-wait
+           "the text to be given back"
+           (lambda () (equal (ignore-errors (current-kill 0 t)) "lost?")))
+          (should (equal gemini-companion-test-messages '("Sent to terminal")))
+          (setq asked nil)
+          (gemini-companion-test-wait "a message" (lambda () (cdr gemini-companion-test-messages)))
+          (should (string-search "did not take the text" (car gemini-companion-test-messages)))))
+      (should (equal (funcall sent) ""))
+      (should (equal (gemini-companion-log-last 1) log)))))
+
 (ert-deftest gemini-companion-cli-send/a-screen-that-cannot-be-read-is-given-up ()
   (let ((gemini-companion-cli-send--poll-interval 0.001)
         (finished 'not-yet))
@@ -738,6 +769,25 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (gemini-companion-cli-send-text "x" nil terminal)
     (gemini-companion-cli-send-test--wait sent "\e[200~`rm x`\e[201~\e[200~x\e[201~")))
+
+(ert-deftest gemini-companion-cli-send/a-prompt-is-for-the-cli-that-ran-when-it-was-begun ()
+  "If that ends meanwhile, another one does not get it."
+  (pcase-dolist (`(,end . ,error)
+                 (list (cons (lambda (terminal) (delete-process (get-buffer-process terminal)))
+                             "No CLI seems to run in ")
+                       (cons #'kill-buffer "The CLI has ended")))
+    (gemini-companion-cli-send-test--with sent
+      (gemini-companion-cli-send-test--with-screen terminal _sent
+        (cl-letf (((symbol-function 'read-string)
+                   (lambda (&rest _)
+                     (funcall end terminal)
+                     "for that only")))
+          (should (string-prefix-p error (with-current-buffer terminal
+                                           (gemini-companion-cli-send-test--refused
+                                            #'gemini-companion-send-prompt))))))
+      ;; The last that arrives.
+      (gemini-companion-send-prompt "next")
+      (gemini-companion-cli-send-test--wait sent "\e[200~next\e[201~\r"))))
 
 (ert-deftest gemini-companion-cli-send/automatic-prompts-wait-until-no-question-is-open ()
   (gemini-companion-cli-send-test--with-screen terminal sent

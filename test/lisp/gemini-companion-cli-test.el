@@ -176,6 +176,57 @@ ABOUT is a plist of :session, :process, :text and :path."
     (gemini-companion-cli-test--tell "done")
     (should (string-match-p "done 0 s ago" (gemini-companion-cli-test--list)))))
 
+(ert-deftest gemini-companion-cli/the-list-sends-nothing-to-another-cli ()
+  "That of the line no longer reads; another one runs in this project, and asks."
+  (gemini-companion-cli-test--with nil
+    (gemini-companion-cli-test--tell "prompt" :text "do it")
+    (let* ((cli (car (gemini-companion-cli-all)))
+           (other (generate-new-buffer "other"))
+           (screen "╭─────╮\n│ Apply this change?  │\n│ ● 1. Allow once │\n╰─────╯\n")
+           (process (make-process :name "cli" :buffer other :command '("cat") :noquery t
+                                  :connection-type 'pipe :coding 'utf-8-unix :sentinel #'ignore)))
+      (unwind-protect
+          (save-window-excursion
+            (with-current-buffer other
+              (setq gemini-companion-cli-run-root default-directory)
+              (insert screen)
+              (set-marker (process-mark process) (point)))
+            (display-buffer other)
+            (setf (gemini-companion-cli-terminal cli) (generate-new-buffer "terminal"))
+            (gemini-companion-test-with-answer nil
+              (cl-letf (((symbol-function 'read-string)
+                         (lambda (&rest _) (ert-fail "A prompt was asked for"))))
+                (dolist (command '(gemini-companion-cli-list-answer-yes
+                                   gemini-companion-cli-list-answer-no
+                                   gemini-companion-cli-list-send
+                                   gemini-companion-cli-list-stop))
+                  (ert-info ((symbol-name command))
+                    (should (string-match-p "has ended, or is suspended"
+                                            (cadr (should-error (funcall command cli)
+                                                                :type 'user-error))))))))
+            ;; The last that arrives.
+            (with-current-buffer other (gemini-companion-answer-yes))
+            (gemini-companion-test-wait
+             "the only answer"
+             (lambda () (equal (with-current-buffer other (buffer-string))
+                               (concat screen "\r")))))
+        (delete-process process)))))
+
+(ert-deftest gemini-companion-cli/another-one-resumes-where-emacs-has-started-this-one ()
+  "Also if that runs in a sandbox, which is like a host."
+  (gemini-companion-cli-test--with nil
+    (let* ((cli (gemini-companion-cli--make :agent 'gemini :directory "/home/me/p"
+                                            :terminal (generate-new-buffer "terminal")))
+           (roots nil))
+      (cl-letf (((symbol-function 'gemini-companion-cli-run-resume)
+                 (lambda (_ root) (push root roots))))
+        (gemini-companion-cli-list-resume cli)
+        (setf (gemini-companion-cli-directory cli) "/sandbox:q:/home/me/q")
+        (with-current-buffer (gemini-companion-cli-terminal cli)
+          (setq gemini-companion-cli-run-root "/home/me/q/"))
+        (gemini-companion-cli-list-resume cli)
+        (should (equal roots '("/home/me/q/" "/home/me/p/")))))))
+
 (ert-deftest gemini-companion-cli/the-next-that-wants-something ()
   (gemini-companion-cli-test--with nil
     (should-error (gemini-companion-next) :type 'user-error)
@@ -198,6 +249,25 @@ ABOUT is a plist of :session, :process, :text and :path."
         (gemini-companion-next)
         (should (eq (window-buffer) (gemini-companion-cli-terminal
                                      (car (gemini-companion-cli-all)))))))))
+
+(ert-deftest gemini-companion-cli/where-the-user-has-been-is-no-news ()
+  "Neither in the list, nor for a notification, which is closed."
+  (gemini-companion-cli-test--with nil
+    (gemini-companion-cli-test--tell "prompt" :text "do it")
+    (let ((cli (car (gemini-companion-cli-all)))
+          (gemini-companion-notify--subjects nil)
+          (open nil))
+      (cl-letf (((symbol-function 'gemini-companion-notify--away-p) #'always)
+                ((symbol-function 'gemini-companion-notify--send) (lambda () (setq open t)))
+                ((symbol-function 'gemini-companion-notify--close) (lambda () (setq open nil))))
+        (gemini-companion-cli-test--tell "done")
+        (gemini-companion-notify-of cli)
+        (should open)
+        (setf (gemini-companion-cli-terminal cli) (generate-new-buffer "terminal"))
+        (save-window-excursion
+          (gemini-companion-cli-list-visit cli))
+        (should-not (get-text-property 0 'face (gemini-companion-cli-list-state cli)))
+        (should-not open)))))
 
 (ert-deftest gemini-companion-cli/the-user-is-told-of-the-end-of-a-long-turn ()
   (gemini-companion-cli-test--with nil

@@ -49,6 +49,24 @@
       (should (equal (default-toplevel-value 'process-environment)
                      '("GEMINI_CLI_IDE_PID=7" "OTHER=x"))))))
 
+(ert-deftest gemini-companion-environment/variables-that-were-removed-or-empty-are-so-again ()
+  "The user has evaluated (setenv \"GEMINI_CLI_IDE_SERVER_PORT\" nil)."
+  (gemini-companion-environment-test--with '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID="
+                                             "REMOTE_CONTAINERS" "OTHER=x")
+    (gemini-companion-test-with-project
+      (let ((gemini-companion-agent--container-files nil))
+        (gemini-companion-mode 1)
+        ;; A CLI gets the port, and can run.
+        (let ((process-environment (gemini-companion-cli-run--environment 'gemini "/p/")))
+          (should (equal (getenv "GEMINI_CLI_IDE_SERVER_PORT")
+                         (number-to-string (gemini-companion-bridge-port))))
+          (should-not (getenv "REMOTE_CONTAINERS")))
+        (gemini-companion-mode -1)
+        (should-not (gemini-companion-environment-test--get "GEMINI_CLI_IDE_AUTH_TOKEN"))
+        (let ((process-environment (default-toplevel-value 'process-environment)))
+          (should-not (getenv "GEMINI_CLI_IDE_SERVER_PORT"))
+          (should (equal (getenv "GEMINI_CLI_IDE_PID") "")))))))
+
 (ert-deftest gemini-companion-environment/other-directories-are-announced-once ()
   (gemini-companion-environment-test--with '("TMPDIR=/a")
     (let ((gemini-companion-temporary-directories '("/b/" "/a" "~")))

@@ -30,6 +30,17 @@ Its format depends on the version of Transient."
                            gemini-companion-log gemini-companion-mode gemini-companion-accept-all)
   "Commands of the menu that have no key below the prefix.")
 
+(ert-deftest gemini-companion-menu/it-may-be-the-first-command ()
+  "That is, of this package in a new Emacs, where there are only the autoloads."
+  (with-temp-buffer
+    (let ((directory (gemini-companion-test-path "lisp")))
+      (call-process
+       (expand-file-name invocation-name invocation-directory) nil t nil
+       "-Q" "--batch" "-L" directory "-l" "gemini-companion-autoloads" "--eval"
+       (prin1-to-string '(progn (call-interactively #'gemini-companion-menu)
+                                (princ (with-current-buffer " *transient*" (buffer-string)))))))
+    (should (string-match-p "^Gemini companion: off$" (buffer-string)))))
+
 (ert-deftest gemini-companion-menu/the-keymap-has-the-keys-of-the-menu ()
   "But not those of commands that are rarely needed."
   (let (bound)

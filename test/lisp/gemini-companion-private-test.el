@@ -231,6 +231,19 @@
                              buffers)
                      '(t nil))))))
 
+(ert-deftest gemini-companion-private/a-mark-without-subdirectories-counts-through-a-link ()
+  (gemini-companion-private-test--with-root
+    (gemini-companion-test-file "vault/.dir-locals.el"
+                                "((nil . ((subdirs . nil) (gemini-companion-private . t))))")
+    (pcase-dolist (`(,name . ,marked) '(("s" . t) ("sub/s" . nil)))
+      (let ((link (gemini-companion-test-file (if marked "marked" "below")))
+            (find-file-visit-truename nil))
+        (ert-info (name)
+          (make-symbolic-link (gemini-companion-test-file (concat "vault/" name) "x\n") link)
+          (should (eq marked (and (gemini-companion-private-test--marked-p
+                                   (find-file-noselect link))
+                                  t))))))))
+
 (ert-deftest gemini-companion-private/below-unreadable-directory-variables-all-is-private ()
   "Nothing is shown each time, and nothing is evaluated."
   (gemini-companion-private-test--with-root
