@@ -123,17 +123,20 @@ A group of the regexp PATTERN, if there is one, matches the process id."
 If clients ignore that file, return a string that says why."
   (let ((owner (file-attribute-user-id (file-attributes (file-truename name)))))
     (if (memq owner (list nil (gemini-companion-cli-search--user)))
-        (gemini-companion-cli-search-read-json name)
+        ;; In JavaScript, an array is an object without members.
+        (gemini-companion-cli-search-read-json name 'array)
       (format "belongs to another user (uid %d)" owner))))
 
-(defun gemini-companion-cli-search-read-json (name)
-  "Return the JSON object in the file NAME, an alist, or a string: why not."
+(defun gemini-companion-cli-search-read-json (name &optional array)
+  "Return the JSON object in the file NAME, an alist, or a string: why not.
+Return nil if it holds an array and ARRAY is non-nil."
   (or (gemini-companion-cli-search-unreadable name)
       (condition-case nil
           (with-temp-buffer
             (insert (gemini-companion-cli-search-text name))
             (let ((content (gemini-companion-cli-search-parse-buffer)))
-              (if (listp content) content "holds no JSON object")))
+              (cond ((listp content) content)
+                    ((not (and array (vectorp content))) "holds no JSON object"))))
         ((json-error) "holds no JSON")
         ((error) "cannot be read"))))
 
