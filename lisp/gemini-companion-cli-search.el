@@ -159,11 +159,14 @@ Return nil if it holds an array and ARRAY is non-nil."
 
 (defun gemini-companion-cli-search--fits-p (roots directory)
   "Return non-nil if one of ROOTS, a string with separators, contains DIRECTORY."
-  (when (stringp roots)
-    (let ((real (gemini-companion-cli-search-real-directory directory)))
-      (seq-some (lambda (root)
-                  (string-prefix-p (gemini-companion-cli-search-real-directory root) real))
-                (split-string roots path-separator t)))))
+  (and (stringp roots)
+       (not (string-empty-p roots))
+       (let ((real (gemini-companion-cli-search-real-directory directory)))
+         (seq-some (lambda (root)
+                     ;; An empty root is the directory itself.
+                     (or (string-empty-p root)
+                         (string-prefix-p (gemini-companion-cli-search-real-directory root) real)))
+                   (split-string roots path-separator)))))
 
 (defun gemini-companion-cli-search-real-directory (directory)
   "Return DIRECTORY without symbolic links, with a slash at its end."
