@@ -221,9 +221,13 @@ used here."
                       agent (default-toplevel-value 'process-environment))))
     (pcase (gemini-companion-agent-get agent :directory)
       (`(temporary ,name)
-       (seq-uniq (cons first (mapcar (apply-partially #'expand-file-name name)
-                                     gemini-companion-temporary-directories))
-                 (lambda (one other) (equal (file-truename one) (file-truename other)))))
+       (cl-loop with known = nil
+                for directory in (cons first
+                                       (mapcar (apply-partially #'expand-file-name name)
+                                               gemini-companion-temporary-directories))
+                for real = (file-truename directory)
+                unless (member real known) collect directory
+                do (push real known)))
       (_ (and (file-directory-p (file-name-directory first))
               (list first))))))
 

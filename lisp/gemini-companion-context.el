@@ -164,8 +164,9 @@ While this is paused, Emacs tells them that no file is open."
           (unless (eq buffer (car gemini-companion-context--recent))
             (setq gemini-companion-context--focused (car (time-convert nil 1000))
                   gemini-companion-context--recent
-                  (cons buffer (seq-filter #'buffer-live-p
-                                           (delq buffer gemini-companion-context--recent))))))))))
+                  (cons buffer (cl-loop for it in gemini-companion-context--recent
+                                        if (and (buffer-live-p it) (not (eq it buffer)))
+                                        collect it)))))))))
 
 ;;;; Publishing
 

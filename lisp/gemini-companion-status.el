@@ -13,7 +13,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'gemini-companion)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)
@@ -28,8 +27,11 @@
 
 (declare-function gemini-companion-comment-describe "gemini-companion-comment")
 (declare-function gemini-companion-host-connect-describe "gemini-companion-host-connect")
+(declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-restart "gemini-companion")
 (declare-function gemini-companion-history-list "gemini-companion-history-list")
 (declare-function gemini-companion-review-list "gemini-companion-review-list")
+(declare-function gemini-companion-toggle-protocol-log "gemini-companion")
 (declare-function gemini-companion-tool-call-started "gemini-companion-tool" (call) t)
 (defvar gemini-companion-tool-calls)
 (declare-function gemini-companion-tool-describe-call "gemini-companion-tool")

@@ -191,6 +191,8 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
             (and gemini-companion-context-paused " paused")
             (gemini-companion-host-mode-line default-directory))))
 
+;; Also for the menu, which may be loaded first.
+;;;###autoload
 (defun gemini-companion-state ()
   "Return what the mode line shows as text for the user."
   (if (not gemini-companion-mode) "off"
@@ -237,6 +239,7 @@ EVENT is the click."
   "The lighter of `gemini-companion-mode', made once as Emacs often displays it.")
 (put 'gemini-companion-mode-line 'risky-local-variable t)
 
+;;;###autoload
 (defun gemini-companion-any-cli-p ()
   "Return non-nil if there may be a CLI that takes prompts."
   (or (> (gemini-companion-bridge-clients) 0)
