@@ -354,6 +354,9 @@ some state that is not visible."
           (gemini-companion-test-m-x emacs "gemini-companion-review-next")
           (gemini-companion-test-wait-review emacs "two\n")
           (gemini-companion-test-reject emacs)
+          ;; A client that proposes the file anew is told no earlier outcome.
+          (gemini-companion-test-fake-wait-outcomes
+           client (append outcomes '((rejected "a.txt"))))
           ;; The next one appears as soon as the option allows it.
           (gemini-companion-test-fake-propose emacs client "three\n")
           (gemini-companion-test-wait-screen emacs "Gem:1!1")
