@@ -14,7 +14,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'xref)
 (require 'gemini-companion-tool)
 (require 'gemini-companion-tool-diagnostics)
 (require 'gemini-companion-ui)
@@ -26,6 +25,9 @@
 (declare-function lsp--text-document-position-params "ext:lsp-mode")
 (declare-function lsp-feature? "ext:lsp-mode" (method))
 (declare-function lsp-request-async "ext:lsp-mode")
+(declare-function xref-backend-definitions "xref" (backend identifier))
+(declare-function xref-item-location "xref" (item) t)
+(declare-function xref-location-group "xref" (location))
 
 ;;;; Where the symbol is
 
@@ -196,6 +198,7 @@ which is empty if Emacs cannot read FILE."
 (defun gemini-companion-tool-symbols--elisp-definitions (symbol call)
   "Return where SYMBOL is defined, as far as Emacs knows, as the answer to CALL.
 Search the current buffer, too, which Emacs may not have loaded."
+  (require 'xref)
   (let* ((here buffer-file-name)
          (files (cl-loop for item in (xref-backend-definitions 'elisp symbol)
                          for file = (xref-location-group (xref-item-location item))
