@@ -276,12 +276,17 @@ Return nil if it is relative, since it then differs between processes."
         (process-environment environment))
     (and (file-name-absolute-p home) (expand-file-name home))))
 
-(defun gemini-companion-agent-getenv (name environment)
-  "Return the value of NAME in ENVIRONMENT, or nil if it is unset or empty.
+(defun gemini-companion-agent-environment-value (name environment)
+  "Return the value of NAME in ENVIRONMENT, perhaps empty, or nil if it is unset.
 An ENVIRONMENT is a list like `process-environment'."
   (let ((value (getenv-internal name environment)))
     ;; It is t for a variable that `setenv' has removed.
-    (and (stringp value) (not (string-empty-p value)) value)))
+    (and (stringp value) value)))
+
+(defun gemini-companion-agent-getenv (name environment)
+  "Return the value of NAME in ENVIRONMENT, or nil if it is unset or empty."
+  (let ((value (gemini-companion-agent-environment-value name environment)))
+    (unless (equal value "") value)))
 
 ;;;; Processes
 
@@ -403,9 +408,9 @@ several directories."
   "Set VARIABLES, an alist, and save the values they had before."
   (pcase-dolist (`(,name . ,_) variables)
     (unless (assoc name gemini-companion-agent--saved)
-      (let ((value (getenv-internal name (default-toplevel-value 'process-environment))))
-        ;; It is t for a variable that `setenv' has removed.
-        (push (cons name (and (stringp value) value)) gemini-companion-agent--saved))))
+      (push (cons name (gemini-companion-agent-environment-value
+                        name (default-toplevel-value 'process-environment)))
+            gemini-companion-agent--saved)))
   (gemini-companion-agent--set variables))
 
 (defun gemini-companion-agent--set (variables)

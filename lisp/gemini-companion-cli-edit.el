@@ -157,7 +157,9 @@ PREFIX is that of the CLI's host, or empty.  LIVE-P returns non-nil while the
 CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
   (let-alist order
     (if (not (and (stringp .name) (stringp .text))) (funcall answer nil)
-      (let ((buffer (generate-new-buffer (gemini-companion-cli-edit--title .name)))
+      (let ((buffer (generate-new-buffer
+                     (format "*edit %s*" (truncate-string-to-width
+                                          (gemini-companion-ui-one-line .name) 60 nil nil t))))
             (terminal (gemini-companion-cli-run-terminal-named .terminal prefix)))
         (condition-case error
             (progn
@@ -166,11 +168,11 @@ CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
               (run-at-time 0 nil #'gemini-companion-cli-edit--show buffer terminal))
           ;; In a hook of the user's, perhaps.
           (error
-           (kill-buffer buffer)
-           (gemini-companion-cli-edit--end terminal live-p answer)
            (gemini-companion-ui-message 'edit "A CLI wanted you to edit %s, but that failed: %s"
-                                        (gemini-companion-cli-edit--title .name)
-                                        (gemini-companion-ui-error-text error))))))))
+                                        (buffer-name buffer)
+                                        (gemini-companion-ui-error-text error))
+           (kill-buffer buffer)
+           (gemini-companion-cli-edit--end terminal live-p answer)))))))
 
 (defun gemini-companion-cli-edit--show (buffer terminal)
   "Show BUFFER, of a CLI that runs in TERMINAL, if the user has asked for that."
@@ -185,10 +187,6 @@ CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
             "a text to edit"
             ;; The user may have killed it meanwhile.
             (lambda () (when (buffer-live-p buffer) (display-buffer buffer))))))))
-
-(defun gemini-companion-cli-edit--title (name)
-  "Return the name of a buffer for a file with NAME."
-  (format "*edit %s*" (truncate-string-to-width (gemini-companion-ui-one-line name) 60 nil nil t)))
 
 (defun gemini-companion-cli-edit--set-up (text terminal live-p answer)
   "Let the user edit TEXT, of a CLI in TERMINAL, here; nothing in it is obeyed.

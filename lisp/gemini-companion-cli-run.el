@@ -607,9 +607,9 @@ TITLE is the name of their CLI."
                         (mapcan (lambda (agent)
                                   (mapcar #'car (gemini-companion-agent-get agent :variables)))
                                 (gemini-companion-agent-served))))
-      (let ((value (getenv-internal name (default-toplevel-value 'process-environment))))
-        ;; It is t for a variable that `setenv' has removed.
-        (when (stringp value) (setenv name value))))
+      (when-let* ((value (gemini-companion-agent-environment-value
+                          name (default-toplevel-value 'process-environment))))
+        (setenv name value)))
     (when-let* ((name (gemini-companion-agent-get agent :workspace)))
       (setenv name (gemini-companion-agent-join-roots (list (directory-file-name root)))))
     ;; Some programs read only one of these.
