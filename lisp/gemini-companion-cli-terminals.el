@@ -13,6 +13,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
@@ -312,15 +313,15 @@ a dark background.  On a light one, ask them to use none."
   ;; An existing value is about the terminal around this Emacs.
   `(,(if (< emacs-major-version 29) "COLORTERM" "COLORTERM=truecolor")
     ,@(unless (or (eq (frame-parameter nil 'background-mode) 'dark)
-                  (getenv-internal "NO_COLOR" environment)
-                  (getenv-internal "FORCE_COLOR" environment))
+                  (gemini-companion-agent-environment-value "NO_COLOR" environment)
+                  (gemini-companion-agent-environment-value "FORCE_COLOR" environment))
         '("NO_COLOR=1"))))
 
 (defun gemini-companion-cli-terminals--color-variables (environment)
   "Return what to add to ENVIRONMENT so that programs use all available colors.
 Not all programs conclude that from the value of TERM in Eat and vterm."
   (and (> (display-color-cells) 256)
-       (not (getenv-internal "COLORTERM" environment))
+       (not (gemini-companion-agent-environment-value "COLORTERM" environment))
        '("COLORTERM=truecolor")))
 
 (defun gemini-companion-cli-terminals--hold-back (regexp)

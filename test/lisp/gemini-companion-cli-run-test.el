@@ -338,7 +338,9 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
 
 (ert-deftest gemini-companion-cli-run/term-has-no-colors-on-a-light-background ()
   (pcase-dolist (`(,background ,own ,colors) '((light nil "1") (nil nil "1") (dark nil "none")
-                                               (light "NO_COLOR=" "") (light "FORCE_COLOR=1" "none")))
+                                               (light "NO_COLOR=" "") (light "FORCE_COLOR=1" "none")
+                                               ;; As `setenv' removes it.
+                                               (light "NO_COLOR" "1")))
     (gemini-companion-test-with-project
       (let* ((process-environment
               (append (and own (list own))
@@ -376,7 +378,8 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
 
 (ert-deftest gemini-companion-cli-run/programs-in-eat-and-vterm-use-all-colors ()
   (pcase-dolist (`(,colors ,own ,value) '((16777216 "A=1" "truecolor") (256 "A=1" nil)
-                                          (16777216 "COLORTERM=x" nil)))
+                                          (16777216 "COLORTERM=x" nil)
+                                          (16777216 "COLORTERM" "truecolor")))
     (cl-letf (((symbol-function 'display-color-cells) (lambda (&rest _) colors)))
       (should (equal (getenv-internal "COLORTERM"
                                       (gemini-companion-cli-terminals--color-variables (list own)))
