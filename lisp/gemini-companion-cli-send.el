@@ -401,15 +401,20 @@ changed for some polls.  FINISH is called with the last value."
 
 (defun gemini-companion-cli-send--await-shown (buffer text before then)
   "Call THEN when the terminal BUFFER shows TEXT in the prompt, and is quiet.
-BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
-  (gemini-companion-cli-send--poll
-   (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
-   (lambda (tick quiet)
-     (or (null tick)
-         (and quiet (not (eql tick before))
-              (gemini-companion-cli-send--shown-p buffer text))))
-   ;; Some CLIs are never quiet.
-   50 then))
+BEFORE is its `buffer-chars-modified-tick' before TEXT was sent.  On a busy
+machine, that may take long."
+  (let ((polls 0))
+    (gemini-companion-cli-send--poll
+     (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
+     (lambda (tick quiet)
+       (cl-incf polls)
+       (or (null tick)
+           ;; Some CLIs are never quiet.
+           (and (or quiet (> polls 50))
+                (not (eql tick before))
+                (gemini-companion-cli-send--shown-p buffer text))))
+     ;; Some texts look different there.
+     200 then)))
 
 (defun gemini-companion-cli-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.

@@ -645,12 +645,11 @@ SENT is bound to a function that returns the text sent to it."
       (gemini-companion-cli-send-check terminal))))
 
 (ert-deftest gemini-companion-cli-send/a-prompt-is-submitted-once-it-is-shown ()
-  "A busy CLI shows other things first, and is quiet for a while."
+  "A busy CLI shows other things first, and is quiet for seconds."
   (gemini-companion-cli-send-test--with-screen terminal sent
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (let ((polls 0)
-          ;; Otherwise it would give up after some milliseconds.
-          (gemini-companion-cli-send--poll-interval 0.05))
+          (gemini-companion-cli-send--poll-interval 0.02))
       (cl-letf* ((shown-p (symbol-function 'gemini-companion-cli-send--shown-p))
                  ((symbol-function 'gemini-companion-cli-send--shown-p)
                   (lambda (&rest arguments)
@@ -662,7 +661,7 @@ SENT is bound to a function that returns the text sent to it."
          (lambda () (string-suffix-p "\e[201~" (funcall sent))))
         (gemini-companion-cli-send-test--draw
          terminal (concat "news\n" gemini-companion-cli-send-test--at-rest))
-        (gemini-companion-test-wait "checks of the prompt" (lambda () (> polls 3)))
+        (gemini-companion-test-wait "checks of the prompt" (lambda () (> polls 60)))
         (should-not (string-search "\r" (funcall sent)))
         (gemini-companion-cli-send-test--draw
          terminal (gemini-companion-cli-send-test--screen " > hello\n   there "))
