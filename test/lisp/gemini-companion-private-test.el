@@ -30,12 +30,13 @@
   (gemini-companion-private-test--with-root
     (dolist (name '(".env" ".env.local" "sub/.env" "id_rsa" "id_ed25519.pub" "server.pem"
                     "Server.PEM" "notes.age" "authinfo" ".authinfo" ".netrc" "pass.kdbx"
-                    ".ssh/config" "deep/.aws/credentials" "credentials.json" "config/credentials.yml.enc"))
+                    ".ssh/config" "deep/.aws/credentials" "credentials.json" "config/credentials.yml.enc"
+                    "server.key~" "server.key.~1~" ".pgpass.~HEAD~" "credentials~"))
       (should (string-search "gemini-companion-private-files"
                              (or (gemini-companion-private-test--reason name)
                                  (format "%s is not private" name)))))
     (dolist (name '("environment" "main.c" "pem" "my.env.txt" "ssh/config" "valid.txt" "id_map.c"
-                    "credentials.tsx" "credentials.go"))
+                    "credentials.tsx" "credentials.go" "main.c~"))
       (ert-info (name)
         (should-not (gemini-companion-private-test--reason name))))
     (let ((gemini-companion-private-files '("Main.*" "a/B/*")))
