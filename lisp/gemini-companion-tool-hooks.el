@@ -82,9 +82,11 @@ host."
         (when (and cli terminal)
           (gemini-companion-tool-hooks--note-terminal call cli terminal))
         (or (pcase (and cli what)
-              ('prompt (gemini-companion-log-errors "adding to a prompt"
-                         (gemini-companion-comment-add-to-prompt
-                          cli #'gemini-companion-tool-fits-p)))
+              ;; What nobody waits for would be lost.
+              ((and 'prompt (guard (gemini-companion-tool-live-p call)))
+               (gemini-companion-log-errors "adding to a prompt"
+                 (gemini-companion-comment-add-to-prompt
+                  cli #'gemini-companion-tool-fits-p)))
               ('edit (gemini-companion-tool-hooks--ask call cli path)))
             "")))))
 

@@ -69,7 +69,8 @@ PROPERTIES is a plist:
               `string', `integer' or `boolean'.
 :read-only    Non-nil if it changes nothing, so that clients may let the
               model call it without asking the user.
-:hidden       Non-nil if it works but is not listed.
+:hidden       Non-nil if it works but is not listed.  It is called even if its
+              client has given up waiting for the answer.
 :hosts        Non-nil if clients on other machines have it, too.  Then it must
               not reveal anything on this machine, nor wait for Tramp.
 :function     What it does, for Emacs.
@@ -197,7 +198,7 @@ BODY replaces text, point is where BODY puts it."
 (defun gemini-companion-tool--go-on (call function)
   "Call FUNCTION for CALL; see `gemini-companion-tool-go-on'."
   (save-match-data
-    (when (gemini-companion-tool-live-p call)
+    (when (gemini-companion-tool--needed-p call)
       (let ((buffer (current-buffer))
             (point (point))
             (tick (buffer-chars-modified-tick)))
@@ -245,6 +246,16 @@ Another companion may give its calls the same numbers."
        (or (gemini-companion-bridge-awaited-p (gemini-companion-tool-call-id call))
            ;; The cancellation is not handled yet.
            (ignore (gemini-companion-tool--end call "cancelled")))))
+
+(defun gemini-companion-tool--needed-p (call)
+  "Return non-nil if Emacs is to go on with CALL.
+One of a hidden tool tells Emacs something, even if nobody waits for the
+answer."
+  (if (plist-get (alist-get (gemini-companion-tool-call-tool call) gemini-companion-tool--table
+                            nil nil #'equal)
+                 :hidden)
+      (not (gemini-companion-tool-call-outcome call))
+    (gemini-companion-tool-live-p call)))
 
 (defun gemini-companion-tool-answer (call text)
   "Answer CALL with TEXT, truncated if long.

@@ -71,6 +71,36 @@
                             do (setq start (match-end 0))
                             count t))))))
 
+(ert-deftest gemini-companion-comment-e2e/comments-stay-if-emacs-is-blocked-during-a-prompt ()
+  "For longer than the CLI waits: they go along with the next prompt."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\ntwo\nthree\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-enable-tools emacs)
+    (gemini-companion-test-with-cli (cli (gemini-companion-test-cli-start-at-home emacs))
+      (gemini-companion-comment-e2e--comment emacs "why?")
+      (gemini-companion-test-m-x emacs "eval-expression")
+      (gemini-companion-test-type
+       emacs "(progn (make-directory \"busy\") (while (file-exists-p \"busy\")))")
+      (gemini-companion-test-keys emacs "Enter")
+      (gemini-companion-test-wait
+       "Emacs to be blocked"
+       (lambda () (file-exists-p (gemini-companion-test-project emacs "busy"))))
+      (gemini-companion-test-cli-script cli "First done")
+      (gemini-companion-test-cli-submit cli "please have a look")
+      (gemini-companion-test-cli-wait-screen cli "First done")
+      (delete-directory (gemini-companion-test-project emacs "busy"))
+      ;; Emacs knows of the prompt, although the CLI did not wait.
+      (gemini-companion-test-wait-eval
+       emacs '(equal (mapcar #'gemini-companion-cli-state (gemini-companion-cli-all)) '(done)))
+      (gemini-companion-test-cli-script cli "Second done")
+      (gemini-companion-test-cli-submit cli "and again")
+      (gemini-companion-test-cli-wait-screen cli "1 comment from Emacs")
+      (should (string-match-p "a\\.txt:2 `two`: why\\?"
+                              (gemini-companion-comment-e2e--texts
+                               (gemini-companion-test-cli-wait-requests cli 2)))))))
+
 (ert-deftest gemini-companion-comment-e2e/comments-are-sent-at-once ()
   :tags '(e2e real)
   (gemini-companion-test-require-real-client)

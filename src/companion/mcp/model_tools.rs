@@ -232,11 +232,7 @@ impl ModelTools {
         if !self.bridge.send_if_room(event(call)) {
             return Err("Emacs is busy: call again later".to_owned());
         }
-        if !tool.is_listed {
-            // It tells Emacs something, even if its client does not wait for the answer.
-            tokio::spawn(tools::answer_within(self.time, answer.clone()));
-        }
-        let _waiting = tool.is_listed.then(|| Waiting { bridge: &self.bridge, call });
+        let _waiting = Waiting { bridge: &self.bridge, call, tool };
         Ok(tools::answer_within(self.time, answer).await?.text)
     }
 }
@@ -246,15 +242,17 @@ fn initialize(params: Params) -> Result<Value, RpcError> {
     Ok(hello::answer(hello.revision()))
 }
 
-/// A call for which Lisp works. If it is dropped before the answer, Lisp need not go on.
+/// A call for which Lisp works. If it is dropped before the answer, nobody waits for that, and Lisp
+/// need not go on, unless the call tells it something.
 struct Waiting<'a> {
     bridge: &'a Bridge,
     call: CallId,
+    tool: &'a ModelTool,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if self.bridge.give_up(self.call) {
+        if self.bridge.give_up(self.call) && self.tool.is_listed {
             self.bridge.send(Event::CancelCall { call: self.call });
         }
     }
