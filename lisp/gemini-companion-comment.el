@@ -413,7 +413,7 @@ that line in the proposal, and the text of removed lines or nil."
   (mapc #'delete-overlay gemini-companion-comment-overlays)
   (setq gemini-companion-comment-overlays nil)
   (pcase-dolist (`(,_ ,last ,quote ,text ,_) (gemini-companion-comment-list proposal))
-    (save-excursion
+    (gemini-companion-ui-widened
       (goto-char (funcall position-of last quote))
       (gemini-companion-comment-show (line-beginning-position) text quote))))
 

@@ -129,13 +129,13 @@ LINE: return the position of the last of these, if it is there."
                                        (= (car (gemini-companion-review-hunk-added it)) line))
                                      gemini-companion-review-hunk-list))))
     (or (and hunk
-             (save-excursion
+             (gemini-companion-ui-widened
                (goto-char (gemini-companion-review-hunk-start hunk))
-               (and (let ((case-fold-search nil))
-                      (re-search-forward
-                       (concat "^" (regexp-quote (car (last (split-string removed "\n")))) "$")
-                       (gemini-companion-review-hunk-middle hunk) t))
-                    (line-beginning-position))))
+               ;; Not a regexp, for which a line may be too long.
+               (cl-loop with text = (car (last (split-string removed "\n")))
+                        while (< (point) (gemini-companion-review-hunk-middle hunk))
+                        if (equal text (gemini-companion-review-hunk-removed-line)) return (point)
+                        do (forward-line))))
         (gemini-companion-ui-line-start
          (cl-loop for hunk in gemini-companion-review-hunk-list
                   if (<= (car (gemini-companion-review-hunk-added hunk)) line)

@@ -634,19 +634,28 @@ FOCUS is `select' by default."
       (should (= 4 (with-current-buffer (window-buffer)
                      (line-number-at-pos (overlay-start comment))))))))
 
+(ert-deftest gemini-companion-review-inline/a-comment-may-be-on-a-long-removed-line ()
+  (let* ((line (make-string 40000 ?x))
+         (all `((,line "why?"))))
+    (gemini-companion-review-inline-test--with client (concat "a\n" line "\nb\n")
+      (let ((review (gemini-companion-review-inline-test--show client "a\nnew\nb\n")))
+        (gemini-companion-review-inline-test--comment "why?" line)
+        (should (equal (gemini-companion-review-inline-test--comments) all))
+        (gemini-companion-review-show review 'select)
+        (should (equal (gemini-companion-review-inline-test--comments) all))))))
+
 (ert-deftest gemini-companion-review-inline/narrowing-moves-neither-hunks-nor-comments ()
   (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
     (gemini-companion-review-inline-test--show client "1\nTWO\n3\n4\n5\n6\n7\n8\nnine\n")
+    (gemini-companion-review-inline-test--comment "what?" "TWO")
     (with-current-buffer (window-buffer)
-      (goto-char (point-min))
       (search-forward "5")
       (narrow-to-region (line-beginning-position) (line-beginning-position 3))
       (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why")))
         (gemini-companion-review-comment))
-      (let ((comment (nth 4 (car (gemini-companion-comment-list (current-buffer))))))
-        (should (equal (buffer-substring-no-properties (overlay-start comment)
-                                                       (overlay-end comment))
-                       "5")))
+      (gemini-companion-ui-widened
+        (should (equal (gemini-companion-review-inline-test--comments)
+                       '(("TWO" "what?") ("5" "why")))))
       (gemini-companion-review-inline-test--press "n")
       (should (looking-at-p "9")))))
 
