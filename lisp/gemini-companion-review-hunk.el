@@ -171,16 +171,21 @@ At a removed line, that is the one that takes its place."
 The value is a list of the first and the last line, and their text if all
 are removed lines."
   (save-excursion
-    (goto-char start)
-    (cl-loop for line = (gemini-companion-review-hunk-line)
-             for text = (gemini-companion-review-hunk-removed-line)
-             if text collect line into removed and collect text into texts
-             else collect line into lines
-             while (and (zerop (forward-line)) (<= (point) end) (not (eobp)))
-             finally return
-             (if lines
-                 (list (apply #'min lines) (apply #'max lines) nil)
-               (list (apply #'min removed) (apply #'min removed) (string-join texts "\n"))))))
+    (goto-char end)
+    ;; A newline at the end begins no other line.
+    (when (and (eobp) (bolp) (< start end))
+      (backward-char))
+    (let ((stop (line-end-position)))
+      (beginning-of-line)
+      (while (and (< start (point)) (gemini-companion-review-hunk-removed-line))
+        (forward-line -1))
+      (let ((last (gemini-companion-review-hunk-line)))
+        (if (gemini-companion-review-hunk-removed-line)
+            (list last last (buffer-substring-no-properties start stop))
+          (goto-char start)
+          (while (gemini-companion-review-hunk-removed-line)
+            (forward-line))
+          (list (gemini-companion-review-hunk-line) last nil))))))
 
 (defun gemini-companion-review-hunk-without (hunk region)
   "Return the text of HUNK without its changes, or without those in REGION."

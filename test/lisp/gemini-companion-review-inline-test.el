@@ -746,6 +746,18 @@ FOCUS is `select' by default."
       (should (equal (sort (split-string (gemini-companion-comment--prompt review) "\n") #'string<)
                      '("a.txt:1-5 `1`: 17" "a.txt:2 (removed) `2`: 5" "a.txt:2 `TWO`: 9"))))))
 
+(ert-deftest gemini-companion-review-inline/a-comment-may-be-on-all-of-a-large-file ()
+  (let ((text (string-join (make-list 20000 "line") "\n")))
+    (gemini-companion-review-inline-test--with client (concat "a\n" text)
+      (let ((review (gemini-companion-review-inline-test--show client (concat "b\n" text)))
+            (transient-mark-mode t))
+        (with-current-buffer (window-buffer)
+          (push-mark (point-max) t t)
+          (goto-char (point-min))
+          (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why?")))
+            (should (< (car (benchmark-run (gemini-companion-review-comment))) 2))))
+        (should (equal (gemini-companion-comment--prompt review) "a.txt:1-20001 `b`: why?"))))))
+
 (ert-deftest gemini-companion-review-inline/comments-are-sent-with-the-decision ()
   (dolist (case '(("C-c C-c" . "I accepted the change to a.txt, with comments:")
                   ("C-c C-k" . "I rejected the change to a.txt:")))
