@@ -334,9 +334,9 @@ that if the sandbox cannot reach Emacs."
   "Make sure that a client of AGENT that starts in ROOT can find this Emacs.
 A client looks for it only when it starts."
   (unless (gemini-companion-bridge-running-p)
-    (gemini-companion-mode 1)
-    (unless (gemini-companion-bridge-running-p)
-      (user-error "Gemini companion is still starting; try again shortly")))
+    ;; As the command does, so that Emacs asks how to get the native module.
+    (funcall-interactively #'gemini-companion-mode 1)
+    (gemini-companion-bridge-check))
   (unless (seq-some (lambda (file)
                       (member (directory-file-name (file-name-directory file))
                               (gemini-companion-agent-directories agent)))

@@ -109,7 +109,7 @@
       (list 'problem "The companion is off in this Emacs."
             "Turn it on: M-x gemini-companion-mode; then start the CLI."
             (cons "turn on" (lambda ()
-                              (gemini-companion-mode 1)
+                              (funcall-interactively #'gemini-companion-mode 1)
                               ;; The doctor needs the projects at once.
                               (when (gemini-companion-workspace-pending-p)
                                 (gemini-companion-workspace-announce))))))

@@ -151,10 +151,9 @@ Ask for the user's consent if it was not given.  Return the
          (name (gemini-companion-host-command-name hops))
          (method (file-remote-p prefix 'method)))
     (gemini-companion-host-connect--ask name)
-    (unless (bound-and-true-p gemini-companion-mode)
-      (gemini-companion-mode 1))
     (unless (gemini-companion-bridge-running-p)
-      (user-error "Gemini companion is still starting; try again shortly"))
+      (funcall-interactively #'gemini-companion-mode 1)
+      (gemini-companion-bridge-check))
     (let* ((host (gemini-companion-host-add prefix))
            (known (gemini-companion-host-connection-of-directory prefix))
            (connection

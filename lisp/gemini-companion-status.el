@@ -105,8 +105,9 @@ ROW identifies what they are about, which may be listed elsewhere later."
 (defun gemini-companion-status--insert-server ()
   "Insert where clients find this Emacs."
   (if (not (gemini-companion-bridge-running-p))
-      (gemini-companion-status--heading "Gemini companion is off"
-                                        (cons "turn on" (lambda () (gemini-companion-mode 1))))
+      (gemini-companion-status--heading
+       "Gemini companion is off"
+       (cons "turn on" (lambda () (funcall-interactively #'gemini-companion-mode 1))))
     (gemini-companion-status--heading
      (format "Gemini companion listens on 127.0.0.1, port %d" (gemini-companion-bridge-port))
      (cons "restart" #'gemini-companion-restart)

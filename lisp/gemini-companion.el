@@ -323,7 +323,9 @@ run again, when the module is there; see `gemini-companion-install-policy'."
   :lighter gemini-companion-mode-line
   (setq gemini-companion--wanted gemini-companion-mode)
   (if gemini-companion-mode
-      (gemini-companion--switch-on (called-interactively-p 'any))
+      (gemini-companion--switch-on (or (called-interactively-p 'any)
+                                       ;; Transient's advice hides that from the mode.
+                                       (eq this-command 'gemini-companion-mode)))
     (gemini-companion--stop))
   (when (and gemini-companion-mode (called-interactively-p 'any))
     (message "Gemini companion is on; M-x gemini-companion-run starts Gemini CLI here")))

@@ -337,6 +337,29 @@ Otherwise each run would take a minute to build them."
     (gemini-companion-test-keys emacs "d")
     (gemini-companion-installed-test--works emacs)))
 
+;; The manual says that Emacs asks the first time that a command turns the mode on.
+(ert-deftest gemini-companion-installed/each-command-that-turns-the-mode-on-asks ()
+  :tags '(e2e)
+  (gemini-companion-installed-test--with emacs place
+    (gemini-companion-installed-test--checkout place)
+    (gemini-companion-test-m-x emacs "gemini-companion-menu")
+    (gemini-companion-test-wait-screen emacs "turn on")
+    (gemini-companion-test-keys emacs "M")
+    (gemini-companion-test-wait-screen emacs "needs its native module")
+    (gemini-companion-test-keys emacs "n")
+    (gemini-companion-test-wait-screen emacs "stays off without its native module")
+    ;; Who has declined is told how to turn it on, not to wait.
+    (gemini-companion-test-eval emacs '(setq gemini-companion-program "cat"
+                                             gemini-companion-terminal 'term))
+    (gemini-companion-test-m-x emacs "gemini-companion-run")
+    (gemini-companion-test-wait-screen emacs "is off: M-x gemini-companion-mode")
+    (gemini-companion-test-eval emacs '(setq gemini-companion-install--declined nil))
+    (gemini-companion-test-m-x emacs "gemini-companion-run")
+    (gemini-companion-test-wait-screen emacs "needs its native module")
+    (gemini-companion-test-keys emacs "d")
+    ;; Once the module is there, the CLI runs.
+    (gemini-companion-test-wait-screen emacs "\\*gemini: project\\*")))
+
 (ert-deftest gemini-companion-installed/a-download-is-shown-and-can-be-quit ()
   :tags '(e2e)
   (gemini-companion-installed-test--call
