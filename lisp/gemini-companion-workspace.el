@@ -134,6 +134,9 @@ a root if it has no project; either may be nil.")
 (defvar gemini-companion-workspace--client-roots nil
   "Alist of the directories in which clients work and the names of the roots there.")
 
+(defvar-local gemini-companion-workspace--directory nil
+  "What `default-directory' was in this buffer after the last command.")
+
 ;;;; Announcing
 
 (defun gemini-companion-workspace-start ()
@@ -156,11 +159,19 @@ a root if it has no project; either may be nil.")
 
 (defun gemini-companion-workspace--change-hooks (change)
   "Call CHANGE, `add-hook' or `remove-hook', for hooks run when roots may change."
+  (funcall change 'post-command-hook #'gemini-companion-workspace--follow-terminal)
   (dolist (hook '(find-file-hook
                   kill-buffer-hook after-set-visited-file-name-hook
                   ;; A buffer may become a terminal.
                   after-change-major-mode-hook))
     (funcall change hook #'gemini-companion-workspace--announce-soon)))
+
+(defun gemini-companion-workspace--follow-terminal ()
+  "Announce the roots soon if the shell in this terminal has changed its directory."
+  (unless (equal default-directory gemini-companion-workspace--directory)
+    (setq gemini-companion-workspace--directory default-directory)
+    (when (apply #'derived-mode-p gemini-companion-workspace-terminal-modes)
+      (gemini-companion-workspace--announce-soon))))
 
 (defun gemini-companion-workspace--announce-soon ()
   "Announce the roots soon, if they have changed."

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'shell)
 (require 'project)
 (require 'gemini-companion-review-list)
 (require 'gemini-companion-test-companion)
@@ -91,6 +92,32 @@
         (kill-buffer buffer)
         (gemini-companion-test-wait "the second root to go"
                                     (lambda () (not (member two (funcall roots)))))))))
+
+(ert-deftest gemini-companion-workspace/the-discovery-file-follows-a-shell ()
+  "A user who types cd, and starts a CLI there, has opened no file."
+  (gemini-companion-test-with-project
+    (let ((two (gemini-companion-test-file "two"))
+          (explicit-shell-file-name "/bin/sh"))
+      (make-directory two)
+      (gemini-companion-mode 1)
+      (save-window-excursion
+        (with-current-buffer (shell (generate-new-buffer-name "*shell*"))
+          (unwind-protect
+              (progn
+                (set-process-query-on-exit-flag (get-buffer-process (current-buffer)) nil)
+                (gemini-companion-test-wait
+                 "the project"
+                 (lambda () (member (directory-file-name gemini-companion-test-project)
+                                    (gemini-companion-workspace-test--discovered))))
+                (should-not (member two (gemini-companion-workspace-test--discovered)))
+                (goto-char (point-max))
+                (insert "cd two")
+                (comint-send-input)
+                (run-hooks 'post-command-hook)
+                (gemini-companion-test-wait
+                 "the directory of the shell"
+                 (lambda () (member two (gemini-companion-workspace-test--discovered)))))
+            (gemini-companion-ui-kill-buffer (current-buffer))))))))
 
 (ert-deftest gemini-companion-workspace/projects-are-searched-for-once-emacs-has-time ()
   "To search for them takes long, and who switches the mode on does not wait."
