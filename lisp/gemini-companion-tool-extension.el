@@ -139,7 +139,9 @@ exit 0"
   "Return the pattern for the discovery files of AGENT, for a Unix shell."
   (format "%s/%s"
           (pcase (gemini-companion-agent-get agent :directory)
-            (`(temporary ,name) (format "\"${TMPDIR:-/tmp}\"/%s" name))
+            (`(temporary ,name)
+             ;; As `gemini-companion-agent-temporary-directory'.
+             (format "\"${TMPDIR:-${TMP:-${TEMP:-/tmp}}}\"/%s" name))
             (`(home ,variable ,default ,name)
              (format "\"${%s:-%s}\"/%s" variable
                      (replace-regexp-in-string "\\`~" "$HOME" default t t) name)))

@@ -109,10 +109,14 @@ nobody and wait forever."
               (file (gemini-companion-tool-name call path))
               ((not (and (gemini-companion-tool-call-host call)
                          (gemini-companion-tool-secret-p call file)))))
-    (let ((buffer (gemini-companion-file-visiting file)))
+    (let ((buffer (gemini-companion-file-visiting file))
+          (target (if (gemini-companion-tool-call-host call) file
+                    (let ((file-name-handler-alist nil)) (file-truename file)))))
       (cond ((and buffer (buffer-modified-p buffer))
              "This file has unsaved edits in Emacs, so Emacs shows you the change")
-            ((gemini-companion-private-match-p gemini-companion-review-always file)
+            ((seq-some (apply-partially #'gemini-companion-private-match-p
+                                        gemini-companion-review-always)
+                       (list file target))
              "`gemini-companion-review-always' has Emacs show you the change")))))
 
 ;;;; Edits

@@ -693,7 +693,8 @@ function questionOf({ notification_type: type, message, details }) {
   return / use (edit|write_file)$/.test(message) ? { text, path: '' } : { text };
 }
 
-const brief = (text) => String(text).slice(0, MAX_TEXT);
+// Not half of a character.
+const brief = (text) => String(text).slice(0, MAX_TEXT).toWellFormed();
 
 const after = (time, value) =>
   new Promise((resolve) => { setTimeout(resolve, time, value).unref(); });

@@ -144,6 +144,8 @@ ABOUT is a plist of :session, :process, :text and :path."
         (should (equal (funcall ask "a.txt") "")))
       (should (string-match-p "gemini-companion-review-always" (funcall ask "b.SQL")))
       (should (string-match-p "gemini-companion-review-always" (funcall ask "src/b.c")))
+      (make-symbolic-link "b.sql" (gemini-companion-test-file "link.txt"))
+      (should (string-match-p "gemini-companion-review-always" (funcall ask "link.txt")))
       (should (equal (funcall ask "b.c") "")))))
 
 (ert-deftest gemini-companion-cli/a-prompt-is-given-although-comments-fail ()

@@ -115,7 +115,7 @@ read, or shows you a file, which runs your hooks as C-x C-f does.  \
                       ".gemini/extensions/emacs/gemini-extension.json"
                       ".gemini/extensions/emacs/hooks/hooks.json"
                       "${extensionPath}" AfterTool "^(write_file|replace)$"
-                      "\"${TMPDIR:-/tmp}\"/gemini/ide/gemini-ide-server-*-*.json")
+                      "\"${TMPDIR:-${TMP:-${TEMP:-/tmp}}}\"/gemini/ide/gemini-ide-server-*-*.json")
                      (("directory=ide" "home=QWEN_HOME" "default=~/.qwen" "file=PORT.lock"
                        "port=QWEN_CODE_IDE_SERVER_PORT")
                       ".qwen/extensions/emacs/qwen-extension.json"

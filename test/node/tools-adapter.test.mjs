@@ -299,6 +299,8 @@ test('a hook tells of a turn and of questions, but no texts', async (t) => {
       hookSpecificOutput: { hookEventName: 'E', additionalContext: 'a:1: why\nb:2: how' },
     }]);
   assert.equal((await told('prompt', { prompt: long }))[0].text.length, 10000);
+  const astral = `a${'😀'.repeat(6000)}`;
+  assert.ok((await told('prompt', { prompt: astral }))[0].text.isWellFormed());
   // Qwen Code.
   assert.deepEqual(await told('prompt', { prompt: '' }), [{}, '']);
   assert.equal(emacs.calls.length, 0);
