@@ -72,10 +72,11 @@ It then runs what the user types, and commands in backquotes in that."
    "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
   "Regexp for the user's prompt, which is group 1, with what is around it.")
 
-(defun gemini-companion-cli-screen-prompt ()
+(defun gemini-companion-cli-screen-prompt (&optional always)
   "Return what is in the prompt of the CLI in the current buffer.
 The string has no spaces and begins with the sign of the prompt.  Return
-`works' if the CLI works, and nil if there is no prompt."
+`works' if the CLI works, unless ALWAYS is non-nil, and nil if there is no
+prompt."
   (gemini-companion-cli-screen--at-end
     ;; The CLI shows its state in some lines above or below the prompt; a terminal whose size has
     ;; changed may show remains of other lines.
@@ -86,7 +87,8 @@ The string has no spaces and begins with the sign of the prompt.  Return
       (when (and (re-search-backward gemini-companion-cli-screen--prompt-box start t)
                  (> (match-end 0) limit))
         (let ((text (match-string-no-properties 1)))
-          (if (re-search-backward "esc to cancel" (line-beginning-position -10) t)
+          (if (and (not always)
+                   (re-search-backward "esc to cancel" (line-beginning-position -10) t))
               'works
             (gemini-companion-cli-screen-without-spaces text)))))))
 

@@ -419,7 +419,7 @@ machine, that may take long."
 (defun gemini-companion-cli-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
 If there is no recognizable prompt, assume that it shows TEXT."
-  (let ((prompt (with-current-buffer buffer (gemini-companion-cli-screen-prompt)))
+  (let ((prompt (with-current-buffer buffer (gemini-companion-cli-screen-prompt 'always)))
         (end (gemini-companion-cli-screen-without-spaces text)))
     (or (not (stringp prompt))
         (string-match-p "\\[Pasted" prompt)

@@ -646,28 +646,32 @@ SENT is bound to a function that returns the text sent to it."
 
 (ert-deftest gemini-companion-cli-send/a-prompt-is-submitted-once-it-is-shown ()
   "A busy CLI shows other things first, and is quiet for seconds."
-  (gemini-companion-cli-send-test--with-screen terminal sent
-    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-    (let ((polls 0)
-          (gemini-companion-cli-send--poll-interval 0.02))
-      (cl-letf* ((shown-p (symbol-function 'gemini-companion-cli-send--shown-p))
-                 ((symbol-function 'gemini-companion-cli-send--shown-p)
-                  (lambda (&rest arguments)
-                    (setq polls (1+ polls))
-                    (apply shown-p arguments))))
-        (gemini-companion-cli-send-text "hello\nthere" t terminal)
-        (gemini-companion-test-wait
-         "the text to be pasted"
-         (lambda () (string-suffix-p "\e[201~" (funcall sent))))
-        (gemini-companion-cli-send-test--draw
-         terminal (concat "news\n" gemini-companion-cli-send-test--at-rest))
-        (gemini-companion-test-wait "checks of the prompt" (lambda () (> polls 60)))
-        (should-not (string-search "\r" (funcall sent)))
-        (gemini-companion-cli-send-test--draw
-         terminal (gemini-companion-cli-send-test--screen " > hello\n   there "))
-        (gemini-companion-test-wait
-         "the prompt to be submitted"
-         (lambda () (string-suffix-p "\e[201~\r" (funcall sent))))))))
+  (dolist (before (list (concat "news\n" gemini-companion-cli-send-test--at-rest)
+                        (gemini-companion-cli-send-test--screen
+                         " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")))
+    (gemini-companion-cli-send-test--with-screen terminal sent
+      (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+      (let ((polls 0)
+            (gemini-companion-cli-send--poll-interval 0.02))
+        (cl-letf* ((shown-p (symbol-function 'gemini-companion-cli-send--shown-p))
+                   ((symbol-function 'gemini-companion-cli-send--shown-p)
+                    (lambda (&rest arguments)
+                      (setq polls (1+ polls))
+                      (apply shown-p arguments))))
+          (gemini-companion-cli-send-text "hello\nthere" t terminal)
+          (gemini-companion-test-wait
+           "the text to be pasted"
+           (lambda () (string-suffix-p "\e[201~" (funcall sent))))
+          (gemini-companion-cli-send-test--draw terminal before)
+          (gemini-companion-test-wait
+           "checks of the prompt"
+           (lambda () (or (> polls 60) (string-search "\r" (funcall sent)))))
+          (should-not (string-search "\r" (funcall sent)))
+          (gemini-companion-cli-send-test--draw
+           terminal (gemini-companion-cli-send-test--screen " > hello\n   there "))
+          (gemini-companion-test-wait
+           "the prompt to be submitted"
+           (lambda () (string-suffix-p "\e[201~\r" (funcall sent)))))))))
 
 (ert-deftest gemini-companion-cli-send/a-prompt-does-not-answer-a-question ()
   "Neither one that is open, nor one that the CLI asks while the prompt is pasted."
