@@ -71,7 +71,8 @@ For QUOTE, see `gemini-companion-comment-show'."
   (with-current-buffer buffer
     (gemini-companion-ui-widened
       (goto-char (gemini-companion-ui-line-start last))
-      (gemini-companion-comment-show (gemini-companion-ui-line-start first) text quote))))
+      (gemini-companion-comment-show (gemini-companion-ui-line-start first) text quote))
+    (add-hook 'after-change-functions #'gemini-companion-comment--align nil t)))
 
 (defun gemini-companion-comment-show (start text &optional quote)
   "Show a comment, TEXT, below the line at point.
@@ -177,7 +178,6 @@ that `gemini-companion-tools-enable' installs.
 (defun gemini-companion-comment--add (first last text)
   "Add a comment, TEXT, on the lines FIRST to LAST of the current buffer."
   (gemini-companion-comment-add (current-buffer) first last text)
-  (add-hook 'after-change-functions #'gemini-companion-comment--align nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-comment--buffer-killed nil t))
 
 (defun gemini-companion-comment--align (start end before)

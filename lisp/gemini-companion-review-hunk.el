@@ -241,9 +241,11 @@ They are a list of (LINES . TEXT), the last lines first."
         (pcase-dolist (`(,lines . ,text) replacements)
           (pcase-let ((`(,start ,end) (gemini-companion-review-hunk--bounds lines))
                       (inhibit-read-only t))
-            (delete-region start end)
-            (goto-char start)
-            (insert text))))
+            ;; So that comments go to the new lines, not to those below.
+            (combine-change-calls start end
+              (delete-region start end)
+              (goto-char start)
+              (insert text)))))
       (undo-boundary))))
 
 (defun gemini-companion-review-hunk--bounds (lines)
