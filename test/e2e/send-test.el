@@ -129,6 +129,10 @@ Ignore what the CLI itself adds."
        emacs '(gemini-companion-cli-send-text "x\n\n\ty\e[201~\C-c\r\nz" t))
       (push "x\n\n\ty[201~\nz" asked)
       (funcall asks asked)
+      ;; After a backslash, Enter would begin a new line.
+      (gemini-companion-test-run emacs '(gemini-companion-cli-send-text "in C:\\" t))
+      (push "in C:\\" asked)
+      (funcall asks asked)
       (gemini-companion-test-run emacs '(progn (push-mark 5 t t) (goto-char (point-max)) nil))
       (gemini-companion-test-run
        emacs '(let ((current-prefix-arg t))
