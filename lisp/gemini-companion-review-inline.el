@@ -277,7 +277,14 @@ If it is outside of what the user has narrowed to, widen."
              (row (and window (gemini-companion-review-inline--row window)))
              (at-hunk (or (gemini-companion-review-inline--edited view)
                           (gemini-companion-review-hunk-removed-line))))
-        (gemini-companion-review-hunk-fill current proposal regions)
+        ;; The user may see it in other windows, too.
+        (gemini-companion-ui-keep-point
+         (lambda (position)
+           (save-excursion
+             (goto-char position)
+             (gemini-companion-review-hunk-line)))
+         #'gemini-companion-review-hunk-position
+         (lambda () (gemini-companion-review-hunk-fill current proposal regions)))
         (set-buffer-modified-p nil)
         (setf (gemini-companion-review-inline--tick view) (buffer-chars-modified-tick proposal)
               (gemini-companion-review-inline--edited view) nil)

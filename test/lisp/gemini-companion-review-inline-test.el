@@ -364,6 +364,17 @@ FOCUS is `select' by default."
       (should-error (gemini-companion-review-inline-test--press "u") :type 'user-error)
       (should (equal (gemini-companion-review-inline-test--accepted client) "one\n2\nthree\nfour\n")))))
 
+(ert-deftest gemini-companion-review-inline/another-window-stays-at-its-line ()
+  (let ((text (mapconcat #'number-to-string (number-sequence 1 99) "\n")))
+    (gemini-companion-review-inline-test--with client (concat "a\n" text)
+      (gemini-companion-review-inline-test--show client (concat "c\n" text))
+      (let ((other (split-window)))
+        (with-current-buffer (window-buffer)
+          (set-window-point other (save-excursion (search-forward "\n80\n") (match-beginning 0)))
+          (gemini-companion-review-inline-test--press "k")
+          (goto-char (window-point other))
+          (should (equal (thing-at-point 'line) "79\n")))))))
+
 (ert-deftest gemini-companion-review-inline/undo-goes-to-the-hunk-that-is-back ()
   (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n6\n"
     (gemini-companion-review-inline-test--show client "1\n3\n4\nfive\n6\n")
