@@ -152,7 +152,14 @@ Ignore what the CLI itself adds."
                        (car (last (gemini-companion-test-cli-requests cli))))))
            (and (seq-some (lambda (text) (equal "@a b.txt" text)) texts)
                 (seq-some (lambda (text) (string-search "one\ntwo ä𝕏\nthree" text))
-                          texts))))))))
+                          texts)))))
+      ;; Enter would complete this name; the CLI reads the file that it means.
+      (gemini-companion-test-run emacs '(gemini-companion-cli-send-text "as in @a" t))
+      (gemini-companion-test-wait
+       "the name to be sent"
+       (lambda ()
+         (member "as in @a b.txt" (gemini-companion-test-request-texts
+                                   (car (last (gemini-companion-test-cli-requests cli))))))))))
 
 (gemini-companion-test-with-terminals gemini-companion-cli-send/nothing-is-sent-in-shell-mode terminal
   "The CLI would run it.  Afterwards a region of a file elsewhere is no command."
