@@ -338,12 +338,15 @@ SENT is nil if the text before it was not sent."
   "Return TEXT without control characters other than newlines and tabs.
 After a backslash, which would make Enter begin a new line, and after a name
 with an @, which Enter might complete, add a space."
-  (replace-regexp-in-string
-   "\\(?:\\\\\\|@[^[:space:]]*\\)\\'" "\\& "
-   (replace-regexp-in-string "[\u0000-\u0008\u000b-\u001f\u007f-\u009f]" ""
-                             (string-replace "\r" "\n" (string-replace "\r\n" "\n" text))
-                             t t)
-   t))
+  (let ((text (replace-regexp-in-string
+               "[\u0000-\u0008\u000b-\u001f\u007f-\u009f]" ""
+               (string-replace "\r" "\n" (string-replace "\r\n" "\n" text))
+               t t)))
+    (if (string-match-p "\\(?:\\\\\\|@[^[:space:]]*\\)\\'"
+                        ;; Names are not longer, and a long text with many @ would take long.
+                        (substring text (- (min 1000 (length text)))))
+        (concat text " ")
+      text)))
 
 (defun gemini-companion-cli-send--write (buffer text then)
   "Send TEXT to the terminal BUFFER, then call THEN with non-nil.
