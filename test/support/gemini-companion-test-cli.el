@@ -521,9 +521,15 @@ Starting a CLI takes three seconds of processor time.")
 The CLI takes an Enter right after text as a part of pasted text, and
 needs a moment to complete the name of a command.  These are the only
 fixed pauses in the tests."
-  (gemini-companion-test-cli--tmux cli "send-keys" "-t" "main" "-l" text)
-  (gemini-companion-test-cli-wait-screen
-   cli (regexp-quote (substring text 0 (min 20 (length text)))))
+  (gemini-companion-test-wait
+   (format "%S in the CLI's prompt" text)
+   (lambda ()
+     (gemini-companion-test-cli--tmux cli "send-keys" "-t" "main" "-l" text)
+     ;; A busy CLI drops what is typed while it clears its screen.
+     (ignore-errors
+       (let ((gemini-companion-test-timeout 10))
+         (gemini-companion-test-cli-wait-screen
+          cli (regexp-quote (substring text 0 (min 20 (length text)))))))))
   (sleep-for (if (string-prefix-p "/" text) 1.2 0.6))
   (gemini-companion-test-cli-keys cli "Enter"))
 
