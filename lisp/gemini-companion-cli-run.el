@@ -35,7 +35,7 @@
                   (connection) t)
 (declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
                   (connection) t)
-(declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-turn-on "gemini-companion")
 (declare-function gemini-companion-tool-extension-ask-host "gemini-companion-tool-extension")
 (declare-function gemini-companion-tool-extension-change-all "gemini-companion-tool-extension")
 
@@ -333,10 +333,8 @@ that if the sandbox cannot reach Emacs."
 (defun gemini-companion-cli-run--announce (agent root)
   "Make sure that a client of AGENT that starts in ROOT can find this Emacs.
 A client looks for it only when it starts."
-  (unless (gemini-companion-bridge-running-p)
-    ;; As the command does, so that Emacs asks how to get the native module.
-    (funcall-interactively #'gemini-companion-mode 1)
-    (gemini-companion-bridge-check))
+  (gemini-companion-turn-on)
+  (gemini-companion-bridge-check)
   (unless (seq-some (lambda (file)
                       (member (directory-file-name (file-name-directory file))
                               (gemini-companion-agent-directories agent)))

@@ -386,8 +386,8 @@ would wait, and the user could not quit that in a timer."
 
 (defun gemini-companion-cli-send--poll (read done max finish)
   "Call READ from a timer until DONE, at most MAX times, then call FINISH.
-DONE is called with the value of READ, and with non-nil if that has not
-changed for some polls.  FINISH is called with the last value."
+DONE is called with the value of READ, with non-nil if that has not changed
+for some polls, and with their number.  FINISH is called with the last value."
   (let ((polls 0)
         (same 0)
         (last nil)
@@ -403,7 +403,7 @@ changed for some polls.  FINISH is called with the last value."
                        last value)
                  ;; If a key follows a pasted text too closely, the CLI takes it for a part of
                  ;; the text.
-                 (when (or (>= polls max) (funcall done value (>= same 5)))
+                 (when (or (>= polls max) (funcall done value (>= same 5) polls))
                    (cancel-timer timer)
                    (funcall finish value)))))))))
 
@@ -411,18 +411,16 @@ changed for some polls.  FINISH is called with the last value."
   "Call THEN when the terminal BUFFER shows TEXT in the prompt, and is quiet.
 BEFORE is its `buffer-chars-modified-tick' before TEXT was sent.  On a busy
 machine, that may take long."
-  (let ((polls 0))
-    (gemini-companion-cli-send--poll
-     (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
-     (lambda (tick quiet)
-       (cl-incf polls)
-       (or (null tick)
-           ;; Some CLIs are never quiet.
-           (and (or quiet (> polls 50))
-                (not (eql tick before))
-                (gemini-companion-cli-send--shown-p buffer text))))
-     ;; Some texts look different there.
-     200 then)))
+  (gemini-companion-cli-send--poll
+   (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
+   (lambda (tick quiet polls)
+     (or (null tick)
+         ;; Some CLIs are never quiet.
+         (and (or quiet (> polls 50))
+              (not (eql tick before))
+              (gemini-companion-cli-send--shown-p buffer text))))
+   ;; Some texts look different there.
+   200 then))
 
 (defun gemini-companion-cli-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
@@ -449,7 +447,7 @@ or nil if TEXT is not even there, or the CLI has ended."
   (let ((text (gemini-companion-cli-send--clean text)))
     (gemini-companion-cli-send--poll
      (lambda () (gemini-companion-cli-send--state terminal))
-     (lambda (state quiet) (or (eq state 'ended) (and quiet (stringp state))))
+     (lambda (state quiet _polls) (or (eq state 'ended) (and quiet (stringp state))))
      gemini-companion-cli-send--patience
      (lambda (state)
        (if (not (or (stringp state) (eq state 'works)))

@@ -28,7 +28,7 @@
 (require 'gemini-companion-workspace)
 
 (declare-function gemini-companion-install-module "gemini-companion-install")
-(declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-turn-on "gemini-companion")
 
 ;;;; The case
 
@@ -109,7 +109,7 @@
       (list 'problem "The companion is off in this Emacs."
             "Turn it on: M-x gemini-companion-mode; then start the CLI."
             (cons "turn on" (lambda ()
-                              (funcall-interactively #'gemini-companion-mode 1)
+                              (gemini-companion-turn-on)
                               ;; The doctor needs the projects at once.
                               (when (gemini-companion-workspace-pending-p)
                                 (gemini-companion-workspace-announce))))))

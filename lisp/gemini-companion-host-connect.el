@@ -22,7 +22,7 @@
 (require 'gemini-companion-host-command)
 (require 'gemini-companion-ui)
 
-(declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-turn-on "gemini-companion")
 (declare-function gemini-companion-tool-extension-keep-host-current
                   "gemini-companion-tool-extension")
 
@@ -151,9 +151,8 @@ Ask for the user's consent if it was not given.  Return the
          (name (gemini-companion-host-command-name hops))
          (method (file-remote-p prefix 'method)))
     (gemini-companion-host-connect--ask name)
-    (unless (gemini-companion-bridge-running-p)
-      (funcall-interactively #'gemini-companion-mode 1)
-      (gemini-companion-bridge-check))
+    (gemini-companion-turn-on)
+    (gemini-companion-bridge-check)
     (let* ((host (gemini-companion-host-add prefix))
            (known (gemini-companion-host-connection-of-directory prefix))
            (connection

@@ -28,6 +28,7 @@
 (declare-function gemini-companion-comment-describe "gemini-companion-comment")
 (declare-function gemini-companion-host-connect-describe "gemini-companion-host-connect")
 (declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-turn-on "gemini-companion")
 (declare-function gemini-companion-restart "gemini-companion")
 (declare-function gemini-companion-history-list "gemini-companion-history-list")
 (declare-function gemini-companion-review-list "gemini-companion-review-list")
@@ -105,9 +106,8 @@ ROW identifies what they are about, which may be listed elsewhere later."
 (defun gemini-companion-status--insert-server ()
   "Insert where clients find this Emacs."
   (if (not (gemini-companion-bridge-running-p))
-      (gemini-companion-status--heading
-       "Gemini companion is off"
-       (cons "turn on" (lambda () (funcall-interactively #'gemini-companion-mode 1))))
+      (gemini-companion-status--heading "Gemini companion is off"
+                                        (cons "turn on" #'gemini-companion-turn-on))
     (gemini-companion-status--heading
      (format "Gemini companion listens on 127.0.0.1, port %d" (gemini-companion-bridge-port))
      (cons "restart" #'gemini-companion-restart)

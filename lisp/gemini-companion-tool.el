@@ -91,6 +91,10 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   (setf (alist-get name gemini-companion-tool--table nil nil #'equal) properties)
   (when gemini-companion-tool--wanted (gemini-companion-tool-announce)))
 
+(defun gemini-companion-tool--properties (name)
+  "Return the properties of the tool NAME, or nil if there is none."
+  (alist-get name gemini-companion-tool--table nil nil #'equal))
+
 ;;;###autoload
 (defun gemini-companion-tool-announce ()
   "Define the tools unless they are defined, and announce them to clients."
@@ -142,7 +146,7 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
 (defun gemini-companion-tool-call (id agent name arguments directory)
   "Call the tool NAME of a client of AGENT, with ARGUMENTS, a vector.
 ID is the number of the call, DIRECTORY where the client works, or nil."
-  (let ((tool (alist-get name gemini-companion-tool--table nil nil #'equal))
+  (let ((tool (gemini-companion-tool--properties name))
         (call (make-gemini-companion-tool-call
                :id id :tool name :agent agent :directory directory
                :host (and directory (gemini-companion-workspace-machine directory)))))
@@ -251,8 +255,7 @@ Another companion may give its calls the same numbers."
   "Return non-nil if Emacs is to go on with CALL.
 One of a hidden tool tells Emacs something, even if nobody waits for the
 answer."
-  (if (plist-get (alist-get (gemini-companion-tool-call-tool call) gemini-companion-tool--table
-                            nil nil #'equal)
+  (if (plist-get (gemini-companion-tool--properties (gemini-companion-tool-call-tool call))
                  :hidden)
       (not (gemini-companion-tool-call-outcome call))
     (gemini-companion-tool-live-p call)))

@@ -330,6 +330,13 @@ run again, when the module is there; see `gemini-companion-install-policy'."
   (when (and gemini-companion-mode (called-interactively-p 'any))
     (message "Gemini companion is on; M-x gemini-companion-run starts Gemini CLI here")))
 
+;;;###autoload
+(defun gemini-companion-turn-on ()
+  "Turn `gemini-companion-mode' on, unless the server runs, as the command does.
+So Emacs asks how to get the native module if that is missing."
+  (unless (gemini-companion-bridge-running-p)
+    (funcall-interactively #'gemini-companion-mode 1)))
+
 (defun gemini-companion--switch-on (ask)
   "Start the companion; if that fails, leave the mode off and say why.
 If the native module is missing, and ASK is non-nil, ask the user how to
