@@ -1,7 +1,7 @@
 # The targets of the project; `make` lists them.  The work is done in scripts/.
 
 EMACS ?= emacs
-export EMACS SUITE MATCH
+export EMACS SUITE MATCH EVERYTHING
 
 .PHONY: help build compile doc dist test newest embed windows macos coverage mutants miri conformance soak \
 	endurance bench screenshot record demo lint arrows fmt release-check rehearse clean distclean
@@ -27,7 +27,7 @@ dist: ## Make the package in dist/, with the module if it is built, and try to i
 	@scripts/bootstrap dist
 	@scripts/dist
 
-test: ## Run all tests, or those of SUITE=quick|rust|node|lisp|e2e or MATCH=REGEXP, with EMACS=PROGRAM
+test: ## Run the tests, EVERYTHING=1, or those of SUITE=quick|rust|node|lisp|e2e or MATCH=REGEXP
 	@scripts/bootstrap test
 	scripts/build
 	@scripts/test
