@@ -312,6 +312,10 @@ Their lines may have moved meanwhile, so only severities and texts count."
       (setq gemini-companion-tool-hooks--before
             (cons (float-time) (gemini-companion-tool-diagnostics-list (current-buffer)))))))
 
+(defun gemini-companion-tool-hooks--forget-diagnostics ()
+  "Forget the diagnostics before an edit: what the user saves is none of a CLI."
+  (kill-local-variable 'gemini-companion-tool-hooks--before))
+
 ;;;; Their definitions
 
 ;;;###autoload
@@ -320,6 +324,7 @@ Their lines may have moved meanwhile, so only severities and texts count."
   ;; Emacs may revert the buffer before the client reports the edit.
   (add-hook 'before-revert-hook #'gemini-companion-tool-hooks--note-diagnostics)
   (add-hook 'gemini-companion-write-before-hook #'gemini-companion-tool-hooks--note-diagnostics)
+  (add-hook 'after-save-hook #'gemini-companion-tool-hooks--forget-diagnostics)
   (gemini-companion-tool-define "noteEvent"
     :hidden t
     :hosts t

@@ -162,6 +162,18 @@ That is a window, where point is in its buffer, and the number of windows."
         (gemini-companion-tool-hooks--note-diagnostics)
         (should (eq gemini-companion-tool-hooks--before kept))))))
 
+(ert-deftest gemini-companion-tool-hooks/what-the-user-has-added-is-not-new ()
+  "Even if nobody reported what was in the file just before, such as an undone change."
+  (gemini-companion-tool-hooks-test--with-history
+    (with-current-buffer (gemini-companion-tool-hooks-test--open "two\n")
+      (set-file-times (gemini-companion-test-file "a.txt" "one\n") (time-add nil 2))
+      (gemini-companion-write-revert-now buffer-file-name)
+      (insert "badmine\n")
+      (let ((inhibit-message t)) (save-buffer))
+      (flymake-start)
+      (should (equal (gemini-companion-tool-hooks-test--edit "" "badmine\none\nbadnew\n")
+                     "New in the editor's diagnostics since this edit:\n3:1: error: badnew")))))
+
 (ert-deftest gemini-companion-tool-hooks/few-words-are-told ()
   (gemini-companion-tool-hooks-test--with-history
     (with-current-buffer (gemini-companion-tool-hooks-test--open "good\n")
