@@ -6,7 +6,9 @@
 
 ;;; Commentary:
 
-;; The hooks of a CLI call two tools that no model sees.
+;; The hooks of a CLI call three tools that no model sees.
+;;
+;; They call hasClient if several Emacsen have the project open, to find the one with the CLI.
 ;;
 ;; They call noteEvent when a session or a turn begins or ends, and when the CLI asks the user
 ;; something.  Emacs can answer two of them: to a prompt it adds what the user wants the model to
@@ -57,6 +59,11 @@ without a slash its last component.  Case does not matter."
   :group 'gemini-companion-review)
 
 ;;;; Events
+
+(defun gemini-companion-tool-hooks--has-client (call process)
+  "Return \"yes\" if the client of CALL with the id PROCESS is connected, or \"\"."
+  (let ((cli (gemini-companion-cli-of-process (gemini-companion-tool-process call process))))
+    (if (and cli (gemini-companion-cli-open-session cli)) "yes" "")))
 
 (defun gemini-companion-tool-hooks--note-event
     (call event session process directory text path terminal)
@@ -325,6 +332,12 @@ Their lines may have moved meanwhile, so only severities and texts count."
   (add-hook 'before-revert-hook #'gemini-companion-tool-hooks--note-diagnostics)
   (add-hook 'gemini-companion-write-before-hook #'gemini-companion-tool-hooks--note-diagnostics)
   (add-hook 'after-save-hook #'gemini-companion-tool-hooks--forget-diagnostics)
+  (gemini-companion-tool-define "hasClient"
+    :hidden t
+    :hosts t
+    :description "Return \"yes\" if a CLI is connected to this Emacs."
+    :arguments '(("process" integer "The process id of the CLI"))
+    :function #'gemini-companion-tool-hooks--has-client)
   (gemini-companion-tool-define "noteEvent"
     :hidden t
     :hosts t

@@ -41,6 +41,7 @@ const HOOK_PATIENCE = 12000;
 const SIGN_AFTER = 1000;
 const SIGN_PATIENCE = 2000;
 const CONNECT_PATIENCE = 2000;
+const CLIENT_PATIENCE = 1000;
 // The CLI makes its user wait until it has the lists.
 const LIST_PATIENCE = 3000;
 const LIST_AGE = 2000;
@@ -58,6 +59,7 @@ function describe(given) {
   const pattern = given.file.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
     .replace(/PID|PORT/g, (word) => number[word]);
   return {
+    cli: Number(given.cli) || process.ppid,
     directory: () => path.join(given.home ? home(given) : os.tmpdir(), given.directory),
     file: new RegExp(`^${pattern}$`),
     port: given.port,
@@ -81,8 +83,26 @@ function isAlive(pid) {
   }
 }
 
-// The Emacsen that have DIRECTORY open, the one that the CLI prefers first.
+// The Emacsen that have DIRECTORY open, first the one to which the CLI is connected: another one may have
+// started since, which the CLI would now prefer.
 async function findEmacs(agent, directory) {
+  const found = await findAnnounced(agent, directory);
+  if (found.length < 2) return found;
+  const mine = await Promise.any(found.map((one) => checkClient(agent, directory, one))).catch(() => {});
+  return mine ? [mine, ...found.filter((one) => one !== mine)] : found;
+}
+
+// Fulfilled, with EMACS, only if the CLI is connected to it.
+async function checkClient(agent, directory, emacs) {
+  const params = { name: 'hasClient', arguments: { process: agent.cli } };
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+  const { content, isError } = await post(emacs, directory, message, CLIENT_PATIENCE);
+  if (isError || content?.[0]?.text !== 'yes') throw new Error('it is not');
+  return emacs;
+}
+
+// The Emacsen that have DIRECTORY open, the one that the CLI prefers first.
+async function findAnnounced(agent, directory) {
   const where = agent.directory();
   const names = await readdir(where).catch(() => []);
   const found = await Promise.all(

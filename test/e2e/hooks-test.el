@@ -241,6 +241,28 @@ Then let it do so again, while there are unsaved edits, about which it asks."
     (should (gemini-companion-test-eval emacs '(buffer-modified-p (get-buffer "a.txt"))))
     (gemini-companion-test-run emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil)))))
 
+(ert-deftest gemini-companion-hooks/the-emacs-of-a-cli-is-told-beside-a-newer-one ()
+  "The CLI would prefer that now, but was connected before."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-hooks-test--with (emacs cli)
+    (gemini-companion-test-with-emacs
+        (newer :mode t
+               :environment (list (concat "TMPDIR=" (gemini-companion-test-tmpdir emacs))))
+      (let ((file (gemini-companion-test-project emacs "a.txt")))
+        (gemini-companion-test-run newer `(progn (find-file ,file) nil))
+        (gemini-companion-test-wait
+         "two Emacsen that announce the project"
+         (lambda ()
+           (= 2 (seq-count (lambda (announcement)
+                             (string-search (gemini-companion-test-project emacs "")
+                                            (gemini-companion-test-read announcement)))
+                           (gemini-companion-test-discovery-files emacs)))))
+        (gemini-companion-test-cli-submit cli "hello")
+        (gemini-companion-test-cli-wait-requests cli 1)
+        (gemini-companion-test-wait-eval
+         emacs '(gemini-companion-cli-prompt (car (gemini-companion-cli-all))))
+        (should-not (gemini-companion-test-eval newer '(gemini-companion-cli-all)))))))
+
 (ert-deftest gemini-companion-hooks/unsaved-edits-are-asked-about-in-any-mode ()
   "Without them, a change in YOLO mode is not proposed."
   :tags '(e2e real any-emacs)

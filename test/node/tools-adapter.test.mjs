@@ -14,6 +14,8 @@ const TOOL = { name: 'echo', description: 'Says it again', inputSchema: { type: 
 
 class FakeEmacs extends Changes {
   calls = [];
+  // The CLIs that are connected, by their process ids.
+  clients = [];
   // Called with each message, the request and the response; returns a result, or undefined if the
   // response is seen to.
   handler = () => undefined;
@@ -37,6 +39,10 @@ class FakeEmacs extends Changes {
 
   async #serve(request, response) {
     const message = JSON.parse(await textOf(request));
+    if (message.params?.name === 'hasClient') {
+      const isConnected = this.clients.includes(message.params.arguments.process);
+      return this.answer(response, says(isConnected ? 'yes' : ''));
+    }
     if (message.method === 'tools/call') {
       const { host, authorization, 'gemini-companion-directory': directory } = request.headers;
       this.calls.push({ ...message.params, host, authorization, directory });
@@ -404,6 +410,24 @@ test('Emacs on another machine is asked by the socket there, without a token', a
   await announceFar(directory, 'relative');
   program.call('damaged', 'echo', {});
   assert.match(await failed(program, 'damaged'), /No Emacs has/);
+});
+
+test('of several Emacsen, the one to which the CLI is connected is asked and told', async (t) => {
+  const { command, directory, emacs, options, start } = await stage(t);
+  const [newest, mine] = [await emacs(FIRST), await emacs(SECOND)];
+  newest.handler = () => says('newest');
+  mine.handler = () => says('mine');
+  const program = start();
+  program.call(1, 'echo', {});
+  assert.equal((await program.answer(1)).result.content[0].text, 'newest');
+  mine.clients = [process.pid, 42];
+  program.call(2, 'echo', {});
+  assert.equal((await program.answer(2)).result.content[0].text, 'mine');
+  const hook = spawn(command[0], [...command.slice(1), 'hook=done', 'cli=42'], options());
+  const ended = once(hook, 'close');
+  hook.stdin.end(JSON.stringify({ session_id: 's', cwd: directory }));
+  await ended;
+  assert.deepEqual(mine.calls.map(({ name }) => name), ['echo', 'noteEvent']);
 });
 
 test('a hook tells an Emacs on another machine where its CLI works', async (t) => {
