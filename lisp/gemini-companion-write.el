@@ -24,6 +24,7 @@
 (eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-file)
 (require 'gemini-companion-heavy)
 (require 'gemini-companion-history)
@@ -125,6 +126,8 @@ Tell the user unless QUIETLY is non-nil."
                 (gemini-companion-review-agent-title review)))
   (gemini-companion-history-note (gemini-companion-review-entry review)
                                  (if written 'accepted-there 'rejected-there))
+  (unless written
+    (gemini-companion-cli-note-rejection review))
   (unless quietly
     (gemini-companion-review-announce-ending review)))
 

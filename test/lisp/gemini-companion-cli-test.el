@@ -8,6 +8,7 @@
 (require 'gemini-companion-tool-hooks)
 (require 'gemini-companion-cli-list)
 (require 'gemini-companion-notify)
+(require 'gemini-companion-test-lists)
 (require 'gemini-companion-test-tools)
 
 (defmacro gemini-companion-cli-test--with (sessions &rest body)
@@ -126,6 +127,23 @@ ABOUT is a plist of :session, :process, :text and :path."
       (should (equal (car (gemini-companion-cli--prompt-of review)) "do it"))
       (setf (gemini-companion-review-process review) 1)
       (should-not (gemini-companion-cli--prompt-of review)))))
+
+(ert-deftest gemini-companion-cli/a-rejection-in-the-cli-ends-its-turn ()
+  "But not the next one, if that has begun before Emacs knows how the change was decided."
+  (let ((gemini-companion-cli--all nil)
+        (gemini-companion-write--decision-time 0.1))
+    (gemini-companion-test-with-client client
+      (cl-flet ((tell (text)
+                      (gemini-companion-cli-note 'prompt 'gemini (emacs-pid) "conversation" nil text)))
+        (pcase-dolist (`(,next ,state) '((nil done) ("more" working)))
+          (tell "do it")
+          (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+            (fake-cli-call-tool client "closeDiff"
+                                (list :filePath (gemini-companion-review-path review)
+                                      :suppressNotification t)))
+          (when next (tell next))
+          (gemini-companion-test-wait-outcome 'rejected-there)
+          (should (equal (gemini-companion-cli-test--states) (list state))))))))
 
 (ert-deftest gemini-companion-cli/an-edit-is-asked-about-only-where-it-can-be-answered ()
   (let* ((knows-tools nil)
