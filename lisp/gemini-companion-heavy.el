@@ -24,6 +24,7 @@
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x) ; `replace-region-contents', before Emacs 31
 (require 'gemini-companion-log)
+(require 'gemini-companion-ui)
 
 (defconst gemini-companion-heavy--max-fontified 300000
   "Maximum size in characters of a text that is fontified.")
@@ -165,12 +166,10 @@ many, call GIVE-UP."
 Return nil if that has taken too long, or failed."
   (let ((begun (float-time))
         (start (marker-position position)))
-    (save-restriction
-      (widen)
-      (set-marker position (save-excursion
-                             ;; Some modes take seconds for ten times as much.
-                             (goto-char (min (point-max) (+ start 500)))
-                             (line-beginning-position 2)))
+    (gemini-companion-ui-widened        ; Font Lock may move point
+      ;; Some modes take seconds for ten times as much.
+      (goto-char (min (point-max) (+ start 500)))
+      (set-marker position (line-beginning-position 2))
       (gemini-companion-log-errors "fontification"
         (let ((inhibit-quit nil))
           (font-lock-fontify-region start position))

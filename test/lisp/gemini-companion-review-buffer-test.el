@@ -125,6 +125,15 @@
                               timer-list))))
             (should (eq mode (buffer-local-value 'major-mode buffer)))))))))
 
+(ert-deftest gemini-companion-review-buffer/a-text-is-shown-from-its-start ()
+  "Without keywords, fontification leaves point at the end."
+  (gemini-companion-test-with-client client
+    (let ((noninteractive nil)) ; Emacs in batch mode does not fontify
+      (with-current-buffer (gemini-companion-review-buffer-buffer
+                            (gemini-companion-test-propose client "new.txt" "one\ntwo\nthree\n"))
+        (should font-lock-mode)
+        (should (= (point) 1))))))
+
 (ert-deftest gemini-companion-review-buffer/xml-is-not-validated ()
   (gemini-companion-test-with-client client
     (with-current-buffer (gemini-companion-review-buffer-buffer
