@@ -189,8 +189,7 @@ are removed lines."
 
 (defun gemini-companion-review-hunk-without (hunk region)
   "Return the text of HUNK without its changes, or without those in REGION."
-  (let ((text nil)
-        (lacking nil))
+  (let ((text nil))
     (gemini-companion-ui-widened
       (goto-char (gemini-companion-review-hunk-start hunk))
       (while (< (point) (gemini-companion-review-hunk-end hunk))
@@ -199,12 +198,21 @@ are removed lines."
           (when (eq (or (null region)
                         (and (< (point) (cdr region)) (< (car region) next)))
                     (< (point) (gemini-companion-review-hunk-middle hunk)))
-            (push (buffer-substring-no-properties (point) next) text)
-            (setq lacking (get-text-property (1- next) 'gemini-companion-review-hunk-lacking)))
+            (unless (string-suffix-p "\n" (or (car text) "\n"))
+              (push "\n" text))
+            (push (gemini-companion-review-hunk--in-source (point) next) text))
           (goto-char next))))
-    (when lacking
-      (push (substring (pop text) 0 -1) text))
     (string-join (nreverse text))))
+
+(defun gemini-companion-review-hunk--in-source (start stop)
+  "Return the text from START to STOP as its source has it, with the faces there.
+A newline may be lacking in the source, and that may have been edited."
+  (pcase-let ((`[,_ ,source ,offset ,_ ,_]
+               (get-text-property start 'gemini-companion-review-hunk)))
+    (with-current-buffer source
+      (gemini-companion-ui-widened
+        (buffer-substring (min (point-max) (+ start offset))
+                          (min (point-max) (+ stop offset)))))))
 
 (defun gemini-companion-review-hunk-describe-place ()
   "Return which hunk point is at, for the header line."
@@ -302,27 +310,22 @@ The numbers are those that the lines have in the proposal."
     (goto-char start)
     (setq start (line-beginning-position))
     (while (< start end)
-      (pcase-let ((`[,kind ,source ,offset ,line ,from]
+      (pcase-let ((`[,kind ,source ,_ ,line ,from]
                    (get-text-property start 'gemini-companion-review-hunk))
                   (stop (next-single-property-change
                          start 'gemini-companion-review-hunk nil end)))
         (when (buffer-live-p source)
-          (gemini-companion-review-hunk--copy-faces start stop source offset)
+          (gemini-companion-review-hunk--copy-faces start stop)
           (gemini-companion-review-hunk--mark start stop kind)
           (when gemini-companion-review-hunk--numbers
             (gemini-companion-review-hunk--number start stop kind
                                                   (+ line (count-lines from start)))))
         (setq start stop)))))
 
-(defun gemini-companion-review-hunk--copy-faces (start stop source offset)
-  "Give the text from START to STOP the faces that it has in the buffer SOURCE.
-There it is OFFSET characters later."
+(defun gemini-companion-review-hunk--copy-faces (start stop)
+  "Give the text from START to STOP the faces that it has in its source."
   (remove-text-properties start stop '(face nil))
-  (let ((text (with-current-buffer source
-                (gemini-companion-ui-widened
-                  ;; A newline may be lacking there, and it may have been edited.
-                  (buffer-substring (min (point-max) (+ start offset))
-                                    (min (point-max) (+ stop offset)))))))
+  (let ((text (gemini-companion-review-hunk--in-source start stop)))
     (cl-loop for from = 0 then next
              while (< from (length text))
              for next = (next-single-property-change from 'face text (length text))

@@ -559,6 +559,17 @@ FOCUS is `select' by default."
         (should (memq 'gemini-companion-added (funcall face "2")))
         (should (equal (funcall face "three") '(bold)))))))
 
+(ert-deftest gemini-companion-review-inline/a-dropped-hunk-has-the-faces-of-the-file ()
+  (let ((auto-mode-alist '(("" . emacs-lisp-mode)))
+        (noninteractive nil)) ; Emacs in batch mode does not fontify
+    (gemini-companion-review-inline-test--with client "(if one)\n"
+      (gemini-companion-review-inline-test--show client "(if two)\n")
+      (gemini-companion-review-inline-test--press "k")
+      (with-current-buffer (window-buffer)
+        (gemini-companion-review-inline-test--fontify)
+        (should (equal (buffer-string) "(if one)\n"))
+        (should (eq (get-text-property 2 'face) 'font-lock-keyword-face))))))
+
 (ert-deftest gemini-companion-review-inline/words-that-differ-are-marked ()
   (gemini-companion-review-inline-test--with client "the quick brown fox jumps\nsame\n"
     (gemini-companion-review-inline-test--show client "the quick red fox jumps\nsame\n")
