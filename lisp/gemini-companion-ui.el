@@ -169,7 +169,7 @@ A review on screen keeps its windows."
 
 (defun gemini-companion-ui-display-beside-review (buffer alist)
   "Display BUFFER in a window without a review, for `display-buffer' with ALIST.
-Return nil if no window of the frame shows a review."
+Return nil if no window of the frame shows a review, or there is no other."
   (let ((windows (window-list nil 'no-minibuffer)))
     (when (cl-loop for window in windows thereis (gemini-companion-ui--review-window-p window))
       (if-let* ((free (cl-loop for window in windows
@@ -180,7 +180,16 @@ Return nil if no window of the frame shows a review."
                                collect window))
                 (oldest (car (seq-sort-by #'window-use-time #'< free))))
           (display-buffer-in-previous-window buffer `((previous-window . ,oldest) ,@alist))
-        (display-buffer-at-bottom buffer `((window-height . 0.3) ,@alist))))))
+        (or (display-buffer-at-bottom
+             buffer `((window-height . gemini-companion-ui--set-height) ,@alist))
+            (unless (gemini-companion-ui--review-window-p (selected-window))
+              (display-buffer-same-window buffer alist)))))))
+
+(defun gemini-companion-ui--set-height (window)
+  "Give WINDOW a third of its frame, as far as that leaves others large enough.
+With a number for its height, Emacs takes too much of these, or may fail."
+  (window-resize window (window-resizable window (- (/ (frame-height) 3)
+                                                    (window-total-height window)))))
 
 (defun gemini-companion-ui--review-window-p (window)
   "Return non-nil if WINDOW shows a buffer of a review."

@@ -168,6 +168,29 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
       (gemini-companion-review-reject review)
       (should (equal (gemini-companion-review-window-test--windows) windows)))))
 
+(ert-deftest gemini-companion-review-window/lists-find-room-beside-it ()
+  "Emacs might fail to make a window larger."
+  (gemini-companion-test-with-client client
+    (let ((height (frame-height))
+          (gemini-companion-diff-function #'gemini-companion-review-ediff-show)
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (dolist (lines '(46 50 66))
+        (unwind-protect
+            (progn
+              (set-frame-height nil lines)
+              (switch-to-buffer "a.txt")
+              (display-buffer-in-side-window (get-buffer-create "*scratch*")
+                                             '((side . bottom) (window-height . 0.45)))
+              (gemini-companion-review-show review 'select)
+              (dolist (command '(gemini-companion-review-list gemini-companion-status
+                                 gemini-companion-log))
+                (call-interactively command)
+                (should (derived-mode-p 'special-mode))
+                (should (gemini-companion-review-intact-p review)))
+              (gemini-companion-review-postpone review))
+          (let ((ignore-window-parameters t)) (delete-other-windows))
+          (set-frame-height nil height))))))
+
 ;;;; Tabs
 
 (ert-deftest gemini-companion-review-window/it-leaves-another-tab ()
