@@ -110,12 +110,16 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
   (gemini-companion-review-window--record-windows view focus)
   (let ((review (gemini-companion-review-window-review view))
         (selected (selected-window))
+        (frame (and (frame-focus-state) (selected-frame)))
         (hide (lambda () (gemini-companion-review-window--hide view))))
     (condition-case error
         (gemini-companion-ui-delay-gc
           (gemini-companion-review-window-start view)
-          (when (and (eq focus 'keep) (window-live-p selected))
-            (select-window selected))
+          (cond ((not (eq focus 'keep))
+                 ;; The next key is for the frame that has the input focus.
+                 (unless (memq frame (list nil (selected-frame)))
+                   (select-frame-set-input-focus (selected-frame))))
+                ((window-live-p selected) (select-window selected)))
           (setf (gemini-companion-review-front review)
                 (car (gemini-companion-review-window-buffers view))
                 (gemini-companion-review-intact-function review)
