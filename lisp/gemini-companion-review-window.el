@@ -115,11 +115,10 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
     (condition-case error
         (gemini-companion-ui-delay-gc
           (gemini-companion-review-window-start view)
-          (cond ((not (eq focus 'keep))
-                 ;; The next key is for the frame that has the input focus.
-                 (unless (memq frame (list nil (selected-frame)))
-                   (select-frame-set-input-focus (selected-frame))))
-                ((window-live-p selected) (select-window selected)))
+          (when (and (eq focus 'keep) (window-live-p selected))
+            (select-window selected))
+          (when (and frame (gemini-companion-review-window--other-frame-p view frame))
+            (select-frame-set-input-focus (selected-frame)))
           (setf (gemini-companion-review-front review)
                 (car (gemini-companion-review-window-buffers view))
                 (gemini-companion-review-intact-function review)
@@ -135,6 +134,14 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
        (funcall hide)
        (signal (car error) (cdr error))))
     hide))
+
+(defun gemini-companion-review-window--other-frame-p (view frame)
+  "Return non-nil if keys may go to another frame than the selected one.
+FRAME had the input focus before VIEW was shown; a new frame has got it."
+  (let ((shown (gemini-companion-review-window-frame view)))
+    (if (eq (gemini-companion-review-window-focus view) 'keep)
+        (not (assq shown (gemini-companion-review-window-layouts view)))
+      (not (eq shown frame)))))
 
 (defun gemini-companion-review-window--hide (view)
   "Take VIEW off the screen."

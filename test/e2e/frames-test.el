@@ -102,6 +102,34 @@ Emacs itself loses the first key after a terminal has hung up."
           (gemini-companion-test-fake-wait-restored emacs)))
       (gemini-companion-test-eval emacs '(setq display-buffer-alist nil)))))
 
+(ert-deftest gemini-companion-frames/keys-go-to-the-frame-that-is-selected ()
+  "A window manager gives the input focus to a new frame, and Emacs only on request.
+In a terminal, we can see only the request."
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+    (gemini-companion-test-eval
+     emacs `(progn ,(gemini-companion-frames-test--manual-form)
+                   (advice-add 'select-frame-set-input-focus :after
+                               (lambda (frame &rest _)
+                                 (set-frame-parameter frame 'has-focus t))
+                               '((name . note)))
+                   nil))
+    (dolist (focus '(keep select))
+      (gemini-companion-test-fake-propose emacs client "two\n")
+      (should (gemini-companion-test-run
+               emacs `(let ((frame (selected-frame)))
+                        (gemini-companion-review-show (car (gemini-companion-review-all-open))
+                                                      ',focus)
+                        (and (cdr (frame-list))
+                             (eq (eq frame (selected-frame)) ,(eq focus 'keep))
+                             (frame-parameter nil 'has-focus)))))
+      (gemini-companion-test-run
+       emacs '(progn (gemini-companion-review-reject (gemini-companion-review-shown))
+                     (set-frame-parameter nil 'has-focus nil))))
+    (gemini-companion-test-eval
+     emacs '(progn (advice-remove 'select-frame-set-input-focus 'note)
+                   (setq display-buffer-alist nil)))))
+
 (defmacro gemini-companion-frames-test--with-daemon (emacs client &rest body)
   "Run BODY with a daemon EMACS that has opened a.txt, and CLIENT connected."
   (declare (indent 2) (debug (symbolp symbolp body)))
