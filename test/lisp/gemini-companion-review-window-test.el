@@ -182,8 +182,9 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
               (display-buffer-in-side-window (get-buffer-create "*scratch*")
                                              '((side . bottom) (window-height . 0.45)))
               (gemini-companion-review-show review 'select)
-              (dolist (command '(gemini-companion-review-list gemini-companion-status
-                                 gemini-companion-log))
+              (dolist (command (list #'gemini-companion-review-list
+                                     #'gemini-companion-status
+                                     #'gemini-companion-log))
                 (call-interactively command)
                 (should (derived-mode-p 'special-mode))
                 (should (gemini-companion-review-intact-p review)))
