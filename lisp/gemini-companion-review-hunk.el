@@ -188,8 +188,10 @@ are removed lines."
           (list (gemini-companion-review-hunk-line) last nil))))))
 
 (defun gemini-companion-review-hunk-without (hunk region)
-  "Return the text of HUNK without its changes, or without those in REGION."
-  (let ((text nil))
+  "Return the text of HUNK without its changes, or without those in REGION.
+It has the faces of its source."
+  (let ((text nil)
+        (lacking nil))
     (gemini-companion-ui-widened
       (goto-char (gemini-companion-review-hunk-start hunk))
       (while (< (point) (gemini-companion-review-hunk-end hunk))
@@ -198,21 +200,13 @@ are removed lines."
           (when (eq (or (null region)
                         (and (< (point) (cdr region)) (< (car region) next)))
                     (< (point) (gemini-companion-review-hunk-middle hunk)))
-            (unless (string-suffix-p "\n" (or (car text) "\n"))
-              (push "\n" text))
-            (push (gemini-companion-review-hunk--in-source (point) next) text))
+            (push (buffer-substring-no-properties (point) next) text)
+            (gemini-companion-review-hunk--copy-faces (point) next (car text))
+            (setq lacking (get-text-property (1- next) 'gemini-companion-review-hunk-lacking)))
           (goto-char next))))
+    (when lacking
+      (push (substring (pop text) 0 -1) text))
     (string-join (nreverse text))))
-
-(defun gemini-companion-review-hunk--in-source (start stop)
-  "Return the text from START to STOP as its source has it, with the faces there.
-A newline may be lacking in the source, and that may have been edited."
-  (pcase-let ((`[,_ ,source ,offset ,_ ,_]
-               (get-text-property start 'gemini-companion-review-hunk)))
-    (with-current-buffer source
-      (gemini-companion-ui-widened
-        (buffer-substring (min (point-max) (+ start offset))
-                          (min (point-max) (+ stop offset)))))))
 
 (defun gemini-companion-review-hunk-describe-place ()
   "Return which hunk point is at, for the header line."
@@ -315,6 +309,7 @@ The numbers are those that the lines have in the proposal."
                   (stop (next-single-property-change
                          start 'gemini-companion-review-hunk nil end)))
         (when (buffer-live-p source)
+          (remove-text-properties start stop '(face nil))
           (gemini-companion-review-hunk--copy-faces start stop)
           (gemini-companion-review-hunk--mark start stop kind)
           (when gemini-companion-review-hunk--numbers
@@ -322,15 +317,23 @@ The numbers are those that the lines have in the proposal."
                                                   (+ line (count-lines from start)))))
         (setq start stop)))))
 
-(defun gemini-companion-review-hunk--copy-faces (start stop)
-  "Give the text from START to STOP the faces that it has in its source."
-  (remove-text-properties start stop '(face nil))
-  (let ((text (gemini-companion-review-hunk--in-source start stop)))
-    (cl-loop for from = 0 then next
-             while (< from (length text))
-             for next = (next-single-property-change from 'face text (length text))
-             for face = (get-text-property from 'face text)
-             if face do (put-text-property (+ start from) (+ start next) 'face face))))
+(defun gemini-companion-review-hunk--copy-faces (start stop &optional text)
+  "Copy the faces that the text from START to STOP has in its source.
+Copy them to TEXT, a string with the same text, or else to that itself."
+  (pcase-let ((`[,_ ,source ,offset ,_ ,_]
+               (get-text-property start 'gemini-companion-review-hunk)))
+    (when (buffer-live-p source)
+      (cl-loop with there = (with-current-buffer source
+                              (gemini-companion-ui-widened
+                                ;; A newline may be lacking there, and it may have been edited.
+                                (buffer-substring (min (point-max) (+ start offset))
+                                                  (min (point-max) (+ stop offset)))))
+               with base = (if text 0 start)
+               for from = 0 then next
+               while (< from (length there))
+               for next = (next-single-property-change from 'face there (length there))
+               for face = (get-text-property from 'face there)
+               if face do (put-text-property (+ base from) (+ base next) 'face face text)))))
 
 (defun gemini-companion-review-hunk--mark (start stop kind)
   "Show that the text from START to STOP is of KIND."
