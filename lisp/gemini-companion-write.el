@@ -484,6 +484,10 @@ Return nil if a hook prevented the change."
           (gemini-companion-write--replace-text source))))
     (when (or same (/= tick (buffer-chars-modified-tick)))
       (set-visited-file-modtime modtime)
+      ;; As Emacs does when it reverts a buffer.  Otherwise it would auto-save no text that has
+      ;; shrunk, and make no backup of what the client wrote.
+      (setq buffer-saved-size (buffer-size)
+            buffer-backed-up nil)
       (let ((modified (not (gemini-companion-write--same-text-p source)))
             ;; Tramp would ask the host for the lock.  If the buffer had edits, the lock stays there
             ;; until the next edits are saved.
