@@ -97,6 +97,12 @@ prompt that you have begun there: press the key of its external editor."
         gemini-companion-cli-compose-terminal terminal
         gemini-companion-cli-compose--names nil))
 
+(defun gemini-companion-cli-compose--check ()
+  "Signal a `user-error' if the user has called a command in another buffer.
+It would send, replace or kill that."
+  (unless (derived-mode-p 'gemini-companion-compose-mode)
+    (user-error "No prompt is composed in this buffer: M-x gemini-companion-compose")))
+
 (defun gemini-companion-cli-compose--prompt ()
   "Return the prompt in the current buffer, perhaps empty."
   (gemini-companion-ui-trim (gemini-companion-review-text-of-buffer (current-buffer))))
@@ -104,7 +110,7 @@ prompt that you have begun there: press the key of its external editor."
 (defun gemini-companion-compose-send ()
   "Send the prompt in the current buffer to the CLI.
 If the CLI has given you the text to edit, give it back."
-  (interactive nil gemini-companion-compose-mode)
+  (interactive (gemini-companion-cli-compose--check) gemini-companion-compose-mode)
   (if gemini-companion-cli-compose-finish-function
       (let ((text (gemini-companion-review-text-of-buffer (current-buffer))))
         (funcall gemini-companion-cli-compose-finish-function text)
@@ -123,7 +129,7 @@ M-x gemini-companion-compose"))
 
 (defun gemini-companion-compose-quit ()
   "Discard the prompt in the current buffer; the history keeps it."
-  (interactive nil gemini-companion-compose-mode)
+  (interactive (gemini-companion-cli-compose--check) gemini-companion-compose-mode)
   (quit-window t))
 
 (defun gemini-companion-cli-compose--save ()
@@ -132,12 +138,12 @@ M-x gemini-companion-compose"))
 
 (defun gemini-companion-compose-previous ()
   "Replace the prompt with the previous one in the history."
-  (interactive nil gemini-companion-compose-mode)
+  (interactive (gemini-companion-cli-compose--check) gemini-companion-compose-mode)
   (gemini-companion-cli-compose--recall (1+ gemini-companion-cli-compose--index)))
 
 (defun gemini-companion-compose-next ()
   "Replace the prompt with the next one in the history."
-  (interactive nil gemini-companion-compose-mode)
+  (interactive (gemini-companion-cli-compose--check) gemini-companion-compose-mode)
   (gemini-companion-cli-compose--recall (1- gemini-companion-cli-compose--index)))
 
 (defun gemini-companion-cli-compose--recall (index)

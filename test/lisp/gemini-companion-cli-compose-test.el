@@ -129,4 +129,16 @@ yank it into Gemini CLI")))))
          (gemini-companion-review-make :agent 'gemini :path "/a.txt" :text "") reason t)))
     (should (equal sent '("use /opt" "Reason: /usr is wrong")))))
 
+(ert-deftest gemini-companion-cli-compose/other-buffers-stay ()
+  "M-x offers the commands everywhere."
+  (let ((gemini-companion-cli-send-history '("earlier")))
+    (with-temp-buffer
+      (insert "mine")
+      (dolist (command (list #'gemini-companion-compose-send #'gemini-companion-compose-quit
+                             #'gemini-companion-compose-previous #'gemini-companion-compose-next))
+        (should (string-prefix-p "No prompt"
+                                 (cadr (should-error (call-interactively command)
+                                                     :type 'user-error))))
+        (should (equal (buffer-string) "mine"))))))
+
 ;;; gemini-companion-cli-compose-test.el ends here
