@@ -68,12 +68,16 @@ TERMINAL is as in `gemini-companion-cli-send-text'."
 The name of the file and the line numbers come before it.  With SUBMIT,
 interactively the prefix argument, send the prompt as well."
   (interactive "r\nP")
-  (gemini-companion-cli-send-text
-   (format "%s:\n```\n%s\n```\n" (gemini-companion-cli-send--location start end)
-           (buffer-substring-no-properties
-            ;; Removing newlines from the end of a long string would be slow.
-            start (save-excursion (goto-char end) (skip-chars-backward "\n" start) (point))))
-   submit))
+  (let ((text (buffer-substring-no-properties
+               ;; Removing newlines from the end of a long string would be slow.
+               start (save-excursion (goto-char end) (skip-chars-backward "\n" start) (point))))
+        (fence "```"))
+    ;; The text would end at a fence like its own.
+    (while (string-search fence text)
+      (setq fence (concat fence "`")))
+    (gemini-companion-cli-send-text
+     (format "%s:\n%s\n%s\n%s\n" (gemini-companion-cli-send--location start end) fence text fence)
+     submit)))
 
 ;;;###autoload
 (defun gemini-companion-send-diagnostic (&optional submit)

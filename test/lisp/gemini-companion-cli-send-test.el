@@ -147,6 +147,14 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-test--wait
      sent "\e[200~sub/a.txt, lines 2 to 3:\n```\n2\n3\n```\n\e[201~\r")))
 
+(ert-deftest gemini-companion-cli-send/a-region-may-contain-a-fence ()
+  "In Markdown, a block of code ends only at a fence as long as that before it."
+  (gemini-companion-cli-send-test--with sent
+    (switch-to-buffer (find-file-noselect (gemini-companion-test-file "a.md" "````\n2\n````\n")))
+    (gemini-companion-send-region 1 12 t)
+    (gemini-companion-cli-send-test--wait
+     sent "\e[200~a.md, lines 1 to 3:\n`````\n````\n2\n````\n`````\n\e[201~\r")))
+
 (ert-deftest gemini-companion-cli-send/a-region-of-a-file-elsewhere-is-no-command ()
   "The CLI takes a prompt that begins with a slash for a command."
   (gemini-companion-cli-send-test--with sent
