@@ -105,6 +105,11 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
                                (not (string-suffix-p "\n" text))
                                (or (string-empty-p before) (string-suffix-p "\n" before))
                                "No newline at the end")
+                          ;; Clients write such a file so, and no view shows that.
+                          (and (string-search "\r\n" bytes)
+                               (string-match-p "[^\r]\n" bytes)
+                               (not (string-search "\r" text))
+                               "All line ends become CRLF")
                           (and (not utf-8) "Not UTF-8 yet")))))))))
 
 (defun gemini-companion-change-deletion-p (before after)

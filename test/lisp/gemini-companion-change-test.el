@@ -20,6 +20,8 @@
       (`(,bytes ,text . ,expected)
        `(("one\ntwo\n" "one\n2\n3\n" "+2 -1")
          ("one\r\ntwo\r\n" "one\n2\n" "+1 -1")
+         ("one\r\ntwo\n" "one\n2\n" "+1 -1" "All line ends become CRLF")
+         ("one\r\ntwo\n" "one\r\n2\n" "+1 -1")
          (nil "one\ntwo\n" "+2")
          (nil "" "+0")
          ("" "one\n" "+1 -0")
