@@ -249,14 +249,20 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 
 (defun gemini-companion-tool-diagnostics--of-flymake ()
   "Return the diagnostics of Flymake in the current buffer, a list of lists."
-  (let ((inhibit-field-text-motion t))
+  (let ((inhibit-field-text-motion t)
+        (line 1)
+        (start (point-min)))
     ;; In Emacs 28, the positions in the diagnostics themselves ignore edits.
-    (cl-loop for overlay in (overlays-in (point-min) (point-max))
+    (cl-loop for overlay in (sort (overlays-in (point-min) (point-max))
+                                  (lambda (a b) (< (overlay-start a) (overlay-start b))))
              for diagnostic = (overlay-get overlay 'flymake-diagnostic)
              when diagnostic
              do (goto-char (overlay-start overlay))
-             and collect (list (line-number-at-pos)
-                               (1+ (- (point) (line-beginning-position)))
+             ;; Counting from the first line each time would be slow.
+             and do (cl-incf line (count-lines start (line-beginning-position)))
+             and do (setq start (line-beginning-position))
+             and collect (list line
+                               (1+ (- (point) start))
                                (gemini-companion-tool-diagnostics--severity
                                 (flymake-diagnostic-type diagnostic))
                                (substring-no-properties
