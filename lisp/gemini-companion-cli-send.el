@@ -37,6 +37,9 @@
 (defvar-local gemini-companion-cli-send--busy nil
   "Non-nil while a text is on its way to the CLI in this buffer.")
 
+(defvar-local gemini-companion-cli-send--recognized nil
+  "Non-nil if Emacs has seen the prompt of the CLI in this buffer.")
+
 (defvar-local gemini-companion-cli-send--answered nil
   "The `buffer-chars-modified-tick' when a question was answered last.")
 
@@ -284,9 +287,20 @@ Keys for a prompt would answer its question, or be a command for a shell."
   "Return non-nil if the CLI in the current buffer is starting.
 Once it is ready, it drops what was typed before."
   (when (gemini-companion-cli-screen-prompt)
-    (gemini-companion-cli-note-ready (current-buffer)))
+    (gemini-companion-cli-send-note-prompt))
   (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
     (gemini-companion-cli-starting-p cli)))
+
+(defun gemini-companion-cli-send-note-prompt ()
+  "Record that the CLI in the current buffer shows its prompt."
+  (setq gemini-companion-cli-send--recognized t)
+  (gemini-companion-cli-note-ready (current-buffer)))
+
+(defun gemini-companion-cli-send--hidden-p ()
+  "Return non-nil if the CLI in the current buffer does not show its prompt now.
+It shows a dialog, which would take a text for keys, or draws its screen."
+  (and gemini-companion-cli-send--recognized
+       (not (gemini-companion-cli-screen-prompt 'always))))
 
 (defun gemini-companion-cli-send-check (terminal)
   "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."
@@ -298,20 +312,25 @@ Once it is ready, it drops what was typed before."
   "Return the name of the CLI in the current buffer, for the user."
   (or (gemini-companion-agent-get gemini-companion-cli-run-agent :title) "The CLI"))
 
-(defun gemini-companion-cli-send--paste (buffer text then &optional at-once)
+(defun gemini-companion-cli-send--paste (buffer text then &optional at-once polls)
   "Paste TEXT into the CLI in the terminal BUFFER, once nothing else is on its way.
+If the CLI shows no prompt, look again, until there have been 20 POLLS.
 When the CLI shows TEXT, call THEN with non-nil in BUFFER, and send the string
 that it returns, if any.  If that fails, if the CLI takes no prompt by then,
 or if it ends, call THEN with nil.  If AT-ONCE is non-nil, do not wait until
 the CLI shows TEXT."
   (cond ((not (buffer-live-p buffer))
          (gemini-companion-cli-send--finish buffer then nil))
-        ((buffer-local-value 'gemini-companion-cli-send--busy buffer)
+        ((or (buffer-local-value 'gemini-companion-cli-send--busy buffer)
+             (and (< (or polls 0) 20)
+                  (with-current-buffer buffer (gemini-companion-cli-send--hidden-p))))
          (run-at-time gemini-companion-cli-send--poll-interval nil
                       (lambda ()
                         (gemini-companion-log-errors "sending"
-                          (gemini-companion-cli-send--paste buffer text then at-once)))))
-        ((with-current-buffer buffer (gemini-companion-cli-send--fault))
+                          (gemini-companion-cli-send--paste buffer text then at-once
+                                                            (1+ (or polls 0)))))))
+        ((with-current-buffer buffer
+           (or (gemini-companion-cli-send--fault) (gemini-companion-cli-send--hidden-p)))
          (gemini-companion-cli-send--finish buffer then nil))
         (t
          (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) t)

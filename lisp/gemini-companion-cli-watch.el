@@ -150,7 +150,7 @@ Return non-nil if Emacs must look at it again, even if it does not change."
     (unless (eq state (car gemini-companion-cli-watch--seen))
       (setq gemini-companion-cli-watch--seen (and state (cons state (float-time)))))
     (when (stringp prompt)
-      (gemini-companion-cli-note-ready (current-buffer))
+      (gemini-companion-cli-send-note-prompt)
       (setq gemini-companion-cli-watch--rested (float-time)))
     (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned
                       (if asks (gemini-companion-cli-watch--not-asked-about reviews) reviews)))
