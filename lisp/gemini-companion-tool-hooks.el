@@ -148,7 +148,7 @@ If TOOL is empty, the hook only wants to see that Emacs is not blocked."
       (when (and after
                  (file-name-absolute-p path)
                  (gemini-companion-tool-hooks--made-p call file after)
-                 (not (gemini-companion-tool-hooks--known-p file after)))
+                 (not (gemini-companion-tool-hooks--known-p file before after)))
         (gemini-companion-tool-hooks--record call file tool before after process))
       (let ((buffer (gemini-companion-tool-buffer call (gemini-companion-tool-file call path))))
         (when (and buffer modified (gemini-companion-file-host file))
@@ -249,13 +249,18 @@ BEFORE and AFTER are as in `gemini-companion-tool-hooks--note-edit'."
    :host (gemini-companion-file-host file)
    :prompt (gemini-companion-cli-prompt-of-process process)
    :outcome 'unreviewed
-   :before (and before (gemini-companion-file-encode before (gemini-companion-file-read file)))
+   :before (gemini-companion-tool-hooks--encode file before)
    :after after)
   (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
-(defun gemini-companion-tool-hooks--known-p (file after)
+(defun gemini-companion-tool-hooks--encode (file before)
+  "Return BEFORE, an earlier text of FILE, as bytes; nil if that is nil."
+  (and before (gemini-companion-file-encode before (gemini-companion-file-read file))))
+
+(defun gemini-companion-tool-hooks--known-p (file before after)
   "Return non-nil if the last change of FILE in the history has made it AFTER.
-The user decided it in Emacs, or the client reports it twice."
+The user decided it in Emacs, or the client reports it twice, with the same
+text BEFORE."
   (let* ((host (gemini-companion-file-host file))
          (name (if host file
                  (let ((file-name-handler-alist nil)) (file-truename file))))
@@ -264,8 +269,11 @@ The user decided it in Emacs, or the client reports it twice."
                                           (gemini-companion-history-truename entry))))
                           (gemini-companion-history-all))))
     (and entry
-         (or (gemini-companion-history-made-p entry)
-             (eq (gemini-companion-history-outcome entry) 'closed))
+         (pcase (gemini-companion-history-outcome entry)
+           ((or 'accepted 'accepted-there 'closed) t)
+           ;; If it differs, the user has edited the file in between, and only this entry has that.
+           ('unreviewed (equal (gemini-companion-history-before entry)
+                               (gemini-companion-tool-hooks--encode file before))))
          (< (float-time (time-since (gemini-companion-history-time entry))) 60)
          (equal (gemini-companion-file-plain (gemini-companion-history-after entry))
                 (gemini-companion-file-plain after)))))

@@ -297,6 +297,15 @@ which deletes the file? ")))))))
       (should (equal (mapcar #'gemini-companion-history-outcome (gemini-companion-history-all))
                      '(unreviewed accepted))))))
 
+(ert-deftest gemini-companion-tool-hooks/an-edit-of-the-users-in-between-can-be-restored ()
+  "The client has written over it what it had written before."
+  (gemini-companion-tool-hooks-test--with-history
+    (gemini-companion-tool-hooks-test--edit "one\n" "two\n")
+    (gemini-companion-test-file "a.txt" "mine\n")
+    (gemini-companion-tool-hooks-test--edit "mine\n" "two\n")
+    (should (equal (mapcar #'gemini-companion-history-before (gemini-companion-history-all))
+                   '("mine\n" "one\n")))))
+
 (ert-deftest gemini-companion-tool-hooks/only-what-the-file-contains-is-recorded ()
   (gemini-companion-tool-hooks-test--with-history
     (let ((file (gemini-companion-test-file "a.txt" "real\n")))
