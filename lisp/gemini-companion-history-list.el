@@ -506,7 +506,8 @@ text that says why the change cannot be undone."
   (let ((known nil) (kept nil))
     (mapcar
      (lambda (entry)
-       (let ((path (gemini-companion-history-path entry))
+       (let ((path (or (gemini-companion-history-truename entry) ; the CLI may use several names
+                       (gemini-companion-history-path entry)))
              (before (gemini-companion-history-before entry)))
          (condition-case error
              (let* ((current (if-let* ((now (assoc path known))) (cdr now)

@@ -228,6 +228,17 @@ changed since then; you would lose later changes, too" project)
         (gemini-companion-test-list-press "u"))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\n2\n")))))
 
+(ert-deftest gemini-companion-history-list/a-file-with-two-names-is-undone-by-both ()
+  (gemini-companion-test-with-lists client
+    (make-symbolic-link "a.txt" (gemini-companion-test-file "link.txt"))
+    (let ((prompt (cons "do it" (current-time))))
+      (gemini-companion-history-list-test--after prompt
+        (gemini-companion-test-accept-and-write client "link.txt" "2\n")
+        (gemini-companion-test-accept-and-write client "a.txt" "3\n")))
+    (should (equal (cadr (gemini-companion-history-list-test--undo-prompt t 1))
+                   "2 changes undone"))
+    (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))))
+
 (ert-deftest gemini-companion-history-list/a-prompt-is-shown-as-one-diff ()
   "Each file from before its first change to after its last, and undone from there."
   (gemini-companion-test-with-lists client
