@@ -492,7 +492,9 @@ First list them, with those that cannot be undone, and ask."
   (let* ((plan (gemini-companion-history-list--plan
                 (or (gemini-companion-history-list--made prompt)
                     (user-error "Nothing to undo: you accepted no change of this prompt"))))
-         (faults (seq-filter #'stringp plan))
+         (faults (append (seq-filter #'stringp plan)
+                         (and (gethash prompt gemini-companion-history-incomplete)
+                              '("The first changes of this prompt are no longer in the history"))))
          (steps (seq-remove #'stringp plan)))
     (unless steps
       (user-error "%s" (string-join faults "; ")))

@@ -313,6 +313,24 @@ changed since then; you would lose later changes, too" project)
       ;; Nothing is left to undo, so there is no question.
       (should (equal (car (gemini-companion-history-list-test--undo-prompt t 1)) nil)))))
 
+(ert-deftest gemini-companion-history-list/changes-that-are-no-longer-kept-are-mentioned ()
+  (gemini-companion-test-with-lists client
+    (let ((gemini-companion-history--max-entries 2)
+          (prompt (cons "do it" (current-time)))
+          (fault "The first changes of this prompt are no longer in the history"))
+      (gemini-companion-history-list-test--after prompt
+        (dolist (text '("1\n" "2\n" "3\n"))
+          (gemini-companion-test-accept-and-write client "a.txt" text)))
+      (pcase-let ((`(,shown ,message) (gemini-companion-history-list-test--undo-prompt t 1)))
+        (should (equal (last shown 3)
+                       (list "This is left alone:" (concat "  " fault) "Undo 2 changes? ")))
+        (should (equal message (concat "2 changes undone; " fault)))))
+    ;; Those of another prompt are.
+    (gemini-companion-history-list-test--after (cons "more" (current-time))
+      (gemini-companion-test-accept-and-write client "b.txt" "b\n"))
+    (should (equal (cadr (gemini-companion-history-list-test--undo-prompt t 1))
+                   "1 change undone"))))
+
 (ert-deftest gemini-companion-history-list/a-file-written-during-the-question-stays ()
   (gemini-companion-test-with-lists client
     (gemini-companion-history-list-test--after (cons "do it" (current-time))
