@@ -333,16 +333,21 @@ this editor." name)
   "Return the finding that no root in CHOSEN has the directory in CASE."
   (let* ((directory (directory-file-name (gemini-companion-doctor-check-case-directory case)))
          (real (directory-file-name (gemini-companion-cli-search-real-directory directory)))
-         (ide (gemini-companion-cli-search-ide chosen)))
+         (ide (gemini-companion-cli-search-ide chosen))
+         (text (not (memq 'eight-bit (find-charset-string real)))))
     (list 'problem (format "%s%s is in no workspace root that %s announces (%s): \
 the CLI says \"Directory mismatch\"."
                            directory
                            (if (equal real directory) "" (format ", which is a link to %s," real))
                            (if (equal (car ide) "emacs") "Emacs" (cdr ide))
                            (gemini-companion-doctor-check-roots chosen))
-          (format "Visit a file of that project in Emacs, or add %s to \
+          (if text
+              (format "Visit a file of that project in Emacs, or add %s to \
 `gemini-companion-workspace-roots'." real)
-          (and (gemini-companion-bridge-running-p)
+            "Emacs cannot tell a CLI this name: start Emacs in a UTF-8 locale, such as \
+LANG=C.UTF-8, or rename the directory.")
+          (and text
+               (gemini-companion-bridge-running-p)
                (cons "add" (lambda ()
                              (customize-set-variable 'gemini-companion-workspace-roots
                                                      (cons real gemini-companion-workspace-roots))

@@ -274,6 +274,11 @@ come."
 
 ;;;; Probes
 
+(defconst gemini-companion-doctor--path-remedy
+  "Emacs lacks the PATH of that: start Emacs there, or set PATH and `exec-path' in your init file."
+  "The end of a remedy, after \"terminal\".
+A desktop starts Emacs without what a shell adds for npm, nvm or Homebrew.")
+
 ;; A probe is called with a case and a function, which it calls once, perhaps later, with its
 ;; finding, or nil.
 
@@ -328,8 +333,10 @@ CLI takes, if that is an Emacs."
           (running (funcall callback nil))
           (t (funcall callback
                       (list 'problem (format "Cannot find the program `%s' on PATH." name)
-                            (format "Install it (%s), or set `gemini-companion-program'."
-                                    (gemini-companion-agent-get agent :install))))))))
+                            (format "Install it (%s), or set `gemini-companion-program'.  If a \
+terminal finds it, %s"
+                                    (gemini-companion-agent-get agent :install)
+                                    gemini-companion-doctor--path-remedy)))))))
 
 (defun gemini-companion-doctor--probe-remote-program (case callback)
   "Find out which version the CLI on the machine of CASE has, and call CALLBACK."
@@ -395,7 +402,8 @@ that may have printed something, too."
             (format "If it is missing, install it there: %s" install)))
      (t (list 'problem (format "%s did not print its version, but this: %s" program
                                (truncate-string-to-width (string-trim output) 200 nil nil "..."))
-              "Run it in a terminal to see what is wrong.")))))
+              (concat "Run it in a terminal to see what is wrong.  If it works there, "
+                      gemini-companion-doctor--path-remedy))))))
 
 (provide 'gemini-companion-doctor)
 ;;; gemini-companion-doctor.el ends here

@@ -439,6 +439,16 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--is-well
        (gemini-companion-doctor-test--press "announce again")))))
 
+(ert-deftest gemini-companion-doctor/directory-whose-name-is-no-text ()
+  "Such as any that is not in ASCII, for an Emacs in the C locale."
+  (gemini-companion-doctor-test--with
+    (let ((directory (gemini-companion-test-file "caf\351/"))
+          (noninteractive nil))
+      (make-directory directory)
+      (let ((report (gemini-companion-doctor-test--report directory)))
+        (gemini-companion-doctor-test--says report "Directory mismatch" "-> Emacs cannot tell a CLI")
+        (should-not (string-search "[add]" report))))))
+
 (ert-deftest gemini-companion-doctor/wrong-temporary-directory ()
   (gemini-companion-doctor-test--with
     (let* ((other (gemini-companion-test-file "other"))
@@ -463,7 +473,8 @@ It has no other variables with which a CLI finds this Emacs."
           "-> Start it with that variable unset: env -u CI gemini")
          ("GEMINI_SANDBOX=docker" "runs itself in a sandbox (GEMINI_SANDBOX)"
           "-> If that is Docker or Podman, start it with M-x gemini-companion-run")
-         ("PATH=/nowhere" "Cannot find the program `gemini' on PATH" "-> Install it (npm")))
+         ("PATH=/nowhere" "Cannot find the program `gemini' on PATH" "-> Install it (npm"
+          "set PATH and `exec-path'")))
     (gemini-companion-doctor-test--with
       (gemini-companion-doctor-test--in-terminal (list variable)
         (let ((report (gemini-companion-doctor-test--report)))
