@@ -254,8 +254,11 @@ BEFORE and AFTER are as in `gemini-companion-tool-hooks--note-edit'."
   (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
 (defun gemini-companion-tool-hooks--encode (file before)
-  "Return BEFORE, an earlier text of FILE, as bytes; nil if that is nil."
-  (and before (gemini-companion-file-encode before (gemini-companion-file-read file))))
+  "Return BEFORE, an earlier text of FILE, as bytes; nil if that is nil.
+Return `unreadable' if the client could not decode those."
+  (cond ((not before) nil)
+        ((string-search "\ufffd" before) 'unreadable)
+        (t (gemini-companion-file-encode before (gemini-companion-file-read file)))))
 
 (defun gemini-companion-tool-hooks--known-p (file before after)
   "Return non-nil if the last change of FILE in the history has made it AFTER.

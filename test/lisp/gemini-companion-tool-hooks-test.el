@@ -237,6 +237,15 @@ That is a window, where point is in its buffer, and the number of windows."
           (should (equal (gemini-companion-file-read file)
                          (encode-coding-string "two\r\nä\r\n" 'utf-8))))))))
 
+(ert-deftest gemini-companion-tool-hooks/what-a-client-could-not-decode-is-not-written ()
+  "It has U+FFFD in place of bytes that are not UTF-8."
+  (gemini-companion-tool-hooks-test--with-history
+    (gemini-companion-tool-hooks-test--edit "caf\ufffd\n" "café\n")
+    (should (equal "The previous contents of a.txt are not known"
+                   (cadr (should-error (gemini-companion-history-list-undo
+                                        (car (gemini-companion-history-all)))
+                                       :type 'user-error))))))
+
 (ert-deftest gemini-companion-tool-hooks/the-user-is-told-whose-word-an-undo-takes ()
   (gemini-companion-tool-hooks-test--with-history
     (let ((file (gemini-companion-test-file "a.txt" "one\n")))
