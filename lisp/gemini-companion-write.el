@@ -281,6 +281,19 @@ the client, on a host, has written already."
       (gemini-companion-write--forget (nth 64 gemini-companion-write--awaited))
       (gemini-companion-write--file-told path))))
 
+(add-hook 'gemini-companion-review-end-functions #'gemini-companion-write--keep-merged)
+
+(defun gemini-companion-write--keep-merged (review outcome)
+  "Make unsaved edits a part of what was before REVIEW, which contains them.
+So an undo keeps them, although the file did not have them.  OUTCOME is that
+of REVIEW."
+  (when-let* (((memq outcome '(accepted closed)))
+              (entry (gemini-companion-review-entry review))
+              (merged (gemini-companion-review-effect-merged-state review)))
+    (setf (gemini-companion-history-before entry)
+          (gemini-companion-file-encode (gemini-companion-review-text-of-buffer (car merged))
+                                        (gemini-companion-history-before entry)))))
+
 (defun gemini-companion-write--saved-p (path)
   "Return non-nil if the local file PATH is as the user has saved it in Emacs."
   (when-let* ((buffer (and (not (gemini-companion-file-host path))

@@ -581,6 +581,25 @@ a.txt is not in UTF-8.  Write the text of this change to it, in UTF-8? "))
         (should (verify-visited-file-modtime))
         (should-not (file-exists-p (make-lock-file-name buffer-file-name)))))))
 
+(ert-deftest gemini-companion-history-list/an-undo-keeps-edits-that-were-merged ()
+  "They were not saved when the user accepted, so the file did not have them."
+  (gemini-companion-test-with-lists client
+    (gemini-companion-test-write-bytes "m.txt" "one\r\n2\r\n3\r\n4\r\n")
+    (let ((buffer (find-file-noselect (gemini-companion-test-file "m.txt"))))
+      (with-current-buffer buffer
+        (insert "mine\n"))
+      (let ((review (gemini-companion-test-propose client "m.txt" "one\n2\n3\nfour\n")))
+        (gemini-companion-review-show review 'keep)
+        (gemini-companion-review-commands--merge review)
+        (gemini-companion-review-commands-accept review))
+      (gemini-companion-test-write-bytes "m.txt" "mine\r\none\r\n2\r\n3\r\nfour\r\n")
+      (gemini-companion-test-wait "the merged text in the buffer"
+                                  (lambda () (not (buffer-modified-p buffer))))
+      (should (equal (gemini-companion-test-list-undo t) "Undo the change to m.txt? "))
+      (should (equal (gemini-companion-test-file-bytes "m.txt")
+                     "mine\r\none\r\n2\r\n3\r\n4\r\n"))
+      (should (equal (with-current-buffer buffer (buffer-string)) "mine\none\n2\n3\n4\n")))))
+
 (ert-deftest gemini-companion-history-list/an-undo-keeps-unsaved-edits ()
   (gemini-companion-test-with-lists client
     (let ((buffer (current-buffer)) (lock (make-lock-file-name buffer-file-name)) message)
