@@ -333,8 +333,9 @@ The value is as in `gemini-companion-workspace--cache', without the time."
   (when-let* ((root (gemini-companion-workspace--valid-root directory)))
     (let ((file-name-handler-alist nil))
       (cl-loop for general in (list "/" "~" temporary-file-directory "/tmp" "/var/tmp"
-                                    (or (getenv "TMPDIR") "/"))
-               never (file-equal-p root general)
+                                    (or (getenv "TMPDIR") ""))
+               ;; If TMPDIR is empty, the temporary directory of Emacs is "./".
+               never (file-equal-p root (expand-file-name general "/"))
                finally return root))))
 
 ;;;; Scopes

@@ -55,6 +55,15 @@
   (dolist (directory (list "/" "~/" "/tmp/" temporary-file-directory))
     (should-not (car (gemini-companion-workspace--guess-root directory)))))
 
+(ert-deftest gemini-companion-workspace/an-empty-tmpdir-is-not-the-current-directory ()
+  (gemini-companion-test-with-project
+    (let ((temporary-file-directory "./")
+          (process-environment (cons "TMPDIR=" process-environment))
+          (directory (gemini-companion-test-file "plain/")))
+      (make-directory directory)
+      (let ((default-directory directory))
+        (should (car (gemini-companion-workspace--guess-root directory)))))))
+
 (ert-deftest gemini-companion-workspace/remote-directories-are-not-looked-at ()
   (should-not (car (gemini-companion-workspace--guess-root "/ssh:nowhere.invalid:/dir/"))))
 
