@@ -53,20 +53,19 @@ the programs there."
   (let ((default-directory (if (file-remote-p default-directory)
                                gemini-companion-agent-neutral-directory
                              default-directory))
-        (done nil)
-        (failed nil))
+        (outcomes nil)
+        (tell #'message))
     (dolist (offer (append (mapcar (lambda (agent)
                                      (lambda () (gemini-companion-setup--offer agent)))
                                    (gemini-companion-setup--agents))
                            '(gemini-companion-tool-extension-offer)))
       (condition-case problem
           (when-let* ((text (funcall offer)))
-            (push text done))
-        (user-error (push (gemini-companion-ui-error-text problem) failed))))
-    (when done
-      (message "%s" (string-join (nreverse done) "\n")))
-    (when failed
-      (user-error "%s" (string-join (nreverse failed) "\n")))))
+            (push text outcomes))
+        (user-error (push (gemini-companion-ui-error-text problem) outcomes)
+                    (setq tell #'user-error))))
+    (when outcomes
+      (funcall tell "%s" (string-join (nreverse outcomes) "\n")))))
 
 (defun gemini-companion-setup--agents ()
   "Return the programs that are served and used here and have known settings."

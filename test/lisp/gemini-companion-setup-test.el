@@ -193,6 +193,14 @@ It is `yes', `no' or, if nothing may be asked, nil."
                                (cadr (should-error (gemini-companion-setup) :type 'user-error)))))
       (should (equal (gemini-companion-test-read file) "{}")))))
 
+(ert-deftest gemini-companion-setup/an-error-hides-no-other-outcome ()
+  (gemini-companion-setup-test--with nil
+    (gemini-companion-setup-test--write "[]")
+    (cl-letf (((symbol-function 'gemini-companion-tool-extension-offer)
+               (lambda () "The model can use Emacs")))
+      (should (string-match-p "\\`Left .* alone: .*\nThe model can use Emacs\\'"
+                              (cadr (should-error (gemini-companion-setup) :type 'user-error)))))))
+
 (ert-deftest gemini-companion-setup/long-strings-and-files-can-be-read ()
   (gemini-companion-setup-test--with 'yes
     (let* ((long (concat "\"a\": \"" (make-string 400000 ?x) "\\n" (make-string 400000 ?y) "\", "
