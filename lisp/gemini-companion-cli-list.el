@@ -174,8 +174,10 @@ If the question is not on screen, show it instead."
 (defun gemini-companion-cli-list-send (cli)
   "Read a prompt in the minibuffer, and send it to CLI, on the current line."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
-  (with-current-buffer (gemini-companion-cli-list--running cli)
-    (call-interactively #'gemini-companion-send-prompt)))
+  (let ((terminal (gemini-companion-cli-list--running cli)))
+    ;; When a minibuffer ends, Emacs keeps point in the buffer that was current when it began.  In
+    ;; other windows, a list that was updated meanwhile begins anew.
+    (gemini-companion-send-prompt (gemini-companion-cli-send-read-prompt terminal) terminal)))
 
 (defun gemini-companion-cli-list-stop (cli)
   "Interrupt CLI, the one on the current line, after a question."

@@ -52,12 +52,12 @@ TERMINAL is as in `gemini-companion-cli-send-text'."
   (interactive
    ;; Another CLI may be the one to choose once the user has typed the prompt.
    (let ((terminal (gemini-companion-cli-send-terminal)))
-     (list (gemini-companion-cli-send--read-prompt terminal) terminal)))
+     (list (gemini-companion-cli-send-read-prompt terminal) terminal)))
   (when (string-blank-p prompt)
     (user-error "There is nothing to send"))
   (gemini-companion-cli-send-text prompt t terminal))
 
-(defun gemini-companion-cli-send--read-prompt (terminal)
+(defun gemini-companion-cli-send-read-prompt (terminal)
   "Read a prompt for the CLI in TERMINAL in the minibuffer."
   ;; Signals an error before the user types anything.
   (gemini-companion-cli-send-check terminal)

@@ -333,6 +333,22 @@ SPEC is (EMACS TERMINAL)."
       (should-not (gemini-companion-test-monkey-terminal--find terminal "key"))
       (fake-cli-disconnect client))))
 
+(ert-deftest gemini-companion-in-the-terminal/the-list-of-clis-stays-at-its-line ()
+  "Also if it is updated while the user types a prompt for a CLI in it."
+  :tags '(e2e)
+  (gemini-companion-terminal-e2e--with-stand-in (emacs terminal)
+    (ignore terminal)
+    (gemini-companion-test-wait-eval emacs '(and (gemini-companion-cli-all) t))
+    (gemini-companion-test-run emacs '(progn (gemini-companion-cli-list) nil))
+    (gemini-companion-test-wait-screen emacs "^project +Gemini CLI ")
+    (gemini-companion-test-keys emacs "s")
+    (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
+    (gemini-companion-test-eval emacs '(with-current-buffer "*gemini CLIs*"
+                                         (gemini-companion-review-list-print)))
+    (gemini-companion-test-quit emacs)
+    (should (gemini-companion-test-eval emacs '(and (tabulated-list-get-id) t)))
+    (gemini-companion-test-eval emacs '(kill-buffer))))
+
 (defun gemini-companion-terminal-e2e--propose-outside (cli file)
   "Let the model of CLI propose a text for FILE, and wait until CLI asks."
   (gemini-companion-test-cli-script cli `("write_file" :file_path ,file :content "two\n"))

@@ -103,7 +103,7 @@ Return the file that the prompt then mentions."
                    (run-hooks 'minibuffer-setup-hook)
                    (gemini-companion-cli-image-test--yank 'image/png "x")))))
       (should (equal (gemini-companion-file-read
-                      (gemini-companion-cli-send--read-prompt gemini-companion-cli-compose-terminal))
+                      (gemini-companion-cli-send-read-prompt gemini-companion-cli-compose-terminal))
                      "x")))))
 
 (ert-deftest gemini-companion-cli-image/an-image-at-point-is-a-private-file ()
