@@ -316,9 +316,9 @@ It shows a dialog, which would take a text for keys, or draws its screen."
   "Paste TEXT into the CLI in the terminal BUFFER, once nothing else is on its way.
 If the CLI shows no prompt, look again, until there have been 20 POLLS.
 When the CLI shows TEXT, call THEN with non-nil in BUFFER, and send the string
-that it returns, if any.  If that fails, if the CLI takes no prompt by then,
-or if it ends, call THEN with nil.  If AT-ONCE is non-nil, do not wait until
-the CLI shows TEXT."
+that it returns, if any.  If that fails, if the CLI takes no prompt by then or
+drops TEXT, or if it ends, call THEN with nil.  If AT-ONCE is non-nil, do not
+wait until the CLI shows TEXT."
   (cond ((not (buffer-live-p buffer))
          (gemini-companion-cli-send--finish buffer then nil))
         ((or (buffer-local-value 'gemini-companion-cli-send--busy buffer)
@@ -341,7 +341,10 @@ the CLI shows TEXT."
               (if (and sent (not at-once))
                   (gemini-companion-cli-send--await-shown
                    buffer text before
-                   (lambda (_) (gemini-companion-cli-send--finish buffer then t)))
+                   (lambda (_)
+                     ;; While it clears its screen, a CLI drops what it gets.
+                     (gemini-companion-cli-send--finish
+                      buffer then (not (gemini-companion-cli-send--empty-p buffer)))))
                 (gemini-companion-cli-send--finish buffer then sent))))))))
 
 (defun gemini-companion-cli-send--finish (buffer then sent)
@@ -445,6 +448,14 @@ machine, that may take long."
    ;; Some texts look different there.
    200 then))
 
+(defun gemini-companion-cli-send--empty-p (buffer)
+  "Return non-nil if the terminal BUFFER certainly shows an empty prompt."
+  (and (buffer-live-p buffer)
+       (with-current-buffer buffer
+         (and (not (gemini-companion-cli-terminals-frozen))
+              (string-prefix-p ">Typeyourmessageor@"
+                               (or (gemini-companion-cli-screen-prompt 'always) ""))))))
+
 (defun gemini-companion-cli-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
 If there is no recognizable prompt, assume that it shows TEXT."
@@ -475,7 +486,7 @@ or nil if TEXT is not even there, or the CLI has ended."
      (lambda (state)
        (if (not (or (stringp state) (eq state 'works)))
            (funcall finish nil)
-         (let ((empty (and (stringp state) (string-prefix-p ">Typeyourmessageor@" state))))
+         (let ((empty (and (stringp state) (gemini-companion-cli-send--empty-p terminal))))
            (gemini-companion-cli-send--paste
             ;; After what is there, on a line of its own.
             terminal (if empty text (concat "\n" text))

@@ -681,6 +681,18 @@ SENT is bound to a function that returns the text sent to it."
            "the prompt to be submitted"
            (lambda () (string-suffix-p "\e[201~\r" (funcall sent)))))))))
 
+(ert-deftest gemini-companion-cli-send/a-prompt-that-the-cli-drops-is-given-back ()
+  "A CLI drops what it gets while it clears its screen."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+    (gemini-companion-cli-send-text "explain" t terminal)
+    (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~")
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+    (gemini-companion-test-wait "the text to be given back"
+                                (lambda () (equal (ignore-errors (current-kill 0 t)) "explain")))
+    (gemini-companion-cli-send-text "next" nil terminal)
+    (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~\e[200~next\e[201~")))
+
 (ert-deftest gemini-companion-cli-send/a-prompt-does-not-answer-a-question ()
   "Neither one that is open, nor one that the CLI asks while the prompt is pasted."
   (gemini-companion-cli-send-test--with-screen terminal sent
@@ -743,6 +755,9 @@ SENT is bound to a function that returns the text sent to it."
       (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
       (gemini-companion-cli-send-text "one" t terminal)
       (gemini-companion-cli-send-text "two" nil terminal)
+      (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~")
+      (gemini-companion-cli-send-test--draw terminal
+                                            (gemini-companion-cli-send-test--screen " > one "))
       (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\e[200~two\e[201~"))))
 
 (ert-deftest gemini-companion-cli-send/what-fails-while-emacs-asks-something-is-told-later ()
@@ -836,7 +851,6 @@ SENT is bound to a function that returns the text sent to it."
 (ert-deftest gemini-companion-cli-send/automatic-prompts-answer-no-question ()
   "Nor is the text sent together with what the user types."
   (dolist (between (list gemini-companion-cli-send-test--question
-                         gemini-companion-cli-send-test--at-rest
                          (gemini-companion-cli-send-test--screen
                           " > use tabs" "⠏ Thinking (esc to cancel, 3s)")
                          (gemini-companion-cli-send-test--screen " > use tabs and rm")))
@@ -853,7 +867,7 @@ SENT is bound to a function that returns the text sent to it."
           (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
           (gemini-companion-cli-send-text "next" t terminal)
           (gemini-companion-cli-send-test--wait
-           sent "\e[200~use tabs\e[201~\e[200~next\e[201~\r"))))))
+           sent "\e[200~use tabs\e[201~\e[200~next\e[201~"))))))
 
 (ert-deftest gemini-companion-cli-send/automatic-prompts-are-not-lost-with-the-cli ()
   "It ends, or its terminal is killed, before it has shown the text."
@@ -874,7 +888,7 @@ SENT is bound to a function that returns the text sent to it."
                  `((,gemini-companion-cli-send-test--question "" nil)
                    ("no prompt at all\n" "" nil)
                    (,(gemini-companion-cli-send-test--screen
-                      " >   Type your message or @path" "⠏ Thinking (esc to cancel, 3s)")
+                      " > use tabs" "⠏ Thinking (esc to cancel, 3s)")
                     "\e[200~\nuse tabs\e[201~" put)))
     (gemini-companion-cli-send-test--with-screen terminal sent
       (let ((became 'nothing)
