@@ -165,9 +165,8 @@ ALIST is as in other functions for `display-buffer'."
 (defun gemini-companion-cli-run-project ()
   "Return the directory of the current project, or the current directory."
   (or gemini-companion-cli-run-root
-      (let* ((project (project-current))
-             (root (if project (project-root project) default-directory)))
-        (file-name-as-directory (expand-file-name root)))))
+      (gemini-companion-workspace-project
+       (or (bound-and-true-p project-current-directory-override) default-directory))))
 
 ;;;; Finding the terminals of CLIs
 

@@ -12,7 +12,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'project)
 (require 'tramp)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
@@ -21,6 +20,7 @@
 (require 'gemini-companion-host-connection)
 (require 'gemini-companion-host-command)
 (require 'gemini-companion-ui)
+(require 'gemini-companion-workspace)
 
 (declare-function gemini-companion-turn-on "gemini-companion")
 (declare-function gemini-companion-tool-extension-keep-host-current
@@ -49,7 +49,7 @@ connection, and so does turning `gemini-companion-mode' off."
           (gemini-companion-host-connect-to
            (gemini-companion-host-connect--root directory)
            (unless (file-remote-p default-directory)
-             (gemini-companion-host-connect--project default-directory))))
+             (gemini-companion-workspace-project default-directory))))
          (name (gemini-companion-host-connection-name connection)))
     (unless (eq (gemini-companion-host-connection-state connection) 'ready)
       (gemini-companion-ui-message connection "Connecting to %s..." name))
@@ -88,12 +88,7 @@ connects, return DIRECTORY."
   (if (or (string-empty-p (file-local-name directory))
           (not (file-remote-p directory nil 'connected)))
       directory
-    (gemini-companion-host-connect--project directory)))
-
-(defun gemini-companion-host-connect--project (directory)
-  "Return the root of the project in DIRECTORY, or else DIRECTORY."
-  (let ((project (project-current nil directory)))
-    (expand-file-name (if project (project-root project) directory))))
+    (gemini-companion-workspace-project directory)))
 
 ;;;; Reading a host
 

@@ -338,6 +338,21 @@ The value is as in `gemini-companion-workspace--cache', without the time."
                never (file-equal-p root (expand-file-name general "/"))
                finally return root))))
 
+(defun gemini-companion-workspace-project (directory)
+  "Return the root of the project in DIRECTORY, or else DIRECTORY.
+While the connection to its host is lost, Emacs would wait for Tramp, so
+return the workspace root there."
+  (let ((host (gemini-companion-host-of-name directory)))
+    (file-name-as-directory
+     (expand-file-name
+      (or (if (and host (gemini-companion-host-lost host))
+              (when-let* ((name (gemini-companion-host-local-name host directory))
+                          (root (car (gemini-companion-host-roots-of host name))))
+                (concat (gemini-companion-host-prefix host) root))
+            (when-let* ((project (project-current nil directory)))
+              (project-root project)))
+          directory)))))
+
 ;;;; Scopes
 
 (defun gemini-companion-workspace-scope-of (directory)

@@ -467,6 +467,29 @@ Return the connection."
         (gemini-companion-host-connect-test--await connection '(ready)))
       (should (equal (gemini-companion-host-mode-line "/src/") "")))))
 
+(ert-deftest gemini-companion-host-connect/no-command-asks-a-lost-host-for-the-project ()
+  "Tramp would wait for it, for ever if the network is gone."
+  (gemini-companion-host-connect-test--with-host
+    (let ((connection (gemini-companion-host-connect-test--open)))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-host-connect-test--put "cut" "")
+        (gemini-companion-host-connect-test--kill)
+        (gemini-companion-host-connect-test--await connection '(lost))
+        (let ((project-find-functions (list (lambda (_) (ert-fail "The host is asked"))))
+              (default-directory "/ssh:build:/src/lisp/"))
+          (should (equal (gemini-companion-cli-run-project) "/ssh:build:/src/"))
+          (cl-letf (((symbol-function 'file-remote-p)
+                     (let ((real (symbol-function 'file-remote-p)))
+                       (lambda (file &optional part connected)
+                         ;; Tramp does not notice.
+                         (funcall real file part (and (not (eq connected 'connected))
+                                                      connected))))))
+            (gemini-companion-connect default-directory))
+          (should (equal (gemini-companion-host-roots (car (gemini-companion-host-all)))
+                         '("/src")))
+          (let ((default-directory "/ssh:build:/etc/"))
+            (should (equal (gemini-companion-cli-run-project) "/ssh:build:/etc/"))))))))
+
 (ert-deftest gemini-companion-host-connect/the-server-is-told-when-the-host-is-reachable ()
   "While the host is not, its clients have more time to return."
   (gemini-companion-host-connect-test--with-host
