@@ -428,7 +428,7 @@ if the user does not want them."
         ('nil (list 'problem "The host of this directory is not connected."
                     "Connect it: M-x gemini-companion-connect." button))
         ('ready (gemini-companion-doctor-check--connected connection directory button))
-        ('connecting (list 'note "Emacs is connecting to this host." "Wait, and look again."))
+        ('connecting (list 'problem "Emacs is connecting to this host." "Wait, and look again."))
         (_ (pcase-let ((`(,text . ,remedy) (gemini-companion-host-connection-diagnosis connection)))
              (list 'problem (concat text ".") (and remedy (concat remedy ".")) button)))))))
 
