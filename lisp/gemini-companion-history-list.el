@@ -19,6 +19,7 @@
 (require 'tabulated-list)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
+(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-buffer)
@@ -367,10 +368,13 @@ read, or if its name leads to another file by now."
 (defun gemini-companion-history-list--access (entry function)
   "Return the value of FUNCTION, called with the name of the file of ENTRY.
 The name has no handler, but on a host that of Tramp."
-  (let ((path (gemini-companion-history-path entry))
-        (host (gemini-companion-history-host entry)))
+  (let* ((path (gemini-companion-history-path entry))
+         (host (gemini-companion-history-host entry))
+         (served (and host (gemini-companion-host-named host))))
     (if (not host)
         (let ((file-name-handler-alist nil)) (funcall function path))
+      (when (and served (gemini-companion-host-lost served)) ; Tramp would wait for it
+        (user-error "The connection to %s is lost" (gemini-companion-host-title host)))
       (require 'tramp)
       (let ((file-name-handler-alist (seq-filter (lambda (handler)
                                                    (eq (cdr handler) 'tramp-file-name-handler))

@@ -730,6 +730,12 @@ It is called with the client and the review."
                                      :type 'user-error))
                      '("Undo the change to build:a.txt? ")))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "2\n"))
+      ;; Tramp would wait for a host that is away.
+      (let ((host (gemini-companion-host-of-name (gemini-companion-history-path entry))))
+        (gemini-companion-host-set-lost host t)
+        (should (equal (should-error (gemini-companion-history-list-undo entry))
+                       '(user-error "The connection to build is lost")))
+        (gemini-companion-host-set-lost host nil))
       (gemini-companion-test-file "a.txt" "later\n")
       (should (equal (gemini-companion-host-review-test--answering nil
                        (should-error (gemini-companion-history-list-undo entry)
