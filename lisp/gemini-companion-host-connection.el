@@ -539,10 +539,12 @@ error.  For FILE and FUNCTION, see
 (defun gemini-companion-host-connection-describe-state (connection)
   "Return the state of CONNECTION as text for the user, without its name."
   (pcase-let* (((cl-struct gemini-companion-host-connection
-                           state since fault hostname keeper proven)
+                           state since lost fault hostname keeper proven)
                 connection)
                (reason (gemini-companion-host-connection--fault-text fault))
-               (duration (gemini-companion-ui-duration (- (float-time) since))))
+               ;; Each attempt is a new state.
+               (start (if (eq state 'lost) lost since))
+               (duration (gemini-companion-ui-duration (- (float-time) start))))
     (pcase state
       ('ready (format "connected for %s (%s, process %s there)" duration hostname keeper))
       ('connecting (if proven "lost, connecting again..." "connecting..."))

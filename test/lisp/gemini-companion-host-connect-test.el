@@ -463,6 +463,8 @@ Return the connection."
          "a long pause"
          (lambda () (> (gemini-companion-host-connect-test--pause connection) 12)))
         (delete-file (gemini-companion-host-connect-test--file "cut"))
+        (should (string-prefix-p "lost for 16 min" (gemini-companion-host-connection-describe-state
+                                                    connection)))
         (gemini-companion-connect there)
         (gemini-companion-host-connect-test--await connection '(ready)))
       (should (equal (gemini-companion-host-mode-line "/src/") "")))))
