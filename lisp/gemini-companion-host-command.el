@@ -203,8 +203,9 @@ TERMINAL is as in `gemini-companion-host-command'."
       "--" ,(substring-no-properties (tramp-file-name-host hop)))))
 
 (defun gemini-companion-host-command-quote (text)
-  "Return TEXT as one word of a shell on a host."
-  (concat "'" (string-replace "'" "'\\''" text) "'"))
+  "Return TEXT as one word of a shell on a host, which may be fish or csh."
+  ;; Between single quotes a backslash means something to fish, and an exclamation mark to csh.
+  (concat "'" (replace-regexp-in-string "['\\!]" "'\\\\\\&'" text t) "'"))
 
 (defun gemini-companion-host-command-login (command)
   "Return what runs the shell command COMMAND in a login shell on a host.

@@ -202,6 +202,22 @@ Return the connection."
       (should (string-match-p "Cannot find the program gc-test-ssh"
                               (gemini-companion-host-connect-test--fault))))))
 
+(ert-deftest gemini-companion-host-connect/any-shell-takes-a-quoted-text-for-one-word ()
+  "A login shell there may be fish or csh, and gets quotes in quotes."
+  (let* ((text "it's \\ a\\\\b\\' !x \"$HOME\" `y` #\\")
+         (once (gemini-companion-host-command-quote text)))
+    ;; Between quotes these would mean something to fish or to csh.
+    (should-not (string-match-p "[\\!]" (replace-regexp-in-string "'\\\\.'" "" once)))
+    (dolist (shell (delq nil (mapcar #'executable-find '("sh" "fish" "tcsh"))))
+      (dolist (each (list text once))
+        (ert-info ((format "%s %s" shell each))
+          (should (equal (with-temp-buffer
+                           (call-process shell nil t nil "-c"
+                                         (concat "printf %s "
+                                                 (gemini-companion-host-command-quote each)))
+                           (buffer-string))
+                         each)))))))
+
 (ert-deftest gemini-companion-host-connect/containers-have-command-lines ()
   (let ((command (lambda (method user host &optional terminal)
                    (gemini-companion-host-command
