@@ -101,11 +101,13 @@ connects, return DIRECTORY."
 
 (defun gemini-companion-host-connect--parse (text)
   "Return the remote name that TEXT, the user's input, stands for."
-  (let ((text (string-trim text)))
+  (let* ((text (string-trim text))
+         (name (format "/ssh:%s:" text)))
     (cond ((string-empty-p text) (user-error "Enter a host"))
           ((file-remote-p text) text)
-          ((string-search "/" text) (user-error "%s is not remote" text))
-          (t (format "/ssh:%s:" text)))))
+          ;; In "build:22", Tramp would take the port for a file.
+          ((string-empty-p (file-local-name name)) name)
+          (t (user-error "%s is no name of a host, such as me@build or build#22" text)))))
 
 (defun gemini-companion-host-connect--candidates ()
   "Return the remote names of known hosts, without contacting any of them."

@@ -332,7 +332,10 @@ Return the connection."
                        "/ssh:me@two:"))))
     (should (equal (gemini-companion-host-connect--parse "me@two") "/ssh:me@two:"))
     (should (equal (gemini-companion-host-connect--parse "/scp:two:/x") "/scp:two:/x"))
-    (should-error (gemini-companion-host-connect--parse "/tmp/x") :type 'user-error)))
+    (should (equal (gemini-companion-host-connect--parse "me@[::1]") "/ssh:me@[::1]:"))
+    ;; Of these, Tramp would take a part for a file.
+    (dolist (text '("/tmp/x" "two:22" "::1" "two:/x" "ssh two"))
+      (should-error (gemini-companion-host-connect--parse text) :type 'user-error))))
 
 ;;;; Faults
 
