@@ -591,9 +591,14 @@ class Announcement {
     return false;
   }
 
+  // The CLIs that are connected can do without.
   setRoots(roots) {
     this.roots = roots;
-    if (this.configurations) this.announce();
+    try {
+      if (this.configurations) this.announce();
+    } catch ({ message }) {
+      this.outbox.say({ say: 'warning', text: message });
+    }
   }
 
   // A later keeper may have written the configurations since.

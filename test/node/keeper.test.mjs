@@ -278,6 +278,18 @@ test('other roots are announced', async (t) => {
   assert.equal((await keeper.read(keeper.discovery)).workspacePath, '/a:/b');
 });
 
+test('other roots that cannot be announced end nothing', async (t) => {
+  const { home } = await stage(t);
+  const keeper = await (await Keeper.start(t, home)).announce();
+  // As on a full disk.
+  await rm(keeper.discovery);
+  await mkdir(keeper.discovery);
+  keeper.tell({ do: 'roots', roots: ['/b'] });
+  assert.match((await keeper.said('warning')).text, /cannot be written: is the disk full/);
+  keeper.process.stdin.write(frame(PING, 0, 0));
+  await keeper.until('an answer', () => keeper.find(PING, 0));
+});
+
 test('Qwen Code is announced where it is used', async (t) => {
   const { home } = await stage(t);
   const agents = [GEMINI, QWEN];
