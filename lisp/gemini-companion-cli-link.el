@@ -70,7 +70,9 @@ If NAME is not in the project, it means a file only if LINE is non-nil."
          (prefix (or (gemini-companion-host-remote-p root) ""))
          (file-name-handler-alist nil)
          (local (substring root (length prefix)))
-         (file (expand-file-name name local)))
+         ;; Only the host knows the homes there.
+         (file (if (and (string-prefix-p "~" name) (not (string-empty-p prefix))) name
+                 (expand-file-name name local))))
     (and (if (and (string-empty-p prefix) (string-prefix-p local file))
              (file-regular-p file)
            (and line (not (string-prefix-p "//" name)))) ; what follows https:

@@ -102,7 +102,10 @@ src/none.py:1 and/or e.g. https://example.org/b.txt:80 src/ 1.5:2 ..\n"
                  (if (eq operation 'file-remote-p) "/ssh:nowhere.invalid:"
                    (ert-fail (cons operation arguments))))))
       (should (equal (nth 2 (gemini-companion-cli-link--next (point-max)))
-                     "/ssh:nowhere.invalid:/src/lib/a.c")))))
+                     "/ssh:nowhere.invalid:/src/lib/a.c"))
+      ;; The home is one there.
+      (should (equal (nth 2 (gemini-companion-cli-link--next (point-max)))
+                     "/ssh:nowhere.invalid:~/x.c")))))
 
 (provide 'gemini-companion-cli-link-test)
 ;;; gemini-companion-cli-link-test.el ends here
