@@ -113,14 +113,23 @@ If CONNECTION is non-nil, AGENT is to run on its host."
 ;;;; Hosts
 
 (defvar gemini-companion-cli-edit--far nil
-  "The texts that hosts want edited: lists of connection, keeper and number.")
+  "The texts that hosts want edited, an alist of keys and buffers.
+A key is a list of connection, keeper and number.")
 
 (defun gemini-companion-cli-edit--far-live-p (key)
   "Return non-nil if KEY is in the list, and its keeper can still be told."
   (pcase-let ((`(,connection ,keeper ,_) key))
-    (and (member key gemini-companion-cli-edit--far)
+    (and (assoc key gemini-companion-cli-edit--far)
          (eq (gemini-companion-host-connection-state connection) 'ready)
          (equal (gemini-companion-host-connection-keeper connection) keeper))))
+
+(defun gemini-companion-cli-edit--forget-far (key)
+  "Forget KEY, and kill its buffer unless the user has changed the text."
+  (let ((buffer (alist-get key gemini-companion-cli-edit--far nil nil #'equal)))
+    (setq gemini-companion-cli-edit--far (assoc-delete-all key gemini-companion-cli-edit--far))
+    ;; Otherwise a hostile host could fill Emacs with them.
+    (when (and (buffer-live-p buffer) (not (buffer-modified-p buffer)))
+      (gemini-companion-ui-kill-buffer buffer))))
 
 ;;;###autoload
 (defun gemini-companion-cli-edit-note-far (connection message)
@@ -130,23 +139,28 @@ If CONNECTION is non-nil, AGENT is to run on its host."
          (send (lambda (text)
                  (gemini-companion-host-connection-send
                   connection `((do . edited) (id . ,id) (text . ,text))))))
-    (setq gemini-companion-cli-edit--far
-          (seq-filter #'gemini-companion-cli-edit--far-live-p gemini-companion-cli-edit--far))
+    (dolist (each (mapcar #'car gemini-companion-cli-edit--far))
+      (unless (gemini-companion-cli-edit--far-live-p each)
+        (gemini-companion-cli-edit--forget-far each)))
     (cond ((equal (alist-get 'say message) "unedited")
-           (setq gemini-companion-cli-edit--far (delete key gemini-companion-cli-edit--far)))
-          ((length> gemini-companion-cli-edit--far 7)
+           (gemini-companion-cli-edit--forget-far key))
+          ((or (assoc key gemini-companion-cli-edit--far)
+               (length> gemini-companion-cli-edit--far 7))
            (funcall send nil))
           (t
-           (push key gemini-companion-cli-edit--far)
-           (gemini-companion-cli-edit--open
-            message
-            (gemini-companion-host-connection-prefix connection)
-            (lambda () (gemini-companion-cli-edit--far-live-p key))
-            (lambda (edited)
-              (when (length> edited 200000)
-                (user-error "This is too long for the connection, but you can copy it"))
-              (setq gemini-companion-cli-edit--far (delete key gemini-companion-cli-edit--far))
-              (funcall send edited)))))))
+           (let ((entry (list key)))
+             (push entry gemini-companion-cli-edit--far)
+             (setcdr entry
+                     (gemini-companion-cli-edit--open
+                      message
+                      (gemini-companion-host-connection-prefix connection)
+                      (lambda () (gemini-companion-cli-edit--far-live-p key))
+                      (lambda (edited)
+                        (when (length> edited 200000)
+                          (user-error "This is too long for the connection, but you can copy it"))
+                        (setq gemini-companion-cli-edit--far
+                              (assoc-delete-all key gemini-companion-cli-edit--far))
+                        (funcall send edited)))))))))
 ;;;###autoload (add-hook 'gemini-companion-host-connection-edit-functions #'gemini-companion-cli-edit-note-far)
 
 ;;;; Editing
@@ -154,7 +168,8 @@ If CONNECTION is non-nil, AGENT is to run on its host."
 (defun gemini-companion-cli-edit--open (order prefix live-p answer)
   "Let the user edit what ORDER, an alist, says, but not now: windows change.
 PREFIX is that of the CLI's host, or empty.  LIVE-P returns non-nil while the
-CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
+CLI waits.  Call ANSWER with the text, or with nil if it stays as it is.
+Return the buffer, or else no buffer."
   (let-alist order
     (if (not (and (stringp .name) (stringp .text))) (funcall answer nil)
       (let ((buffer (generate-new-buffer
@@ -165,7 +180,8 @@ CLI waits.  Call ANSWER with the text, or with nil if it stays as it is."
             (progn
               (with-current-buffer buffer
                 (gemini-companion-cli-edit--set-up .text terminal live-p answer))
-              (run-at-time 0 nil #'gemini-companion-cli-edit--show buffer terminal))
+              (run-at-time 0 nil #'gemini-companion-cli-edit--show buffer terminal)
+              buffer)
           ;; In a hook of the user's, perhaps.
           (error
            (gemini-companion-ui-message 'edit "A CLI wanted you to edit %s, but that failed: %s"
@@ -194,6 +210,7 @@ TERMINAL may be nil.  For LIVE-P and ANSWER see
 `gemini-companion-cli-edit--open'."
   (gemini-companion-compose-mode)
   (insert text)
+  (set-buffer-modified-p nil)
   (setq buffer-undo-list nil
         gemini-companion-cli-compose-finish-function
         (lambda (text)

@@ -279,6 +279,8 @@ TOLD is what it was told about texts, the last first, lists of number and text."
   (dolist (end '(nil lost again))
     (gemini-companion-cli-edit-test--with-host connection told
       (gemini-companion-cli-edit-test--say connection "edit" 1 :name "p.txt" :text "x")
+      (with-current-buffer (gemini-companion-cli-edit-test--buffer)
+        (insert "the user's"))
       (pcase end
         ('nil (gemini-companion-cli-edit-test--say connection "unedited" 1))
         ('lost (setf (gemini-companion-host-connection-state connection) 'lost))
@@ -296,7 +298,9 @@ TOLD is what it was told about texts, the last first, lists of number and text."
     (gemini-companion-cli-edit-test--say connection "edit" 3 :name "p\n.txt" :text "x" :terminal 1)
     (should (equal told '((2 nil) (1 nil))))
     (dotimes (number 100)
-      (gemini-companion-cli-edit-test--say connection "edit" (+ 10 number) :name "p.txt" :text "x"))
+      (gemini-companion-cli-edit-test--say connection "edit" (+ 10 number) :name "p.txt" :text "x")
+      (when (< number 50)
+        (gemini-companion-cli-edit-test--say connection "unedited" (+ 10 number))))
     (should (= 8 (seq-count (lambda (buffer) (string-prefix-p "*edit p" (buffer-name buffer)))
                             (buffer-list))))
     ;; Those of a connection that was lost are not in the way of others.
