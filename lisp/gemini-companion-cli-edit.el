@@ -93,7 +93,12 @@ If CONNECTION is non-nil, AGENT is to run on its host."
     (delete-process server)
     (delete-directory (file-name-directory (process-get server 'program)) t)))
 
-(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-edit-stop)
+(defun gemini-companion-cli-edit--stop-with-mode ()
+  "Stop, unless a CLI runs in a terminal, which knows no other program."
+  (unless (gemini-companion-cli-run-terminals)
+    (gemini-companion-cli-edit-stop)))
+
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-edit--stop-with-mode)
 (add-hook 'kill-emacs-hook #'gemini-companion-cli-edit-stop)
 
 (defun gemini-companion-cli-edit--note-order (client text)
@@ -169,7 +174,7 @@ A key is a list of connection, keeper and number.")
   "Let the user edit what ORDER, an alist, says, but not now: windows change.
 PREFIX is that of the CLI's host, or empty.  LIVE-P returns non-nil while the
 CLI waits.  Call ANSWER with the text, or with nil if it stays as it is.
-Return the buffer, or else no buffer."
+Return the buffer if the user can edit there."
   (let-alist order
     (if (not (and (stringp .name) (stringp .text))) (funcall answer nil)
       (let ((buffer (generate-new-buffer

@@ -195,7 +195,7 @@ It is selected, and prints END and the exit code once the user is done."
       (gemini-companion-cli-edit-test--ended 1))))
 
 (ert-deftest gemini-companion-cli-edit/it-ends-with-the-mode ()
-  "Nobody else can reach it before."
+  "But a CLI that goes on knows no other program.  Nobody else can reach it."
   (gemini-companion-cli-edit-test--with "echo \"<$VISUAL>\""
     (gemini-companion-cli-edit-test--ended)
     (let* ((program (process-get gemini-companion-cli-edit--server 'program))
@@ -204,6 +204,10 @@ It is selected, and prints END and the exit code once the user is done."
       (should (string-search (format "<env %s>" program)
                              (string-replace "\n" "" (with-current-buffer (window-buffer)
                                                        (buffer-string)))))
+      (gemini-companion-mode -1)
+      (should (file-exists-p program))
+      (gemini-companion-mode 1)
+      (delete-process (get-buffer-process (window-buffer)))
       (gemini-companion-mode -1)
       (should-not (file-exists-p directory))
       (should-not gemini-companion-cli-edit--server))))
