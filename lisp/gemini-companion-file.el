@@ -252,6 +252,17 @@ The value is in seconds since 1970, nil if the file did not exist."
   (when-let* ((state (gemini-companion-file--state-of path)))
     (gemini-companion-file--state-modified state)))
 
+(defun gemini-companion-file-converted-p (path buffer)
+  "Return non-nil if BUFFER, which visits the file PATH, does not show its text.
+It may show a hex dump, for instance, or what was decrypted with a passphrase."
+  (with-current-buffer buffer
+    (or buffer-file-format
+        (local-variable-p 'revert-buffer-function)
+        (local-variable-p 'revert-buffer-insert-file-contents-function)
+        (find-file-name-handler
+         (string-remove-prefix (or (gemini-companion-file-host path) "") buffer-file-name)
+         'insert-file-contents))))
+
 ;;;; Reading and writing
 
 (defvar gemini-companion-file-largest (* 64 1024 1024)

@@ -199,10 +199,27 @@ the file is merged all the same."
 Signal a `user-error' if they are edits of another text than the file has."
   (when-let* ((buffer (gemini-companion-review-visiting review))
               ((buffer-modified-p buffer)))
-    (unless (gemini-companion-file-agrees-p (gemini-companion-review-path review) buffer)
-      (user-error "%s was changed on disk: save or revert its buffer, then merge"
-                  (gemini-companion-review-file review)))
+    (when-let* ((fault (cond ((not (gemini-companion-file-agrees-p
+                                    (gemini-companion-review-path review) buffer))
+                              "was changed on disk")
+                             ((gemini-companion-review-effect--converted-p review buffer)
+                              "reads differently in its buffer"))))
+      (user-error "%s %s: save or revert its buffer, then merge"
+                  (gemini-companion-review-file review) fault))
     buffer))
+
+(defun gemini-companion-review-effect--converted-p (review buffer)
+  "Return non-nil if the client of REVIEW reads its file differently than BUFFER.
+A merge would take the difference for edits of the user."
+  (or (gemini-companion-file-converted-p (gemini-companion-review-path review) buffer)
+      (let ((bytes (gemini-companion-review-bytes review)))
+        (and (stringp bytes)
+             ;; Emacs may have taken UTF-8 for Latin-1.
+             (not (equal (gemini-companion-file-plain
+                          (decode-coding-string
+                           bytes (buffer-local-value 'buffer-file-coding-system buffer)))
+                         (gemini-companion-file-plain
+                          (gemini-companion-review-text-of-file review bytes))))))))
 
 (defun gemini-companion-review-effect--merge-file (review)
   "Merge on-disk changes of its file into the text of REVIEW."

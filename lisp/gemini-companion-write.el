@@ -434,7 +434,7 @@ file has if MERGED is non-nil, or if the new text may block Emacs."
   (let ((buffer (current-buffer))
         (host (gemini-companion-file-host path))
         (tick (buffer-chars-modified-tick)))
-    (unless (gemini-companion-write--other-than-text-p host)
+    (unless (gemini-companion-file-converted-p path buffer)
       (with-temp-buffer
         (let ((source (current-buffer)))
           (with-current-buffer buffer
@@ -456,16 +456,6 @@ file has if MERGED is non-nil, or if the new text may block Emacs."
                     (let ((revert-buffer-preserve-modes nil))
                       (run-hooks 'after-revert-hook))))
                 t))))))))
-
-(defun gemini-companion-write--other-than-text-p (host)
-  "Return non-nil if the current buffer does not show the text of its file.
-It may show a hex dump, for instance, or what was decrypted with a passphrase.
-HOST is the prefix of its host, or nil."
-  (or buffer-file-format
-      (local-variable-p 'revert-buffer-function)
-      (local-variable-p 'revert-buffer-insert-file-contents-function)
-      (find-file-name-handler (string-remove-prefix (or host "") buffer-file-name)
-                              'insert-file-contents)))
 
 (defun gemini-companion-write--read (file buffer)
   "Read FILE into BUFFER, decoded as when the current buffer is reverted.

@@ -464,6 +464,24 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
       (should (equal (gemini-companion-review-current-text review) "1\ntwo\n"))
       (with-current-buffer "a.txt" (set-buffer-modified-p nil)))))
 
+;; Otherwise the proposal would lose the markup, or have "Ã©" in place of "é".
+(ert-deftest gemini-companion-review-ediff/a-buffer-that-does-not-show-the-file-as-it-is-is-not-merged ()
+  (pcase-dolist (`(,head ,coding)
+                 '(("Content-Type: text/enriched\nText-Width: 70\n\n<bold>bold</bold>\nsome\n" nil)
+                   ("café\nsome\n" latin-1)))
+    (gemini-companion-test-with-client client
+      (let* ((inhibit-message t)
+             (lines "one\ntwo\nthree\nfour\nfive\n")
+             (file (gemini-companion-test-file "b.txt" (concat head lines "\nend\n")))
+             (proposed (concat head "One" (substring lines 3) "\nend\n")))
+        (with-current-buffer (let ((coding-system-for-read coding)) (find-file-noselect file))
+          (insert "mine\n"))
+        (let ((review (gemini-companion-test-propose client "b.txt" proposed)))
+          (should (string-search "save or revert its buffer"
+                                 (cadr (should-error (gemini-companion-review-effect-merge review)
+                                                     :type 'user-error))))
+          (should (equal (gemini-companion-review-current-text review) proposed)))))))
+
 (ert-deftest gemini-companion-review-ediff/without-edits-there-is-nothing-to-merge ()
   (gemini-companion-test-with-client client
     (gemini-companion-review-ediff-test--show client "1\ntwo\n" 'select)
