@@ -478,6 +478,7 @@ not determine is as before."
 The file was written at MODTIME; HOST is the prefix of its host, or nil.
 Return nil if a hook prevented the change."
   (let ((tick (buffer-chars-modified-tick))
+        (auto-saved (recent-auto-save-p))
         (same (gemini-companion-write--same-text-p source)))
     (unless same
       (gemini-companion-log-run-hook 'gemini-companion-write-before-hook)
@@ -494,6 +495,9 @@ Return nil if a hook prevented the change."
       ;; shrunk, and make no backup of what the client wrote.
       (setq buffer-saved-size (buffer-size)
             buffer-backed-up nil)
+      ;; As Emacs does when it saves: the file now has these edits.
+      (when (and auto-saved (not host))
+        (delete-auto-save-file-if-necessary 'force))
       (let ((modified (not (gemini-companion-write--same-text-p source)))
             ;; Tramp would ask the host for the lock.  If the buffer had edits, the lock stays there
             ;; until the next edits are saved.

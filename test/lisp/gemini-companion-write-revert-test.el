@@ -272,6 +272,18 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
                    (buffer-string)))
     (delete-auto-save-file-if-necessary t)))
 
+(ert-deftest gemini-companion-write-revert/edits-that-the-client-writes-leave-no-auto-save-file ()
+  (gemini-companion-write-revert-test--with "one\n"
+    (auto-save-mode 1)
+    (let ((create-lockfiles nil))
+      (insert "mine\n"))
+    (do-auto-save t t)
+    (should (file-exists-p buffer-auto-save-file-name))
+    (gemini-companion-test-write buffer-file-name "mine\none\n")
+    (should-not (gemini-companion-write-revert-now buffer-file-name))
+    (should-not (buffer-modified-p))
+    (should-not (file-exists-p buffer-auto-save-file-name))))
+
 (ert-deftest gemini-companion-write-revert/the-next-save-backs-up-what-the-client-wrote ()
   (gemini-companion-write-revert-test--with "one\n"
     (let ((make-backup-files t)
