@@ -450,9 +450,9 @@ file has if MERGED is non-nil, or if the new text may block Emacs."
                                 (gemini-companion-heavy-compared-p buffer)))
                          (gemini-companion-write--take-text source modtime host))
                 (setq buffer-file-coding-system coding)
-                ;; As if Emacs had saved the file: otherwise C-x v v would find nothing to commit.
-                (when (and vc-mode (not host))
-                  (gemini-companion-log-errors "version control" (vc-after-save)))
+                ;; Otherwise C-x v v would find nothing to commit.  In a large repository, it would
+                ;; take long to find the state now, as when Emacs saves a file.
+                (vc-file-setprop buffer-file-name 'vc-state nil)
                 (unless (and host (eql tick (buffer-chars-modified-tick)))
                   (gemini-companion-log-errors "after-revert-hook"
                     ;; Eglot reads it: its server was not told that the text is closed.

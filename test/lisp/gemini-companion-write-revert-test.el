@@ -299,7 +299,7 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
                      "two\n")))))
 
 (ert-deftest gemini-companion-write-revert/version-control-notices-the-change ()
-  "In the mode line, and for \\`C-x v v'."
+  "At \\`C-x v v'."
   (skip-unless (executable-find "git"))
   (gemini-companion-write-revert-test--with "one\n"
     (call-process "sh" nil nil nil "-c" "git init -q && git add a.txt && \
@@ -307,8 +307,7 @@ git -c user.name=me -c user.email=me@localhost commit -q -m one")
     (vc-refresh-state)
     (should (eq (vc-state buffer-file-name) 'up-to-date))
     (gemini-companion-write-revert-test--write "two\n")
-    (should (eq (vc-state buffer-file-name) 'edited))
-    (should (string-prefix-p " Git:" vc-mode))))
+    (should (eq (vc-state buffer-file-name) 'edited))))
 
 (ert-deftest gemini-companion-write-revert/a-byte-order-mark-stays ()
   (gemini-companion-write-revert-test--with "\ufeffone\n"
