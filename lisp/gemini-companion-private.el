@@ -29,9 +29,9 @@
     ".ssh/*" ".gnupg/*" ".aws/*" ".kube/*" ".docker/config.json" ".password-store/*")
   "Globs for files to withhold from all clients.
 A glob with a slash must match the end of the absolute file name, one
-without a slash its last component.  Case does not matter, and backups of
-Emacs count, too.  Clients learn neither that such a file is open nor where
-point is in it."
+without a slash its last component.  Case does not matter, and backups and
+auto-save files of Emacs count, too.  Clients learn neither that such a file
+is open nor where point is in it."
   :type '(repeat (string :tag "Glob"))
   :group 'gemini-companion-context)
 
@@ -156,8 +156,8 @@ Either is nil if there is no such glob.  The names must be in lower case."
   (unless (eq (car gemini-companion-private--patterns) globs)
     (let ((regexps (lambda (globs before)
                      (and globs
-                          ;; A backup, or a version that VC has fetched, holds the same.
-                          (format "%s\\(?:%s\\)\\(?:~\\|\\.~[^/]*~\\)?\\'" before
+                          ;; A backup, an auto-save file, or a version of VC's holds the same.
+                          (format "%s\\(?:%s\\)\\(?:~\\|\\.~[^/]*~\\|#\\)?\\'" before
                                   (mapconcat (lambda (glob) ; without the anchors
                                                (substring (wildcard-to-regexp glob) 2 -2))
                                              globs "\\|"))))))
@@ -166,7 +166,7 @@ Either is nil if there is no such glob.  The names must be in lower case."
                   (cl-loop for glob in (mapcar #'downcase globs)
                            if (string-search "/" glob) collect glob into paths
                            else collect glob into names
-                           finally return (cons (funcall regexps names "\\`")
+                           finally return (cons (funcall regexps names "\\`#?")
                                                 (funcall regexps paths "/")))))))
   (cdr gemini-companion-private--patterns))
 

@@ -31,7 +31,8 @@
     (dolist (name '(".env" ".env.local" "sub/.env" "id_rsa" "id_ed25519.pub" "server.pem"
                     "Server.PEM" "notes.age" "authinfo" ".authinfo" ".netrc" "pass.kdbx"
                     ".ssh/config" "deep/.aws/credentials" "credentials.json" "config/credentials.yml.enc"
-                    "server.key~" "server.key.~1~" ".pgpass.~HEAD~" "credentials~"))
+                    "server.key~" "server.key.~1~" ".pgpass.~HEAD~" "credentials~"
+                    "#.env#" "#id_rsa#" ".ssh/#config#"))
       (should (string-search "gemini-companion-private-files"
                              (or (gemini-companion-private-test--reason name)
                                  (format "%s is not private" name)))))
