@@ -768,6 +768,41 @@ FOCUS is `select' by default."
       (should (equal (sort (split-string (gemini-companion-comment--prompt review) "\n") #'string<)
                      '("a.txt:1-5 `1`: 17" "a.txt:2 (removed) `2`: 5" "a.txt:2 `TWO`: 9"))))))
 
+(ert-deftest gemini-companion-review-inline/a-comment-on-several-lines-is-edited-where-it-is-shown ()
+  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n"
+    (gemini-companion-review-inline-test--show client "1\nTWO\nTHREE\n4\n")
+    (cl-loop
+     for (first . last) in '((2 . 4) (4 . 6)) ; what is removed, and what is added
+     do (with-current-buffer (window-buffer)
+          (let ((position (lambda (line) (goto-char (gemini-companion-ui-line-start line)))))
+            (cl-loop
+             for (answer start end) in `(("why" ,first ,last) ("why?" ,(1- last)) ("" ,(1- last)))
+             do (funcall position start)
+             (when end
+               (push-mark (point) t t)
+               (funcall position end))
+             (let ((transient-mark-mode t)
+                   (before (mapcar #'cadr (gemini-companion-review-inline-test--comments))))
+               (cl-letf (((symbol-function 'read-string)
+                          (lambda (_ initial &rest _)
+                            (should (equal (and initial (list initial)) before))
+                            answer)))
+                 (gemini-companion-review-comment)))))
+          (should-not (gemini-companion-review-inline-test--comments))))))
+
+(ert-deftest gemini-companion-review-inline/an-edited-comment-stays-on-its-lines ()
+  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n"
+    (let ((review (gemini-companion-review-inline-test--show client "1\nTWO\nTHREE\n4\n"))
+          (transient-mark-mode t))
+      (with-current-buffer (window-buffer)
+        (dolist (start '(4 5))
+          (goto-char (gemini-companion-ui-line-start start))
+          (when (= start 4)
+            (push-mark (gemini-companion-ui-line-start 6) t t))
+          (cl-letf (((symbol-function 'read-string) (lambda (&rest _) (format "why %d" start))))
+            (gemini-companion-review-comment))))
+      (should (equal (gemini-companion-comment--prompt review) "a.txt:2-3 `TWO`: why 5")))))
+
 (ert-deftest gemini-companion-review-inline/a-comment-stays-below-its-line-while-one-edits ()
   (gemini-companion-review-inline-test--with client "a\nb\nc\n"
     (let ((review (gemini-companion-review-inline-test--show client "a\nX\nc\n")))
