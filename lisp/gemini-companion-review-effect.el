@@ -174,12 +174,12 @@ What was merged into it since does not count."
                    (gemini-companion-review-file review) title)))))
 
 (defun gemini-companion-review-effect-count-lines (text)
-  "Return the number of newlines in TEXT, which may have megabytes."
+  "Return the number of lines of TEXT, which may have megabytes."
   (with-temp-buffer
     ;; Otherwise Emacs would convert each byte.
     (set-buffer-multibyte (multibyte-string-p text))
     (insert text)
-    (1- (line-number-at-pos (point-max)))))
+    (count-lines (point-min) (point-max))))
 
 ;;;; Merging
 

@@ -961,4 +961,8 @@ Gemini CLI, or in M-x gemini-companion-review-list"
       (let ((gemini-companion-diff-function 'mine))
         (should (eq (gemini-companion-review-view) 'mine))))))
 
+(ert-deftest gemini-companion-review/a-line-without-a-newline-is-counted ()
+  (pcase-dolist (`(,text . ,lines) '(("" . 0) ("a" . 1) ("a\n" . 1) ("a\nb" . 2) ("\n\n" . 2)))
+    (should (= lines (gemini-companion-review-effect-count-lines text)))))
+
 ;;; gemini-companion-review-test.el ends here
