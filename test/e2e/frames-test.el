@@ -113,6 +113,8 @@ In a terminal, we can see only the request."
                                (lambda (frame &rest _)
                                  (set-frame-parameter frame 'has-focus t))
                                '((name . note)))
+                   ;; The terminal may say that it has lost it.
+                   (advice-add 'frame-focus-state :override #'always '((name . note)))
                    nil))
     (dolist (focus '(keep select))
       (gemini-companion-test-fake-propose emacs client "two\n")
@@ -128,6 +130,7 @@ In a terminal, we can see only the request."
                      (set-frame-parameter nil 'has-focus nil))))
     (gemini-companion-test-eval
      emacs '(progn (advice-remove 'select-frame-set-input-focus 'note)
+                   (advice-remove 'frame-focus-state 'note)
                    (setq display-buffer-alist nil)))))
 
 (defmacro gemini-companion-frames-test--with-daemon (emacs client &rest body)
