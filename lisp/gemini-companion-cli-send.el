@@ -319,33 +319,37 @@ When the CLI shows TEXT, call THEN with non-nil in BUFFER, and send the string
 that it returns, if any.  If that fails, if the CLI takes no prompt by then or
 drops TEXT, or if it ends, call THEN with nil.  If AT-ONCE is non-nil, do not
 wait until the CLI shows TEXT."
-  (cond ((not (buffer-live-p buffer))
-         (gemini-companion-cli-send--finish buffer then nil))
-        ((or (buffer-local-value 'gemini-companion-cli-send--busy buffer)
-             (and (< (or polls 0) 20)
-                  (with-current-buffer buffer (gemini-companion-cli-send--hidden-p))))
-         (run-at-time gemini-companion-cli-send--poll-interval nil
-                      (lambda ()
-                        (gemini-companion-log-errors "sending"
-                          (gemini-companion-cli-send--paste buffer text then at-once
-                                                            (1+ (or polls 0)))))))
-        ((with-current-buffer buffer
-           (or (gemini-companion-cli-send--fault) (gemini-companion-cli-send--hidden-p)))
-         (gemini-companion-cli-send--finish buffer then nil))
-        (t
-         (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) t)
-         (let ((before (buffer-chars-modified-tick buffer)))
-           (gemini-companion-cli-send--write
-            buffer (concat "\e[200~" text "\e[201~")
-            (lambda (sent)
-              (if (and sent (not at-once))
-                  (gemini-companion-cli-send--await-shown
-                   buffer text before
-                   (lambda (_)
-                     ;; While it clears its screen, a CLI drops what it gets.
-                     (gemini-companion-cli-send--finish
-                      buffer then (not (gemini-companion-cli-send--empty-p buffer)))))
-                (gemini-companion-cli-send--finish buffer then sent))))))))
+  (let* ((polls (or polls 0))
+         (live (buffer-live-p buffer))
+         (hidden (and live (with-current-buffer buffer (gemini-companion-cli-send--hidden-p)))))
+    (cond ((and live
+                (or (buffer-local-value 'gemini-companion-cli-send--busy buffer)
+                    (and hidden (< polls 20))))
+           (run-at-time gemini-companion-cli-send--poll-interval nil
+                        (lambda ()
+                          (gemini-companion-log-errors "sending"
+                            (gemini-companion-cli-send--paste buffer text then at-once
+                                                              (1+ polls))))))
+          ((or (not live) hidden (with-current-buffer buffer (gemini-companion-cli-send--fault)))
+           (gemini-companion-cli-send--finish buffer then nil))
+          (t (gemini-companion-cli-send--paste-now buffer text then at-once)))))
+
+(defun gemini-companion-cli-send--paste-now (buffer text then at-once)
+  "Paste TEXT into the CLI in the terminal BUFFER, which takes a prompt.
+For THEN and AT-ONCE see `gemini-companion-cli-send--paste'."
+  (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) t)
+  (let ((before (buffer-chars-modified-tick buffer)))
+    (gemini-companion-cli-send--write
+     buffer (concat "\e[200~" text "\e[201~")
+     (lambda (sent)
+       (if (and sent (not at-once))
+           (gemini-companion-cli-send--await-shown
+            buffer text before
+            (lambda (_)
+              ;; While it clears its screen, a CLI drops what it gets.
+              (gemini-companion-cli-send--finish
+               buffer then (not (gemini-companion-cli-send--empty-p buffer)))))
+         (gemini-companion-cli-send--finish buffer then sent))))))
 
 (defun gemini-companion-cli-send--finish (buffer then sent)
   "Send what the function THEN returns to the terminal BUFFER.
