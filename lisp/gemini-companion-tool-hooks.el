@@ -272,14 +272,15 @@ text BEFORE."
                                           (gemini-companion-history-truename entry))))
                           (gemini-companion-history-all))))
     (and entry
+         (< (float-time (time-since (gemini-companion-history-time entry))) 60)
+         (equal (gemini-companion-file-plain (gemini-companion-history-after entry))
+                (gemini-companion-file-plain after))
          (pcase (gemini-companion-history-outcome entry)
            ((or 'accepted 'accepted-there 'closed) t)
            ;; If it differs, the user has edited the file in between, and only this entry has that.
+           ;; This reads the file, so it comes last.
            ('unreviewed (equal (gemini-companion-history-before entry)
-                               (gemini-companion-tool-hooks--encode file before))))
-         (< (float-time (time-since (gemini-companion-history-time entry))) 60)
-         (equal (gemini-companion-file-plain (gemini-companion-history-after entry))
-                (gemini-companion-file-plain after)))))
+                               (gemini-companion-tool-hooks--encode file before)))))))
 
 ;;;; Diagnostics
 
