@@ -263,6 +263,10 @@ The change takes the place of its file above."
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
       (gemini-companion-test-wait-screen emacs "was not on screen; look at it, then answer")
       (gemini-companion-test-wait-screen emacs "touch made\\.txt")
+      ;; The CLI draws it again in the larger window.
+      (gemini-companion-test-wait-eval
+       emacs '(with-current-buffer (gemini-companion-cli-send-terminal)
+                (gemini-companion-cli-send--question-seen-p)))
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
       (gemini-companion-test-wait "the command"
                                   (lambda ()
