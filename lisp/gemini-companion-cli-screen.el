@@ -26,36 +26,40 @@
 
 (defun gemini-companion-cli-screen-question-p ()
   "Return non-nil if the CLI in the current buffer asks the user to choose.
-The choices are in the last box, and the user's prompt is not below it."
+The choices are in the last box, or in Qwen Code above a spinner, and the
+user's prompt is not below them."
   (gemini-companion-cli-screen--at-end
     ;; There may be a remark below it, or what a terminal did not erase.
-    (when-let* ((bottom (re-search-backward "^ *╰" (line-beginning-position -4) t))
+    (when-let* ((bottom (re-search-backward "^ *[╰⠀-⣿]" (line-beginning-position -4) t))
                 ;; The border or the beginning of the user's prompt.
                 ((not (save-excursion
                         (re-search-forward "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)" nil t)))))
-      (gemini-companion-cli-screen--goto-box)
-      (and (re-search-forward "^ *│ *[●›❯] *[0-9]+\\. " bottom t) t))))
+      (gemini-companion-cli-screen--goto-question)
+      (and (re-search-forward "^ *\\(?:│ *[●›❯]\\|[›❯]\\) *[0-9]+\\. " bottom t) t))))
 
-(defun gemini-companion-cli-screen--goto-box ()
-  "Go back to the beginning of a box, if it is on the 200 lines before point."
-  (re-search-backward "^ *╭" (line-beginning-position -200) 'move))
+(defun gemini-companion-cli-screen--goto-question ()
+  "Go back to the beginning of a question, if it is on the 200 lines before point.
+That is a box, or the title if Qwen Code draws no box, as 0.24 does not."
+  (re-search-backward "^ *\\(?:╭\\|\\? \\)" (line-beginning-position -200) 'move))
 
 (defun gemini-companion-cli-screen-question-bounds ()
   "Return where the question on screen begins, if it is not too long, and ends."
   (gemini-companion-cli-screen--at-end
     (let ((end (point)))
-      (gemini-companion-cli-screen--goto-box)
+      (gemini-companion-cli-screen--goto-question)
       (cons (point) end))))
 
 (defun gemini-companion-cli-screen-question-title ()
   "Return the first line of the question on screen, or nil."
   (gemini-companion-cli-screen--at-end
-    (when (gemini-companion-cli-screen--goto-box)
-      (forward-line)
-      (when (looking-at " *│ *\\? +")
+    (when (gemini-companion-cli-screen--goto-question)
+      (when (looking-at " *╭")
+        (forward-line))
+      (when (looking-at " *\\(?:│ *\\)?\\? +")
         (let ((start (match-end 0)))
           (end-of-line)
-          (skip-chars-backward " │" start)
+          ;; Qwen Code ends it with an arrow.
+          (skip-chars-backward " │←" start)
           (buffer-substring-no-properties start (point)))))))
 
 (defun gemini-companion-cli-screen-shell-p ()
@@ -102,7 +106,7 @@ prompt."
   "Return the names of the files whose changes follow the one in the question.
 The CLI shows them in the lines above that."
   (gemini-companion-cli-screen--at-end
-    (when (and (gemini-companion-cli-screen--goto-box)
+    (when (and (gemini-companion-cli-screen--goto-question)
                (save-excursion
                  (forward-line)
                  (looking-at " *│ *\\? .* [0-9]+ of [0-9]+ *│")))

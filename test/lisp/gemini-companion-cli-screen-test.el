@@ -51,6 +51,16 @@
     (gemini-companion-cli-screen-test--on (concat "╭────╮\n" line "\n╰────╯\n")
       (should (equal (gemini-companion-cli-screen-question-title) title)))))
 
+(ert-deftest gemini-companion-cli-screen/a-question-of-qwen-code-needs-no-box ()
+  (gemini-companion-cli-screen-test--on
+      "╭─────────╮\n│ A hint. │\n╰─────────╯\n\n  > please touch\n  ? Shell touch made ←\n
+   Allow execution of: 'touch'?\n\n   › 1. Yes, allow once\n     2. No (esc)\n\n\n  ⠏ Waiting...\n"
+    (should (gemini-companion-cli-screen-question-p))
+    (should (equal (gemini-companion-cli-screen-question-title) "Shell touch made"))
+    (goto-char (car (gemini-companion-cli-screen-question-bounds)))
+    (should (looking-at "  \\? Shell"))
+    (should-not (gemini-companion-cli-screen-queued-files))))
+
 (ert-deftest gemini-companion-cli-screen/the-prompt-is-found-whatever-is-around-it ()
   "In 256 colors, that is lines of its background color only."
   (let ((pad (make-string 30 ?\s))

@@ -443,7 +443,7 @@ SENT is bound to a function that returns the text sent to it."
  /tm
 \e]0;✋  Action Required (project)
                      "
-    ;; Qwen Code's two kinds.
+    ;; Qwen Code's two kinds, and those of newer ones, which have no box.
     "  ╭────────────────────────────╮
   │ › 1. Yes, allow once       │
   │   2. Yes, allow always     │
@@ -458,6 +458,31 @@ SENT is bound to a function that returns the text sent to it."
 
   ⠏ Waiting for user confirmation...
 
+"
+    "> please touch
+  ? Shell touch made ←
+
+     touch made
+
+   Allow execution of: 'touch'?
+
+   › 1. Yes, allow once
+     2. No, suggest changes (esc)
+
+
+  ⠏ Waiting for user confirmation...
+"
+    ;; There is no room for its title.
+    "   Which color?
+
+     1. Red
+        like blood
+   ❯ 2. Blue
+
+   ↑/↓: Navigate | Enter: Select | Esc: Cancel
+
+
+  ⠏ Waiting for user confirmation...
 ")
   "Screens of CLIs with an open question.")
 
