@@ -47,7 +47,7 @@ if PATH has an empty element, since that means the current directory.")
                 "directory" "docs" "editor" "extensions" "footer" "help" "hooks" "ide" "init" "mcp"
                 "memory" "model" "permissions" "plan" "policies" "privacy" "quit" "restore"
                 "resume" "rewind" "settings" "setup-github" "shortcuts" "skills" "stats" "tasks"
-                "terminal-setup" "theme" "tools" "vim")
+                "terminal-setup" "theme" "tools" "upgrade" "vim" "voice")
      :settings ("GEMINI_CLI_HOME" "~" ".gemini/settings.json")
      :other-settings (".gemini/settings.json" "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
                       "/etc/gemini-cli/settings.json"
@@ -81,11 +81,13 @@ if PATH has an empty element, since that means the current directory.")
      :resume ("--resume")
      :editor ("PROGRAM" "\C-x")
      :commands (".qwen/commands" "md"
-                "about" "agents" "approval-mode" "auth" "bug" "clear" "compress" "context" "copy"
-                "diff" "directory" "docs" "doctor" "editor" "export" "extensions" "forget" "help"
-                "hooks" "ide" "init" "language" "mcp" "memory" "model" "permissions" "plan" "quit"
-                "remember" "restore" "resume" "rewind" "settings" "setup-github" "skills" "stats"
-                "summary" "tasks" "terminal-setup" "theme" "tools" "vim")
+                "about" "agents" "approval-mode" "auth" "branch" "btw" "bug" "cd" "clear"
+                "compress" "context" "copy" "delete" "diff" "directory" "docs" "doctor" "editor"
+                "effort" "export" "extensions" "fork" "forget" "goal" "help" "history" "hooks"
+                "ide" "init" "insight" "language" "learn" "mcp" "memory" "model" "output-style"
+                "permissions" "plan" "quit" "recap" "remember" "rename" "restore" "resume"
+                "rewind" "settings" "setup-github" "skills" "stats" "statusline" "summary" "tasks"
+                "terminal-setup" "theme" "tools" "trust" "update" "vim" "voice")
      :settings ("QWEN_HOME" "~/.qwen" "settings.json")
      :extension (:manifest "qwen-extension.json"
                            :here "${CLAUDE_PLUGIN_ROOT}"
