@@ -24,18 +24,53 @@
      (skip-chars-backward " \t\n")
      ,@body))
 
+(defconst gemini-companion-cli-screen--prompt-box
+  (concat
+   ;; Lines are around it.  The first of these may be a column wider than the terminal.
+   "^ *[─▀▄]\\{8,\\}\n\\(?:[─▀▄]+\n\\)?"
+   "\\(?1: *[>!*] \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
+   ;; With 256 colors or less, lines of nothing but its background color are.
+   "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
+  "Regexp for the user's prompt, which is group 1, with what is around it.")
+
 (defun gemini-companion-cli-screen-question-p ()
   "Return non-nil if the CLI in the current buffer asks the user to choose.
-The choices are in the last box, or in Qwen Code above a spinner, and the
-user's prompt is not below them."
+The choices are in the last box; in Qwen Code, they may be above a spinner
+instead, and for a screen reader, at the end."
   (gemini-companion-cli-screen--at-end
-    ;; There may be a remark below it, or what a terminal did not erase.
-    (when-let* ((bottom (re-search-backward "^ *[╰⠀-⣿]" (line-beginning-position -4) t))
-                ;; The border or the beginning of the user's prompt.
-                ((not (save-excursion
-                        (re-search-forward "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)" nil t)))))
+    (when-let* ((bottom (gemini-companion-cli-screen--question-bottom)))
       (gemini-companion-cli-screen--goto-question)
-      (and (re-search-forward "^ *\\(?:│ *[●›❯]\\|[›❯]\\) *[0-9]+\\. " bottom t) t))))
+      (and (re-search-forward "^ *\\(?:│ *[●›❯]\\|[›❯]\\|(checked)\\) *[0-9]+\\. " bottom t)
+           t))))
+
+(defun gemini-companion-cli-screen--question-bottom ()
+  "Go to the last lines of the question on screen, and return where they end.
+Return nil if there is none, as when it is above the user's prompt."
+  (let ((end (point))
+        ;; The border of the prompt or its beginning.
+        (prompt-below-p (lambda ()
+                          (save-excursion
+                            (re-search-forward "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)" nil t)))))
+    (cond
+     ;; There may be a remark below it, or what a terminal did not erase.
+     ((re-search-backward "^ *[╰⠀-⣿]" (line-beginning-position -4) t)
+      (unless (funcall prompt-below-p) (point)))
+     ((re-search-backward "^(checked) " (line-beginning-position -9) t)
+      (unless (funcall prompt-below-p) end))
+     (t (gemini-companion-cli-screen--question-above-prompt)))))
+
+(defun gemini-companion-cli-screen--question-above-prompt ()
+  "Go to the last line of a question right above the prompt; return where it is.
+There is one with Gemini CLI's setting collapseDrawerDuringApproval off; the
+prompt then takes no text."
+  (goto-char (point-max))
+  (when (re-search-backward gemini-companion-cli-screen--prompt-box (line-beginning-position -30) t)
+    (let ((start (point)))
+      ;; What a model writes is indented.
+      (and (re-search-backward "^╰" (line-beginning-position -9) t)
+           (looking-at ".*\n[ \n]*\\(?:─.*\n[^─▀▄]*\\)?")
+           (<= start (match-end 0))
+           (point)))))
 
 (defun gemini-companion-cli-screen--goto-question ()
   "Go back to the beginning of a question, if it is on the 200 lines before point.
@@ -66,15 +101,6 @@ That is a box, or the title if Qwen Code draws no box, as 0.24 does not."
   "Return non-nil if the CLI in the current buffer is in shell mode.
 It then runs what the user types, and commands in backquotes in that."
   (string-prefix-p "!" (format "%s" (gemini-companion-cli-screen-prompt))))
-
-(defconst gemini-companion-cli-screen--prompt-box
-  (concat
-   ;; Lines are around it.  The first of these may be a column wider than the terminal.
-   "^ *[─▀▄]\\{8,\\}\n\\(?:[─▀▄]+\n\\)?"
-   "\\(?1: *[>!*] \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
-   ;; With 256 colors or less, lines of nothing but its background color are.
-   "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
-  "Regexp for the user's prompt, which is group 1, with what is around it.")
 
 (defun gemini-companion-cli-screen-prompt (&optional always)
   "Return what is in the prompt of the CLI in the current buffer.

@@ -206,6 +206,8 @@ If the question is not on screen, show it instead."
   (pcase-let ((`(,start . ,end) (gemini-companion-cli-screen-question-bounds)))
     (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
       (set-window-point window end)
+      ;; Unless point is then below the window.
+      (set-window-start window start t)
       (let ((missing (- (1+ (count-lines start end)) (window-body-height window))))
         (when (> missing 0)
           ;; The CLI redraws the question.

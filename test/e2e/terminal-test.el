@@ -273,6 +273,31 @@ The change takes the place of its file above."
                                     (file-exists-p
                                      (gemini-companion-test-project emacs "made.txt")))))))
 
+(ert-deftest gemini-companion-in-the-terminal/a-cli-may-keep-its-prompt-below-a-question ()
+  "That does not mean that it takes a prompt, and has given up its change."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-require-real-client)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-with-cli
+        (cli (let ((gemini-companion-test-cli-ui '((collapseDrawerDuringApproval . :false))))
+               (gemini-companion-test-cli-start-by-command emacs 'term)))
+      (gemini-companion-test-cli-script
+       cli `("write_file" :file_path ,(gemini-companion-test-project emacs "a.txt") :content "two\n")
+       "All done")
+      (gemini-companion-test-cli-submit cli "please write")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-cli-wait-terminal
+       cli "1\\. Allow once\\(?:.\\|\n\\)*Type your message")
+      (gemini-companion-test-wait-eval
+       emacs '(> (float-time (time-since (gemini-companion-review-created
+                                          (car (gemini-companion-review-all-open)))))
+                 (* 2 gemini-companion-cli-watch--free-time)))
+      (gemini-companion-test-run emacs '(progn (gemini-companion-accept) nil))
+      (gemini-companion-test-cli-wait-terminal cli "All done")
+      (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
+                     "two\n")))))
+
 ;;;; A stand-in for the CLI
 
 (defmacro gemini-companion-terminal-e2e--with-stand-in (spec &rest body)

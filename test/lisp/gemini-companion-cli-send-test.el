@@ -483,6 +483,33 @@ SENT is bound to a function that returns the text sent to it."
 
 
   ⠏ Waiting for user confirmation...
+"
+    ;; For a screen reader.
+    "? for shortcuts
+? Shell   touch made
+touch made
+Allow execution of [Shell]?
+(checked) 1. Allow once
+2. Allow for this session
+3. No, suggest changes (esc)
+"
+    ;; With collapseDrawerDuringApproval off, the prompt remains.
+    "╭──────────────────────────────╮
+│ ? Shell  touch made          │
+│ ● 1. Allow once              │
+│   2. No, suggest changes (e… │
+╰──────────────────────────────╯
+
+
+
+────────────────────────────────
+ Shift+Tab to accept edits
+
+   1 open file (F4 to view)
+────────────────────────────────
+ >   Type your message or @path/t
+────────────────────────────────
+ workspace (/directory)   /model
 ")
   "Screens of CLIs with an open question.")
 
@@ -526,7 +553,7 @@ SENT is bound to a function that returns the text sent to it."
       (dolist (composer gemini-companion-cli-send-test--composers)
         (dolist (prompt '("  Type your message or @path/to/file" "1. foo" "● 1. foo\n   │ ● 2. bar"))
           (let ((screen (gemini-companion-cli-send-test--show
-                         (concat before "\n" (format composer prompt)))))
+                         (concat before "\n✦ I see.\n" (format composer prompt)))))
             (ert-info ((concat "On this screen:\n" screen))
               (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
                 (should (string-search "asks no question now"

@@ -36,6 +36,9 @@
   "Non-nil means that new CLIs use colors, for the terminal's background.
 If it is `few', the terminal has only 256.")
 
+(defvar gemini-companion-test-cli-ui nil
+  "More settings of the user interface of a CLI that starts, an alist.")
+
 ;;;; The model
 
 (defun gemini-companion-test-model-start (record)
@@ -137,7 +140,7 @@ vector of these."
     (privacy (usageStatisticsEnabled . :false))
     (telemetry (enabled . :false))
     (ui ,@(unless gemini-companion-test-cli-colors '((theme . "ANSI")))
-        (hideBanner . t) (hideTips . t))
+        (hideBanner . t) (hideTips . t) ,@gemini-companion-test-cli-ui)
     (model (name . "gemini-2.5-flash"))))
 
 (defun gemini-companion-test-cli--environment (cli emacs)
