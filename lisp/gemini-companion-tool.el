@@ -134,6 +134,7 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   (subject nil :documentation "The name of the file that it is about, for the user, or nil.")
   (started (float-time) :documentation "When it came, in seconds since 1970.")
   (outcome nil :documentation "How it ended, and how long it took, as text for the user, or nil.")
+  (files nil :documentation "The files of which its client was found to be allowed to know.")
   (withheld 0 :documentation "The number of results that are withheld."))
 
 (defvar gemini-companion-tool-calls nil
@@ -197,6 +198,7 @@ BODY replaces text, point is where BODY puts it."
   (gemini-companion-tool-go-on call
     (let ((answer (apply (plist-get tool :function) call (append arguments nil))))
       (when (stringp answer)
+        (setf (gemini-companion-tool-call-files call) nil) ; that was a moment ago
         (gemini-companion-tool-answer call answer)))))
 
 (defun gemini-companion-tool--go-on (call function)
@@ -262,15 +264,23 @@ answer."
 
 (defun gemini-companion-tool-answer (call text)
   "Answer CALL with TEXT, truncated if long.
+If the user has meanwhile withheld a file that it is about, fail instead.
 Return nil if nobody waits for it any more."
   (when (gemini-companion-tool-live-p call)
-    (let* ((withheld (gemini-companion-tool-call-withheld call))
-           (text (concat (gemini-companion-tool--cut text)
-                         (and (> withheld 0) (format "\n(%d more in withheld files)" withheld)))))
-      (gemini-companion-bridge-answer (gemini-companion-tool-call-id call) text)
-      (gemini-companion-tool--end
-       call (concat (format "answered, %d characters" (length text))
-                    (and (> withheld 0) (format ", %d withheld" withheld)))))))
+    (if (seq-some (apply-partially #'gemini-companion-tool--withheld-p call)
+                  (gemini-companion-tool-call-files call))
+        (gemini-companion-tool-fail call "Your user has withheld this in the meantime")
+      (gemini-companion-tool--send call text))))
+
+(defun gemini-companion-tool--send (call text)
+  "Answer CALL with TEXT; see `gemini-companion-tool-answer'."
+  (let* ((withheld (gemini-companion-tool-call-withheld call))
+         (text (concat (gemini-companion-tool--cut text)
+                       (and (> withheld 0) (format "\n(%d more in withheld files)" withheld)))))
+    (gemini-companion-bridge-answer (gemini-companion-tool-call-id call) text)
+    (gemini-companion-tool--end
+     call (concat (format "answered, %d characters" (length text))
+                  (and (> withheld 0) (format ", %d withheld" withheld))))))
 
 (defun gemini-companion-tool-fail (call reason)
   "Answer CALL with an error, for REASON, a string.
@@ -342,6 +352,7 @@ model may not know of that file."
     (setf (gemini-companion-tool-call-subject call) file)
     (when (gemini-companion-tool--withheld-p call file)
       (user-error "This file is withheld: %s" path))
+    (push file (gemini-companion-tool-call-files call))
     file))
 
 (defun gemini-companion-tool-visible-p (call file &optional count)
@@ -349,8 +360,9 @@ model may not know of that file."
 If not, this counts as COUNT results that are withheld, by default one,
 unless the machine of the client does not have FILE."
   (and (gemini-companion-tool--there-p call file)
-       (or (not (gemini-companion-tool--withheld-p call file))
-           (ignore (cl-incf (gemini-companion-tool-call-withheld call) (or count 1))))))
+       (if (gemini-companion-tool--withheld-p call file)
+           (ignore (cl-incf (gemini-companion-tool-call-withheld call) (or count 1)))
+         (push file (gemini-companion-tool-call-files call)))))
 
 (defun gemini-companion-tool--withheld-p (call file)
   "Return non-nil if the model may not know of FILE in CALL."

@@ -317,6 +317,29 @@ It is in a list if the call failed."
                       (gemini-companion-test-tools-begin-in nil "mine" (list path nil)))
                      answer)))))
 
+;; The user may make a file private while checkers or a language server are at work.
+(ert-deftest gemini-companion-tool/a-later-answer-says-nothing-of-what-is-withheld-meanwhile ()
+  (let ((withheld '("Your user has withheld this in the meantime"))
+        call)
+    (dolist (ask (list (lambda (it file) (gemini-companion-tool-file it file))
+                       (lambda (it file) (gemini-companion-tool-visible-p it file))))
+      (gemini-companion-tool-test--with-tool
+          (lambda (it file &rest _) (funcall ask it file) (setq call it) 'later)
+        (let* ((buffer (gemini-companion-test-open "a.txt" "one\n"))
+               (file (buffer-file-name buffer))
+               (begin (lambda () (gemini-companion-test-tools-begin "mine" file))))
+          (let ((id (funcall begin)))
+            (let ((gemini-companion-context-paused t))
+              (gemini-companion-tool-answer call "one"))
+            (should (equal (gemini-companion-test-tools-answer id) withheld)))
+          (let ((id (funcall begin)))
+            (gemini-companion-tool-answer call "one")
+            (should (equal (gemini-companion-test-tools-answer id) "one")))
+          (let ((id (funcall begin)))
+            (with-current-buffer buffer (setq-local gemini-companion-private t))
+            (gemini-companion-tool-answer call "one")
+            (should (equal (gemini-companion-test-tools-answer id) withheld))))))))
+
 (ert-deftest gemini-companion-tool/results-that-are-withheld-are-counted ()
   (gemini-companion-tool-test--with-tool
       (lambda (call &rest _)
