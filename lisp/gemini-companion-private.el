@@ -166,8 +166,9 @@ Either is nil if there is no such glob.  The names must be in lower case."
                   (cl-loop for glob in (mapcar #'downcase globs)
                            if (string-search "/" glob) collect glob into paths
                            else collect glob into names
-                           finally return (cons (funcall regexps names "\\`#?")
-                                                (funcall regexps paths "/")))))))
+                           ;; A colon or `!' is before the name of a member of an archive.
+                           finally return (cons (funcall regexps names "\\`\\(?:.*:\\)?#?")
+                                                (funcall regexps paths "[/:!]")))))))
   (cdr gemini-companion-private--patterns))
 
 (defun gemini-companion-private--ignored-reason (names host)

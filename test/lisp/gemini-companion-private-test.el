@@ -32,12 +32,14 @@
                     "Server.PEM" "notes.age" "authinfo" ".authinfo" ".netrc" "pass.kdbx"
                     ".ssh/config" "deep/.aws/credentials" "credentials.json" "config/credentials.yml.enc"
                     "server.key~" "server.key.~1~" ".pgpass.~HEAD~" "credentials~"
-                    "#.env#" "#id_rsa#" ".ssh/#config#"))
+                    "#.env#" "#id_rsa#" ".ssh/#config#"
+                    ;; As Archive and Tar modes name members.
+                    "a.zip:.env.local" "a.zip:id_rsa" "a.zip:.ssh/config" "a.tar!.ssh/config"))
       (should (string-search "gemini-companion-private-files"
                              (or (gemini-companion-private-test--reason name)
                                  (format "%s is not private" name)))))
     (dolist (name '("environment" "main.c" "pem" "my.env.txt" "ssh/config" "valid.txt" "id_map.c"
-                    "credentials.tsx" "credentials.go" "main.c~"))
+                    "credentials.tsx" "credentials.go" "main.c~" "a.zip:main.c"))
       (ert-info (name)
         (should-not (gemini-companion-private-test--reason name))))
     (let ((gemini-companion-private-files '("Main.*" "a/B/*")))
