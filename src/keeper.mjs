@@ -373,7 +373,11 @@ class Edits {
   begin(connection, order) {
     this.last += 1;
     this.waiting.set(this.last, connection);
-    this.outbox.say({ ...JSON.parse(order), say: 'edit', id: this.last });
+    try {
+      this.outbox.say({ ...JSON.parse(order), say: 'edit', id: this.last });
+    } catch {
+      connection.destroy(); // some other program
+    }
     return this.last;
   }
 

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import {
   chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, rm, symlink, utimes, writeFile,
@@ -707,6 +708,15 @@ test('Emacs is told if nobody waits for a text any more', async (t) => {
   const { id } = await keeper.said('edit');
   program.kill();
   assert.equal((await keeper.said('unedited')).id, id);
+});
+
+test('a program that sends no order is hung up on, and no other', async (t) => {
+  const { keeper, run } = await editing(t, 'one');
+  const { edits } = await keeper.read(keeper.configuration());
+  const stranger = net.connect(edits, () => stranger.write('GET / HTTP/1.1\n'));
+  await once(stranger, 'close');
+  run();
+  assert.equal((await keeper.said('edit')).text, 'one');
 });
 
 test('what cannot be edited in Emacs stays, and its user is told why', async (t) => {
