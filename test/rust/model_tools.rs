@@ -152,6 +152,16 @@ fn lisp_answers_a_call() {
     assert_eq!(server.events(), []); // nothing was cancelled
 }
 
+/// A hook tells what a model has written: JavaScript may have half of a character, and Node writes U+FFFD.
+#[test]
+fn half_of_a_character_in_an_argument_is_replaced() {
+    let server = start();
+    let body = call("find", json!({ "path": "HALF" })).replace("HALF", r"a\ud83d");
+    let _reply = server.ask_slowly(&body);
+    let (_, arguments, _) = server.called();
+    assert_eq!(arguments[0], Some(ArgumentValue::Text("a\u{fffd}".to_owned())));
+}
+
 #[test]
 fn the_model_is_told_what_is_wrong_with_a_call() {
     let server = start();

@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value, json};
 use tokio::sync::{Semaphore, watch};
 
 use super::hello::{self, Hello};
-use super::message::{Params, Reply, Request, RpcError, text_block, truncate};
+use super::message::{LongText, Params, Reply, Request, RpcError, text_block, truncate};
 use super::tools;
 use crate::agent::Agent;
 use crate::bridge::{ArgumentValue, Bridge, CallId, Event};
@@ -77,7 +77,9 @@ impl ArgumentKind {
 
     fn read(self, json: &[u8]) -> Option<ArgumentValue> {
         match self {
-            ArgumentKind::Text => serde_json::from_slice(json).ok().map(ArgumentValue::Text),
+            ArgumentKind::Text => {
+                serde_json::from_slice(json).ok().map(|LongText(text)| ArgumentValue::Text(text))
+            }
             ArgumentKind::Integer => {
                 let number: Number = serde_json::from_slice(json).ok()?;
                 // Models write 3.0, too.
