@@ -150,14 +150,10 @@ If TOOL is empty, the hook only wants to see that Emacs is not blocked."
                  (gemini-companion-tool-hooks--made-p call file after)
                  (not (gemini-companion-tool-hooks--known-p file before after)))
         (gemini-companion-tool-hooks--record call file tool before after process))
+      (unless (gemini-companion-tool-secret-p call file)
+        (gemini-companion-tool-hooks--take call file before after modified))
+      ;; Do checkers of Emacs know the text of the file?
       (let ((buffer (gemini-companion-tool-buffer call (gemini-companion-tool-file call path))))
-        (when (and buffer modified (gemini-companion-file-host file))
-          (gemini-companion-tool-hooks--take buffer file after modified))
-        (when (and gemini-companion-follow after
-                   ;; Emacs visits no file on a host without the user.
-                   (or buffer (not (gemini-companion-file-host file))))
-          (gemini-companion-tool-hooks--follow call path before after))
-        ;; Do checkers of Emacs know the text of the file?
         (if (and buffer
                  (not (buffer-modified-p buffer))
                  (gemini-companion-tool-diagnostics-checked-p buffer))
@@ -176,15 +172,22 @@ compares a report from there with the file only when the user undoes it."
                     never (gemini-companion-tool-secret-p call name)))
          (gemini-companion-file-written-p file after))))
 
-(defun gemini-companion-tool-hooks--take (buffer file after modified)
-  "Give BUFFER, which visits FILE on a host, its text AFTER.
-The file was written at MODIFIED."
-  (unless (gemini-companion-file-written-p file after)
-    (gemini-companion-file-note file (encode-coding-string after 'utf-8-unix)
-                                (number-to-string modified) modified))
-  (unless (gemini-companion-file-newer-in-p file buffer)
-    (gemini-companion-log-errors "reverting a buffer"
-      (gemini-companion-write-revert-now file))))
+(defun gemini-companion-tool-hooks--take (call file before after modified)
+  "Take what CALL reports, that the text of FILE was BEFORE and is now AFTER.
+If FILE is on a host, and has just AFTER since MODIFIED, give it to the buffer
+that visits FILE.  If the user follows the CLI, show FILE."
+  (let ((buffer (gemini-companion-tool-buffer call file))
+        (host (gemini-companion-file-host file)))
+    (when (and buffer modified host)
+      (unless (gemini-companion-file-written-p file after)
+        (gemini-companion-file-note file (encode-coding-string after 'utf-8-unix)
+                                    (number-to-string modified) modified))
+      (unless (gemini-companion-file-newer-in-p file buffer)
+        (gemini-companion-log-errors "reverting a buffer"
+          (gemini-companion-write-revert-now file))))
+    ;; Emacs visits no file on a host without the user.
+    (when (and gemini-companion-follow after (or buffer (not host)))
+      (gemini-companion-tool-hooks--follow call file before after))))
 
 ;;;; Showing edited files
 
@@ -194,15 +197,15 @@ The file was written at MODIFIED."
 (defvar gemini-companion-tool-hooks--shown nil
   "Where a file was shown last, as (WINDOW . BUFFER), or nil.")
 
-(defun gemini-companion-tool-hooks--follow (call path before after)
-  "Show the file PATH of CALL when the user is not busy.
+(defun gemini-companion-tool-hooks--follow (call file before after)
+  "Show FILE of CALL when the user is not busy.
 Its texts were BEFORE, which may be nil, and AFTER."
   (let ((waits gemini-companion-tool-hooks--followed)
         (same (pcase (compare-strings (or before "") nil nil after nil nil)
                 ('t 1)                  ; nothing has changed
                 (differs (abs differs)))))
     (setq gemini-companion-tool-hooks--followed
-          (list call (gemini-companion-tool-file call path)
+          (list call file
                 (length (split-string (substring after 0 (min (1- same) (length after))) "\n"))))
     (unless waits
       (gemini-companion-log-when-free "Following a CLI" #'gemini-companion-tool-hooks--show))))

@@ -558,7 +558,7 @@ safe local variables."
         (condition-case problem
             (let ((buffer (find-file-noselect file 'nowarn)))
               ;; Its local variables may mark it as private.
-              (when (gemini-companion-tool--withheld-p call file)
+              (when (gemini-companion-tool-secret-p call file)
                 (user-error "This file is withheld"))
               buffer)
           (error

@@ -91,6 +91,10 @@ That is a window, where point is in its buffer, and the number of windows."
                          ""))
           (gemini-companion-test-wait "nothing to be shown any more"
                                       (lambda () (not gemini-companion-tool-hooks--followed)))
+          ;; Also while clients are told nothing.
+          (let ((gemini-companion-context-paused t))
+            (should (equal (gemini-companion-tool-hooks-test--follow "c.txt" "" "c\n")
+                           (list (get-buffer-window "c.txt") 1 2))))
           ;; Not what the model must not know.
           (gemini-companion-test-file ".env" "one\n")
           (ignore-errors

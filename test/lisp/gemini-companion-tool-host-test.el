@@ -323,7 +323,12 @@ a.c:1 `one`: why?"))))
           (should (equal (funcall note "/p/b.c" "new\n" 1) ""))
           (should (equal (buffer-list) buffers)))
         (should (equal (funcall note "/q/a.c" "new\n" 1) '("This file is withheld: /q/a.c")))
-        (should (length= (gemini-companion-history-all) 4))))))
+        (should (length= (gemini-companion-history-all) 4))
+        ;; What is not to be told may be taken.
+        (let ((gemini-companion-context-paused t))
+          (should (equal (funcall note "/p/a.c" "newer\n" 2000000000)
+                         '("This file is withheld: /p/a.c"))))
+        (should (equal (buffer-string) "newer\n"))))))
 
 (ert-deftest gemini-companion-tool-host/a-terminal-of-that-host-is-that-of-its-cli ()
   (gemini-companion-tool-host-test--with-clis '(("k1" "/mock:a:7" "/mock:a:/p"))
