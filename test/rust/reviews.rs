@@ -4,7 +4,7 @@ use gemini_companion::ide::{Outcome, ReviewId};
 use gemini_companion::{Answer, CallId, CallResult, Event};
 use serde_json::{Value, json};
 
-use crate::support::TestCompanion;
+use crate::support::{TestCompanion, request};
 
 const PATH: &str = local!("/no/such/directory/файл 😀.txt");
 
@@ -199,6 +199,33 @@ fn no_session_decides_reviews_of_another() {
     }
     assert_eq!(server.events(), []);
     assert!(server.companion.sessions().decide(review, Outcome::Rejected));
+}
+
+/// The user may answer in the client at once, or before an Emacs that was suspended goes on.
+#[test]
+fn close_diff_waits_for_the_proposal_whose_file_is_being_checked() {
+    let server = TestCompanion::start();
+    let session = server.open_session();
+    let path = format!("/none{}", "/x".repeat(1500)); // it takes some time to look for all of these
+    let mut answers = Vec::new();
+    for (tool, arguments) in [
+        ("openDiff", json!({ "filePath": path, "newContent": "first" })),
+        ("openDiff", json!({ "filePath": path, "newContent": "new" })),
+        ("closeDiff", json!({ "filePath": path })),
+    ] {
+        let params = json!({ "name": tool, "arguments": arguments });
+        answers.push(session.post_slowly(&[], &request(7, "tools/call", params)));
+    }
+    let proposed = || match server.next_event() {
+        Event::OpenReview { review, content, .. } => (review, content),
+        other => panic!("{other:?}"),
+    };
+    let (first, content) = proposed();
+    assert_eq!((content.as_str(), closed(&server)), ("first", (first, None)));
+    let (second, content) = proposed();
+    let (review, call) = closed(&server);
+    assert_eq!((content.as_str(), review), ("new", second));
+    assert!(server.companion.bridge().answer(call.unwrap(), Ok("new".to_owned())));
 }
 
 #[test]

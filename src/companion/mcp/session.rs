@@ -6,6 +6,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::time::Instant;
 
 use super::client::{Client, Origin};
@@ -50,6 +51,8 @@ pub struct Session {
     pub busy: usize,
     /// What cancels its calls, by their ids. Some may be over.
     calls: HashMap<Box<str>, oneshot::Sender<()>>,
+    /// The last request about a diff of each path that is in turn. It is over when its sender is dropped.
+    turns: HashMap<Box<str>, oneshot::Receiver<()>>,
     /// How its last reviews have ended.
     pub endings: Endings,
     pub last_used: Instant,
@@ -87,6 +90,7 @@ impl Session {
             streams: 0,
             busy: 0,
             calls: HashMap::new(),
+            turns: HashMap::new(),
             endings: Endings::default(),
             last_used: now,
         }
@@ -140,6 +144,17 @@ impl Session {
         if let Some(cancel) = self.calls.remove(id.as_str()) {
             let _ = cancel.send(());
         }
+    }
+
+    /// Lets requests about a diff of `path` take turns. Returns what ends the turn of a new one, and the
+    /// one before, which may be over.
+    pub fn take_turn(
+        &mut self,
+        path: &str,
+    ) -> (oneshot::Sender<()>, Option<oneshot::Receiver<()>>) {
+        self.turns.retain(|_, turn| turn.try_recv() == Err(TryRecvError::Empty));
+        let (end, turn) = oneshot::channel();
+        (end, self.turns.insert(path.into(), turn))
     }
 
     pub fn push(&mut self, message: Outgoing) {

@@ -98,7 +98,7 @@ impl Tools {
         match (name, &session.host) {
             ("openDiff", None) => {
                 let content = arguments.take_text("newContent")?;
-                self.open_diff(&session.session, arguments.read()?, content).await
+                self.open_diff(session, arguments.read()?, content).await
             }
             ("openDiff", Some(host)) => {
                 let content = arguments.take_text("newContent")?;
@@ -128,17 +128,18 @@ impl Tools {
     /// failure, and after an error the client's own "yes" would fail, too.
     async fn open_diff(
         &self,
-        session: &SessionId,
+        session: &ActiveSession,
         NamedDiff { file_path }: NamedDiff,
         content: String,
     ) -> Result<Output, Fault> {
+        let _turn = session.in_turn(&file_path).await;
         let path = file_path.clone();
         // The file system may be slow, and the streams of other clients must not wait for it.
         let largest = self.sessions.limits.body;
         let check = self.checks.run(move || check_path(&path, largest)).await;
         let slow = || format!("the file system of {} does not answer", truncate(&file_path));
         let bytes = check.ok_or_else(slow)??;
-        self.sessions.open_review(session, file_path, content, bytes)?;
+        self.sessions.open_review(&session.session, file_path, content, bytes)?;
         Ok(Output::nothing())
     }
 
@@ -171,11 +172,15 @@ impl Tools {
 
     /// Asks Emacs for the text of the review and closes it. If it has ended already, the answer is the
     /// same: the client may not have received it, or the user has just accepted the review. Clients
-    /// with a session parse the answer as JSON; those of document 004 get the plain text.
+    /// with a session parse the answer as JSON; those of document 004 get the plain text. If the user
+    /// decides in the client before the file of the proposal is checked, that comes first.
     async fn close_diff(&self, session: &ActiveSession, diff: CloseDiff) -> Result<Output, Fault> {
         let silent = diff.suppress_notification.unwrap_or(false);
         let path = &diff.file_path;
-        let content = match self.sessions.close_review(&session.session, path, silent) {
+        let turn = session.in_turn(path).await;
+        let closed = self.sessions.close_review(&session.session, path, silent);
+        drop(turn);
+        let content = match closed {
             None | Some(LastText::Forgotten) => return Err(not_open(path).into()),
             Some(LastText::Rejected) => {
                 return Err(format!("the diff of {} was rejected", truncate(path)).into());

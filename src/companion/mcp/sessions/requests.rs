@@ -108,6 +108,16 @@ impl ActiveSession {
         self.change(|session| session.begin_call(id)).unwrap_or_else(|| oneshot::channel().1)
     }
 
+    /// Waits until the session has handled what its client has asked of a diff of `path` before. Later
+    /// requests wait until the value is dropped.
+    pub async fn in_turn(&self, path: &str) -> Option<oneshot::Sender<()>> {
+        let (end, before) = self.change(|session| session.take_turn(path))?;
+        if let Some(before) = before {
+            let _ = before.await; // it fails when it is over
+        }
+        Some(end)
+    }
+
     pub fn cancel(&self, id: &Id) {
         self.change(|session| session.cancel_call(id));
     }
