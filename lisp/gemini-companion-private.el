@@ -167,7 +167,7 @@ Either is nil if there is no such glob.  The names must be in lower case."
                            if (string-search "/" glob) collect glob into paths
                            else collect glob into names
                            ;; A colon or `!' is before the name of a member of an archive.
-                           finally return (cons (funcall regexps names "\\`\\(?:.*:\\)?#?")
+                           finally return (cons (funcall regexps names "\\`\\(?:[^:]*:\\)?#?")
                                                 (funcall regexps paths "[/:!]")))))))
   (cdr gemini-companion-private--patterns))
 
