@@ -274,6 +274,11 @@ fn calls_at_the_same_time_are_limited() {
     assert_eq!(outcome(&server.ask(&body)), (refused, true));
     // Listing them is no call.
     assert_eq!(server.ask(&request(1, "tools/list", json!({})))["error"], Value::Null);
+    // A hook tells something meanwhile.
+    let told = server.ask_slowly(&call("hidden", json!({})));
+    let Event::CallTool { call: id, .. } = server.next_event() else { panic!() };
+    server.companion.bridge().answer(id, Ok("heard".to_owned()));
+    assert_eq!(outcome(&Response::read(told).json()), ("heard", false));
     for id in calls {
         server.companion.bridge().answer(id, Ok("done".to_owned()));
     }

@@ -226,10 +226,13 @@ impl ModelTools {
             arguments,
             directory: place.directory().map(str::to_owned),
         };
-        let running = (agent.allowance.calls.try_acquire(), self.running.try_acquire());
-        let (Ok(_of_agent), Ok(_of_all)) = running else {
+        // A program, such as a hook, would not call again.
+        let counts = tool.is_listed;
+        let running =
+            counts.then(|| (agent.allowance.calls.try_acquire(), self.running.try_acquire()));
+        if let Some((Err(_), _) | (_, Err(_))) = running {
             return Err("Emacs answers as many calls as it can: call again later".to_owned());
-        };
+        }
         let (call, answer) = self.bridge.call();
         if !self.bridge.send_if_room(event(call)) {
             return Err("Emacs is busy: call again later".to_owned());
