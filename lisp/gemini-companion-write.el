@@ -289,10 +289,14 @@ So an undo keeps them, although the file did not have them.  OUTCOME is that
 of REVIEW."
   (when-let* (((memq outcome '(accepted closed)))
               (entry (gemini-companion-review-entry review))
-              (merged (gemini-companion-review-effect-merged-state review)))
-    (setf (gemini-companion-history-before entry)
-          (gemini-companion-file-encode (gemini-companion-review-text-of-buffer (car merged))
-                                        (gemini-companion-history-before entry)))))
+              (buffer (car (gemini-companion-review-effect-merged-state review))))
+    (let ((text (gemini-companion-review-text-of-buffer buffer))
+          (coding (buffer-local-value 'buffer-file-coding-system buffer)))
+      (setf (gemini-companion-history-before entry)
+            ;; As Emacs would have saved it, if it could: the file need not be in UTF-8.
+            (if (and coding (not (check-coding-systems-region text nil (list coding))))
+                (encode-coding-string text coding)
+              (gemini-companion-file-encode text (gemini-companion-history-before entry)))))))
 
 (defun gemini-companion-write--saved-p (path)
   "Return non-nil if the local file PATH is as the user has saved it in Emacs."
