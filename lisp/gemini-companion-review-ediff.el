@@ -304,6 +304,7 @@ are as they should be, and leaves them alone.  It ignores
       ;; This signals an error halfway if one of the other buffers was killed.  It arranges the
       ;; windows if the user has changed one.
       (cl-letf ((ediff-grab-mouse nil)
+                (kill-buffer-query-functions nil)
                 ((symbol-function 'ediff-setup-windows) #'ignore))
         (ignore-errors (ediff-really-quit nil)))
       (when (frame-live-p ediff-control-frame)
@@ -313,7 +314,7 @@ are as they should be, and leaves them alone.  It ignores
   (unless (or ediff-session-registry
               (not (buffer-live-p ediff-registry-buffer))
               (get-buffer-window ediff-registry-buffer t))
-    (kill-buffer ediff-registry-buffer)))
+    (gemini-companion-ui-kill-buffer ediff-registry-buffer)))
 
 (defun gemini-companion-review-ediff--kill-helpers ()
   "Kill the buffers that Ediff made for the session of the current buffer."

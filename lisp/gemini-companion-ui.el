@@ -211,8 +211,11 @@ Copies of a large text would cause several collections."
   "Kill BUFFER without asking; it may be nil, killed, or a buffer name."
   (let ((buffer (and buffer (get-buffer buffer))))
     (when (buffer-live-p buffer)
-      (with-current-buffer buffer (set-buffer-modified-p nil))
-      (kill-buffer buffer))))
+      (with-current-buffer buffer
+        (set-buffer-modified-p nil)
+        ;; Packages for perspectives, for example, ask there.
+        (let ((kill-buffer-query-functions nil))
+          (kill-buffer))))))
 
 (defun gemini-companion-ui-omit-line-numbers ()
   "Show no line numbers in the current buffer, whatever the user has elsewhere."

@@ -139,6 +139,21 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
           (should (equal (mapcar #'cadr (cadr windows))
                          (mapcar #'window-buffer (window-list)))))))))
 
+(ert-deftest gemini-companion-review-window/nobody-is-asked-whether-to-kill-its-buffers ()
+  "Some packages ask so for each buffer, and others say no."
+  (gemini-companion-review-window-test--each review 'select
+    (let ((buffers (buffer-list))
+          (kill-buffer-query-functions (list #'ignore)))
+      (should (seq-some (lambda (buffer)
+                          (eq review (buffer-local-value 'gemini-companion-review-of-buffer buffer)))
+                        buffers))
+      (gemini-companion-reject)
+      (should (equal (gemini-companion-review-window-test--windows) windows))
+      (should-not (seq-filter
+                   (lambda (buffer)
+                     (eq review (buffer-local-value 'gemini-companion-review-of-buffer buffer)))
+                   (buffer-list))))))
+
 (ert-deftest gemini-companion-review-window/a-window-that-the-user-has-opened-is-given-back ()
   (let ((display-buffer-alist '(("\\`\\*gemini " display-buffer-use-some-window
                                  (inhibit-same-window . t)))))
