@@ -335,6 +335,9 @@ accept, and may propose the same again.  Return non-nil if accepted."
   (when-let* ((before (seq-find (pcase-lambda (`(,earlier ,_ ,_ ,again))
                                   ;; Only once: a client may be unable to write.
                                   (and (not again)
+                                       ;; The user may have removed a new file since.
+                                       (not (gemini-companion-history-written
+                                             (gemini-companion-review-entry earlier)))
                                        (gemini-companion-review-commands--same-p earlier review)))
                                 gemini-companion-review-commands--accepted))
               ((null (gemini-companion-review-effect-conflict review))))

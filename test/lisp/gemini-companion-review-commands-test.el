@@ -33,6 +33,23 @@
       (should (funcall again "2\n"))
       (gemini-companion-review-end-all))))
 
+(ert-deftest gemini-companion-review-commands/a-new-file-that-was-undone-is-asked-about-again ()
+  "The client has written it, although the file is as it was before."
+  (gemini-companion-test-with-client client
+    (let* ((first (gemini-companion-test-propose client "new.txt" "1\n"))
+           (file (gemini-companion-review-path first)))
+      (gemini-companion-review-show first 'keep)
+      (gemini-companion-review-commands-accept first)
+      (gemini-companion-test-write file "1\n")
+      (gemini-companion-test-wait "Emacs to notice"
+                                  (lambda () (gemini-companion-history-written
+                                              (gemini-companion-review-entry first))))
+      (delete-file file)
+      (fake-cli-call-tool client "openDiff" `(:filePath ,file :newContent "1\n"))
+      (gemini-companion-bridge-drain)
+      (should (gemini-companion-review-waiting-p))
+      (gemini-companion-review-end-all))))
+
 (ert-deftest gemini-companion-review-commands/an-accept-is-forgotten-after-a-while ()
   "The user is asked about the same change then."
   (gemini-companion-test-with-client client
