@@ -350,9 +350,10 @@ Return nil if that was done, or if there is no such buffer.  Return the
 buffer if it was left alone, because it has unsaved edits, or does not
 show the text of the file, or the file no longer exists."
   (when-let* ((buffer (gemini-companion-file-visiting path)))
-    (unless (and (gemini-companion-file-stamp path)
-                 (with-current-buffer buffer (gemini-companion-write--show path)))
-      buffer)))
+    (with-current-buffer buffer
+      (unless (and (gemini-companion-file-stamp path) (gemini-companion-write--show path))
+        (gemini-companion-write--keep-auto-saved)
+        buffer))))
 
 (defun gemini-companion-write-stop ()
   "Stop checking files."
@@ -426,10 +427,20 @@ would replace something else if its text changed meanwhile."
                                  (cons buffer (buffer-chars-modified-tick)))
                           (or (not text) (gemini-companion-file-written-p path text))))))
             ((buffer-modified-p)
+             (gemini-companion-write--keep-auto-saved)
              (gemini-companion-ui-message
               buffer "%s changed on disk; its buffer keeps your edits" (buffer-name)))
             (t (gemini-companion-ui-message
                 buffer "%s changed on disk; M-x revert-buffer shows it" (buffer-name)))))))
+
+(defun gemini-companion-write--keep-auto-saved ()
+  "Let Emacs recover the unsaved edits here, although their file was written.
+It recovers nothing from an auto-save file that is older."
+  (when (and (recent-auto-save-p)
+             (not (gemini-companion-file-host buffer-file-name)))
+    (ignore-error file-error
+      ;; Times have a coarse unit.
+      (set-file-times buffer-auto-save-file-name (time-add nil 1)))))
 
 (defun gemini-companion-write--show (path &optional merged)
   "Revert the current buffer, which visits PATH, without a question.

@@ -284,6 +284,19 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (should-not (buffer-modified-p))
     (should-not (file-exists-p buffer-auto-save-file-name))))
 
+(ert-deftest gemini-companion-write-revert/edits-that-stay-can-be-recovered ()
+  "If Emacs ends before they are auto-saved again."
+  (gemini-companion-write-revert-test--with "one\n"
+    (auto-save-mode 1)
+    (let ((create-lockfiles nil))
+      (insert "mine\n"))
+    (do-auto-save t t)
+    (set-file-times buffer-auto-save-file-name (time-add nil -5))
+    (gemini-companion-test-write buffer-file-name "two\n")
+    (should (gemini-companion-write-revert-now buffer-file-name))
+    (should (file-newer-than-file-p buffer-auto-save-file-name buffer-file-name))
+    (delete-auto-save-file-if-necessary t)))
+
 (ert-deftest gemini-companion-write-revert/the-next-save-backs-up-what-the-client-wrote ()
   (gemini-companion-write-revert-test--with "one\n"
     (let ((make-backup-files t)
