@@ -157,14 +157,13 @@ See `gemini-companion-comment-proposal-place-function'."
 (defun gemini-companion-review-ediff-show-keys ()
   "Describe the keys of the control panel in the echo area."
   (interactive nil ediff-mode)
+  ;; A terminal of 24 lines shows no more than five.
   (message "%s" (format "\
-n p      next, previous difference   %-2s       drop the difference
-v V      scroll                      |        side by side, or stacked
-e        edit the text               !        compare again, after an edit
-C-c C-c  accept                      C-c C-k  reject
-C-c C-a  accept all of the turn      C-c C-e  merge edits that are missing
-C-c ;    comment on the difference   C-c C-v  the other view
-q        accept, reject or decide later"
+n p      next, previous difference   %-2s       drop the difference   v V  scroll
+e !      edit, then compare again    |        side by side, or stacked
+C-c ;    comment on the difference   C-c C-e  merge edits that are missing
+C-c C-c  accept                      C-c C-k  reject   q  decide, now or later
+C-c C-a  accept all of the turn      C-c C-v  the other view"
                         (if ediff-3way-job "ab" "a"))))
 
 (defun gemini-companion-review-ediff-edit ()

@@ -82,13 +82,13 @@ accept or reject all hunks together, but can drop some first.
 (defun gemini-companion-review-inline-show-keys ()
   "Describe the keys for the change in the echo area."
   (interactive nil gemini-companion-review-inline-mode)
+  ;; A terminal of 24 lines shows no more than five.
   (message "%s" "\
 n p      next, previous hunk      k        drop the hunk, or the region's lines
 y        keep the hunk, go on     u        undo
 e RET    edit the text here       c        comment on the line or region
-C-c C-c  accept                   C-c C-k  reject
-C-c C-a  accept all of the turn   C-c C-v  the other view
-q        accept, reject or decide later"))
+C-c C-c  accept                   C-c C-k  reject      q  decide, now or later
+C-c C-a  accept all of the turn   C-c C-v  the other view"))
 
 ;;;; Showing
 

@@ -973,4 +973,14 @@ FOCUS is `select' by default."
           (kill-buffer (gemini-companion-review-proposal review))))
       (should (> mixed 100)))))
 
+(ert-deftest gemini-companion-review-inline/all-keys-are-seen-in-a-small-terminal ()
+  "In one of 80 columns and 24 lines, with a menu bar, the echo area has five lines."
+  (gemini-companion-test-with-answer nil
+    (gemini-companion-review-inline-show-keys)
+    (gemini-companion-review-ediff-show-keys)
+    (dolist (keys gemini-companion-test-messages)
+      (let ((lines (split-string keys "\n")))
+        (should (<= (length lines) 5))
+        (should (seq-every-p (lambda (line) (< (length line) 80)) lines))))))
+
 ;;; gemini-companion-review-inline-test.el ends here
