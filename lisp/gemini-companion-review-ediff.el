@@ -48,7 +48,7 @@ Ediff's own are gray on gray where a difference is not selected.")
     (undefined
      ediff-toggle-wide-display ediff-toggle-multiframe ediff-swap-buffers ediff-save-buffer
      ediff-show-diff-output ediff-show-registry ediff-show-current-session-meta-buffer
-     ediff-submit-report))
+     ediff-submit-report ediff-status-info ediff-inferior-compare-regions))
   "Alist of commands, and those of Ediff whose keys they take in the panel.
 Some of Ediff's take windows or frames of the user, or save a buffer that
 visits no file.")

@@ -209,6 +209,17 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
           (should (= ediff-number-of-differences 1))
           (should (= ediff-current-difference 0)))))))
 
+(ert-deftest gemini-companion-review-ediff/no-key-takes-the-user-s-windows ()
+  "Such as for another session of Ediff, at whose end the next key went into the proposal."
+  (gemini-companion-test-with-client client
+    (gemini-companion-review-ediff-test--show client "2\n" 'select)
+    (set-buffer (window-buffer))
+    (let ((before (gemini-companion-review-ediff-test--layout)))
+      (dolist (key '("=" "i" "m" "~" "D" "R" "M" "G"))
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (call-interactively (key-binding key)))
+        (should (equal (gemini-companion-review-ediff-test--layout) before))))))
+
 (ert-deftest gemini-companion-review-ediff/no-buffer-of-ediff-remains ()
   (gemini-companion-test-with-client client
     (let ((buffers (lambda ()
