@@ -428,8 +428,10 @@ Run no hooks, which might start servers or let global minor modes change
 the text, and read no local variables, since a client wrote the text."
   (let ((change-major-mode-hook nil)
         (prog-mode-hook nil) ; `mhtml-mode' runs it itself
-        ;; Python mode says that it cannot guess the indentation, since there is no text yet.
+        ;; Python mode says that it cannot guess the indentation, since there is no text yet, and
+        ;; Emacs that Outline mode makes the hook above buffer-local.
         (inhibit-message t)
+        (message-log-max nil)
         (warning-suppress-log-types '((treesit))) ; a grammar may be missing
         ;; Some modes read those of the directory themselves.
         (enable-local-variables nil)
