@@ -153,6 +153,8 @@ With SECONDS, also update it that often while it is on screen; with HOOK,
 when that is run."
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-review-list-print))
               tabulated-list-use-header-line nil)
+  ;; Emacs would put the names of columns beside them, as if they were in the header line.
+  (gemini-companion-ui-omit-line-numbers)
   (gemini-companion-ui-keep-keys major-mode)
   (add-hook 'post-command-hook #'gemini-companion-review-list--show-keys nil t)
   (add-hook 'window-size-change-functions
@@ -258,8 +260,7 @@ HOST is the prefix of the host that it is on, or nil."
 (defun gemini-companion-review-list-width ()
   "Return the width in characters of the narrowest window of the current buffer."
   (let ((windows (or (get-buffer-window-list nil nil 'visible) (list (selected-window)))))
-    (- (apply #'min (mapcar #'window-max-chars-per-line windows))
-       (if display-line-numbers (+ 2 (line-number-display-width)) 0))))
+    (apply #'min (mapcar #'window-max-chars-per-line windows))))
 
 (defun gemini-companion-review-list--lay-out (entries)
   "Make the current list show ENTRIES, with columns that fit its windows."

@@ -34,6 +34,16 @@
         ;; The first line names the columns.
         (should (equal (count-lines (point-min) (point-max)) 3))))))
 
+(ert-deftest gemini-companion-review-list/there-are-no-line-numbers ()
+  "Emacs would put the names of columns beside these."
+  (gemini-companion-test-with-lists client
+    (global-display-line-numbers-mode 1)
+    (unwind-protect
+        (progn
+          (gemini-companion-review-list)
+          (should-not display-line-numbers))
+      (global-display-line-numbers-mode -1))))
+
 (ert-deftest gemini-companion-review-list/states ()
   (gemini-companion-test-with-lists client
     (let ((shown (gemini-companion-test-propose client "a.txt" "2\n"))
