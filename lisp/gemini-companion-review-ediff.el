@@ -126,6 +126,10 @@ new file alone, since there is nothing to compare it with."
               ediff-setup-diff-regions-function #'gemini-companion-review-ediff--compare)
   (unless (executable-find ediff-diff-program)
     (setq ediff-auto-refine 'off))
+  (when ediff-buffer-C
+    (with-current-buffer ediff-buffer-C
+      ;; Ediff would let the user merge the others there.
+      (setq buffer-read-only t)))
   (add-hook 'ediff-before-setup-windows-hook
             (apply-partially #'gemini-companion-review-ediff--arrange view) nil t)
   (add-hook 'ediff-quit-hook #'gemini-companion-review-window-take-down-soon nil t)
