@@ -86,10 +86,13 @@ Return nil if it is large, since finding out would take long."
   "Replace the accessible text by SOURCE, a string or a buffer, keeping markers.
 Return nil if finding the differences takes too long: then replace
 everything, and lose the markers."
-  (replace-region-contents (point-min) (point-max) (lambda () source)
-                           gemini-companion-heavy--max-compare-time
-                           ;; Searching for more, Emacs does not look at the clock for a second.
-                           300))
+  (let ((point (point)))
+    (replace-region-contents (point-min) (point-max)
+                             ;; From where it is then, Emacs takes where an undo puts point.
+                             (lambda () (goto-char point) source)
+                             gemini-companion-heavy--max-compare-time
+                             ;; Searching for more, Emacs does not look at the clock for a second.
+                             300)))
 
 ;;;; Long lines
 

@@ -106,6 +106,15 @@
     (should-not (buffer-modified-p))
     (should (equal (gemini-companion-test-read buffer-file-name) "one\n"))))
 
+(ert-deftest gemini-companion-write-revert/undo-leaves-point-where-it-was ()
+  (gemini-companion-write-revert-test--with "one\ntwo\nthree\nfour\n"
+    (setq buffer-undo-list nil)
+    (search-forward "thr")
+    (gemini-companion-write-revert-test--write "1\ntwo\nthree\n4\n")
+    (should (looking-at "ee\n4"))
+    (gemini-companion-write-revert-test--undo)
+    (should (looking-at "ee\nfour"))))
+
 (ert-deftest gemini-companion-write-revert/redo-makes-the-buffer-unmodified-again ()
   (gemini-companion-write-revert-test--with "one\n"
     (gemini-companion-write-revert-test--write "two\n")
