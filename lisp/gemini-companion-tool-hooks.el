@@ -147,9 +147,11 @@ If TOOL is empty, the hook only wants to see that Emacs is not blocked."
                                    (gemini-companion-tool-call-directory call)))
       (when (and after
                  (file-name-absolute-p path)
-                 (gemini-companion-tool-hooks--made-p call file after)
-                 (not (gemini-companion-tool-hooks--known-p file before after)))
-        (gemini-companion-tool-hooks--record call file tool before after process))
+                 (gemini-companion-tool-hooks--made-p call file after))
+        (if-let* ((known (gemini-companion-tool-hooks--known file before after)))
+            (gemini-companion-history-note-written known)
+          (gemini-companion-tool-hooks--record call file tool before after process))
+        (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
       (unless (gemini-companion-tool-secret-p call file)
         (gemini-companion-tool-hooks--take call file before after modified))
       ;; Do checkers of Emacs know the text of the file?
@@ -253,8 +255,7 @@ BEFORE and AFTER are as in `gemini-companion-tool-hooks--note-edit'."
    :prompt (gemini-companion-cli-prompt-of-process process)
    :outcome 'unreviewed
    :before (gemini-companion-tool-hooks--encode file before)
-   :after after)
-  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
+   :after after))
 
 (defun gemini-companion-tool-hooks--encode (file before)
   "Return BEFORE, an earlier text of FILE, as bytes; nil if that is nil.
@@ -263,8 +264,8 @@ Return `unreadable' if the client could not decode those."
         ((string-search "\ufffd" before) 'unreadable)
         (t (gemini-companion-file-encode before (gemini-companion-file-read file)))))
 
-(defun gemini-companion-tool-hooks--known-p (file before after)
-  "Return non-nil if the last change of FILE in the history has made it AFTER.
+(defun gemini-companion-tool-hooks--known (file before after)
+  "Return the last change of FILE in the history if it has made that AFTER.
 The user decided it in Emacs, or the client reports it twice, with the same
 text BEFORE."
   (let* ((host (gemini-companion-file-host file))
@@ -279,11 +280,12 @@ text BEFORE."
          (equal (gemini-companion-file-plain (gemini-companion-history-after entry))
                 (gemini-companion-file-plain after))
          (pcase (gemini-companion-history-outcome entry)
-           ((or 'accepted 'accepted-there 'closed) t)
+           ((or 'accepted 'accepted-there 'closed 'unwritten) t)
            ;; If it differs, the user has edited the file in between, and only this entry has that.
            ;; This reads the file, so it comes last.
            ('unreviewed (equal (gemini-companion-history-before entry)
-                               (gemini-companion-tool-hooks--encode file before)))))))
+                               (gemini-companion-tool-hooks--encode file before))))
+         entry)))
 
 ;;;; Diagnostics
 

@@ -8,6 +8,7 @@
 (require 'flymake)
 (require 'gemini-companion-tool-hooks)
 (require 'gemini-companion-history-list)
+(require 'gemini-companion-test-lists)
 (require 'gemini-companion-test-tools)
 
 (defun gemini-companion-tool-hooks-test--check (report &rest _)
@@ -309,6 +310,15 @@ which deletes the file? ")))))))
         (gemini-companion-tool-hooks-test--edit "two\n" "three\n"))
       (should (equal (mapcar #'gemini-companion-history-outcome (gemini-companion-history-all))
                      '(unreviewed accepted))))))
+
+(ert-deftest gemini-companion-tool-hooks/what-is-written-late-is-there-once ()
+  "As by a CLI that was suspended when the user accepted."
+  (gemini-companion-tool-hooks-test--with-history
+    (gemini-companion-history-add :client "x" :path (gemini-companion-test-file "a.txt")
+                                  :outcome 'unwritten :before "one\n" :after "two\n")
+    (gemini-companion-history-list)
+    (gemini-companion-tool-hooks-test--edit "one\n" "two\n")
+    (should (equal (gemini-companion-test-list-column "*gemini history*" 1) '("accepted")))))
 
 (ert-deftest gemini-companion-tool-hooks/an-edit-of-the-users-in-between-can-be-restored ()
   "The client has written over it what it had written before."
