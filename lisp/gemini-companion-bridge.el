@@ -303,34 +303,26 @@ string that says why if that cannot be known."
 
 ;;;; From the clients
 
-;; Not generic functions: to dispatch these on symbols, Emacs would load its byte compiler.
-(defmacro gemini-companion-bridge-define-handler (type arguments docstring &rest body)
-  "Define a handler for events of TYPE, a symbol, that evaluates BODY.
-DOCSTRING is its documentation.  For the ARGUMENTS of each type see
-`gemini-companion--mod-next-event'."
-  (declare (indent 2) (doc-string 3) (debug (&define name lambda-list stringp def-body)))
-  (let ((function (intern (format "gemini-companion--handle-%s" type))))
-    `(progn
-       (defun ,function ,arguments ,docstring ,@body)
-       (put ',type 'gemini-companion-handler #',function))))
-
 (defun gemini-companion-bridge-handle-event (type &rest arguments)
-  "Handle an event of TYPE, a symbol, with ARGUMENTS."
-  (apply (get type 'gemini-companion-handler) arguments))
+  "Handle an event of TYPE, a symbol, with ARGUMENTS.
+The function `gemini-companion--handle-TYPE' does so; for the ARGUMENTS of
+each type see `gemini-companion--mod-next-event'."
+  ;; Not a generic function: to dispatch on symbols, Emacs would load its byte compiler.
+  (apply (intern (format "gemini-companion--handle-%s" type)) arguments))
 
-(gemini-companion-bridge-define-handler clients (count)
+(defun gemini-companion--handle-clients (count)
   "Record COUNT, the number of sessions."
   (setq gemini-companion-bridge--clients count)
   (gemini-companion-bridge--adjust-polling)
   (gemini-companion-log-run-hook 'gemini-companion-bridge-clients-functions count)
   (force-mode-line-update t))
 
-(gemini-companion-bridge-define-handler trace (direction session text)
+(defun gemini-companion--handle-trace (direction session text)
   "Log TEXT, a message of SESSION in DIRECTION."
   (gemini-companion-log-add "%s %s %s" (if (eq direction 'from-client) "<-" "->")
                             (if (string-empty-p session) "(no session)" session) text))
 
-(gemini-companion-bridge-define-handler warning (text)
+(defun gemini-companion--handle-warning (text)
   "Log and show TEXT."
   (gemini-companion-log-add "%s" text)
   (gemini-companion-ui-message 'warning "gemini-companion: %s" text))

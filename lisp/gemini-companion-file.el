@@ -53,7 +53,7 @@ Each is called with its name, and returns non-nil if it does.")
 (defvar gemini-companion-file-change-functions nil
   "Functions called with the name of a file on a host that was reported.")
 
-(gemini-companion-bridge-define-handler host-file (path bytes stamp modified)
+(defun gemini-companion--handle-host-file (path bytes stamp modified)
   "Remember that the file PATH, on a host, contains BYTES.
 BYTES are nil if there is no file, and `unreadable' if they are not known.
 STAMP is a string that changes when the file is written, and MODIFIED the

@@ -297,7 +297,7 @@ ended."
   (seq-find (lambda (it) (eql wire (gemini-companion-host-connection-wire it)))
             gemini-companion-host-connection-all))
 
-(gemini-companion-bridge-define-handler wire-line (wire line)
+(defun gemini-companion--handle-wire-line (wire line)
   "Handle LINE, which the program of WIRE or a shell on its host has printed."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
     (let ((connecting (eq (gemini-companion-host-connection-state connection) 'connecting)))
@@ -314,7 +314,7 @@ ended."
         (setf (gemini-companion-host-connection-lines connection)
               (seq-take (cons line (gemini-companion-host-connection-lines connection)) 20)))))))
 
-(gemini-companion-bridge-define-handler wire-message (wire text)
+(defun gemini-companion--handle-wire-message (wire text)
   "Handle the message TEXT from the other end of WIRE, supposedly its keeper."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
     (let ((message (ignore-errors
@@ -333,7 +333,7 @@ ended."
                   (gemini-companion-host-connection--shown (alist-get 'text message))))
         (_ (gemini-companion-host-connection--end connection 'broken))))))
 
-(gemini-companion-bridge-define-handler wire-ended (wire reason)
+(defun gemini-companion--handle-wire-ended (wire reason)
   "Handle the end of WIRE for REASON, as in `gemini-companion--mod-next-event'."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
     (setf (gemini-companion-host-connection-wire connection) nil)

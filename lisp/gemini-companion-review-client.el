@@ -44,7 +44,7 @@ you are away.  If nil, only you can accept."
 
 ;;;; Opened and closed
 
-(gemini-companion-bridge-define-handler open-review (id agent client path text name version process)
+(defun gemini-companion--handle-open-review (id agent client path text name version process)
   "Open the review ID: CLIENT, of AGENT, proposes TEXT for the file PATH.
 NAME and VERSION are what the client reports; PROCESS is its id, or nil."
   (condition-case error
@@ -66,7 +66,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
                                   (gemini-companion-ui-error-text error))
      (signal (car error) (cdr error)))))
 
-(gemini-companion-bridge-define-handler close-review (id call)
+(defun gemini-companion--handle-close-review (id call)
   "Close the review ID; if CALL is non-nil, answer it with the text."
   (let ((review (gemini-companion-review-with-id id)))
     (cond ((not review)
@@ -103,7 +103,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
 
 ;;;; Decided by a client of document 004
 
-(gemini-companion-bridge-define-handler decide-review (id accept call directory)
+(defun gemini-companion--handle-decide-review (id accept call directory)
   "Accept the review ID if ACCEPT is non-nil, else reject it; answer CALL.
 DIRECTORY is where the client works, or nil if that is not known."
   ;; A file name from a client must not make Emacs connect to another machine.

@@ -89,14 +89,14 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
 `gemini-companion-tool-hook'."
   (declare (indent 1))
   (setf (alist-get name gemini-companion-tool--table nil nil #'equal) properties)
-  (when gemini-companion-tool--wanted (gemini-companion-tool-announce)))
+  (when gemini-companion-tool--wanted (gemini-companion--handle-tools-wanted)))
 
 (defun gemini-companion-tool--properties (name)
   "Return the properties of the tool NAME, or nil if there is none."
   (alist-get name gemini-companion-tool--table nil nil #'equal))
 
 ;;;###autoload
-(defun gemini-companion-tool-announce ()
+(defun gemini-companion--handle-tools-wanted ()
   "Define the tools unless they are defined, and announce them to clients."
   (unless gemini-companion-tool--wanted
     (gemini-companion-log-run-hook 'gemini-companion-tool-hook)
@@ -110,7 +110,6 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
             collect (vector name (plist-get tool :description) (and (plist-get tool :read-only) t)
                             (not (plist-get tool :hidden)) (vconcat arguments)
                             (and (plist-get tool :hosts) t)))))
-;;;###autoload (put 'tools-wanted 'gemini-companion-handler #'gemini-companion-tool-announce)
 
 (defun gemini-companion-tool-signatures ()
   "Return the listed tools as text for the user, such as \"showFile(path, line?)\"."
@@ -144,7 +143,7 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   "Hook run when a call has begun or ended.")
 
 ;;;###autoload
-(defun gemini-companion-tool-call (id agent name arguments directory)
+(defun gemini-companion--handle-call-tool (id agent name arguments directory)
   "Call the tool NAME of a client of AGENT, with ARGUMENTS, a vector.
 ID is the number of the call, DIRECTORY where the client works, or nil."
   (let ((tool (gemini-companion-tool--properties name))
@@ -169,7 +168,6 @@ use Emacs; M-x gemini-companion-tools-enable in a buffer of it allows that"))
               (unless (gemini-companion-workspace-pending-p)
                 (gemini-companion-tool--run call tool arguments)
                 t)))))))
-;;;###autoload (put 'call-tool 'gemini-companion-handler #'gemini-companion-tool-call)
 
 (defun gemini-companion-tool-question (host)
   "Return the question whether models on HOST may use Emacs.
@@ -230,12 +228,11 @@ Do not send TEXT to a host, since it may name files of this machine."
     (gemini-companion-tool-fail call "Something went wrong in Emacs; its log says what")))
 
 ;;;###autoload
-(defun gemini-companion-tool-cancel (id)
+(defun gemini-companion--handle-cancel-call (id)
   "Record that nobody waits any longer for the answer to the call ID."
   (when-let* ((call (cl-find id gemini-companion-tool-calls
                              :key #'gemini-companion-tool-call-id)))
     (gemini-companion-tool--end call "cancelled")))
-;;;###autoload (put 'cancel-call 'gemini-companion-handler #'gemini-companion-tool-cancel)
 
 (defun gemini-companion-tool--cancel-all (_clients)
   "If the companion was stopped, record that nobody waits for any answer.

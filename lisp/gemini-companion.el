@@ -433,7 +433,7 @@ files are written again."
         (message "No client is connected")
       (message "Pinged %s" (gemini-companion-ui-count asked "client")))))
 
-(gemini-companion-bridge-define-handler pong (client seconds)
+(defun gemini-companion--handle-pong (client seconds)
   "Show that CLIENT has answered a ping after SECONDS."
   (gemini-companion-ui-message 'pong "%s answered after %.1f ms" client (* 1000 seconds)))
 
@@ -463,13 +463,13 @@ gemini-companion-mode turns it on again" (gemini-companion-ui-error-text error))
   (gemini-companion-log-errors "gemini-companion-mode-hook"
     (gemini-companion-mode -1)))
 
-(gemini-companion-bridge-define-handler client-message (client text)
+(defun gemini-companion--handle-client-message (client text)
   "Show TEXT, a message of CLIENT to the user."
   (gemini-companion-log-add "%s says: %s" client text)
   (gemini-companion-ui-message 'client-message "%s says: %s" client
                                (gemini-companion-ui-one-line text)))
 
-(gemini-companion-bridge-define-handler server-died ()
+(defun gemini-companion--handle-server-died ()
   "Restart the server, unless it has died twice in a short time."
   (if (time-less-p (time-since gemini-companion--died) 60)
       (progn

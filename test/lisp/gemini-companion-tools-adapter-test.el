@@ -83,11 +83,11 @@ The tests' own tools are registered when they are wanted."
              (gemini-companion-adapter-test--answers nil)
              (gemini-companion-temporary-directories
               (list (gemini-companion-adapter-test--tmpdir))))
-         (cl-letf (((get 'tools-wanted 'gemini-companion-handler)
+         (cl-letf (((symbol-function 'gemini-companion--handle-tools-wanted)
                     #'gemini-companion-adapter-test--set-tools)
-                   ((get 'call-tool 'gemini-companion-handler)
+                   ((symbol-function 'gemini-companion--handle-call-tool)
                     #'gemini-companion-adapter-test--take-call)
-                   ((get 'cancel-call 'gemini-companion-handler)
+                   ((symbol-function 'gemini-companion--handle-cancel-call)
                     (lambda (call) (push call gemini-companion-adapter-test--cancelled))))
            ,@body)))))
 

@@ -53,7 +53,7 @@
          (gemini-companion-mode 1)
          (gemini-companion-test-open ".gitignore" "")
          (gemini-companion-workspace-announce)
-         (gemini-companion-tool-announce)
+         (gemini-companion--handle-tools-wanted)
          ,@body))))
 
 (defun gemini-companion-test-open (name text)
