@@ -50,7 +50,7 @@
 (defvar gemini-companion-bridge--draining nil
   "Non-nil while events are being handled.")
 
-(defvar gemini-companion-bridge--clients 0
+(defvar gemini-companion-bridge-clients 0
   "Number of connected sessions.")
 
 (defvar gemini-companion-bridge-tracing nil
@@ -138,10 +138,6 @@ Never print or log it."
 (defun gemini-companion-bridge-damaged-files ()
   "Return the names of discovery files that are missing or were changed."
   (append (gemini-companion-bridge--call gemini-companion--mod-damaged-files) nil))
-
-(defun gemini-companion-bridge-clients ()
-  "Return the number of connected sessions."
-  gemini-companion-bridge--clients)
 
 ;;;; To the clients
 
@@ -312,7 +308,7 @@ each type see `gemini-companion--mod-next-event'."
 
 (defun gemini-companion--handle-clients (count)
   "Record COUNT, the number of sessions."
-  (setq gemini-companion-bridge--clients count)
+  (setq gemini-companion-bridge-clients count)
   (gemini-companion-bridge--adjust-polling)
   (gemini-companion-log-run-hook 'gemini-companion-bridge-clients-functions count)
   (force-mode-line-update t))
@@ -372,7 +368,7 @@ A handler may ask a question that the user quits."
 
 (defun gemini-companion-bridge--adjust-polling ()
   "Poll events as often as the present state requires."
-  (let* ((clients (> gemini-companion-bridge--clients 0))
+  (let* ((clients (> gemini-companion-bridge-clients 0))
          (interval (cond ((not gemini-companion-bridge--companion) nil)
                          (gemini-companion-bridge--pipe (and clients 1.0))
                          (t (if clients 0.05 1.0)))))

@@ -56,7 +56,7 @@ prompt.")
 ;;;###autoload
 (defun gemini-companion-cli-watch-all (&rest _)
   "Watch the terminals of all CLIs, also of those that the user has started."
-  (when (> (gemini-companion-bridge-clients) 0)
+  (when (> gemini-companion-bridge-clients 0)
     (gemini-companion-log-errors "terminals"
       (pcase-dolist (`(,buffer . ,_) (gemini-companion-cli-run-terminals))
         (gemini-companion-cli-watch-start buffer)))))
@@ -238,7 +238,7 @@ If its terminal is not known, there must be no other client."
         (eq (current-buffer) (gemini-companion-cli-terminal cli)))
       (= 1 (if-let* ((host (gemini-companion-review-host review)))
                (length (gemini-companion-bridge-host-sessions host))
-             (gemini-companion-bridge-clients)))))
+             gemini-companion-bridge-clients))))
 
 (defun gemini-companion-cli-watch--reviews ()
   "Return the open reviews of the CLI here, the oldest first."

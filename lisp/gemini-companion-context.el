@@ -116,7 +116,7 @@ BUFFER is this buffer or an indirect buffer of it.")
 (defun gemini-companion-context--used-p ()
   "Return non-nil if anything uses the context."
   (or gemini-companion-context-change-hook
-      (> (gemini-companion-bridge-clients) 0)))
+      (> gemini-companion-bridge-clients 0)))
 
 (defun gemini-companion-context-update (&rest _)
   "Publish the context now, if anything uses it."
@@ -199,7 +199,7 @@ timer."
   "Publish the context of each directory where clients work; run the hook for it.
 While the workspace roots are not known, only run the hook."
   (gemini-companion-log-errors "context"
-    (unless (gemini-companion-workspace-pending-p)
+    (unless gemini-companion-workspace-pending
       (gemini-companion-context--record-focus)
       (let ((named (gemini-companion-context--named)))
         (gemini-companion-bridge-publish-contexts

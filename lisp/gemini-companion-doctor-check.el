@@ -111,7 +111,7 @@
             (cons "turn on" (lambda ()
                               (gemini-companion-turn-on)
                               ;; The doctor needs the projects at once.
-                              (when (gemini-companion-workspace-pending-p)
+                              (when gemini-companion-workspace-pending
                                 (gemini-companion-workspace-announce))))))
      ((not (gemini-companion-bridge-token agent))
       (list 'problem

@@ -643,7 +643,7 @@ DETAIL, text for the user, may say more."
   "End connections to hosts that are no longer served; send others the roots."
   (dolist (connection gemini-companion-host-connection-all)
     (let ((state (gemini-companion-host-connection-state connection)))
-      (cond ((memq (gemini-companion-host-connection-host connection) (gemini-companion-host-all))
+      (cond ((memq (gemini-companion-host-connection-host connection) gemini-companion-host-all)
              (when (eq state 'ready)
                (gemini-companion-log-errors "workspace roots"
                  (gemini-companion-host-connection--send-roots connection))))

@@ -27,7 +27,7 @@ container has them from this machine.  No name has a trailing slash.")
 Emacs has no names for other files there.")
   (lost nil :documentation "Non-nil while the connection to it is lost."))
 
-(defvar gemini-companion-host--all nil
+(defvar gemini-companion-host-all nil
   "The hosts that are served.")
 
 (defvar gemini-companion-host-change-hook nil
@@ -35,32 +35,28 @@ Emacs has no names for other files there.")
 
 ;;;; Hosts
 
-(defun gemini-companion-host-all ()
-  "Return the hosts that are served."
-  gemini-companion-host--all)
-
 (defun gemini-companion-host-named (prefix)
   "Return the host that is served with PREFIX, or nil."
-  (cl-loop for host in gemini-companion-host--all
+  (cl-loop for host in gemini-companion-host-all
            if (equal prefix (gemini-companion-host-prefix host)) return host))
 
 (defun gemini-companion-host-add (prefix)
   "Return the host with PREFIX, which is served from now on."
   (or (gemini-companion-host-named prefix)
       (let ((host (gemini-companion-host--make :prefix prefix)))
-        (push host gemini-companion-host--all)
+        (push host gemini-companion-host-all)
         (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)
         host)))
 
 (defun gemini-companion-host-remove (host)
   "Stop serving HOST."
-  (when (memq host gemini-companion-host--all)
-    (setq gemini-companion-host--all (remq host gemini-companion-host--all))
+  (when (memq host gemini-companion-host-all)
+    (setq gemini-companion-host-all (remq host gemini-companion-host-all))
     (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)))
 
 (defun gemini-companion-host-remove-all ()
   "Stop serving all hosts."
-  (mapc #'gemini-companion-host-remove gemini-companion-host--all))
+  (mapc #'gemini-companion-host-remove gemini-companion-host-all))
 
 (defun gemini-companion-host-set-roots (host roots)
   "Make ROOTS, directory names of HOST, its workspace roots."
@@ -79,14 +75,14 @@ Emacs has no names for other files there.")
   "Return the text about hosts in the mode line of a buffer with DIRECTORY.
 It names the host of DIRECTORY, and those that are lost."
   (let ((here (gemini-companion-host-of-name directory)))
-    (cl-loop for host in gemini-companion-host--all
+    (cl-loop for host in gemini-companion-host-all
              for title = (gemini-companion-host-title (gemini-companion-host-prefix host))
              concat (cond ((gemini-companion-host-lost host) (concat " lost@" title))
                           ((eq host here) (concat "@" title))))))
 
 (defun gemini-companion-host-state ()
   "Return which hosts are lost, as text for the user that goes on after others."
-  (cl-loop for host in gemini-companion-host--all
+  (cl-loop for host in gemini-companion-host-all
            if (gemini-companion-host-lost host)
            concat (format ", the connection to %s is lost"
                           (gemini-companion-host-title (gemini-companion-host-prefix host)))))
@@ -95,7 +91,7 @@ It names the host of DIRECTORY, and those that are lost."
 
 (defun gemini-companion-host-of-name (file)
   "Return the host that FILE, a name of Emacs, is on, or nil."
-  (cl-loop for host in gemini-companion-host--all
+  (cl-loop for host in gemini-companion-host-all
            if (string-prefix-p (gemini-companion-host-prefix host) file) return host))
 
 (defun gemini-companion-host-local-name (host file)
@@ -160,7 +156,7 @@ All are names as HOST has them."
 If another host that is served has the same one, return a longer one."
   (let ((name (gemini-companion-host--machine prefix)))
     (if (and name
-             (cl-loop for host in gemini-companion-host--all
+             (cl-loop for host in gemini-companion-host-all
                       for other = (gemini-companion-host-prefix host)
                       never (and (not (equal other prefix))
                                  (equal name (gemini-companion-host--machine other)))))

@@ -57,7 +57,7 @@ apply at the moment are grayed out."
     ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-any-cli-p)
     ("C" "connect a host" gemini-companion-connect)
     ("X" "disconnect one" gemini-companion-disconnect
-     :inapt-if-not gemini-companion-host-all)]
+     :inapt-if-not (lambda () gemini-companion-host-all))]
    ["Send"
     ("p" "prompt" gemini-companion-send-prompt :inapt-if-not gemini-companion-any-cli-p)
     ("e" "compose" gemini-companion-compose :inapt-if-not gemini-companion-any-cli-p)

@@ -281,7 +281,7 @@ This works even if no client is connected."
                             (unless (gemini-companion-workspace-root-project root)
                               ", not a project: only clients there learn about its files")))
                   gemini-companion-workspace-known)
-          (cl-loop for host in (gemini-companion-host-all)
+          (cl-loop for host in gemini-companion-host-all
                    append (mapcar (lambda (root) (concat (gemini-companion-host-prefix host) root))
                                   (gemini-companion-host-roots host)))))
 

@@ -159,13 +159,13 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
           ((not (gemini-companion-tool--allowed-p call))
            (gemini-companion-tool-fail call "Your user does not let the models of this machine \
 use Emacs; M-x gemini-companion-tools-enable in a buffer of it allows that"))
-          ((not (gemini-companion-workspace-pending-p))
+          ((not gemini-companion-workspace-pending)
            (gemini-companion-tool--run call tool arguments))
           (t                            ; so far, nothing is in any scope
            (gemini-companion-tool-poll
             call
             (lambda ()
-              (unless (gemini-companion-workspace-pending-p)
+              (unless gemini-companion-workspace-pending
                 (gemini-companion-tool--run call tool arguments)
                 t)))))))
 

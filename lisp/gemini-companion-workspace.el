@@ -119,7 +119,7 @@ Nil if there is none; but on a host they are then those of all roots.")
 (defvar gemini-companion-workspace-known nil
   "The roots that were announced last, each a `gemini-companion-workspace-root'.")
 
-(defvar gemini-companion-workspace--pending nil
+(defvar gemini-companion-workspace-pending nil
   "Non-nil until the first search for roots is complete.
 Until then no file is in any scope.")
 
@@ -142,7 +142,7 @@ a root if it has no project; either may be nil.")
 (defun gemini-companion-workspace-start ()
   "Announce the roots as soon as Emacs has time, and whenever they change."
   (gemini-companion-workspace--change-hooks #'add-hook)
-  (setq gemini-companion-workspace--pending t
+  (setq gemini-companion-workspace-pending t
         gemini-companion-workspace-known nil)
   (let ((gemini-companion-workspace--delay 0))
     (gemini-companion-workspace--announce-soon)))
@@ -154,7 +154,7 @@ a root if it has no project; either may be nil.")
     (cancel-timer gemini-companion-workspace--timer))
   (clrhash gemini-companion-workspace--cache)
   (setq gemini-companion-workspace--timer nil
-        gemini-companion-workspace--pending nil
+        gemini-companion-workspace-pending nil
         gemini-companion-workspace--client-roots nil))
 
 (defun gemini-companion-workspace--change-hooks (change)
@@ -183,16 +183,12 @@ a root if it has no project; either may be nil.")
                          (gemini-companion-log-errors "workspace roots"
                            (gemini-companion-workspace-announce)))))))
 
-(defun gemini-companion-workspace-pending-p ()
-  "Return non-nil if the first search for roots is not complete."
-  gemini-companion-workspace--pending)
-
 (defun gemini-companion-workspace-announce (&optional extra)
   "Announce the roots now, if they have changed.
 The directory EXTRA, if non-nil, counts as one of them this time."
-  (let* ((known (if gemini-companion-workspace--pending 'none gemini-companion-workspace-known))
+  (let* ((known (if gemini-companion-workspace-pending 'none gemini-companion-workspace-known))
          (roots (gemini-companion-workspace-roots extra)))
-    (setq gemini-companion-workspace--pending nil)
+    (setq gemini-companion-workspace-pending nil)
     (unless (equal known gemini-companion-workspace-known)
       (gemini-companion-bridge-set-roots roots)
       (gemini-companion-log-run-hook 'gemini-companion-workspace-change-hook))))
@@ -419,7 +415,7 @@ TRUENAME is its name without symbolic links.  Whether it is private does
 not matter here."
   (let ((machine (gemini-companion-workspace-machine file))
         (own (gemini-companion-workspace-scope-machine scope)))
-    (cond (gemini-companion-workspace--pending "perhaps in a project; Emacs is searching for it")
+    (cond (gemini-companion-workspace-pending "perhaps in a project; Emacs is searching for it")
           ;; A container has files of this machine.
           ((and (or (eq machine own) (null machine))
                 (cl-loop for name in (gemini-companion-workspace-scope-names scope)

@@ -180,7 +180,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
 
 (defun gemini-companion--lighter ()
   "Return the text in the mode line."
-  (let ((clients (gemini-companion-bridge-clients))
+  (let ((clients gemini-companion-bridge-clients)
         (reviews (gemini-companion-review-count)))
     (concat " Gem"
             (and (> clients 0) (format ":%d" clients))
@@ -196,7 +196,7 @@ For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)."
 (defun gemini-companion-state ()
   "Return what the mode line shows as text for the user."
   (if (not gemini-companion-mode) "off"
-    (let ((clients (gemini-companion-bridge-clients))
+    (let ((clients gemini-companion-bridge-clients)
           (reviews (gemini-companion-review-count)))
       (concat (if (zerop clients) "no client"
                 (gemini-companion-ui-count clients "client"))
@@ -242,7 +242,7 @@ EVENT is the click."
 ;;;###autoload
 (defun gemini-companion-any-cli-p ()
   "Return non-nil if there may be a CLI that takes prompts."
-  (or (> (gemini-companion-bridge-clients) 0)
+  (or (> gemini-companion-bridge-clients 0)
       (run-hook-with-args-until-success 'gemini-companion-cli-functions)))
 
 ;;;; The menu bar
@@ -265,7 +265,7 @@ EVENT is the click."
      ["Resume a Session..." gemini-companion-resume]
      ["Set Up to Connect" gemini-companion-setup]
      ["Connect to a Host..." gemini-companion-connect]
-     ["Disconnect from a Host" gemini-companion-disconnect :active (gemini-companion-host-all)]
+     ["Disconnect from a Host" gemini-companion-disconnect :active gemini-companion-host-all]
      ["Let the Model Use Emacs" gemini-companion-tools-enable]
      ["Visit a Mentioned File..." gemini-companion-visit-mentioned
       :active (gemini-companion-any-cli-p)]

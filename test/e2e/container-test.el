@@ -284,7 +284,7 @@ exec %s %s \"$@\"\n"
                                               (gemini-companion-cli-run-terminals))))
                     nil))
           (should-not (gemini-companion-test-eval
-                       emacs '(or (gemini-companion-host-all)
+                       emacs '(or gemini-companion-host-all
                                   (directory-files temporary-file-directory nil
                                                    "\\`gemini-[[:alnum:]]\\{6\\}\\'")))))))
     (delete-directory programs t)))

@@ -199,7 +199,7 @@ The client is a child process of this Emacs."
        emacs "The CLI in this terminal is connected" "IDE mode is on in .*home/.gemini")
       (gemini-companion-test-run emacs '(progn (quit-window) nil))
       (gemini-companion-test-cli-submit cli "/ide disable")
-      (gemini-companion-test-wait-eval emacs '(zerop (gemini-companion-bridge-clients)))
+      (gemini-companion-test-wait-eval emacs '(zerop gemini-companion-bridge-clients))
       (gemini-companion-test-run emacs '(with-current-buffer "*gemini doctor*" (revert-buffer)))
       (gemini-companion-doctor-test--wait-report
        emacs "The CLI, process [0-9]+, is not connected: it looks"))))

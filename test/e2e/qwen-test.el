@@ -55,7 +55,7 @@ Gemini CLI, which is connected too, receives nothing of that."
   (gemini-companion-qwen-test--with (emacs qwen gemini)
     (gemini-companion-test-cli-submit qwen "/ide status")
     (gemini-companion-test-cli-wait-screen qwen "Connected to Emacs\\(?:.\\|\n\\)*a\\.txt (active)")
-    (gemini-companion-test-wait-eval emacs '(= 2 (gemini-companion-bridge-clients)))
+    (gemini-companion-test-wait-eval emacs '(= 2 gemini-companion-bridge-clients))
     (should (string-match-p "\\`Gemini CLI 0\\.[^ ]+, Qwen Code 1\\.0\\.0\\'"
                             (gemini-companion-test-eval
                              emacs '(string-join

@@ -315,7 +315,7 @@ So it is when the CLI is run again from its terminal after it has ended."
     (gemini-companion-test-wait-screen emacs "Session of Gemini CLI to resume (default .*):")
     (gemini-companion-test-keys emacs "Enter")
     (gemini-companion-test-cli-wait-terminal cli "Remember the word\\(?:.*\n\\)*.*Type your message")
-    (gemini-companion-test-wait-eval emacs '(= 1 (gemini-companion-bridge-clients)))
+    (gemini-companion-test-wait-eval emacs '(= 1 gemini-companion-bridge-clients))
     (gemini-companion-test-run emacs '(progn (gemini-companion-send-prompt "Which one?") nil))
     (should (cl-subsetp '("Remember the word." "Which one?")
                         (gemini-companion-test-request-texts

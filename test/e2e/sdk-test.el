@@ -116,7 +116,7 @@ REVISION is the revision of MCP that must be negotiated."
             (should (equal (alist-get 'revision (car checks)) revision))
             (gemini-companion-test-wait-no-review emacs)
             (gemini-companion-test-wait-eval
-             emacs '(zerop (gemini-companion-bridge-clients))))
+             emacs '(zerop gemini-companion-bridge-clients)))
         (gemini-companion-test-program-stop program)))))
 
 (defmacro gemini-companion-sdk-test--define (package revision &optional mode)

@@ -52,7 +52,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
          emacs '(let ((process (get-buffer-process (window-buffer))))
                   (and process (process-id process)))))
   (gemini-companion-test-cli-wait-log cli "Discovered [0-9]+ tools from IDE")
-  (gemini-companion-test-wait-eval emacs '(= (gemini-companion-bridge-clients) 1)))
+  (gemini-companion-test-wait-eval emacs '(= gemini-companion-bridge-clients 1)))
 
 (ert-deftest gemini-companion-setup/the-cli-connects-at-its-first-start ()
   "The user need not type /ide enable."

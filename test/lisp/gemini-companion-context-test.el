@@ -182,7 +182,7 @@
     (should gemini-companion-context--timer)
     (fake-cli-disconnect client)
     (gemini-companion-test-wait "the client to be gone"
-                                (lambda () (zerop (gemini-companion-bridge-clients))))
+                                (lambda () (zerop gemini-companion-bridge-clients)))
     (gemini-companion-test-wait "the timer" (lambda () (not gemini-companion-context--timer)))
     (run-hooks 'post-command-hook)
     (should-not gemini-companion-context--timer)))

@@ -152,7 +152,7 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--is-well
        (gemini-companion-doctor-test--report (gemini-companion-test-file "work/"))))
     (gemini-companion-test-wait "the session of the doctor to end"
-                                (lambda () (zerop (gemini-companion-bridge-clients))))))
+                                (lambda () (zerop gemini-companion-bridge-clients)))))
 
 (ert-deftest gemini-companion-doctor/it-examines-where-a-cli-would-run ()
   "That is the root of the project, unless the user names a directory."

@@ -254,7 +254,7 @@ Return the connection."
                         "/ssh:build|sudo:root@build:/x" "/smb:build:/x"))
           (should-error (gemini-companion-connect name) :type 'user-error))))
     (should-not gemini-companion-host-connection-all)
-    (should-not (gemini-companion-host-all))
+    (should-not gemini-companion-host-all)
     (should (equal (gemini-companion-host-connect-test--get "calls") ""))))
 
 (ert-deftest gemini-companion-host-connect/consent-is-asked-once ()
@@ -359,7 +359,7 @@ Return the connection."
       (gemini-companion-host-connect-test--put file text)
       (should (string-match-p expected (gemini-companion-host-connect-test--fault)))
       ;; Nothing is left.
-      (should-not (gemini-companion-host-all)))))
+      (should-not gemini-companion-host-all))))
 
 (ert-deftest gemini-companion-host-connect/missing-ssh-is-a-fault ()
   (gemini-companion-host-connect-test--with-host
@@ -449,7 +449,7 @@ Return the connection."
         ;; It was not lost for long.
         (should-not gemini-companion-test-messages))
       (should (equal tokens (gemini-companion-bridge-open-host "/ssh:build:")))
-      (should (gemini-companion-host-all))
+      (should gemini-companion-host-all)
       ;; It keeps its place among several Emacsen.
       (should (equal (cl-loop for told in (gemini-companion-host-connect-test--told)
                               if (equal (alist-get 'do told) "announce")
@@ -506,7 +506,7 @@ Return the connection."
                          (funcall real file part (and (not (eq connected 'connected))
                                                       connected))))))
             (gemini-companion-connect default-directory))
-          (should (equal (gemini-companion-host-roots (car (gemini-companion-host-all)))
+          (should (equal (gemini-companion-host-roots (car gemini-companion-host-all))
                          '("/src")))
           (let ((default-directory "/ssh:build:/etc/"))
             (should (equal (gemini-companion-cli-run-project) "/ssh:build:/etc/"))))))))
@@ -600,11 +600,11 @@ Return the connection."
         (gemini-companion-host-connect-test--await connection '(failed))
         (should (string-match-p "ssh-agent.*M-x gemini-companion-connect"
                                 (car gemini-companion-test-messages)))
-        (should (gemini-companion-host-all))
+        (should gemini-companion-host-all)
         ;; The user may do that too early.
         (should (eq 'failed (gemini-companion-host-connection-state
                              (gemini-companion-host-connect-test--open))))
-        (should (gemini-companion-host-all))
+        (should gemini-companion-host-all)
         (delete-file (gemini-companion-host-connect-test--file "refusal"))
         (should (eq 'ready (gemini-companion-host-connection-state
                             (gemini-companion-host-connect-test--open))))
@@ -613,7 +613,7 @@ Return the connection."
         (gemini-companion-host-connect-test--kill)
         (gemini-companion-host-connect-test--await (car gemini-companion-host-connection-all) '(failed))
         (gemini-companion-mode -1)
-        (should-not (gemini-companion-host-all))
+        (should-not gemini-companion-host-all)
         (should-not gemini-companion-host-connection-all)))))
 
 (ert-deftest gemini-companion-host-connect/keeper-cleans-up-at-the-end ()
@@ -628,7 +628,7 @@ Return the connection."
         (gemini-companion-test-wait
          "the keeper" (lambda () (string-suffix-p "ended\n" (gemini-companion-host-connect-test--get
                                                              "home/told"))))
-        (should-not (gemini-companion-host-all))
+        (should-not gemini-companion-host-all)
         (should-not gemini-companion-host-connection-all)
         (gemini-companion-host-connect-test--wait-ended)
         (gemini-companion-mode 1)

@@ -23,7 +23,7 @@ The module has no ignore rules of hosts, so none are in force."
   `(gemini-companion-test-with-project
      (let ((gemini-companion-context-change-hook (list #'ignore))
            (gemini-companion-context-paused nil)
-           (gemini-companion-host--all nil))
+           (gemini-companion-host-all nil))
        (gemini-companion-native-load)
        (make-directory (gemini-companion-test-file "here/.git") t)
        (clrhash gemini-companion-workspace--cache)
@@ -162,7 +162,7 @@ No host is asked."
                        (mapcar #'gemini-companion-test-file '("here/sub/v*" "here/x"))))))))
 
 (ert-deftest gemini-companion-host-context/what-is-mounted-has-two-names ()
-  (let* ((gemini-companion-host--all nil)
+  (let* ((gemini-companion-host-all nil)
          (host (gemini-companion-host-add "/mock:a:")))
     (setf (gemini-companion-host-mounts host)
           '(("/app" . "/home/me/p") ("/app/lib" . "/srv/lib")))

@@ -151,7 +151,7 @@
                        "build:a.c"))))))
 
 (ert-deftest gemini-companion-host-review/hosts-of-one-name-are-told-apart ()
-  (let ((gemini-companion-host--all nil))
+  (let ((gemini-companion-host-all nil))
     (pcase-dolist (`(,prefix ,title)
                    '(("/ssh:build:" "build")
                      ("/ssh:me@build.example.org#2222:" "build.example.org")
@@ -297,7 +297,7 @@ An unsaved line in it was merged into the change that was accepted before."
                                     (lambda () (equal (funcall text) "2\n")))))))
 
 (ert-deftest gemini-companion-host-review/an-abbreviated-name-is-the-same-file ()
-  (let ((gemini-companion-host--all nil)
+  (let ((gemini-companion-host-all nil)
         (prefix gemini-companion-test-host-prefix))
     (gemini-companion-host-add prefix)
     (cl-letf (((symbol-function 'tramp-get-connection-property)

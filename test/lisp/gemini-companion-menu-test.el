@@ -103,7 +103,7 @@ Its format depends on the version of Transient."
 (ert-deftest gemini-companion-menu/the-menu-bar-enables-what-makes-sense ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-wait "the client"
-                                (lambda () (= (gemini-companion-bridge-clients) 1)))
+                                (lambda () (= gemini-companion-bridge-clients 1)))
     (let ((bar (gemini-companion-menu-test--bar)))
       (should (assoc "Status: 1 client, no change waits" bar))
       (should (cdr (assoc "Compose a Prompt" bar)))

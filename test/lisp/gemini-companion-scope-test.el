@@ -58,7 +58,7 @@ The active one has a star.  Without NAME that is not known."
 (ert-deftest gemini-companion-scope/nobody-is-told-while-projects-are-searched-for ()
   (gemini-companion-scope-test--with '("one" "other")
     (gemini-companion-scope-test--open "one/a" "other/b" "diary/d")
-    (let ((gemini-companion-workspace--pending t)
+    (let ((gemini-companion-workspace-pending t)
           (gemini-companion-share-outside-workspace t))
       (dolist (place '("one" "other" "diary" nil))
         (should-not (gemini-companion-scope-test--told place)))

@@ -294,7 +294,7 @@
 (ert-deftest gemini-companion/the-mode-line-has-help-and-can-be-clicked ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-wait "the client"
-                                (lambda () (= (gemini-companion-bridge-clients) 1)))
+                                (lambda () (= gemini-companion-bridge-clients 1)))
     (should (string-match-p ": 1 client, no change waits\nmouse-1: commands"
                             (gemini-companion--help-echo)))
     (let (called)

@@ -380,7 +380,7 @@ read, or shows you a file, which runs your hooks as C-x C-f does.  \
   (declare (indent 2) (debug t))
   `(gemini-companion-tool-extension-test--with ,answer
      (let* ((gemini-companion-tool-extension-test--there ,files)
-            (gemini-companion-host--all nil)
+            (gemini-companion-host-all nil)
             (host (gemini-companion-host-add "/ssh:build:"))
             (connection (gemini-companion-host-connection--make :host host :name "build"))
             (gemini-companion-host-connection-all (list connection))

@@ -19,7 +19,7 @@ Of their ignore files nothing matches but the name secret.  No host may be
 asked for anything."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-tools
-     (let ((gemini-companion-host--all nil))
+     (let ((gemini-companion-host-all nil))
        (dolist (prefix '("/mock:a:" "/mock:b:"))
          (gemini-companion-host-set-roots (gemini-companion-host-add prefix) '("/p"))
          (gemini-companion-answer-set (cons 'tools prefix) 'always))

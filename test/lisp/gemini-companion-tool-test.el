@@ -140,7 +140,7 @@
   (gemini-companion-tool-test--with-tool (lambda (call &rest _)
                                            (gemini-companion-tool-file call "a.txt"))
     (gemini-companion-test-open "a.txt" "one\n")
-    (setq gemini-companion-workspace--pending t)
+    (setq gemini-companion-workspace-pending t)
     (let ((id (gemini-companion-test-tools-begin "mine" "a")))
       (should-not (gemini-companion-test-tools-answer id))
       (should (equal (gemini-companion-test-tools-wait id)

@@ -177,7 +177,7 @@
                   project-find-functions)))
       (gemini-companion-mode 1)
       (gemini-companion-test-wait "the search"
-                                  (lambda () (not (gemini-companion-workspace-pending-p))))
+                                  (lambda () (not gemini-companion-workspace-pending)))
       (should (member (gemini-companion-test-file "good") (gemini-companion-workspace-announced)))
       (should (string-search "project-root" (string-join (gemini-companion-log-last 5)))))))
 

@@ -92,7 +92,7 @@ lines; no buffer visits it."
                            (directory-file-name gemini-companion-test-project))))
              (unwind-protect (progn ,@body)
                (fake-cli-disconnect ,client))))
-       (mapc #'gemini-companion-host-remove (gemini-companion-host-all)))))
+       (mapc #'gemini-companion-host-remove gemini-companion-host-all))))
 
 ;;;; What the relay tells
 
