@@ -146,10 +146,14 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
 (defun gemini-companion--handle-call-tool (id agent name arguments directory)
   "Call the tool NAME of a client of AGENT, with ARGUMENTS, a vector.
 ID is the number of the call, DIRECTORY where the client works, or nil."
-  (let ((tool (gemini-companion-tool--properties name))
-        (call (make-gemini-companion-tool-call
-               :id id :tool name :agent agent :directory directory
-               :host (and directory (gemini-companion-workspace-machine directory)))))
+  (let* ((tool (gemini-companion-tool--properties name))
+         (call (make-gemini-companion-tool-call
+                :id id :tool name :agent agent :directory directory
+                :host (and directory (gemini-companion-workspace-machine directory))))
+         (run (lambda ()
+                (unless gemini-companion-workspace-pending ; then nothing is in any scope
+                  (gemini-companion-tool--run call tool arguments)
+                  t))))
     (setq gemini-companion-tool-calls
           (cons call (seq-take gemini-companion-tool-calls 19)))
     (gemini-companion-log-run-hook 'gemini-companion-tool-change-hook)
@@ -159,15 +163,8 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
           ((not (gemini-companion-tool--allowed-p call))
            (gemini-companion-tool-fail call "Your user does not let the models of this machine \
 use Emacs; M-x gemini-companion-tools-enable in a buffer of it allows that"))
-          ((not gemini-companion-workspace-pending)
-           (gemini-companion-tool--run call tool arguments))
-          (t                            ; so far, nothing is in any scope
-           (gemini-companion-tool-poll
-            call
-            (lambda ()
-              (unless gemini-companion-workspace-pending
-                (gemini-companion-tool--run call tool arguments)
-                t)))))))
+          ((funcall run))
+          (t (gemini-companion-tool-poll call run)))))
 
 (defun gemini-companion-tool-question (host)
   "Return the question whether models on HOST may use Emacs.
@@ -175,11 +172,10 @@ It is for `gemini-companion-answer-get'."
   (cons 'tools (gemini-companion-host-prefix host)))
 
 (defun gemini-companion-tool--allowed-p (call)
-  "Return non-nil if the user lets the client of CALL use Emacs.
-On this machine, the extension shows that.  On a host, whoever can read its
-files needs none; and a CLI's own sandbox has none, so calls from there come
-from some other program."
+  "Return non-nil if the user lets the client of CALL use Emacs."
   (if-let* ((host (gemini-companion-tool-call-host call)))
+      ;; Here, the extension shows that.  There, whoever can read its files needs none; and a CLI's
+      ;; own sandbox has none, so calls from there come from some other program.
       (eq 'always (gemini-companion-answer-get (gemini-companion-tool-question host)))
     t))
 
@@ -371,20 +367,15 @@ A name that is not absolute may be the address of something else."
   (or (not (file-name-absolute-p file))
       (not (gemini-companion-tool--there-p call file))
       (let* ((buffer (gemini-companion-tool-buffer call file))
-             (truename (gemini-companion-tool--truename file buffer)))
+             (truename (cond ((not (gemini-companion-workspace-machine file))
+                              (let ((file-name-handler-alist nil)) (file-truename file)))
+                             (buffer (gemini-companion-file-truename buffer))
+                             (t file)))) ; as far as Emacs knows it
         (or (not (gemini-companion-tool--there-p call truename))
             (gemini-companion-workspace-out-of-scope-reason
              file truename
              (gemini-companion-workspace-scope-of (gemini-companion-tool-call-directory call)))
             (gemini-companion-private-reason-of file buffer)))))
-
-(defun gemini-companion-tool--truename (file buffer)
-  "Return the name of FILE without symbolic links, as far as Emacs knows it.
-BUFFER visits FILE, or is nil."
-  (cond ((not (gemini-companion-workspace-machine file))
-         (let ((file-name-handler-alist nil)) (file-truename file)))
-        (buffer (gemini-companion-file-truename buffer))
-        (t file)))
 
 (defun gemini-companion-tool--there-p (call file)
   "Return non-nil if the machine of the client of CALL has FILE.

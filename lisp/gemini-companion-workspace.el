@@ -127,9 +127,7 @@ Until then no file is in any scope.")
   "The timer that announces the roots, or nil.")
 
 (defvar gemini-companion-workspace--cache (make-hash-table :test #'equal)
-  "What may be guessed from directories, as (TIME PROJECT . OWN).
-PROJECT is the root of the project of the directory, and OWN its own name as
-a root if it has no project; either may be nil.")
+  "The roots guessed from directories, as (TIME ROOT . PROJECT).")
 
 (defvar gemini-companion-workspace--client-roots nil
   "Alist of the directories in which clients work and the names of the roots there.")
@@ -198,11 +196,13 @@ The directory EXTRA, if non-nil, counts as one of them this time."
 These have no trailing slash.  The directory EXTRA, if non-nil, counts as a
 root this time."
   (setq gemini-companion-workspace-known
-        (cl-loop for (directory . project) in (gemini-companion-workspace--find extra)
+        (cl-loop with found = (gemini-companion-workspace--find extra)
+                 for directory in (delete-dups (delq nil (mapcar #'car found)))
                  for names = (list (file-name-as-directory directory)
                                    (file-name-as-directory (file-truename directory)))
                  collect (gemini-companion-workspace--make-root
-                          :directory directory :project project :names (delete-dups names))))
+                          :directory directory :names (delete-dups names)
+                          :project (and (member (cons directory t) found) t))))
   (gemini-companion-workspace-announced))
 
 (defun gemini-companion-workspace-announced ()
@@ -239,26 +239,19 @@ FILE begins with NAME.  If ONLY-PROJECT is non-nil, it must be a project."
 ;;;; Finding roots
 
 (defun gemini-companion-workspace--find (extra)
-  "Return the present roots, each as (DIRECTORY . PROJECT).
+  "Return the present roots, each as (DIRECTORY . PROJECT), perhaps several times.
 The directory EXTRA, unless it is nil, is one of them."
-  (let ((found nil))
-    (pcase-dolist
-        (`(,directory . ,project)
-         (append
-          (mapcar (lambda (root) (cons root t)) (gemini-companion-workspace-given-roots))
-          (cl-loop for directory in (apply #'append (list extra)
-                                           (mapcar #'funcall gemini-companion-workspace-functions))
-                   for root = (and directory (gemini-companion-workspace--valid-root directory))
-                   if root collect
-                   (cons root (equal root (car (gemini-companion-workspace--guesses directory)))))
-          (mapcar (pcase-lambda (`(,directory . ,only-project))
-                    (gemini-companion-workspace--guess-root directory only-project))
-                  (gemini-companion-workspace--buffer-directories))))
-      (when directory
-        (if-let* ((known (assoc directory found)))
-            (setcdr known (or project (cdr known)))
-          (push (cons directory project) found))))
-    (nreverse found)))
+  (append
+   (mapcar (lambda (root) (cons root t)) (gemini-companion-workspace-given-roots))
+   (cl-loop for directory in (apply #'append (list extra)
+                                    (mapcar #'funcall gemini-companion-workspace-functions))
+            for root = (and directory (gemini-companion-workspace--valid-root directory))
+            if root collect
+            (cons root (equal (cons root t)
+                              (gemini-companion-workspace--guess-root directory))))
+   (mapcar (pcase-lambda (`(,directory . ,only-project))
+             (gemini-companion-workspace--guess-root directory only-project))
+           (gemini-companion-workspace--buffer-directories))))
 
 (defun gemini-companion-workspace-given-roots ()
   "Return the names of the roots in the option, for which no search is needed."
@@ -296,22 +289,17 @@ See `gemini-companion-workspace--guess-root' for both."
            (cons directory t)))))
 
 (defun gemini-companion-workspace--guess-root (directory &optional only-project)
-  "Return the root of DIRECTORY as (ROOT . PROJECT).
+  "Return the root of DIRECTORY as (ROOT . PROJECT), perhaps from the cache.
 Outside of projects ROOT is DIRECTORY itself.  It is nil there if
 ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
-  (pcase-let ((`(,project . ,own) (gemini-companion-workspace--guesses directory)))
-    (cons (or project (unless only-project own))
-          (and project t))))
-
-(defun gemini-companion-workspace--guesses (directory)
-  "Return what may be guessed from DIRECTORY, perhaps from the cache.
-The value is as in `gemini-companion-workspace--cache', without the time."
-  (pcase-let ((`(,time . ,guesses) (gethash directory gemini-companion-workspace--cache))
+  (pcase-let ((`(,time . ,guess) (gethash directory gemini-companion-workspace--cache))
               (now (float-time)))
-    (if (and time (<= 0 (- now time) gemini-companion-workspace--lifetime)) guesses
-      (let* ((project (gemini-companion-workspace--find-project directory))
-             (own (unless project (gemini-companion-workspace--guessable-root directory))))
-        (cdr (puthash directory `(,now ,project . ,own) gemini-companion-workspace--cache))))))
+    (unless (and time (<= 0 (- now time) gemini-companion-workspace--lifetime))
+      (let ((project (gemini-companion-workspace--find-project directory)))
+        (setq guess (cons (or project (gemini-companion-workspace--guessable-root directory))
+                          (and project t)))
+        (puthash directory (cons now guess) gemini-companion-workspace--cache)))
+    (if (and only-project (not (cdr guess))) '(nil) guess)))
 
 (defun gemini-companion-workspace--find-project (directory)
   "Return the root of the project of DIRECTORY, or nil if none may be guessed."
