@@ -172,8 +172,7 @@ While this is paused, Emacs tells them that no file is open."
 
 (defun gemini-companion-context--publish-soon (&rest _)
   "Publish the context once it has not changed for 50 ms, as document 000 says.
-This runs after each command: it notes the time, and leaves the rest to a
-timer."
+This runs after each command, so it leaves all but the time to a timer."
   (when (gemini-companion-context--used-p)
     (setq gemini-companion-context--changed (float-time))
     (unless gemini-companion-context--timer
@@ -238,8 +237,7 @@ list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
 
 (defun gemini-companion-context--in-scope (named scope)
   "Return vectors for those files of NAMED that clients with SCOPE are told of.
-For NAMED see `gemini-companion-context--named'.  The active file is the one
-focused last, unless that is withheld."
+The active file is the one focused last, unless that is withheld."
   (let ((files nil)
         (decided nil))                  ; non-nil if no later file can be the active one
     (cl-loop with host = (gemini-companion-workspace-scope-machine scope)
@@ -303,8 +301,7 @@ The context is that of clients that work in DIRECTORY; nil if unknown."
 
 (defun gemini-companion-context--private-reason (buffer)
   "Return why the file of BUFFER is private, or was a moment ago.
-While the user works, Emacs publishes the context often, and looking for
-ignore files takes long."
+To look for ignore files whenever the context is published would take long."
   (with-current-buffer buffer
     (let ((now (float-time)))
       (unless (<= 0 (- now gemini-companion-context--judged) gemini-companion-context--lifetime)
@@ -340,9 +337,7 @@ CHARACTER is its column in UTF-16 code units."
 
 (defun gemini-companion-context--selection (point limit)
   "Return the text that is selected when point is at POINT, or nil.
-It is the region if that is active, as a rectangle in Rectangle Mark mode,
-or the selection of Evil's visual state.  Of a text that is longer than
-LIMIT characters, return at least that many."
+Of a text that is longer than LIMIT characters, return at least that many."
   (pcase-let
       ((`(,start ,end ,type . ,_)
         (cond ((and (eq (bound-and-true-p evil-state) 'visual) (fboundp 'evil-visual-range))
@@ -363,9 +358,8 @@ LIMIT characters, return at least that many."
                    start (min end (point-max) (+ start limit))))))))))
 
 (defun gemini-companion-context--rows (walk limit)
-  "Return the rows of a rectangle as lines of text.
-WALK calls a function at the start of each line with the two columns of
-the rectangle.  Stop after the row that reaches LIMIT characters."
+  "Return the rows of a rectangle, until they reach LIMIT characters, as lines.
+WALK calls a function at the start of each line with the two columns."
   (require 'rect)
   (let ((rows (list nil)))
     (save-excursion

@@ -353,10 +353,9 @@ of file names."
       (gemini-companion-file--write-over file bytes))))
 
 (defun gemini-companion-file--replace-by-new (file bytes modes kept check)
-  "Write BYTES to a new file, and rename it to FILE.
-KEPT is non-nil if FILE exists and must keep its owner and other names: if a
-new file cannot have these, write to FILE itself.  MODES and CHECK are those
-of `gemini-companion-file-replace'."
+  "Write BYTES to a new file, and rename it to FILE, or else write to FILE itself.
+MODES and CHECK are as in `gemini-companion-file-replace'; if KEPT is non-nil,
+FILE must keep its owner and other names."
   (let* ((name (file-name-nondirectory file))
          (new (make-temp-file
                ;; Names cannot be arbitrarily long.

@@ -97,10 +97,8 @@ name and, on this machine, directory-local variables decide."
         (setq buffer-file-name nil)))))
 
 (defun gemini-companion-private--marked-p (file)
-  "Return non-nil if directory-local variables mark FILE, a local one.
-The major mode is that of the current buffer, which need not have got the
-variables: its file may have been renamed, or the user may not apply any.
-If they cannot be read, that counts as a mark."
+  "Return non-nil if directory-local variables mark FILE, or cannot be read.
+The current buffer, whose major mode counts, need not have got the variables."
   (pcase (gemini-companion-private--class-of (file-name-directory file))
     ('unreadable t)
     (`(,root ,class . ,_)
@@ -191,17 +189,15 @@ It is on HOST, or on this machine if that is nil."
 
 (defun gemini-companion-private--ignore-files-of (file host)
   "Return the ignore files in the directories around FILE, up to a workspace root.
-Those below the root count, too: a client may work there, as in a submodule.
-On HOST, if non-nil, they are those in its workspace roots, which it has
-reported; they need not exist."
+On HOST, if non-nil, they are those in its roots, and need not exist."
   (if host
       (mapcar (lambda (root)
                 ;; The only one that hosts report.
                 (concat (file-name-as-directory root) ".geminiignore"))
               (gemini-companion-host-roots-of host file))
-    (cl-loop with names = (delq nil (mapcar (lambda (agent)
-                                              (gemini-companion-agent-get agent :ignore-file))
-                                            (gemini-companion-agent-names)))
+    (cl-loop with names = (cl-loop for agent in (gemini-companion-agent-names)
+                                   for name = (gemini-companion-agent-get agent :ignore-file)
+                                   if name collect name)
              for directory in (gemini-companion-workspace-directories-of file)
              nconc (cl-loop for name in names
                             for ignore = (concat directory name)

@@ -66,9 +66,8 @@ That is its `buffer-chars-modified-tick', and when the server got it.")
 (put 'gemini-companion-tool-diagnostics--sent 'permanent-local t)
 
 (defvar-local gemini-companion-tool-diagnostics--published nil
-  "What the server published last, as (TIME . KIND), or nil.
-TIME is when, 0 if it was not about the text that the server had then.  KIND
-is `versioned' if it named the version of the text, else `empty' or `full'.")
+  "What the server published last, as (TIME . KIND), or nil; TIME 0 is outdated.
+KIND is `versioned' if it named the version of the text, else `empty' or `full'.")
 
 (defvar-local gemini-companion-tool-diagnostics--reopened nil
   "Non-nil if the server may still publish an empty list for a closed text.
@@ -106,24 +105,19 @@ PARAMETERS are those of the notification."
                   (machine (or (file-remote-p (project-root (eglot--project server))) ""))
                   (buffer (gemini-companion-file-visiting (concat machine file))))
         (with-current-buffer buffer
-          (gemini-companion-tool-diagnostics--take-publication
-           (plist-get parameters :version)
-           (seq-empty-p (plist-get parameters :diagnostics))))))))
-
-(defun gemini-companion-tool-diagnostics--take-publication (version empty)
-  "Record that a server has checked VERSION, or nil, of the current buffer.
-EMPTY is non-nil if it has found nothing."
-  (setq gemini-companion-tool-diagnostics--published
-        ;; Eglot shows what comes last even if it is for an older text.
-        (cons (if (and (gemini-companion-tool-diagnostics--sent-p)
+          (let* ((version (plist-get parameters :version))
+                 (empty (seq-empty-p (plist-get parameters :diagnostics)))
+                 (present
+                  (and (gemini-companion-tool-diagnostics--sent-p)
                        (if version
                            (eql version (or (bound-and-true-p eglot--docver) ; since Eglot 1.18
                                             (bound-and-true-p eglot--versioned-identifier)))
-                         (not (and empty gemini-companion-tool-diagnostics--reopened))))
-                  (float-time)
-                0)
-              (cond (version 'versioned) (empty 'empty) (t 'full)))
-        gemini-companion-tool-diagnostics--reopened nil))
+                         (not (and empty gemini-companion-tool-diagnostics--reopened))))))
+            (setq gemini-companion-tool-diagnostics--published
+                  ;; Eglot shows what comes last even if it is for an older text.
+                  (cons (if present (float-time) 0)
+                        (cond (version 'versioned) (empty 'empty) (t 'full)))
+                  gemini-companion-tool-diagnostics--reopened nil)))))))
 
 (defun gemini-companion-tool-diagnostics-uri-file (uri)
   "Return the file name that URI, from a language server, has on its machine.
@@ -336,12 +330,11 @@ LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
 
 (defun gemini-companion-tool-diagnostics--step (wait)
   "Start the checkers of the current buffer for WAIT if needed.
-Return `fresh' if all have reported about the present text, `stale' if that
-may never be so, or is not known, and else `waiting'.  While the user types,
-do not start or send anything again."
+Return `waiting', or `fresh' if all have reported about the present text, or
+`stale' if that may never be so, or is not known."
   (let ((started (gemini-companion-tool-diagnostics--wait-started wait))
         (behind (gemini-companion-tool-diagnostics--server-behind-p))
-        (idle (gemini-companion-ui-idle-p 0.5)))
+        (idle (gemini-companion-ui-idle-p 0.5))) ; while the user types, nothing is sent again
     (when idle (gemini-companion-tool-diagnostics-flush))
     (cond ((and started (gemini-companion-tool-diagnostics--checking-p)) 'waiting)
           ((and started behind)

@@ -78,9 +78,8 @@ priority = 100
           (gemini-companion-tool-extension--get agent :manifest)))
 
 (defun gemini-companion-tool-extension--texts (agent)
-  "Return the files for AGENT, an alist of names in its directory and texts.
-The manifest is the first one.  The text of the program is nil if the
-native module, which has it, is not loaded."
+  "Return the files for AGENT, an alist of names and texts, the manifest first.
+Without the native module, the text of the program is nil."
   (let ((directory gemini-companion-tool-extension--directory)
         (policy (gemini-companion-tool-extension--get agent :policy))
         (json-encoding-pretty-print t))
@@ -120,9 +119,7 @@ native module, which has it, is not loaded."
 
 (defun gemini-companion-tool-extension--hook-command (agent what)
   "Return the command of AGENT's shell that reports WHAT to Emacs.
-An exit code other than 0 or an error message, such as that of a shell that
-finds no Node, would stop the CLI or be shown to its model.  Without an
-Emacs, the command does not even start Node, which takes 40 ms."
+If it failed or printed an error, that would stop the CLI, or reach its model."
   (let ((command (format "%s hook=%s"
                          (mapconcat (lambda (word) (format "\"%s\"" word))
                                     (cons "node" (gemini-companion-tool-extension--words agent))
@@ -130,7 +127,7 @@ Emacs, the command does not even start Node, which takes 40 ms."
                          what)))
     (if (eq system-type 'windows-nt)
         (concat "& " command " 2>$null; exit 0") ; by PowerShell
-      ;; The shell itself would say that Node was killed.
+      ;; The shell itself would say that Node was killed.  Node takes 40 ms to start.
       (format "exec 2>/dev/null; for f in %s; do [ -e \"$f\" ] && %s cli=$PPID; break; done; \
 exit 0"
               (gemini-companion-tool-extension--discovery-files agent) command))))
@@ -188,9 +185,8 @@ it, and whether the user does not want the tools there."
                           (gemini-companion-tool-extension--question connection)))))))
 
 (defun gemini-companion-tool-extension--judge (connection agent found)
-  "Return the state of the extension of AGENT, of whose files there is FOUND.
-It is as `gemini-companion-tool-extension-state' returns it.  The files are
-on the host of CONNECTION, or here if that is nil."
+  "Return what `gemini-companion-tool-extension-state' does, for FOUND.
+That is what there is of AGENT's files on the host of CONNECTION, or here."
   (let* ((get (lambda (key name) (alist-get key (alist-get name found nil nil #'equal))))
          (names (mapcar #'car (gemini-companion-tool-extension--texts agent)))
          (directory gemini-companion-tool-extension--directory)
@@ -228,8 +224,7 @@ Then call FUNCTION with an alist of names and what a host answers."
 
 (defun gemini-companion-tool-extension--found-here (agent)
   "Return the files for AGENT on this machine, as a host would answer.
-A file that cannot be read, or is a symbolic link, counts as empty.  So does
-the manifest, if the directory is a link, or has other files but none."
+What cannot be read or is a link is empty, so that it is not taken for ours."
   (let ((default-directory (gemini-companion-tool-extension--home agent))
         (file-name-handler-alist nil)
         (directory gemini-companion-tool-extension--directory)
@@ -264,20 +259,19 @@ STEP calls that function to go on."
 ;;;; Writing and removing
 
 (defun gemini-companion-tool-extension--changes (connection agent what found)
-  "Return how to do WHAT with the files of AGENT, which now have contents FOUND.
-For CONNECTION see `gemini-companion-tool-extension--judge', for WHAT
-`gemini-companion-tool-extension-change-all'.  The value is a list of (NAME
-OLD NEW).  The manifest, without which nothing else is ours, is written
-first and removed last.  A policy of somebody else stays."
+  "Return how to do WHAT with the files of AGENT, a list of (NAME OLD NEW).
+FOUND is what there is now.  CONNECTION and WHAT are as in
+`gemini-companion-tool-extension-change-all'."
   (let* ((system-type (if connection 'gnu/linux system-type)) ; for the hooks
          (texts (gemini-companion-tool-extension--texts agent)))
+    ;; Without the manifest nothing else is ours, so it comes first, and goes last.
     (cl-loop for (name . text) in (if (eq what 'disable) (reverse texts) texts)
              for new = (and (not (eq what 'disable)) text)
              for old = (alist-get 'text (alist-get name found nil nil #'equal))
              unless (or (equal old new)
                         (not (or text (eq what 'disable))) ; the native module has it
                         (and (eq what 'update) (null old))
-                        (and old
+                        (and old        ; somebody else wrote the policy
                              (equal name (gemini-companion-tool-extension--get agent :policy))
                              (not (string-prefix-p "# Written by gemini-companion," old))))
              collect (list name old new))))
@@ -343,9 +337,8 @@ Then call FUNCTION with a message, or nil, and whether that is an error."
                           fault)))))))))
 
 (defun gemini-companion-tool-extension--write (connection agent changes function)
-  "Make CHANGES of files of AGENT on the host of CONNECTION, or here.
-Each is (NAME OLD NEW).  Then call FUNCTION with nil, or with a message if
-that has failed."
+  "Make CHANGES, each (NAME OLD NEW), of AGENT's files where CONNECTION leads.
+Then call FUNCTION with nil, or with a message if that has failed."
   (if (not connection)
       (funcall function (condition-case problem
                             (ignore (gemini-companion-tool-extension--write-here agent changes))
@@ -363,7 +356,7 @@ that has failed."
 
 (defun gemini-companion-tool-extension--write-here (agent changes)
   "Make CHANGES of files of AGENT on this machine, each (NAME OLD NEW).
-If they remove files, remove directories that are empty then, too."
+Remove directories that are empty after that, too."
   (let ((default-directory (gemini-companion-tool-extension--home agent))
         (file-name-handler-alist nil)
         (directory gemini-companion-tool-extension--directory))

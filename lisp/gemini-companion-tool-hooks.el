@@ -68,11 +68,8 @@ without a slash its last component.  Case does not matter."
 (defun gemini-companion-tool-hooks--note-event
     (call event session process directory text path terminal)
   "Answer CALL, which reports EVENT of a CLI.
-SESSION is the id of its conversation, PROCESS its process id or nil, and
-DIRECTORY where it works.  For TEXT see `gemini-companion-cli-note'; PATH is
-the file if EVENT is about an edit, and empty if the file is not known.
-TERMINAL names the terminal of Emacs in which the CLI runs, if it is on a
-host."
+The tool noteEvent says what SESSION, PROCESS, DIRECTORY, TEXT, PATH and
+TERMINAL are; each but SESSION may be nil."
   (let* ((agent (gemini-companion-tool-call-agent call))
          (hooks (plist-get (gemini-companion-agent-get agent :extension) :hooks))
          (what (car (assq (intern-soft event) hooks)))
@@ -86,7 +83,7 @@ host."
       (let ((cli (gemini-companion-cli-note
                   what agent process (seq-take session 200) directory
                   (and text (seq-take text 10000)))))
-        (when (and cli terminal)
+        (when (and cli terminal (featurep 'gemini-companion-cli-run)) ; else there is none
           (gemini-companion-tool-hooks--note-terminal call cli terminal))
         (or (pcase (and cli what)
               ;; What nobody waits for would be lost.
@@ -100,18 +97,16 @@ host."
 (defun gemini-companion-tool-hooks--note-terminal (call cli name)
   "Record that CLI, the client of CALL, runs in the terminal with NAME.
 That must be a terminal of the same host."
-  (when-let* (((featurep 'gemini-companion-cli-run)) ; else there is none
-              (host (gemini-companion-tool-call-host call))
+  (when-let* ((host (gemini-companion-tool-call-host call))
               (terminal (gemini-companion-cli-run-terminal-named
                          name (gemini-companion-host-prefix host))))
     (gemini-companion-cli-set-terminal cli terminal)))
 
 (defun gemini-companion-tool-hooks--ask (call cli path)
-  "Return why CLI is to ask about its edit of the file PATH in CALL, or nil.
-If CLI could not propose the edit in Emacs, nor had a terminal, it would ask
-nobody and wait forever."
+  "Return why CLI is to ask about its edit of the file PATH in CALL, or nil."
   (when-let* ((path)
               ((file-name-absolute-p path))
+              ;; Otherwise it might ask nobody, and wait forever.
               ((gemini-companion-cli-reviews-here-p cli))
               (file (gemini-companion-tool-name call path))
               ((not (and (gemini-companion-tool-call-host call)
@@ -134,11 +129,8 @@ nobody and wait forever."
 (defun gemini-companion-tool-hooks--note-edit
     (call path tool before after &optional session process modified)
   "Answer CALL, which reports that TOOL has edited the file PATH.
-BEFORE and AFTER are its texts; BEFORE is nil if the file is new, AFTER if
-it is not known.  For SESSION and PROCESS see `gemini-companion-cli-note'.
-MODIFIED is when the file was written, if it contains just AFTER.
-If TOOL is empty, the hook only wants to see that Emacs is not blocked."
-  (if (string-empty-p tool) ""
+The tool noteEdit says what BEFORE, AFTER, SESSION, PROCESS and MODIFIED are."
+  (if (string-empty-p tool) ""          ; a hook wants to see that Emacs is not blocked
     (let ((file (gemini-companion-tool-name call path))
           (process (gemini-companion-tool-process call process)))
       (when session
@@ -164,10 +156,9 @@ If TOOL is empty, the hook only wants to see that Emacs is not blocked."
 
 (defun gemini-companion-tool-hooks--made-p (call file after)
   "Return non-nil if the client of CALL can have made AFTER the text of FILE.
-Whoever has the token can report an edit of any file, and the user would
-undo it by writing what was reported.  Emacs does not ask a host, so it
-compares a report from there with the file only when the user undoes it."
+Who has the token can report any edit, and undoing it writes what was reported."
   (if (gemini-companion-file-host file)
+      ;; Emacs asks the host only when the user undoes it.
       (not (gemini-companion-tool-secret-p call file))
     (and (let ((file-name-handler-alist nil))
            (cl-loop for name in (list file (file-truename file))
@@ -266,8 +257,7 @@ Return `unreadable' if the client could not decode those."
 
 (defun gemini-companion-tool-hooks--known (file before after)
   "Return the last change of FILE in the history if it has made that AFTER.
-The user decided it in Emacs, or the client reports it twice, with the same
-text BEFORE."
+The user decided it, or the client reports it twice, with the same BEFORE."
   (let* ((host (gemini-companion-file-host file))
          (name (if host file
                  (let ((file-name-handler-alist nil)) (file-truename file))))
@@ -364,8 +354,8 @@ Their lines may have moved meanwhile, so only severities and texts count."
                  ("process" integer "The process id of the CLI" optional)
                  ("directory" string "Where the CLI works" optional)
                  ("text" string "The prompt, the question or the reason" optional)
-                 ("path" string "The file" optional)
-                 ("terminal" string "The name of the terminal" optional))
+                 ("path" string "The file of an edit, empty if it is not known" optional)
+                 ("terminal" string "The name of the terminal of Emacs" optional))
     :function #'gemini-companion-tool-hooks--note-event)
   (gemini-companion-tool-define "noteEdit"
     :hidden t

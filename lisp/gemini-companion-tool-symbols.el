@@ -33,10 +33,8 @@
 
 (defun gemini-companion-tool-symbols--asking (method capability answer &optional extra elisp)
   "Return the function of a tool that requests METHOD from a language server.
-Its arguments are a call, a path, a line of that file, and a symbol there.
 For CAPABILITY, ANSWER and EXTRA see `gemini-companion-tool-symbols--request'.
-If ELISP is non-nil, it is a function that returns the answer in Emacs Lisp;
-its arguments are the symbol and the call."
+If ELISP is non-nil, it returns the answer for a symbol and a call in Lisp."
   (lambda (call path line symbol)
     (let ((buffer (gemini-companion-tool-open-buffer call path)))
       (gemini-companion-tool-diagnostics-take-file buffer)
@@ -75,8 +73,9 @@ Then answer CALL with the value of the function ANSWER, called with the
 result and CALL.  CAPABILITY, a keyword, is what the server must be capable
 of; EXTRA is a plist of more parameters."
   (let* ((done (lambda (result)
-                 (gemini-companion-tool-go-on call
-                   (gemini-companion-tool-answer call (funcall answer result call)))))
+                 (gemini-companion-tool-go-on
+                  call (lambda ()
+                         (gemini-companion-tool-answer call (funcall answer result call))))))
          (fail (lambda (reason)
                  (gemini-companion-tool-fail call (format "The language server: %s" reason)))))
     (pcase (gemini-companion-tool-symbols--server)
@@ -177,8 +176,7 @@ RESULT is one location, a vector or list of locations, or nil."
 
 (defun gemini-companion-tool-symbols--in-file (file function)
   "Call FUNCTION at the start of the text of FILE, and return its value.
-Do so in the buffer that visits FILE, or else in one with its first megabyte,
-which is empty if Emacs cannot read FILE."
+If no buffer visits FILE, that text is the first megabyte, or else empty."
   (let ((buffer (gemini-companion-file-visiting file)))
     (with-temp-buffer
       (if buffer

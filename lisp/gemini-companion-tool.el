@@ -146,14 +146,10 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
 (defun gemini-companion--handle-call-tool (id agent name arguments directory)
   "Call the tool NAME of a client of AGENT, with ARGUMENTS, a vector.
 ID is the number of the call, DIRECTORY where the client works, or nil."
-  (let* ((tool (gemini-companion-tool--properties name))
-         (call (make-gemini-companion-tool-call
-                :id id :tool name :agent agent :directory directory
-                :host (and directory (gemini-companion-workspace-machine directory))))
-         (run (lambda ()
-                (unless gemini-companion-workspace-pending ; then nothing is in any scope
-                  (gemini-companion-tool--run call tool arguments)
-                  t))))
+  (let ((tool (gemini-companion-tool--properties name))
+        (call (make-gemini-companion-tool-call
+               :id id :tool name :agent agent :directory directory
+               :host (and directory (gemini-companion-workspace-machine directory)))))
     (setq gemini-companion-tool-calls
           (cons call (seq-take gemini-companion-tool-calls 19)))
     (gemini-companion-log-run-hook 'gemini-companion-tool-change-hook)
@@ -163,8 +159,9 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
           ((not (gemini-companion-tool--allowed-p call))
            (gemini-companion-tool-fail call "Your user does not let the models of this machine \
 use Emacs; M-x gemini-companion-tools-enable in a buffer of it allows that"))
-          ((funcall run))
-          (t (gemini-companion-tool-poll call run)))))
+          ((gemini-companion-tool--run call tool arguments))
+          (t (gemini-companion-tool-poll
+              call (lambda () (gemini-companion-tool--run call tool arguments)))))))
 
 (defun gemini-companion-tool-question (host)
   "Return the question whether models on HOST may use Emacs.
@@ -179,24 +176,24 @@ It is for `gemini-companion-answer-get'."
       (eq 'always (gemini-companion-answer-get (gemini-companion-tool-question host)))
     t))
 
-(defmacro gemini-companion-tool-go-on (call &rest body)
-  "Evaluate BODY for CALL, unless that has ended; return nil.
-If BODY signals an error, CALL fails.  For timers and other callbacks: the
-current buffer, point there and the match data stay as they are; but where
-BODY replaces text, point is where BODY puts it."
-  (declare (indent 1) (debug (form def-body)))
-  `(gemini-companion-tool--go-on ,call (lambda () ,@body)))
-
 (defun gemini-companion-tool--run (call tool arguments)
-  "Call the function of TOOL, a plist, for CALL, with ARGUMENTS, a vector."
-  (gemini-companion-tool-go-on call
-    (let ((answer (apply (plist-get tool :function) call (append arguments nil))))
-      (when (stringp answer)
-        (setf (gemini-companion-tool-call-files call) nil) ; that was a moment ago
-        (gemini-companion-tool-answer call answer)))))
+  "Call the function of TOOL, a plist, for CALL, with ARGUMENTS, a vector.
+Return nil if it is too early for that."
+  (unless gemini-companion-workspace-pending ; nothing is in any scope yet
+    (gemini-companion-tool-go-on
+     call
+     (lambda ()
+       (let ((answer (apply (plist-get tool :function) call (append arguments nil))))
+         (when (stringp answer)
+           (setf (gemini-companion-tool-call-files call) nil) ; that was a moment ago
+           (gemini-companion-tool-answer call answer)))))
+    t))
 
-(defun gemini-companion-tool--go-on (call function)
-  "Call FUNCTION for CALL; see `gemini-companion-tool-go-on'."
+(defun gemini-companion-tool-go-on (call function)
+  "Call FUNCTION for CALL, unless that has ended.
+If it signals an error, CALL fails.  For timers and other callbacks: the
+current buffer, point there and the match data stay as they are; but where
+FUNCTION replaces text, point is where it puts it."
   (save-match-data
     (when (gemini-companion-tool--needed-p call)
       (let ((buffer (current-buffer))
@@ -213,8 +210,7 @@ BODY replaces text, point is where BODY puts it."
                   call (gemini-companion-ui-error-text problem))))
         (when (and (eq buffer (current-buffer))
                    (eql tick (buffer-chars-modified-tick)))
-          (goto-char point)))))
-  nil)
+          (goto-char point))))))
 
 (defun gemini-companion-tool--fail-by-fault (call text)
   "Answer CALL with an error, for a fault whose message is TEXT.
@@ -310,7 +306,7 @@ Stop when CALL has ended; an error of CHECK fails it."
                  0.05 0.05
                  (lambda ()
                    (let ((done t))      ; also after an error
-                     (gemini-companion-tool-go-on call (setq done (funcall check)))
+                     (gemini-companion-tool-go-on call (lambda () (setq done (funcall check))))
                      (when done (cancel-timer timer))))))))
 
 ;;;; What the model may know
