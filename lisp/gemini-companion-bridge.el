@@ -236,12 +236,16 @@ or \"boolean\".  Clients on hosts have those with HOSTS only."
 
 ;;;; Hosts
 
-(defun gemini-companion-bridge-open-host (prefix)
+(defun gemini-companion-bridge-open-host (prefix &optional mounts sandbox)
   "Serve clients on the host whose files begin with PREFIX in Emacs.
-Return an alist of agents and the tokens of their clients there.  Never
-print or log them."
-  (mapcar (pcase-lambda (`[,agent ,token]) (cons (intern agent) token))
-          (gemini-companion-bridge--call gemini-companion--mod-open-host prefix)))
+It has MOUNTS, as in `gemini-companion-host-mounts'; if it is a SANDBOX,
+serve no other file there.  Return an alist of agents and the tokens of
+their clients there.  Never print or log them."
+  (let ((tokens (gemini-companion-bridge--call gemini-companion--mod-open-host prefix)))
+    (gemini-companion-bridge--call
+     gemini-companion--mod-set-host-mounts
+     prefix (vconcat (mapcar #'car mounts)) (vconcat (mapcar #'cdr mounts)) sandbox)
+    (mapcar (pcase-lambda (`[,agent ,token]) (cons (intern agent) token)) tokens)))
 
 (defun gemini-companion-bridge-close-host (prefix)
   "Stop serving clients on the host with PREFIX; their reviews end."
@@ -251,13 +255,6 @@ print or log them."
   "Record whether clients on the host with PREFIX are REACHABLE.
 Clients that do not return then count as ended."
   (gemini-companion-bridge--call gemini-companion--mod-set-host-reachable prefix reachable))
-
-(defun gemini-companion-bridge-set-host-mounts (prefix mounts sandbox)
-  "Record MOUNTS of the host with PREFIX, as in `gemini-companion-host-mounts'.
-If it is a SANDBOX, no other file there is served."
-  (gemini-companion-bridge--call
-   gemini-companion--mod-set-host-mounts
-   prefix (vconcat (mapcar #'car mounts)) (vconcat (mapcar #'cdr mounts)) sandbox))
 
 (defun gemini-companion-bridge-host-sessions (prefix)
   "Return those `gemini-companion-bridge-sessions' on the host with PREFIX."

@@ -88,20 +88,16 @@ see `gemini-companion-containers'"
 
 (defun gemini-companion-host-command--container (hop)
   "Return the element of `gemini-companion-containers' for HOP, or nil."
-  (if (equal (tramp-file-name-method hop) "sandbox")
-      (gemini-companion-host-command--sandbox (tramp-file-name-localname hop))
-    (assoc (tramp-file-name-method hop) gemini-companion-containers)))
+  (if (not (equal (tramp-file-name-method hop) "sandbox"))
+      (assoc (tramp-file-name-method hop) gemini-companion-containers)
+    (let ((directory (string-replace "%" "%%" (tramp-file-name-localname hop))))
+      `("sandbox" "env" "-u" "XDG_RUNTIME_DIR" "-u" "TMP" "-u" "TEMP"
+        ,(concat "XDG_CACHE_HOME=" directory) ,(concat "TMPDIR=" directory)))))
 
 (defun gemini-companion-host-command-sandbox-hop (name directory)
-  "Return the hop to the sandbox NAME, in which DIRECTORY is mounted."
+  "Return the hop to the sandbox NAME, in which DIRECTORY is mounted.
+It leads to this machine, where programs use DIRECTORY for temporary files."
   (make-tramp-file-name :method "sandbox" :host name :localname directory))
-
-(defun gemini-companion-host-command--sandbox (directory)
-  "Return what runs a command on this machine with its files below DIRECTORY.
-The value is like an element of `gemini-companion-containers'."
-  (let ((directory (string-replace "%" "%%" directory)))
-    `("sandbox" "env" "-u" "XDG_RUNTIME_DIR" "-u" "TMP" "-u" "TEMP"
-      ,(concat "XDG_CACHE_HOME=" directory) ,(concat "TMPDIR=" directory))))
 
 (defun gemini-companion-host-command-container-p (hops)
   "Return non-nil if HOPS lead to a container."

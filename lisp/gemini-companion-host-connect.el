@@ -42,7 +42,11 @@ Emacs asks for your consent once for each host.  It connects with ssh, which
 must be able to log in without asking for a password, and connects again
 when the connection breaks.  \\[gemini-companion-disconnect] ends the
 connection, and so does turning `gemini-companion-mode' off."
-  (interactive (list (gemini-companion-host-connect--read)))
+  (interactive
+   (list (if (and (not current-prefix-arg) (file-remote-p default-directory))
+             default-directory
+           (gemini-companion-host-connect--parse
+            (completing-read "Connect to: " (gemini-companion-host-connect--candidates))))))
   ;; Signal an error before Tramp looks for the project.
   (gemini-companion-host-command-hops directory)
   (let* ((connection
@@ -91,13 +95,6 @@ connects, return DIRECTORY."
     (gemini-companion-workspace-project directory)))
 
 ;;;; Reading a host
-
-(defun gemini-companion-host-connect--read ()
-  "Return the current directory if it is remote, or a host that the user enters."
-  (if (and (not current-prefix-arg) (file-remote-p default-directory))
-      default-directory
-    (gemini-companion-host-connect--parse
-     (completing-read "Connect to: " (gemini-companion-host-connect--candidates)))))
 
 (defun gemini-companion-host-connect--parse (text)
   "Return the remote name that TEXT, the user's input, stands for."

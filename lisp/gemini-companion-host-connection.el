@@ -167,9 +167,8 @@ Its argument is nil if it is ready, or else why not, as text for the user."
                    (file (or (executable-find program)
                              (error "Cannot find the program %s" program)))
                    (`(,bootstrap ,keeper . ,_) (gemini-companion-bridge-host-programs)))
-        (gemini-companion-bridge-open-host prefix)
-        (gemini-companion-bridge-set-host-mounts prefix (gemini-companion-host-mounts host)
-                                                 (gemini-companion-host-sandbox host))
+        (gemini-companion-bridge-open-host prefix (gemini-companion-host-mounts host)
+                                           (gemini-companion-host-sandbox host))
         (setf (gemini-companion-host-connection-wire connection)
               (gemini-companion-bridge-open-wire
                prefix (cons file arguments)
@@ -190,11 +189,11 @@ Its argument is nil if it is ready, or else why not, as text for the user."
   "Set the state of CONNECTION to STATE, because of FAULT."
   (setf (gemini-companion-host-connection-state connection) state
         (gemini-companion-host-connection-since connection) (float-time)
-        (gemini-companion-host-connection-fault connection) fault)
-  (gemini-companion-host-set-lost (gemini-companion-host-connection-host connection)
-                                  (and (gemini-companion-host-connection-proven connection)
-                                       (memq state '(connecting lost failed))
-                                       t))
+        (gemini-companion-host-connection-fault connection) fault
+        (gemini-companion-host-lost (gemini-companion-host-connection-host connection))
+        (and (gemini-companion-host-connection-proven connection)
+             (memq state '(connecting lost failed))))
+  (force-mode-line-update t)
   (gemini-companion-bridge-set-host-reachable (gemini-companion-host-connection-prefix connection)
                                               (eq state 'ready)))
 
@@ -417,21 +416,18 @@ host has that from here, or else HOME."
        (slot . ,(gemini-companion-host-connection-slot connection))
        (roots . ,(vconcat (gemini-companion-host-roots host)))
        (sandbox . ,(if (gemini-companion-host-sandbox host) t :json-false))
-       (agents . ,(gemini-companion-host-connection--agents))))))
+       (agents . ,(cl-loop for agent in (gemini-companion-agent-names)
+                           if (gemini-companion-agent-get agent :stdio)
+                           vconcat `[((name . ,agent)
+                                      (file . ,(gemini-companion-agent-get agent :file))
+                                      (directory . ,(vconcat (gemini-companion-agent-get
+                                                              agent :directory))))]))))))
 
 (defun gemini-companion-host-connection--send-roots (connection)
   "Send the workspace roots to the keeper of CONNECTION."
   (let ((roots (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
     (gemini-companion-host-connection-send connection
                                            `((do . roots) (roots . ,(vconcat roots))))))
-
-(defun gemini-companion-host-connection--agents ()
-  "Return what the keeper needs to know about the agents, a vector."
-  (cl-loop for agent in (gemini-companion-agent-names)
-           if (gemini-companion-agent-get agent :stdio)
-           vconcat `[((name . ,agent)
-                      (file . ,(gemini-companion-agent-get agent :file))
-                      (directory . ,(vconcat (gemini-companion-agent-get agent :directory))))]))
 
 ;;;; Files of the CLIs
 

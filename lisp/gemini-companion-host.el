@@ -25,7 +25,7 @@
 container has them from this machine.  No name has a trailing slash.")
   (sandbox nil :documentation "The terminal, a buffer, of the CLI whose sandbox it is, or nil.
 Emacs has no names for other files there.")
-  (lost nil :documentation "Non-nil while the connection to it is lost."))
+  (lost nil :documentation "Non-nil while the connection to it is lost.  The mode line shows it."))
 
 (defvar gemini-companion-host-all nil
   "The hosts that are served.")
@@ -64,12 +64,6 @@ Emacs has no names for other files there.")
     (unless (equal roots (gemini-companion-host-roots host))
       (setf (gemini-companion-host-roots host) roots)
       (gemini-companion-log-run-hook 'gemini-companion-host-change-hook))))
-
-(defun gemini-companion-host-set-lost (host lost)
-  "Record whether the connection to HOST is LOST, for the mode line."
-  (unless (eq lost (gemini-companion-host-lost host))
-    (setf (gemini-companion-host-lost host) lost)
-    (force-mode-line-update t)))
 
 (defun gemini-companion-host-mode-line (directory)
   "Return the text about hosts in the mode line of a buffer with DIRECTORY.

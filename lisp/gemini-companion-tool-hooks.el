@@ -83,8 +83,12 @@ TERMINAL are; each but SESSION may be nil."
       (let ((cli (gemini-companion-cli-note
                   what agent process (seq-take session 200) directory
                   (and text (seq-take text 10000)))))
-        (when (and cli terminal (featurep 'gemini-companion-cli-run)) ; else there is none
-          (gemini-companion-tool-hooks--note-terminal call cli terminal))
+        (when-let* ((cli)
+                    ((featurep 'gemini-companion-cli-run)) ; else there is no terminal
+                    (host (gemini-companion-tool-call-host call))
+                    (buffer (gemini-companion-cli-run-terminal-named
+                             terminal (gemini-companion-host-prefix host))))
+          (gemini-companion-cli-set-terminal cli buffer))
         (or (pcase (and cli what)
               ;; What nobody waits for would be lost.
               ((and 'prompt (guard (gemini-companion-tool-live-p call)))
@@ -93,14 +97,6 @@ TERMINAL are; each but SESSION may be nil."
                   cli #'gemini-companion-tool-fits-p)))
               ('edit (gemini-companion-tool-hooks--ask call cli path)))
             "")))))
-
-(defun gemini-companion-tool-hooks--note-terminal (call cli name)
-  "Record that CLI, the client of CALL, runs in the terminal with NAME.
-That must be a terminal of the same host."
-  (when-let* ((host (gemini-companion-tool-call-host call))
-              (terminal (gemini-companion-cli-run-terminal-named
-                         name (gemini-companion-host-prefix host))))
-    (gemini-companion-cli-set-terminal cli terminal)))
 
 (defun gemini-companion-tool-hooks--ask (call cli path)
   "Return why CLI is to ask about its edit of the file PATH in CALL, or nil."

@@ -732,10 +732,10 @@ It is called with the client and the review."
       (should (equal (gemini-companion-test-file-bytes "a.txt") "2\n"))
       ;; Tramp would wait for a host that is away.
       (let ((host (gemini-companion-host-of-name (gemini-companion-history-path entry))))
-        (gemini-companion-host-set-lost host t)
+        (setf (gemini-companion-host-lost host) t)
         (should (equal (should-error (gemini-companion-history-list-undo entry))
                        '(user-error "The connection to build is lost")))
-        (gemini-companion-host-set-lost host nil))
+        (setf (gemini-companion-host-lost host) nil))
       (gemini-companion-test-file "a.txt" "later\n")
       (should (equal (gemini-companion-host-review-test--answering nil
                        (should-error (gemini-companion-history-list-undo entry)
