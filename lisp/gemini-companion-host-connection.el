@@ -35,7 +35,7 @@
   (hops nil :documentation "The way to the host, as `tramp-file-name's.")
   (state 'new :documentation "`new', `connecting', `ready', `lost', `failed' or `closed'.")
   (since (float-time) :documentation "When it entered that state.")
-  (fault nil :documentation "Why it is lost or has failed, (KIND . DETAIL), or nil.")
+  (fault nil :documentation "Why it is lost or has failed, and what to do, (TEXT . TEXT), or nil.")
   (warnings nil :documentation "What the keeper warns of, the newest first.")
   (keeper nil :documentation "The process id of the keeper.")
   (hostname nil :documentation "What the host calls itself.")
@@ -520,24 +520,17 @@ error.  For FILE and FUNCTION, see
 
 (defun gemini-companion-host-connection-diagnosis (connection)
   "Return why CONNECTION is not ready, as (TEXT . REMEDY); REMEDY may be nil."
-  (pcase-let* (((cl-struct gemini-companion-host-connection name fault) connection)
-               (reason (gemini-companion-host-connection--fault-text fault)))
-    (cons (concat name " is not connected" (and reason (concat ": " reason)))
-          (cadr (alist-get (car fault) gemini-companion-host-connection--faults)))))
-
-(defun gemini-companion-host-connection--fault-text (fault)
-  "Return what FAULT, (KIND . DETAIL), means, as text for the user, or nil."
-  (pcase fault
-    (`(,kind . ,detail)
-     (concat (car (alist-get kind gemini-companion-host-connection--faults))
-             (and detail (format " (%s)" detail))))))
+  (pcase-let (((cl-struct gemini-companion-host-connection
+                          name (fault `(,reason . ,remedy)))
+               connection))
+    (cons (concat name " is not connected" (and reason (concat ": " reason))) remedy)))
 
 (defun gemini-companion-host-connection-describe-state (connection)
   "Return the state of CONNECTION as text for the user, without its name."
   (pcase-let* (((cl-struct gemini-companion-host-connection
                            state since lost fault hostname keeper proven)
                 connection)
-               (reason (gemini-companion-host-connection--fault-text fault))
+               (reason (car fault))
                ;; Each attempt is a new state.
                (start (if (eq state 'lost) lost since))
                (duration (gemini-companion-ui-duration (- (float-time) start))))
@@ -581,11 +574,13 @@ error.  For FILE and FUNCTION, see
 DETAIL, text for the user, may say more."
   (gemini-companion-log-errors "the end of a connection"
     (gemini-companion-host-connection--release connection)
-    (if (and (gemini-companion-host-connection-proven connection)
-             ;; These pass, so it makes sense to connect again.
-             (memq kind '(unreachable silent ended broken)))
-        (gemini-companion-host-connection--lose connection (cons kind detail))
-      (gemini-companion-host-connection--fail connection (cons kind detail)))))
+    (pcase-let* ((`(,reason ,remedy) (alist-get kind gemini-companion-host-connection--faults))
+                 (fault (cons (concat reason (and detail (format " (%s)" detail))) remedy)))
+      (if (and (gemini-companion-host-connection-proven connection)
+               ;; These pass, so it makes sense to connect again.
+               (memq kind '(unreachable silent ended broken)))
+          (gemini-companion-host-connection--lose connection fault)
+        (gemini-companion-host-connection--fail connection fault)))))
 
 (defun gemini-companion-host-connection--fail (connection fault)
   "Give up CONNECTION, because of FAULT."
