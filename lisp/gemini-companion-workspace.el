@@ -251,7 +251,12 @@ The directory EXTRA, unless it is nil, is one of them."
                               (gemini-companion-workspace--guess-root directory))))
    (mapcar (pcase-lambda (`(,directory . ,only-project))
              (gemini-companion-workspace--guess-root directory only-project))
-           (gemini-companion-workspace--buffer-directories))))
+           ;; Only names are handled here, so that remote ones need no handlers.
+           (let ((file-name-handler-alist nil))
+             (and gemini-companion-workspace-guess
+                  (delete-dups
+                   (delq nil (mapcar #'gemini-companion-workspace--directory-of
+                                     (buffer-list)))))))))
 
 (defun gemini-companion-workspace-given-roots ()
   "Return the names of the roots in the option, for which no search is needed."
@@ -264,14 +269,6 @@ The directory EXTRA, unless it is nil, is one of them."
       ;; File names may hold any bytes, but messages only text.
       (unless (memq 'eight-bit (find-charset-string name))
         name))))
-
-(defun gemini-companion-workspace--buffer-directories ()
-  "Return the directories of all buffers, those selected last first.
-Each is as `gemini-companion-workspace--directory-of' returns it."
-  (when gemini-companion-workspace-guess
-    ;; Only names are handled here, so that remote ones need no handlers.
-    (let ((file-name-handler-alist nil))
-      (delete-dups (delq nil (mapcar #'gemini-companion-workspace--directory-of (buffer-list)))))))
 
 (defun gemini-companion-workspace--directory-of (buffer)
   "Return the directory of BUFFER as (DIRECTORY . ONLY-PROJECT), or nil.
