@@ -146,17 +146,20 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
 (defun gemini-companion--handle-call-tool (id agent name arguments directory)
   "Call the tool NAME of a client of AGENT, with ARGUMENTS, a vector.
 ID is the number of the call, DIRECTORY where the client works, or nil."
-  (let ((tool (gemini-companion-tool--properties name))
-        (call (make-gemini-companion-tool-call
-               :id id :tool name :agent agent :directory directory
-               :host (and directory (gemini-companion-workspace-machine directory)))))
+  (let* ((tool (gemini-companion-tool--properties name))
+         (host (and directory (gemini-companion-workspace-machine directory)))
+         (call (make-gemini-companion-tool-call
+                :id id :tool name :agent agent :directory directory :host host)))
     (setq gemini-companion-tool-calls
           (cons call (seq-take gemini-companion-tool-calls 19)))
     (gemini-companion-log-run-hook 'gemini-companion-tool-change-hook)
     (cond ((not tool) (gemini-companion-tool-fail call "There is no such tool"))
-          ((eq (gemini-companion-tool-call-host call) 'elsewhere)
+          ((eq host 'elsewhere)
            (gemini-companion-tool-fail call "Emacs has disconnected from this machine"))
-          ((not (gemini-companion-tool--allowed-p call))
+          ;; Here, the extension shows that the user allows it.  There, whoever can read its files
+          ;; needs none; and a CLI's own sandbox has none, so calls come from some other program.
+          ((and host (not (eq 'always (gemini-companion-answer-get
+                                       (gemini-companion-tool-question host)))))
            (gemini-companion-tool-fail call "Your user does not let the models of this machine \
 use Emacs; M-x gemini-companion-tools-enable in a buffer of it allows that"))
           ((gemini-companion-tool--run call tool arguments))
@@ -167,14 +170,6 @@ use Emacs; M-x gemini-companion-tools-enable in a buffer of it allows that"))
   "Return the question whether models on HOST may use Emacs.
 It is for `gemini-companion-answer-get'."
   (cons 'tools (gemini-companion-host-prefix host)))
-
-(defun gemini-companion-tool--allowed-p (call)
-  "Return non-nil if the user lets the client of CALL use Emacs."
-  (if-let* ((host (gemini-companion-tool-call-host call)))
-      ;; Here, the extension shows that.  There, whoever can read its files needs none; and a CLI's
-      ;; own sandbox has none, so calls from there come from some other program.
-      (eq 'always (gemini-companion-answer-get (gemini-companion-tool-question host)))
-    t))
 
 (defun gemini-companion-tool--run (call tool arguments)
   "Call the function of TOOL, a plist, for CALL, with ARGUMENTS, a vector.
@@ -195,7 +190,11 @@ If it signals an error, CALL fails.  For timers and other callbacks: the
 current buffer, point there and the match data stay as they are; but where
 FUNCTION replaces text, point is where it puts it."
   (save-match-data
-    (when (gemini-companion-tool--needed-p call)
+    ;; A hidden tool tells Emacs something, even if nobody waits for the answer.
+    (when (if (plist-get (gemini-companion-tool--properties (gemini-companion-tool-call-tool call))
+                         :hidden)
+              (not (gemini-companion-tool-call-outcome call))
+            (gemini-companion-tool-live-p call))
       (let ((buffer (current-buffer))
             (point (point))
             (tick (buffer-chars-modified-tick)))
@@ -241,15 +240,6 @@ Another companion may give its calls the same numbers."
        (or (gemini-companion-bridge-awaited-p (gemini-companion-tool-call-id call))
            ;; The cancellation is not handled yet.
            (ignore (gemini-companion-tool--end call "cancelled")))))
-
-(defun gemini-companion-tool--needed-p (call)
-  "Return non-nil if Emacs is to go on with CALL.
-One of a hidden tool tells Emacs something, even if nobody waits for the
-answer."
-  (if (plist-get (gemini-companion-tool--properties (gemini-companion-tool-call-tool call))
-                 :hidden)
-      (not (gemini-companion-tool-call-outcome call))
-    (gemini-companion-tool-live-p call)))
 
 (defun gemini-companion-tool-answer (call text)
   "Answer CALL with TEXT, truncated if long.
