@@ -99,33 +99,24 @@ name and, on this machine, directory-local variables decide."
 (defun gemini-companion-private--marked-p (file)
   "Return non-nil if directory-local variables mark FILE, or cannot be read.
 The current buffer, whose major mode counts, need not have got the variables."
-  (pcase (gemini-companion-private--class-of (file-name-directory file))
-    ('unreadable t)
-    (`(,root ,class . ,_)
-     (let ((buffer-file-name file)
-           ;; Emacs compares it with ROOT if the variables are not for subdirectories.
-           (default-directory (file-name-directory file))
-           (inhibit-message t)
-           (message-log-max nil))
-       (alist-get 'gemini-companion-private
-                  (dir-locals-collect-variables
-                   (dir-locals-get-class-variables class) root nil))))))
-
-(defun gemini-companion-private--class-of (directory)
-  "Return the directory-local variables of DIRECTORY, or nil if it has none.
-The value is as in `dir-locals-directory-cache', or `unreadable'."
-  (let ((file-name-handler-alist nil)
+  (let ((buffer-file-name file)
+        ;; Emacs compares it with ROOT if the variables are not for subdirectories.
+        (default-directory (file-name-directory file))
+        (file-name-handler-alist nil)
         (debug-on-error nil)
         (inhibit-message t)
         (message-log-max nil))
     (save-match-data
-      (pcase (dir-locals-find-file directory)
-        ((and (pred stringp) root)
-         (dir-locals-read-from-dir root)
-         (let ((class (dir-locals-find-file directory)))
-           ;; Emacs remembers only what it could read.
-           (if (stringp class) 'unreadable class)))
-        (class class)))))
+      (let ((found (dir-locals-find-file default-directory)))
+        (when (stringp found)
+          (dir-locals-read-from-dir found)
+          (setq found (dir-locals-find-file default-directory)))
+        (pcase found
+          ((pred stringp) t)            ; Emacs remembers only what it could read
+          (`(,root ,class . ,_)
+           (alist-get 'gemini-companion-private
+                      (dir-locals-collect-variables
+                       (dir-locals-get-class-variables class) root nil))))))))
 
 (defun gemini-companion-private--obvious-p (buffer)
   "Return t if BUFFER, which visits a file, is marked as private or named so.
