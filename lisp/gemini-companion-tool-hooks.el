@@ -6,19 +6,14 @@
 
 ;;; Commentary:
 
-;; The hooks of a CLI call three tools that no model sees.
+;; The hooks of a CLI call three tools that no model sees: hasClient, to find the Emacs with the CLI
+;; if several have the project open; noteEvent, when a session or a turn begins or ends, before an
+;; edit, and when the CLI asks the user something; and noteEdit, after an edit.
 ;;
-;; They call hasClient if several Emacsen have the project open, to find the one with the CLI.
-;;
-;; They call noteEvent when a session or a turn begins or ends, and when the CLI asks the user
-;; something.  Emacs can answer two of them: to a prompt it adds what the user wants the model to
-;; know, and before an edit it can have the CLI propose that edit here, even if the user lets the
-;; CLI edit without asking.
-;;
-;; They call noteEdit after each edit of a file.  If the model may know of the file, the edit goes
-;; to the history, where the user can look at it and undo it, and Emacs shows it at once if the user
-;; wants that.  The answer, which the CLI adds to the result of the edit, is what Emacs's checkers
-;; report since the edit and did not report before.
+;; Emacs can answer.  To a prompt it adds what the user wants the model to know.  Before an edit it
+;; can have the CLI propose that here, even if the user lets the CLI edit without asking.  After one
+;; it tells what its checkers have reported only since; the edit goes to the history, where the user
+;; can look at it and undo it, and is shown at once if the user wants that.
 
 ;;; Code:
 
