@@ -152,17 +152,13 @@ directory on a host begins with the prefix of that."
   (append (gemini-companion-bridge--call gemini-companion--mod-places) nil))
 
 (defun gemini-companion-bridge-publish-contexts (contexts)
-  "Publish CONTEXTS, a list of (DIRECTORY FILES TRUSTED).
+  "Publish CONTEXTS, a list of vectors [DIRECTORY FILES TRUSTED].
 Clients that work in DIRECTORY, see `gemini-companion-bridge-places', are
-sent FILES, a list of vectors [PATH TIMESTAMP ACTIVE LINE CHARACTER
+sent FILES, a vector of vectors [PATH TIMESTAMP ACTIVE LINE CHARACTER
 SELECTION], the most recently focused file first.  Only the active file
 has the last three elements.  A PATH on a host is without its prefix.
 TRUSTED is non-nil if the user trusts DIRECTORY."
-  (gemini-companion-bridge--call
-   gemini-companion--mod-publish-contexts
-   (vconcat (mapcar (pcase-lambda (`(,directory ,files ,trusted))
-                      (vector directory (vconcat files) trusted))
-                    contexts))))
+  (gemini-companion-bridge--call gemini-companion--mod-publish-contexts (vconcat contexts)))
 
 (defun gemini-companion-bridge-context-json (files trusted)
   "Return the JSON that clients are sent for FILES and TRUSTED.

@@ -203,10 +203,10 @@ While the workspace roots are not known, only run the hook."
       (let ((named (gemini-companion-context--named)))
         (gemini-companion-bridge-publish-contexts
          (mapcar (lambda (directory)
-                   (list directory
-                         (gemini-companion-context--in-scope
-                          named (gemini-companion-workspace-scope-of directory))
-                         (gemini-companion-context-trusted-p directory)))
+                   (vector directory
+                           (vconcat (gemini-companion-context--in-scope
+                                     named (gemini-companion-workspace-scope-of directory)))
+                           (gemini-companion-context-trusted-p directory)))
                  (gemini-companion-bridge-places)))))
     (gemini-companion-log-run-hook 'gemini-companion-context-change-hook)))
 

@@ -304,7 +304,7 @@ No host is asked."
                  (lambda () '("/mock:a:/p" "/mock:a:/q")))
                 ((symbol-function 'gemini-companion-bridge-publish-contexts)
                  (lambda (contexts)
-                   (pcase-dolist (`(,place ,files) contexts)
+                   (pcase-dolist (`[,place ,files ,_] contexts)
                      (setf (alist-get place told nil nil #'equal)
                            (mapcar (lambda (file) (aref file 0)) files))))))
         (pcase-dolist (`(,roots . ,expected)

@@ -83,7 +83,7 @@ The active one has a star.  Without NAME that is not known."
               (gemini-companion-context-update)
               (should-not told)
               (gemini-companion-test-wait "the search" (lambda () told))
-              (pcase-let ((`(((,there (,file) nil))) told))
+              (pcase-let ((`(([,there [,file] nil])) told))
                 (should (equal there place))
                 (should (equal (aref file 0) (gemini-companion-test-file "one/a")))))
           (gemini-companion-workspace-stop))))))

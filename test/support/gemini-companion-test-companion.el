@@ -164,7 +164,8 @@ for them last."
              ((symbol-function 'gemini-companion-bridge-publish-contexts)
               (lambda (contexts)
                 (dolist (context contexts)
-                  (setf (alist-get (car context) ,told nil nil #'equal) (cadr context))))))
+                  (setf (alist-get (aref context 0) ,told nil nil #'equal)
+                        (append (aref context 1) nil))))))
      ,@body))
 
 ;;;; Questions and messages
