@@ -31,10 +31,8 @@
                   "gemini-companion-host-connect")
 (declare-function gemini-companion-host-connect-to "gemini-companion-host-connect")
 (declare-function gemini-companion-host-connection-when-ready "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-keeper "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
-                  (connection) t)
+(declare-function gemini-companion-host-connection-keeper "gemini-companion-host-connection" t t)
+(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection" t t)
 (declare-function gemini-companion-turn-on "gemini-companion")
 (declare-function gemini-companion-tool-extension-ask-host "gemini-companion-tool-extension")
 (declare-function gemini-companion-tool-extension-change-all "gemini-companion-tool-extension")

@@ -27,7 +27,6 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-install-module "gemini-companion-install")
 (declare-function gemini-companion-turn-on "gemini-companion")
 
 ;;;; The case
@@ -92,7 +91,7 @@
              (list 'problem (format "The native module is missing: %s."
                                     (gemini-companion-native-describe-missing))
                    "Install it: M-x gemini-companion-install-module."
-                   (cons "install" #'gemini-companion-install-module)))
+                   (cons "install" 'gemini-companion-install-module)))
             ((gemini-companion-native-loaded-version)
              (list 'problem "The version of the loaded native module is not that of this package."
                    "Turn the mode off and on; restart Emacs if that tells you to.")))

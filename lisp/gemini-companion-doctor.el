@@ -27,8 +27,6 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-restart "gemini-companion")
-
 (defvar-local gemini-companion-doctor--subject nil
   "The buffer and the directory to examine, (BUFFER . DIRECTORY).")
 
@@ -300,7 +298,7 @@ A desktop starts Emacs without what a shell adds for npm, nvm or Homebrew.")
                            (if own "Restart it: M-x gemini-companion-restart."
                              "In that Emacs: M-x gemini-companion-restart, or turn the mode off \
 and on.")
-                           (and own (cons "restart" #'gemini-companion-restart)))))))))))
+                           (and own (cons "restart" 'gemini-companion-restart)))))))))))
 
 (defun gemini-companion-doctor--server (case)
   "Return (PORT TOKEN . NAME) of the server to probe in CASE, or nil.

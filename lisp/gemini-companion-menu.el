@@ -12,22 +12,10 @@
 ;;; Code:
 
 (require 'transient)
-(require 'gemini-companion-cli-compose)
-(require 'gemini-companion-cli-run)
-(require 'gemini-companion-cli-send)
-(require 'gemini-companion-comment)
 (require 'gemini-companion-context)
-(require 'gemini-companion-history-list)
 (require 'gemini-companion-host)
-(require 'gemini-companion-log)
 (require 'gemini-companion-review)
-(require 'gemini-companion-review-commands)
-(require 'gemini-companion-review-list)
-(require 'gemini-companion-setup)
-(require 'gemini-companion-status)
 
-(declare-function gemini-companion-any-cli-p "gemini-companion")
-(declare-function gemini-companion-mode "gemini-companion")
 (declare-function gemini-companion-state "gemini-companion")
 (defvar gemini-companion-mode)
 

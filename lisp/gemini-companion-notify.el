@@ -23,8 +23,6 @@
 (require 'gemini-companion-ui)
 
 (declare-function gemini-companion-cli-list-visit "gemini-companion-cli-list")
-(declare-function gemini-companion-answer-no "gemini-companion-cli-send")
-(declare-function gemini-companion-answer-yes "gemini-companion-cli-send")
 (declare-function w32-notification-close "ext:w32fns" (id) t)
 (declare-function w32-notification-notify "ext:w32fns" (&rest params) t)
 
@@ -145,8 +143,8 @@ The user of a text terminal may sit at another machine, but hears the bell."
      cli "%s%s" (gemini-companion-notify--cli-text cli)
      (if (and (eq (gemini-companion-cli-state cli) 'asking)
               (buffer-live-p (gemini-companion-cli-terminal cli)))
-         (format "; %s, %s" (gemini-companion-ui-key #'gemini-companion-answer-yes "answers yes")
-                 (gemini-companion-ui-key #'gemini-companion-answer-no "no"))
+         (format "; %s, %s" (gemini-companion-ui-key 'gemini-companion-answer-yes "answers yes")
+                 (gemini-companion-ui-key 'gemini-companion-answer-no "no"))
        ""))
     (gemini-companion-notify-of cli)))
 ;;;###autoload (add-hook 'gemini-companion-cli-state-functions #'gemini-companion-notify-cli)

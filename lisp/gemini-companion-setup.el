@@ -26,8 +26,7 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-write)
 
-(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
-                  (connection) t)
+(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection" t t)
 (declare-function gemini-companion-host-connection-of-directory "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-read-file "gemini-companion-host-connection")

@@ -28,11 +28,6 @@
 (declare-function gemini-companion-comment-describe "gemini-companion-comment")
 (declare-function gemini-companion-host-connect-describe "gemini-companion-host-connect")
 (declare-function gemini-companion-mode "gemini-companion")
-(declare-function gemini-companion-turn-on "gemini-companion")
-(declare-function gemini-companion-restart "gemini-companion")
-(declare-function gemini-companion-history-list "gemini-companion-history-list")
-(declare-function gemini-companion-review-list "gemini-companion-review-list")
-(declare-function gemini-companion-toggle-protocol-log "gemini-companion")
 (declare-function gemini-companion-tool-call-started "gemini-companion-tool" (call) t)
 (defvar gemini-companion-tool-calls)
 (declare-function gemini-companion-tool-describe-call "gemini-companion-tool")
@@ -107,10 +102,10 @@ ROW identifies what they are about, which may be listed elsewhere later."
   "Insert where clients find this Emacs."
   (if (not (gemini-companion-bridge-running-p))
       (gemini-companion-status--heading "Gemini companion is off"
-                                        (cons "turn on" #'gemini-companion-turn-on))
+                                        (cons "turn on" 'gemini-companion-turn-on))
     (gemini-companion-status--heading
      (format "Gemini companion listens on 127.0.0.1, port %d" (gemini-companion-bridge-port))
-     (cons "restart" #'gemini-companion-restart)
+     (cons "restart" 'gemini-companion-restart)
      (cons "turn off" (lambda () (gemini-companion-mode -1))))
     (dolist (file (gemini-companion-bridge-discovery-files))
       (gemini-companion-ui-line "announced by %s" file))
@@ -174,8 +169,8 @@ ROW identifies what they are about, which may be listed elsewhere later."
     (gemini-companion-status--heading
      (format "Changes that wait: %d; decided: %d" (length reviews)
              (length (gemini-companion-history-all)))
-     (cons "list" #'gemini-companion-review-list)
-     (cons "history" #'gemini-companion-history-list))
+     (cons "list" 'gemini-companion-review-list)
+     (cons "history" 'gemini-companion-history-list))
     (dolist (review reviews)
       (gemini-companion-status--row
        (concat (gemini-companion-ui-one-line (gemini-companion-review-path review))
@@ -199,7 +194,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
                                     (cons (if gemini-companion-bridge-tracing
                                               "stop logging messages"
                                             "log messages")
-                                          #'gemini-companion-toggle-protocol-log))
+                                          'gemini-companion-toggle-protocol-log))
   (insert (gemini-companion-status--lines (gemini-companion-log-last 5))))
 
 ;;;; The buffer with what clients are told
