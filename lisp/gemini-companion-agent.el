@@ -216,8 +216,7 @@ One that is not used here, but perhaps on a host, has no directories."
 
 (defun gemini-companion-agent-directories (agent)
   "Return the directories in which AGENT looks for discovery files, each once.
-The first is that of clients that Emacs starts.  Return nil if AGENT is not
-used here."
+The first is that of clients that Emacs starts; none if AGENT is not used here."
   (when-let* (((gemini-companion-agent--used-p agent))
               (first (gemini-companion-agent-directory
                       agent (default-toplevel-value 'process-environment))))
@@ -313,10 +312,8 @@ It is the grandparent of the nearest shell, or the topmost process."
            finally return process))
 
 (defun gemini-companion-agent-process (process)
-  "Return the attributes of PROCESS, an id on this machine.
-If it is another one, as in `gemini-companion-bridge-sessions', return nil.
-For the value see `process-attributes', which asks the host if the current
-directory is remote."
+  "Return the `process-attributes' of PROCESS, or nil for an id on a host."
+  ;; It would ask the host of the current directory.
   (let ((default-directory gemini-companion-agent-neutral-directory))
     (and (integerp process) (process-attributes process))))
 
@@ -392,8 +389,7 @@ It is that of processes that were not started by Emacs."
 
 (defun gemini-companion-agent-join-roots (roots)
   "Return the list ROOTS as the value of a variable for workspace roots.
-Leave out roots with the separator in their names, which would be read as
-several directories."
+Leave out those with a separator in their names, which would be read as several."
   (string-join (cl-loop for root in roots
                         unless (string-search path-separator root) collect root)
                path-separator))

@@ -255,9 +255,8 @@ If the client has given up the change, put them into the kill ring."
      (memq outcome '(accepted rejected closed)))))
 
 (defun gemini-companion-cli-compose--read-reason (review)
-  "Read the user's reason for rejecting REVIEW.
-If REVIEW ends meanwhile, put the reason into the kill ring and signal a
-`user-error'."
+  "Return the user's reason for rejecting REVIEW.
+If REVIEW ends meanwhile, put it into the kill ring, and signal a `user-error'."
   (let ((prompt (format "Reject %s because: " (gemini-companion-review-file review)))
         (reason ""))
     (condition-case error

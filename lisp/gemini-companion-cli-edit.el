@@ -207,9 +207,8 @@ Return the buffer if the user can edit there."
             (lambda () (when (buffer-live-p buffer) (display-buffer buffer))))))))
 
 (defun gemini-companion-cli-edit--set-up (text terminal live-p answer)
-  "Let the user edit TEXT, of a CLI in TERMINAL, here; nothing in it is obeyed.
-TERMINAL may be nil.  For LIVE-P and ANSWER see
-`gemini-companion-cli-edit--open'."
+  "Let the user edit TEXT, of a CLI in TERMINAL or nil, here; obey nothing in it.
+For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
   (gemini-companion-compose-mode)
   (insert text)
   (set-buffer-modified-p nil)

@@ -28,8 +28,7 @@
 ;;;###autoload
 (defun gemini-companion-cli-image-set-up (&optional terminal)
   "Let the user yank images, and drop files, into the current buffer.
-The buffer is TERMINAL itself, or has a prompt for the CLI in TERMINAL; if
-TERMINAL is nil, the CLI is set later."
+It is TERMINAL, or a prompt for the CLI there; if nil, the CLI is set later."
   (unless (memq terminal (list nil (current-buffer)))
     (setq gemini-companion-cli-compose-terminal terminal
           default-directory (gemini-companion-cli-send-directory terminal)))
@@ -125,8 +124,7 @@ argument, send the prompt as well."
 
 (defun gemini-companion-cli-image--parent (terminal)
   "Return where the CLI in TERMINAL keeps temporary files of its project, or nil.
-Gemini CLI would ask before it reads a file elsewhere; Qwen Code would not
-read it."
+Gemini CLI asks before it reads a file elsewhere; Qwen Code does not read it."
   (when-let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent terminal))
               (settings (gemini-companion-agent-settings-file agent process-environment))
               (home (file-name-directory settings))

@@ -275,8 +275,7 @@ The CLI runs on the host with PREFIX, or here if that is empty."
 
 (defun gemini-companion-cli-run--in-sandbox (buffer agent root environment exec)
   "Call EXEC in BUFFER once the sandbox of AGENT in ROOT can reach this Emacs.
-BUFFER is current.  Pass EXEC what the sandbox needs, and ENVIRONMENT, or only
-that if the sandbox cannot reach Emacs."
+EXEC gets ENVIRONMENT, and if the sandbox reaches Emacs, what that needs."
   (require 'gemini-companion-host-connect)
   (let ((connection (gemini-companion-host-connect-sandbox buffer root)))
     (insert "Connecting the sandbox...\n")
@@ -527,9 +526,8 @@ LIST is the option that makes AGENT list them."
            return terminal))
 
 (defun gemini-companion-cli-run--list-sessions (title command function)
-  "Run COMMAND, which lists sessions of the CLI called TITLE, and do not wait.
-COMMAND is a list of a program and its arguments.  Once the user has chosen
-one of the sessions, call FUNCTION with its id."
+  "Run COMMAND, a list, for the sessions of the CLI called TITLE; do not wait.
+Once the user has chosen one of them, call FUNCTION with its id."
   (when gemini-companion-cli-run--session-lister
     (delete-process (prog1 gemini-companion-cli-run--session-lister
                       (setq gemini-companion-cli-run--session-lister nil))))

@@ -103,10 +103,9 @@ It then runs what the user types, and commands in backquotes in that."
   (string-prefix-p "!" (format "%s" (gemini-companion-cli-screen-prompt))))
 
 (defun gemini-companion-cli-screen-prompt (&optional always)
-  "Return what is in the prompt of the CLI in the current buffer.
+  "Return what is in the prompt of the CLI in the current buffer, or nil.
 The string has no spaces and begins with the sign of the prompt.  Return
-`works' if the CLI works, unless ALWAYS is non-nil, and nil if there is no
-prompt."
+`works' if the CLI works, unless ALWAYS is non-nil."
   (gemini-companion-cli-screen--at-end
     ;; The CLI shows its state in some lines above or below the prompt; a terminal whose size has
     ;; changed may show remains of other lines.

@@ -317,10 +317,9 @@ It shows a dialog, which would take a text for keys, or draws its screen."
 (defun gemini-companion-cli-send--paste (buffer text then &optional at-once polls)
   "Paste TEXT into the CLI in the terminal BUFFER, once nothing else is on its way.
 If the CLI shows no prompt, look again, until there have been 20 POLLS.
-When the CLI shows TEXT, call THEN with non-nil in BUFFER, and send the string
-that it returns, if any.  If that fails, if the CLI takes no prompt by then or
-drops TEXT, or if it ends, call THEN with nil.  If AT-ONCE is non-nil, do not
-wait until the CLI shows TEXT."
+When the CLI shows TEXT, or if AT-ONCE is non-nil, without waiting for that,
+call THEN with non-nil in BUFFER, and send the string that it returns, if any.
+If the CLI takes no prompt, drops TEXT or ends, call THEN with nil."
   (let* ((polls (or polls 0))
          (live (buffer-live-p buffer))
          (hidden (and live (with-current-buffer buffer (gemini-companion-cli-send--hidden-p)))))
@@ -368,8 +367,7 @@ SENT is nil if the text before it was not sent."
 
 (defun gemini-companion-cli-send--clean (text)
   "Return TEXT without control characters other than newlines and tabs.
-After a backslash, which would make Enter begin a new line, and after a name
-with an @, which Enter might complete, add a space."
+Add a space where Enter would begin a line, or might complete a name with an @."
   (let ((text (replace-regexp-in-string
                "[\u0000-\u0008\u000b-\u001f\u007f-\u009f]" ""
                (string-replace "\r" "\n" (string-replace "\r\n" "\n" text))
@@ -441,8 +439,7 @@ for some polls, and with their number.  FINISH is called with the last value."
 
 (defun gemini-companion-cli-send--await-shown (buffer text before then)
   "Call THEN when the terminal BUFFER shows TEXT in the prompt, and is quiet.
-BEFORE is its `buffer-chars-modified-tick' before TEXT was sent.  On a busy
-machine, that may take long."
+BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
   (gemini-companion-cli-send--poll
    (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
    (lambda (tick quiet polls)
@@ -501,9 +498,8 @@ or nil if TEXT is not even there, or the CLI has ended."
                 (funcall finish nil))))))))))
 
 (defun gemini-companion-cli-send--state (terminal)
-  "Return what the CLI in TERMINAL does, according to its screen.
-If it is at rest, that is a string, the contents of its prompt; otherwise
-`works' or `ended', or nil if it takes no prompt or Emacs cannot tell."
+  "Return what is in the prompt of the CLI in TERMINAL, if that is at rest.
+Otherwise return `works' or `ended', or nil if it takes none or is unclear."
   (if (not (assq terminal (gemini-companion-cli-run-terminals)))
       'ended
     (with-current-buffer terminal
@@ -511,9 +507,8 @@ If it is at rest, that is a string, the contents of its prompt; otherwise
         (gemini-companion-cli-screen-prompt)))))
 
 (defun gemini-companion-cli-send--press (text empty finish)
-  "Return the key that sends TEXT here, or nil if it must not be sent.
-It may be sent if the prompt was EMPTY before and now contains only TEXT.
-Call FINISH with `sent' or `put'."
+  "Return the key that sends TEXT here, or nil; call FINISH with `sent' or `put'.
+Send it only if the prompt was EMPTY before, and now has nothing else."
   (let* ((typed (and empty (not (gemini-companion-cli-send--fault))
                      (gemini-companion-cli-screen-prompt)))
          (send (and (stringp typed)

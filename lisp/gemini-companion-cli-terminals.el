@@ -308,8 +308,7 @@ It runs in the current buffer, which the selected window shows."
 
 (defun gemini-companion-cli-terminals--term-variables (environment)
   "Return what to add to ENVIRONMENT so that text is readable in Term.
-Term does not tell programs its background color, so they choose colors for
-a dark background.  On a light one, ask them to use none."
+Programs choose colors for a dark background; on a light one, ask for none."
   ;; An existing value is about the terminal around this Emacs.
   `(,(if (< emacs-major-version 29) "COLORTERM" "COLORTERM=truecolor")
     ,@(unless (or (eq (frame-parameter nil 'background-mode) 'dark)

@@ -45,8 +45,7 @@
 
 (defvar-local gemini-companion-cli-watch--seen nil
   "What the screen shows since when, (STATE . TIME), or nil.
-STATE is `working', or `done' if the CLI is at rest; in both it takes a
-prompt.")
+STATE is `working', or `done' at rest; in both, the CLI takes a prompt.")
 
 (defvar-local gemini-companion-cli-watch--rested nil
   "When the CLI was last seen at rest, in seconds since 1970, or nil.")

@@ -131,9 +131,8 @@ On another machine, that is the whole name of its directory."
           (or directory (gemini-companion-cli-directory cli)))))
 
 (defun gemini-companion-cli--add (agent process &optional terminal directory)
-  "Return a new CLI of AGENT with the id PROCESS, which may be nil.
-It runs in TERMINAL, if that is known, and works in DIRECTORY.  If a CLI that
-has not connected yet is known there, return that."
+  "Return the CLI in TERMINAL that has not connected, or a new one of AGENT.
+It gets the id PROCESS; a new one works in DIRECTORY.  Each of them may be nil."
   (let* ((terminal (or terminal (gemini-companion-cli--find-terminal process)))
          (cli (seq-find (lambda (cli)
                           (and terminal (eq terminal (gemini-companion-cli-terminal cli))

@@ -251,8 +251,7 @@ Return the number of problems."
 
 (defun gemini-companion-doctor--examine (case callback)
   "Examine CASE, and call CALLBACK now and for each later result.
-Its arguments are the findings so far, and how many results are still to
-come."
+Its arguments are the findings so far, and how many results are to come."
   (let* ((connection (gemini-companion-doctor-check-connection case))
          (probes (cond ((not (gemini-companion-doctor-check-case-remote case))
                         '(gemini-companion-doctor--probe-server
@@ -302,8 +301,7 @@ and on.")
 
 (defun gemini-companion-doctor--server (case)
   "Return (PORT TOKEN . NAME) of the server to probe in CASE, or nil.
-That is the server of this Emacs, or, if that does not run, the one that the
-CLI takes, if that is an Emacs."
+It is that of this Emacs, or, if that is off, of the Emacs that the CLI takes."
   (if (gemini-companion-bridge-running-p)
       (when-let* ((token (gemini-companion-bridge-token
                           (gemini-companion-doctor-check-case-agent case))))
@@ -379,9 +377,8 @@ Kill it if it takes too long."
     (ignore-errors (process-send-eof process))))
 
 (defun gemini-companion-doctor--describe-program (agent program output &optional remote)
-  "Return the finding about the version of PROGRAM, which printed OUTPUT.
-It is that of AGENT.  With REMOTE, it ran on another machine, in a shell
-that may have printed something, too."
+  "Return the finding about the version of PROGRAM, AGENT's, from its OUTPUT.
+With REMOTE, that includes what a shell on another machine has printed."
   (let* ((install (gemini-companion-agent-get agent :install))
          (oldest (gemini-companion-agent-get agent :stdio))
          (tested (gemini-companion-agent-get agent :tested))

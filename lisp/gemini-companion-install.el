@@ -278,8 +278,7 @@ your system's package manager or as https://rustup.rs says"
 
 (defun gemini-companion-install--manifest ()
   "Return the name of the module's Cargo.toml, or nil.
-It is in this file's directory in a package, and in the parent directory
-in a checkout."
+It is beside this file in a package, and above that in a checkout."
   (cl-loop for name in '("Cargo.toml" "../Cargo.toml")
            for file = (expand-file-name name gemini-companion-native-directory)
            if (gemini-companion-install--field file "name" "gemini-companion-module")
@@ -310,8 +309,7 @@ MANIFEST is its Cargo.toml."
 
 (defun gemini-companion-install--built-file (target)
   "Return the file of the module that cargo built in the directory TARGET.
-It is in a subdirectory if the user's configuration of cargo names a
-platform."
+It is in a subdirectory if cargo is configured for a platform."
   (let ((name (pcase system-type
                 ('windows-nt "gemini_companion_module.dll")
                 ('darwin "libgemini_companion_module.dylib")

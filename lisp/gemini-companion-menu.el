@@ -19,11 +19,6 @@
 (declare-function gemini-companion-state "gemini-companion")
 (defvar gemini-companion-mode)
 
-(defun gemini-companion-menu--title ()
-  "Return the line above the commands, which describes the state."
-  (concat (propertize "Gemini companion: " 'face 'transient-heading)
-          (propertize (gemini-companion-state) 'face 'transient-value)))
-
 ;; The menu fits in a terminal of 80 columns.
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (transient-define-prefix gemini-companion-menu ()
@@ -31,7 +26,9 @@
 The line above the commands describes the state.  Commands that do not
 apply at the moment are grayed out."
   [:description
-   gemini-companion-menu--title
+   (lambda ()
+     (concat (propertize "Gemini companion: " 'face 'transient-heading)
+             (propertize (gemini-companion-state) 'face 'transient-value)))
    ["The CLI"
     ("r" "run, show, hide" gemini-companion-run)
     ("R" "run another" gemini-companion-run-other)

@@ -94,9 +94,8 @@ Return a message about the outcome."
              (format "Left %s alone; M-x gemini-companion-setup asks again" name)))))
 
 (defun gemini-companion-setup-do (agent environment)
-  "Let AGENT, started with ENVIRONMENT, connect automatically.
-Return a message about the outcome.  Signal a `user-error' if its settings
-cannot be changed."
+  "Let AGENT, started with ENVIRONMENT, connect automatically; return a message.
+Signal a `user-error' if its settings cannot be changed."
   (let* ((process-environment environment)
          (file (gemini-companion-setup--file agent)))
     (gemini-companion-setup--ide-enabled file 'enable)
@@ -238,8 +237,7 @@ off since."
 
 (defun gemini-companion-setup--change-text (found)
   "Return how to change the settings in FOUND, an answer from a host.
-The value is as that of `gemini-companion-setup--change', with text in
-place of bytes, or a message that says why they cannot be changed."
+It is as of `gemini-companion-setup--change', with text, or why that cannot be."
   (let-alist found
     (or .error
         (condition-case problem
@@ -281,8 +279,7 @@ error if BYTES cannot be read with certainty."
 
 (defun gemini-companion-setup--find ()
   "Return how to make ide.enabled true in the object at point.
-The value is (VALUE START END NEW): its value, and the text NEW to replace
-what is between START and END."
+That is (VALUE START END NEW): its value; NEW replaces START to END."
   (if-let* ((ide (gemini-companion-setup--member "ide")))
       (progn
         (goto-char ide)
@@ -314,8 +311,7 @@ Of several members with one name the last counts."
 
 (defun gemini-companion-setup--insertion (member)
   "Return how to add MEMBER to the object at point, as its first.
-For the value see `gemini-companion-setup--find'.  MEMBER gets a line of
-its own if the member after it has one."
+For the value see `gemini-companion-setup--find'.  Keep to the file's layout."
   (if (looking-at "{[ \t]*\\(\r?\n\\)\\(?:[ \t]*\r?\n\\)*\\([ \t]*\\)\"")
       (list nil (match-beginning 1) (match-beginning 1)
             (concat (match-string 1) (match-string 2) member ","))

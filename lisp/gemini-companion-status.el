@@ -208,7 +208,10 @@ ROW identifies what they are about, which may be listed elsewhere later."
   (gemini-companion-ui-keep-keys 'gemini-companion-context-view-mode)
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-status--print-context)))
   (gemini-companion-ui-keep-current
-   #'gemini-companion-status--refresh-context
+   (lambda ()
+     (when (get-buffer-window nil t)
+       (gemini-companion-log-errors "context"
+         (gemini-companion-status--print-context))))
    '(gemini-companion-context-change-hook gemini-companion-tool-change-hook)))
 
 (gemini-companion-ui-bind gemini-companion-context-view-mode-map
@@ -226,12 +229,6 @@ This works even if no client is connected."
     (gemini-companion-status--print-context)
     (goto-char (point-min)))
   (gemini-companion-ui-pop-to "*gemini context*"))
-
-(defun gemini-companion-status--refresh-context ()
-  "Show what clients are told in the current buffer if it is on screen."
-  (when (get-buffer-window nil t)
-    (gemini-companion-log-errors "context"
-      (gemini-companion-status--print-context))))
 
 (defun gemini-companion-status--print-context ()
   "Show what clients are told in the current buffer."
@@ -282,8 +279,7 @@ This works even if no client is connected."
 
 (defun gemini-companion-status--directories ()
   "Return an alist of the directories where clients work, and their clients.
-The clients are descriptions.  Without clients, return the current
-directory alone, or nil in its place if it is on a host that is not served."
+Without clients, that is the current one, or nil if its host is not served."
   (let ((directories nil))
     (dolist (session (gemini-companion-bridge-sessions))
       (pcase-let ((`[,_ ,client ,process ,_ ,_ ,_ ,_ ,directory] session))

@@ -326,8 +326,7 @@ So Emacs asks how to get the native module if that is missing."
 
 (defun gemini-companion--switch-on (ask)
   "Start the companion; if that fails, leave the mode off and say why.
-If the native module is missing, and ASK is non-nil, ask the user how to
-get it."
+If the native module is missing, and ASK is non-nil, ask how to get it."
   ;; The module may have to be installed first: the mode is on only while the companion runs.
   (gemini-companion--set-mode nil)
   (condition-case error
@@ -473,8 +472,7 @@ gemini-companion-log tells you more, and M-x gemini-companion-mode turns it on a
 
 (defun gemini-companion--stop ()
   "Stop the companion, and undo all that `gemini-companion--start' did.
-Reject open reviews.  If a step signals an error, log it, and go on with
-the others."
+Reject open reviews.  Log an error in one step, and go on with the others."
   (remove-hook 'kill-emacs-hook #'gemini-companion--stop)
   (remove-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
   (cancel-function-timers #'gemini-companion-tool-extension-keep-current)
