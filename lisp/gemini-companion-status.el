@@ -280,17 +280,15 @@ This works even if no client is connected."
 (defun gemini-companion-status--directories ()
   "Return an alist of the directories where clients work, and their clients.
 Without clients, that is the current one, or nil if its host is not served."
-  (let ((directories nil))
-    (dolist (session (gemini-companion-bridge-sessions))
-      (pcase-let ((`[,_ ,client ,process ,_ ,_ ,_ ,_ ,directory] session))
-        (push (concat client (and process (format ", process %s" process)))
-              (alist-get directory directories nil nil #'equal))))
-    (if directories
-        (mapcar (pcase-lambda (`(,directory . ,clients)) (cons directory (reverse clients)))
-                (nreverse directories))
+  (or (mapcar (pcase-lambda (`(,directory . ,sessions))
+                (cons directory
+                      (mapcar (pcase-lambda (`[,_ ,client ,process])
+                                (concat client (and process (format ", process %s" process))))
+                              sessions)))
+              (seq-group-by (lambda (session) (aref session 7)) (gemini-companion-bridge-sessions)))
       (list (list (cond ((gemini-companion-host-of-name default-directory) default-directory)
                         ((not (file-remote-p default-directory))
-                         (expand-file-name default-directory))))))))
+                         (expand-file-name default-directory)))))))
 
 (defun gemini-companion-status--context-of (directory clients)
   "Return the context of CLIENTS, lines of text, who work in DIRECTORY."
