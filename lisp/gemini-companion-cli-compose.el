@@ -6,9 +6,8 @@
 
 ;;; Commentary:
 
-;; The user composes a prompt of several lines in a buffer of its own, or rejects a change with a
-;; reason, which becomes the next prompt of the CLI, or goes to the kill ring if Emacs cannot send
-;; it.
+;; Prompts of several lines are composed in a buffer of their own.  The reason for which the user
+;; rejects a change becomes the next prompt, or goes to the kill ring if Emacs cannot send it.
 
 ;;; Code:
 

@@ -12,9 +12,8 @@
 ;; contain only the id of a process, as companions wrote them long ago.
 ;;
 ;; None of this asks the running companion, changes anything, or uses the network, except at the end
-;; of the file: a request to a companion, to see whether it answers.
-;;
-;; Environments have the shape of `process-environment'.
+;; of the file: a request to a companion, to see whether it answers.  Environments have the shape of
+;; `process-environment'.
 
 ;;; Code:
 
@@ -24,8 +23,7 @@
 (require 'gemini-companion-file)
 
 (cl-defstruct (gemini-companion-cli-search-file
-               (:constructor gemini-companion-cli-search--make-file)
-               (:copier nil))
+               (:constructor gemini-companion-cli-search--make-file) (:copier nil))
   "A discovery file as a client sees it."
   (name nil :documentation "Its absolute name.")
   (process nil :documentation "The process id in its name.")
@@ -35,8 +33,7 @@
   (fits nil :documentation "Non-nil if a root contains the client's directory."))
 
 (cl-defstruct (gemini-companion-cli-search-search
-               (:constructor gemini-companion-cli-search--make-search)
-               (:copier nil))
+               (:constructor gemini-companion-cli-search--make-search) (:copier nil))
   "What a client finds."
   (directory nil :documentation "Where it looks for discovery files.")
   (wanted nil :documentation "The process id that it takes for the editor's, or nil.")

@@ -6,9 +6,8 @@
 
 ;;; Commentary:
 
-;; A table of the terminal emulators in which a CLI can run; the manual has an example of an entry
-;; for another one.  After the table come the code that chooses one, the functions that start a
-;; program in each, and what some of them lack.
+;; A table of the terminal emulators in which a CLI can run; the manual has an example of another
+;; entry.  Below it: choosing one, starting a program in each, and what some of them lack.
 
 ;;; Code:
 

@@ -6,12 +6,10 @@
 
 ;;; Commentary:
 
-;; Watches the terminals of Emacs in which CLIs run.
-;;
-;; A moment after a CLI has written something, Emacs looks at its screen.  A question that is not on
-;; screen in Emacs shows in the mode line.  If the CLI takes a prompt again although a change of it
-;; waits in Emacs, it has given up that change, which it does not say otherwise.  Nor do its hooks
-;; report that the user has answered a question or stopped the CLI, so the screen tells.
+;; A moment after a CLI in a terminal has written something, Emacs looks at its screen.  A question
+;; that is not on screen in Emacs shows in the mode line.  If the CLI takes a prompt again although
+;; a change of it waits in Emacs, it has given up that change, which it does not say otherwise.  Nor
+;; do its hooks report that the user has answered a question or stopped the CLI: the screen tells.
 ;;
 ;; While a change waits, C-c C-c in a terminal asks what the user means.  It would send ^C, and the
 ;; CLI would cancel the change and those queued behind it.
@@ -245,18 +243,15 @@ If its terminal is not known, there must be no other client."
 
 ;;;; C-c C-c
 
-(defvar gemini-companion-cli-watch--mode-map
+(defvar gemini-companion-cli-watch--maps
   (let ((map (make-sparse-keymap))
         (prefix (make-sparse-keymap)))
     (define-key prefix (kbd "C-c") #'gemini-companion-terminal-interrupt)
     (define-key map (kbd "C-c")
       `(menu-item "" ,prefix :filter gemini-companion-cli-watch--guard))
-    map)
-  "Keys in the terminal of a CLI while one of its changes waits.")
-
-(defvar gemini-companion-cli-watch--maps
-  `((gemini-companion-cli-watch--mode . ,gemini-companion-cli-watch--mode-map))
-  "An element of `emulation-mode-map-alists', before the maps of the emulators.")
+    `((gemini-companion-cli-watch--mode . ,map)))
+  "Keys in the terminal of a CLI while one of its changes waits.
+An element of `emulation-mode-map-alists', before the maps of the emulators.")
 
 (define-minor-mode gemini-companion-cli-watch--mode
   "Mode of a terminal that is watched.

@@ -25,9 +25,7 @@
 
 ;;;; The record
 
-(cl-defstruct (gemini-companion-cli
-               (:constructor gemini-companion-cli--make)
-               (:copier nil))
+(cl-defstruct (gemini-companion-cli (:constructor gemini-companion-cli--make) (:copier nil))
   "A CLI."
   (agent nil :documentation "Its program, as in `gemini-companion-agent-profiles'.")
   (process nil :documentation "Its process id, as in `gemini-companion-bridge-sessions': a

@@ -6,10 +6,9 @@
 
 ;;; Commentary:
 
-;; Reports what keeps a CLI from connecting, in a buffer or in batch mode.  The doctor examines one
-;; case: a CLI that runs in the current terminal, or one that would start in some directory.  The
-;; report shows no tokens and writes "~" for the home directory, so that it can go into a bug
-;; report.
+;; Reports what keeps a CLI from connecting, in a buffer or in batch mode.  The case is a CLI that
+;; runs in the current terminal, or would start in some directory.  The report can go into a bug
+;; report: it shows no tokens, and "~" for the home directory.
 
 ;;; Code:
 

@@ -6,8 +6,7 @@
 
 ;;; Commentary:
 
-;; A menu of the main commands.  `gemini-companion-command-map' has the same keys for those that are
-;; used often.
+;; A menu of the main commands; `gemini-companion-command-map' has the same keys for most of them.
 
 ;;; Code:
 
