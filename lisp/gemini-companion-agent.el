@@ -17,6 +17,7 @@
 
 (eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-log)
 (require 'gemini-companion-workspace)
 
 (defconst gemini-companion-agent-neutral-directory "/"
@@ -316,6 +317,20 @@ It is the grandparent of the nearest shell, or the topmost process."
   ;; It would ask the host of the current directory.
   (let ((default-directory gemini-companion-agent-neutral-directory))
     (and (integerp process) (process-attributes process))))
+
+(defun gemini-companion-agent-run (command function)
+  "Run COMMAND, a list, and return its process; do not wait for it.
+When it has ended, call FUNCTION with the process and what it has printed."
+  (let ((output ""))
+    (make-process :name (concat "gemini-companion-" (file-name-nondirectory (car command)))
+                  :command command :noquery t :connection-type 'pipe :coding 'utf-8-unix
+                  :filter (lambda (_process text)
+                            (when (length< output 1000000)
+                              (setq output (concat output text))))
+                  :sentinel (lambda (process _event)
+                              (unless (process-live-p process)
+                                (gemini-companion-log-errors (car command)
+                                  (funcall function process output)))))))
 
 (defun gemini-companion-agent-parent-process (process)
   "Return the id of the parent of PROCESS, or 0 if it has none."

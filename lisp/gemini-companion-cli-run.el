@@ -532,33 +532,27 @@ Once the user has chosen one of them, call FUNCTION with its id."
     (delete-process (prog1 gemini-companion-cli-run--session-lister
                       (setq gemini-companion-cli-run--session-lister nil))))
   (setq gemini-companion-cli-run--session-lister
-        (make-process :name "gemini sessions" :command command :noquery t :connection-type 'pipe
-                      :coding 'utf-8-unix
-                      :buffer (generate-new-buffer " *gemini sessions*")
-                      :sentinel (lambda (process _event)
-                                  (gemini-companion-cli-run--note-sessions
-                                   process title function))))
+        (gemini-companion-agent-run
+         command
+         (lambda (process output)
+           (gemini-companion-cli-run--note-sessions process output title function))))
   (message "Asking %s for its sessions; this may take seconds..." title))
 
-(defun gemini-companion-cli-run--note-sessions (process title function)
-  "Have the user choose one of the sessions that PROCESS has listed.
+(defun gemini-companion-cli-run--note-sessions (process output title function)
+  "Have the user choose one of the sessions in OUTPUT of PROCESS.
 For TITLE and FUNCTION see `gemini-companion-cli-run--list-sessions'."
-  (unless (process-live-p process)
-    (gemini-companion-log-errors "The list of sessions"
-      (let ((output (with-current-buffer (process-buffer process)
-                      (prog1 (buffer-string) (kill-buffer)))))
-        (when (eq process gemini-companion-cli-run--session-lister)
-          (setq gemini-companion-cli-run--session-lister nil)
-          (if-let* ((sessions (gemini-companion-cli-run--parse-sessions output)))
-              (gemini-companion-log-when-free
-               "choosing a session"
-               (lambda () (gemini-companion-cli-run--ask-session title sessions function)))
-            (gemini-companion-ui-message
-             'sessions "%s"
-             (if (eql 0 (process-exit-status process)) "This project has no earlier session"
-               (format "%s lists no sessions: %s" title
-                       (gemini-companion-ui-one-line
-                        (or (car (last (split-string output "\n" t "[ \t\r]+"))) "")))))))))))
+  (when (eq process gemini-companion-cli-run--session-lister)
+    (setq gemini-companion-cli-run--session-lister nil)
+    (if-let* ((sessions (gemini-companion-cli-run--parse-sessions output)))
+        (gemini-companion-log-when-free
+         "choosing a session"
+         (lambda () (gemini-companion-cli-run--ask-session title sessions function)))
+      (gemini-companion-ui-message
+       'sessions "%s"
+       (if (eql 0 (process-exit-status process)) "This project has no earlier session"
+         (format "%s lists no sessions: %s" title
+                 (gemini-companion-ui-one-line
+                  (or (car (last (split-string output "\n" t "[ \t\r]+"))) ""))))))))
 
 (defun gemini-companion-cli-run--parse-sessions (output)
   "Return the sessions that OUTPUT of a CLI lists, the newest first.

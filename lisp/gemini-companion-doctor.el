@@ -361,16 +361,8 @@ terminal finds it, %s"
 Kill it if it takes too long."
   (let* ((process-environment environment)
          (default-directory gemini-companion-agent-neutral-directory)
-         (output "")
-         (process
-          (make-process
-           :name "gemini-companion-version" :noquery t :connection-type 'pipe :command command
-           :filter (lambda (_process text)
-                     (when (length< output 10000)
-                       (setq output (concat output text))))
-           :sentinel (lambda (process _event)
-                       (unless (process-live-p process)
-                         (funcall callback output))))))
+         (process (gemini-companion-agent-run
+                   command (lambda (_process output) (funcall callback output)))))
     (run-at-time gemini-companion-cli-search-patience nil #'delete-process process)
     ;; It may wait for input, or have ended already.
     (ignore-errors (process-send-eof process))))

@@ -272,20 +272,15 @@ Call FUNCTION with its exit status and its output, unless the attempt has
 ended."
   (let ((default-directory gemini-companion-agent-neutral-directory)
         (process-environment (gemini-companion-host-command-environment
-                              (default-toplevel-value 'process-environment)))
-        (output ""))
+                              (default-toplevel-value 'process-environment))))
     (condition-case problem
         (setf (gemini-companion-host-connection-check connection)
-              (make-process
-               :name "gemini-companion-ssh" :noquery t :connection-type 'pipe :command command
-               :filter (lambda (_process text) (setq output (concat output text)))
-               :sentinel
-               (lambda (process _event)
-                 (when (and (not (process-live-p process))
-                            (eq process (gemini-companion-host-connection-check connection)))
-                   (gemini-companion-log-errors "a program for a connection"
-                     (setf (gemini-companion-host-connection-check connection) nil)
-                     (funcall function (process-exit-status process) output))))))
+              (gemini-companion-agent-run
+               command
+               (lambda (process output)
+                 (when (eq process (gemini-companion-host-connection-check connection))
+                   (setf (gemini-companion-host-connection-check connection) nil)
+                   (funcall function (process-exit-status process) output)))))
       (error (gemini-companion-host-connection--end-not-run
               connection (gemini-companion-ui-error-text problem))))))
 
