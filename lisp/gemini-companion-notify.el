@@ -195,11 +195,12 @@ Some of that is not Unicode, and some ends the argument of a program."
       ('osascript
        ;; The texts are arguments of the script, not parts of it.
        (gemini-companion-notify--start
-        "osascript" "-e" "on run argv"
-        "-e" "display notification (item 3 of argv) with title \"Emacs\" subtitle (item 2 of argv)"
-        "-e" "end run"
-        ;; The first must not look like an option.
-        "gemini-companion" title body))
+        `("osascript" "-e" "on run argv" "-e"
+          "display notification (item 3 of argv) with title \"Emacs\" subtitle (item 2 of argv)"
+          "-e" "end run"
+          ;; The first must not look like an option.
+          "gemini-companion" ,title ,body)
+        #'ignore))
       ('w32 (setq gemini-companion-notify--shown
                   (w32-notification-notify :title title :body body)))
       (_ (ding t)))))
@@ -217,35 +218,26 @@ Some of that is not Unicode, and some ends the argument of a program."
   "Notify the user with TITLE and BODY through the program notify-send.
 It ends when the notification is closed, and tells if that was by a click.
 Versions before 0.8, for which OLD is non-nil, cannot do that."
-  (let ((process (apply #'gemini-companion-notify--start
-                        `("notify-send" "--app-name=Emacs" "--icon=emacs"
-                          ,@(unless old '("--action=default=Show"))
-                          "--" ,title ,(url-insert-entities-in-string body)))))
-    (setq gemini-companion-notify--shown process)
-    (set-process-filter
-     process
-     (lambda (process output)
-       (when (and (eq process gemini-companion-notify--shown)
-                  (equal (string-trim output) "default"))
-         ;; Not in a filter, since windows change.
-         (run-at-time 0 nil #'gemini-companion-notify--visit))))
-    (set-process-sentinel
-     process
-     (lambda (process _event)
-       (when (and (eq process gemini-companion-notify--shown)
-                  (not (process-live-p process)))
-         (setq gemini-companion-notify--shown nil)
-         (gemini-companion-log-errors "a notification"
-           (cond ((eql (process-exit-status process) 0))
-                 (old (gemini-companion-log-add "notify-send failed")
-                      (ding t))
-                 (t (gemini-companion-notify--notify-send title body 'old)))))))))
+  (setq gemini-companion-notify--shown
+        (gemini-companion-notify--start
+         `("notify-send" "--app-name=Emacs" "--icon=emacs"
+           ,@(unless old '("--action=default=Show"))
+           "--" ,title ,(url-insert-entities-in-string body))
+         (lambda (process output)
+           (when (eq process gemini-companion-notify--shown)
+             (setq gemini-companion-notify--shown nil)
+             (cond ((equal (string-trim output) "default")
+                    ;; Not in a sentinel, since windows change.
+                    (run-at-time 0 nil #'gemini-companion-notify--visit))
+                   ((eql (process-exit-status process) 0))
+                   (old (gemini-companion-log-add "notify-send failed")
+                        (ding t))
+                   (t (gemini-companion-notify--notify-send title body 'old))))))))
 
-(defun gemini-companion-notify--start (&rest command)
-  "Start COMMAND, a program and its arguments, and return its process."
+(defun gemini-companion-notify--start (command function)
+  "Start COMMAND; for FUNCTION see `gemini-companion-agent-run'."
   (let ((default-directory gemini-companion-agent-neutral-directory))
-    (make-process :name "gemini-companion-notify" :command command :noquery t
-                  :connection-type 'pipe :coding 'utf-8-unix :sentinel #'ignore)))
+    (gemini-companion-agent-run command function)))
 
 (defun gemini-companion-notify--visit ()
   "Show the newest subject of the notification, or any open change."
