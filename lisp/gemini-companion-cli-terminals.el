@@ -278,20 +278,16 @@ It runs in the current buffer, which the selected window shows."
         ;; The default is 80, and what does not fit in the window cannot be seen.
         (vterm-min-window-width 20))
     (vterm-mode))
-  (setq-local vterm-min-window-width 20
-              ;; The last output is worth reading.
-              vterm-kill-buffer-on-exit nil)
+  (setq-local vterm-min-window-width 20)
   (let ((process (get-buffer-process (current-buffer))))
     (add-function :before (process-filter process) (gemini-companion-cli-terminals--fit-once))
     (add-function :filter-args (process-filter process)
                   (gemini-companion-cli-terminals--answer-background))
-    ;; Its sentinel looks up `vterm-kill-buffer-on-exit' in the current buffer.
     (add-function :around (process-sentinel process)
-                  (lambda (sentinel process event)
-                    (if (not (buffer-live-p (process-buffer process)))
-                        (funcall sentinel process event)
-                      (with-current-buffer (process-buffer process)
-                        (funcall sentinel process event)))))))
+                  (lambda (sentinel &rest arguments)
+                    ;; The last output is worth reading.
+                    (let ((vterm-kill-buffer-on-exit nil))
+                      (apply sentinel arguments))))))
 
 (defun gemini-companion-cli-terminals--start-ghostel (program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Ghostel."
