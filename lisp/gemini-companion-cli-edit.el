@@ -118,37 +118,34 @@ If CONNECTION is non-nil, AGENT is to run on its host."
   "The texts that hosts want edited, an alist of keys and buffers.
 A key is a list of connection, keeper and number.")
 
-(defun gemini-companion-cli-edit--far-live-p (key)
-  "Return non-nil if KEY is in the list, and its keeper can still be told."
-  (pcase-let ((`(,connection ,keeper ,_) key))
-    (and (assoc key gemini-companion-cli-edit--far)
+(defun gemini-companion-cli-edit--far-live-p (entry)
+  "Return non-nil if ENTRY is in the list, and its keeper can still be told."
+  (pcase-let ((`((,connection ,keeper ,_) . ,_) entry))
+    (and (memq entry gemini-companion-cli-edit--far)
          (eq (gemini-companion-host-connection-state connection) 'ready)
          (equal (gemini-companion-host-connection-keeper connection) keeper))))
 
-(defun gemini-companion-cli-edit--forget-far (key)
-  "Forget KEY, and kill its buffer unless the user has changed the text."
-  (let ((buffer (alist-get key gemini-companion-cli-edit--far nil nil #'equal)))
-    (setq gemini-companion-cli-edit--far (assoc-delete-all key gemini-companion-cli-edit--far))
-    ;; Otherwise a hostile host could fill Emacs with them.
-    (when (and (buffer-live-p buffer) (not (buffer-modified-p buffer)))
-      (gemini-companion-ui-kill-buffer buffer))))
+(defun gemini-companion-cli-edit--forget-far (entry)
+  "Forget ENTRY, and kill its buffer unless the user has changed the text."
+  (setq gemini-companion-cli-edit--far (delq entry gemini-companion-cli-edit--far))
+  ;; Otherwise a hostile host could fill Emacs with them.
+  (when (and (buffer-live-p (cdr entry)) (not (buffer-modified-p (cdr entry))))
+    (gemini-companion-ui-kill-buffer (cdr entry))))
 
 ;;;###autoload
 (defun gemini-companion-cli-edit-note-far (connection message)
   "Note MESSAGE of the keeper of CONNECTION, an alist, about a text to edit."
   (let* ((id (alist-get 'id message))
          (key (list connection (gemini-companion-host-connection-keeper connection) id))
+         (old (assoc key gemini-companion-cli-edit--far))
          (send (lambda (text)
                  (gemini-companion-host-connection-send
                   connection `((do . edited) (id . ,id) (text . ,text))))))
-    (dolist (each (mapcar #'car gemini-companion-cli-edit--far))
-      (unless (gemini-companion-cli-edit--far-live-p each)
-        (gemini-companion-cli-edit--forget-far each)))
+    (mapc #'gemini-companion-cli-edit--forget-far
+          (seq-remove #'gemini-companion-cli-edit--far-live-p gemini-companion-cli-edit--far))
     (cond ((equal (alist-get 'say message) "unedited")
-           (gemini-companion-cli-edit--forget-far key))
-          ((or (assoc key gemini-companion-cli-edit--far)
-               (length> gemini-companion-cli-edit--far 7))
-           (funcall send nil))
+           (gemini-companion-cli-edit--forget-far old))
+          ((or old (length> gemini-companion-cli-edit--far 7)) (funcall send nil))
           (t
            (let ((entry (list key)))
              (push entry gemini-companion-cli-edit--far)
@@ -156,12 +153,12 @@ A key is a list of connection, keeper and number.")
                      (gemini-companion-cli-edit--open
                       message
                       (gemini-companion-host-connection-prefix connection)
-                      (lambda () (gemini-companion-cli-edit--far-live-p key))
+                      (lambda () (gemini-companion-cli-edit--far-live-p entry))
                       (lambda (edited)
                         (when (length> edited 200000)
                           (user-error "This is too long for the connection, but you can copy it"))
                         (setq gemini-companion-cli-edit--far
-                              (assoc-delete-all key gemini-companion-cli-edit--far))
+                              (delq entry gemini-companion-cli-edit--far))
                         (funcall send edited)))))))))
 ;;;###autoload (add-hook 'gemini-companion-host-connection-edit-functions #'gemini-companion-cli-edit-note-far)
 
