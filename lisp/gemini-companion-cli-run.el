@@ -502,45 +502,39 @@ LIST is the option that makes AGENT list them."
 (defun gemini-companion-cli-run--choose (agent root command)
   "Resume a session of AGENT in ROOT that the user chooses from those of COMMAND."
   (let* ((remote (gemini-companion-host-remote-p root))
+         (title (gemini-companion-agent-get agent :title))
          (buffer (current-buffer))
+         (resume (lambda (id) (gemini-companion-cli-run--resume-session agent root id buffer)))
          (process-environment (if remote
                                   (gemini-companion-host-command-environment process-environment)
                                 (gemini-companion-cli-run--environment agent root)))
          (default-directory (if remote gemini-companion-agent-neutral-directory root)))
-    (gemini-companion-cli-run--list-sessions
-     (gemini-companion-agent-get agent :title) command
-     (lambda (id)
-       (let ((terminal (gemini-companion-cli-run--terminal-of-session id)))
-         (if terminal (gemini-companion-cli-run-show terminal)
-           ;; The environment of the project may be local to that buffer.
-           (with-current-buffer (if (buffer-live-p buffer) buffer (current-buffer))
-             (gemini-companion-cli-run--start
-              agent root (list (car (gemini-companion-agent-get agent :resume)) id)))))))))
+    (when gemini-companion-cli-run--session-lister
+      (delete-process (prog1 gemini-companion-cli-run--session-lister
+                        (setq gemini-companion-cli-run--session-lister nil))))
+    (setq gemini-companion-cli-run--session-lister
+          (gemini-companion-agent-run
+           command
+           (lambda (process output)
+             (gemini-companion-cli-run--note-sessions process output title resume))))
+    (message "Asking %s for its sessions; this may take seconds..." title)))
 
-(defun gemini-companion-cli-run--terminal-of-session (id)
-  "Return the terminal of a CLI that is in the session with ID, or nil."
-  (cl-loop for cli in (gemini-companion-cli-all)
-           for terminal = (gemini-companion-cli-terminal cli)
-           if (and (equal id (gemini-companion-cli-session cli))
-                   (process-live-p (get-buffer-process terminal)))
-           return terminal))
-
-(defun gemini-companion-cli-run--list-sessions (title command function)
-  "Run COMMAND, a list, for the sessions of the CLI called TITLE; do not wait.
-Once the user has chosen one of them, call FUNCTION with its id."
-  (when gemini-companion-cli-run--session-lister
-    (delete-process (prog1 gemini-companion-cli-run--session-lister
-                      (setq gemini-companion-cli-run--session-lister nil))))
-  (setq gemini-companion-cli-run--session-lister
-        (gemini-companion-agent-run
-         command
-         (lambda (process output)
-           (gemini-companion-cli-run--note-sessions process output title function))))
-  (message "Asking %s for its sessions; this may take seconds..." title))
+(defun gemini-companion-cli-run--resume-session (agent root id buffer)
+  "Show the terminal of the session with ID, or run AGENT in ROOT to resume it.
+The environment of the project may be local to BUFFER."
+  (if-let* ((cli (seq-find (lambda (cli)
+                             (and (equal id (gemini-companion-cli-session cli))
+                                  (process-live-p
+                                   (get-buffer-process (gemini-companion-cli-terminal cli)))))
+                           (gemini-companion-cli-all))))
+      (gemini-companion-cli-run-show (gemini-companion-cli-terminal cli))
+    (with-current-buffer (if (buffer-live-p buffer) buffer (current-buffer))
+      (gemini-companion-cli-run--start
+       agent root (list (car (gemini-companion-agent-get agent :resume)) id)))))
 
 (defun gemini-companion-cli-run--note-sessions (process output title function)
-  "Have the user choose one of the sessions in OUTPUT of PROCESS.
-For TITLE and FUNCTION see `gemini-companion-cli-run--list-sessions'."
+  "Call FUNCTION with the session in OUTPUT of PROCESS that the user chooses.
+TITLE is the name of the CLI."
   (when (eq process gemini-companion-cli-run--session-lister)
     (setq gemini-companion-cli-run--session-lister nil)
     (if-let* ((sessions (gemini-companion-cli-run--parse-sessions output)))
