@@ -318,10 +318,12 @@ It is the grandparent of the nearest shell, or the topmost process."
   (let ((default-directory gemini-companion-agent-neutral-directory))
     (and (integerp process) (process-attributes process))))
 
-(defun gemini-companion-agent-run (command function)
+(defun gemini-companion-agent-run (command function &optional directory)
   "Run COMMAND, a list, and return its process; do not wait for it.
-When it has ended, call FUNCTION with the process and what it has printed."
-  (let ((output ""))
+When it has ended, call FUNCTION with the process and what it has printed.
+It runs in DIRECTORY, if that matters."
+  (let ((default-directory (or directory gemini-companion-agent-neutral-directory))
+        (output ""))
     (make-process :name (concat "gemini-companion-" (file-name-nondirectory (car command)))
                   :command command :noquery t :connection-type 'pipe :coding 'utf-8-unix
                   :filter (lambda (_process text)

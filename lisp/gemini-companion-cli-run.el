@@ -507,8 +507,7 @@ LIST is the option that makes AGENT list them."
          (resume (lambda (id) (gemini-companion-cli-run--resume-session agent root id buffer)))
          (process-environment (if remote
                                   (gemini-companion-host-command-environment process-environment)
-                                (gemini-companion-cli-run--environment agent root)))
-         (default-directory (if remote gemini-companion-agent-neutral-directory root)))
+                                (gemini-companion-cli-run--environment agent root))))
     (when gemini-companion-cli-run--session-lister
       (delete-process (prog1 gemini-companion-cli-run--session-lister
                         (setq gemini-companion-cli-run--session-lister nil))))
@@ -516,7 +515,8 @@ LIST is the option that makes AGENT list them."
           (gemini-companion-agent-run
            command
            (lambda (process output)
-             (gemini-companion-cli-run--note-sessions process output title resume))))
+             (gemini-companion-cli-run--note-sessions process output title resume))
+           (unless remote root)))
     (message "Asking %s for its sessions; this may take seconds..." title)))
 
 (defun gemini-companion-cli-run--resume-session (agent root id buffer)

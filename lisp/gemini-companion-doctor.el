@@ -360,7 +360,6 @@ terminal finds it, %s"
   "Run COMMAND, a list, with ENVIRONMENT, and call CALLBACK with its output.
 Kill it if it takes too long."
   (let* ((process-environment environment)
-         (default-directory gemini-companion-agent-neutral-directory)
          (process (gemini-companion-agent-run
                    command (lambda (_process output) (funcall callback output)))))
     (run-at-time gemini-companion-cli-search-patience nil #'delete-process process)

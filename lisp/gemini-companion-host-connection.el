@@ -270,8 +270,7 @@ If there is none, end it because of FAULT, (KIND . DETAIL)."
   "Run COMMAND, a list, before opening the wire of CONNECTION.
 Call FUNCTION with its exit status and its output, unless the attempt has
 ended."
-  (let ((default-directory gemini-companion-agent-neutral-directory)
-        (process-environment (gemini-companion-host-command-environment
+  (let ((process-environment (gemini-companion-host-command-environment
                               (default-toplevel-value 'process-environment))))
     (condition-case problem
         (setf (gemini-companion-host-connection-check connection)

@@ -194,7 +194,7 @@ Some of that is not Unicode, and some ends the argument of a program."
       ('notify-send (gemini-companion-notify--notify-send title body))
       ('osascript
        ;; The texts are arguments of the script, not parts of it.
-       (gemini-companion-notify--start
+       (gemini-companion-agent-run
         `("osascript" "-e" "on run argv" "-e"
           "display notification (item 3 of argv) with title \"Emacs\" subtitle (item 2 of argv)"
           "-e" "end run"
@@ -219,7 +219,7 @@ Some of that is not Unicode, and some ends the argument of a program."
 It ends when the notification is closed, and tells if that was by a click.
 Versions before 0.8, for which OLD is non-nil, cannot do that."
   (setq gemini-companion-notify--shown
-        (gemini-companion-notify--start
+        (gemini-companion-agent-run
          `("notify-send" "--app-name=Emacs" "--icon=emacs"
            ,@(unless old '("--action=default=Show"))
            "--" ,title ,(url-insert-entities-in-string body))
@@ -233,11 +233,6 @@ Versions before 0.8, for which OLD is non-nil, cannot do that."
                    (old (gemini-companion-log-add "notify-send failed")
                         (ding t))
                    (t (gemini-companion-notify--notify-send title body 'old))))))))
-
-(defun gemini-companion-notify--start (command function)
-  "Start COMMAND; for FUNCTION see `gemini-companion-agent-run'."
-  (let ((default-directory gemini-companion-agent-neutral-directory))
-    (gemini-companion-agent-run command function)))
 
 (defun gemini-companion-notify--visit ()
   "Show the newest subject of the notification, or any open change."
