@@ -93,16 +93,19 @@ that were removed here, QUOTE is their text."
 (defun gemini-companion-comment-list (buffer)
   "Return the comments in BUFFER, in the order of its lines.
 Each is a list of the first and the last line, the text of removed lines or
-nil, the comment, and its overlay."
+nil, the comment, the text of the first line, and the overlay."
   ;; Not `overlays-in', since a difference in Ediff has several.
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (gemini-companion-ui-widened
         (mapcar (lambda (it)
-                  (list (line-number-at-pos (overlay-start it))
+                  (goto-char (overlay-start it))
+                  (list (line-number-at-pos)
                         (line-number-at-pos (overlay-end it))
                         (overlay-get it 'gemini-companion-quote)
                         (overlay-get it 'gemini-companion-comment)
+                        (buffer-substring-no-properties (line-beginning-position)
+                                                        (line-end-position))
                         it))
                 ;; A cloned indirect buffer has the list of its base.
                 (sort (seq-filter (lambda (it) (eq (overlay-buffer it) buffer))
@@ -147,7 +150,7 @@ that `gemini-companion-tools-enable' installs.
   "Let the user comment on the lines of START and END, or edit the comment there."
   (gemini-companion-comment--check)
   (pcase-let* ((line (line-number-at-pos start t))
-               (`(,_ ,_ ,_ ,before ,old)
+               (`(,_ ,_ ,_ ,before ,_ ,old)
                 (seq-find (pcase-lambda (`(,first ,last . ,_)) (<= first line last))
                           (gemini-companion-comment-list (current-buffer))))
                ;; The text may change meanwhile.
@@ -208,8 +211,7 @@ START, END and BEFORE are as in `after-change-functions'."
 
 (defun gemini-companion-comment--all (&optional test)
   "Return the comments on files, or those in buffers that pass TEST.
-Each is a list of the file, the first and the last line, the text of the
-first line, the comment, and its overlay."
+Each is a cons of the file and an element of `gemini-companion-comment-list'."
   (cl-loop for buffer in (buffer-list)
            if (and (buffer-file-name buffer)
                    (buffer-local-value 'gemini-companion-comment-overlays buffer)
@@ -218,20 +220,14 @@ first line, the comment, and its overlay."
 
 (defun gemini-companion-comment--of-buffer (buffer)
   "Return the comments in BUFFER, as in `gemini-companion-comment--all'."
-  (with-current-buffer buffer
-    (gemini-companion-ui-widened
-      (cl-loop for (first last _ text overlay) in (gemini-companion-comment-list buffer)
-               do (goto-char (overlay-start overlay))
-               collect (list buffer-file-name first last
-                             (buffer-substring-no-properties (line-beginning-position)
-                                                             (line-end-position))
-                             text overlay)))))
+  (mapcar (lambda (it) (cons (buffer-file-name buffer) it))
+          (gemini-companion-comment-list buffer)))
 
 (defun gemini-companion-comment--remove (comments)
   "Remove COMMENTS, which the user may want back."
   (setq gemini-companion-comment--gone comments)
-  (pcase-dolist (`(,_ ,_ ,_ ,_ ,_ ,overlay) comments)
-    (delete-overlay overlay))
+  (dolist (comment comments)
+    (delete-overlay (car (last comment))))
   (gemini-companion-log-run-hook 'gemini-companion-context-change-hook))
 
 (defun gemini-companion-comment--buffer-killed ()
@@ -249,7 +245,8 @@ Also bring back those of buffers that were killed since."
   (interactive)
   (unless gemini-companion-comment--gone (user-error "No comments to bring back"))
   (let ((problem nil))
-    (pcase-dolist ((and comment `(,file ,first ,last ,_ ,text ,_)) gemini-companion-comment--gone)
+    (pcase-dolist ((and comment `(,file ,first ,last ,_ ,text . ,_))
+                   gemini-companion-comment--gone)
       (condition-case caught
           (with-current-buffer (find-file-noselect file)
             (gemini-companion-comment--add first last text)
@@ -291,7 +288,7 @@ Also bring back those of buffers that were killed since."
 If TYPED is non-nil, it is for the CLI's prompt, where an @ means a file.
 The names have no @: Gemini CLI does not know the line numbers after them,
 and would search the project for such a file."
-  (mapconcat (pcase-lambda (`(,file ,first ,last ,line ,text . ,_))
+  (mapconcat (pcase-lambda (`(,file ,first ,last ,_ ,text ,line . ,_))
                (let ((quote-at (if typed (apply-partially #'string-replace "@" "\\@") #'identity))
                      (name (gemini-companion-comment--name file directory)))
                  (gemini-companion-comment-format (funcall quote-at name) first last
@@ -385,7 +382,7 @@ sends all comments on a change when you have accepted or rejected it."
                          (save-excursion (goto-char start) (line-beginning-position))
                          end))
                ;; One on several lines is shown below the last.
-               (`(,from ,to ,quoted ,before ,overlay)
+               (`(,from ,to ,quoted ,before ,_ ,overlay)
                 (seq-find (pcase-lambda (`(,from ,to ,quoted . ,_))
                             (and (or (= from first) (= to last))
                                  (eq (null quoted) (null quote))
@@ -416,7 +413,7 @@ POSITION-OF returns the position, in the last line of a comment here, given
 that line in the proposal, and the text of removed lines or nil."
   (mapc #'delete-overlay gemini-companion-comment-overlays)
   (setq gemini-companion-comment-overlays nil)
-  (pcase-dolist (`(,_ ,last ,quote ,text ,_) (gemini-companion-comment-list proposal))
+  (pcase-dolist (`(,_ ,last ,quote ,text . ,_) (gemini-companion-comment-list proposal))
     (gemini-companion-ui-widened
       (goto-char (funcall position-of last quote))
       (gemini-companion-comment-show (line-beginning-position) text quote))))
@@ -438,7 +435,7 @@ that line in the proposal, and the text of removed lines or nil."
 
 (defun gemini-companion-comment-show-saved (review)
   "Show the comments on REVIEW that were saved in its proposal, which is new."
-  (pcase-dolist (`(,first ,last ,quote ,text) (gemini-companion-review-comments review))
+  (pcase-dolist (`(,first ,last ,quote ,text . ,_) (gemini-companion-review-comments review))
     (gemini-companion-comment-add (gemini-companion-review-proposal review)
                                   first last text quote)))
 
@@ -450,20 +447,16 @@ that line in the proposal, and the text of removed lines or nil."
 ;;;###autoload (add-hook 'gemini-companion-review-end-functions #'gemini-companion-comment-review-ended)
 
 (defun gemini-companion-comment--prompt (review)
-  "Return the comments on REVIEW as a prompt, or nil if there are none.
-Each has the name of the file, the lines, what these say and the comment."
+  "Return the comments on REVIEW as a prompt, or nil if there are none."
   (when (buffer-live-p (gemini-companion-review-proposal review))
     (gemini-companion-comment-save review))
   (when-let* ((comments (gemini-companion-review-comments review))
-              (name (gemini-companion-review-project-path review))
-              (lines (split-string (gemini-companion-review-current-text review) "\n")))
+              (name (gemini-companion-review-project-path review)))
     (mapconcat
-     (pcase-lambda (`(,first ,last ,quote ,text))
-       (gemini-companion-comment-format
-        name first last
-        ;; For Gemini CLI an @ stands before the name of a file.
-        (string-replace "@" "\\@" (or quote (nth (1- first) lines) ""))
-        text quote))
+     (pcase-lambda (`(,first ,last ,quote ,text ,line))
+       ;; For Gemini CLI an @ stands before the name of a file.
+       (gemini-companion-comment-format name first last
+                                        (string-replace "@" "\\@" (or quote line)) text quote))
      comments "\n")))
 
 (provide 'gemini-companion-comment)

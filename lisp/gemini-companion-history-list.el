@@ -177,18 +177,14 @@ The changes of a prompt are together only if the list is sorted by time."
                   "decided in the CLI just now, and it is not known yet how"
                 (gemini-companion-history-list--outcome entry))))
 
-(defvar gemini-companion-history-list--sizes (make-hash-table :test #'eq :weakness 'key)
-  "The sizes of changes, as text, by their entries.")
-
 (defun gemini-companion-history-list--size (entry)
   "Return the size of the change of ENTRY."
-  (or (gethash entry gemini-companion-history-list--sizes)
-      (puthash entry
-               (gemini-companion-review-list-size
-                (gemini-companion-change-of (gemini-companion-history-path entry)
-                                            (gemini-companion-history-before entry)
-                                            (gemini-companion-history-after entry)))
-               gemini-companion-history-list--sizes)))
+  (or (gemini-companion-history-size entry)
+      (setf (gemini-companion-history-size entry)
+            (gemini-companion-review-list-size
+             (gemini-companion-change-of (gemini-companion-history-path entry)
+                                         (gemini-companion-history-before entry)
+                                         (gemini-companion-history-after entry))))))
 
 (defun gemini-companion-history-list--file (entry)
   "Return the name of the file of ENTRY without its directory."

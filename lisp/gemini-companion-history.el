@@ -46,6 +46,7 @@ something else), `unreviewed' (the client did not ask) or `undone'.")
   (before nil :documentation "The contents of the file before, nil if there was none,
 `unreadable' if they are not known.")
   (after nil :documentation "The text of the change when it was decided.")
+  (size nil :documentation "The size of the change, as text, once it is known.")
   (undone nil :documentation "If undone, a cons of the outcome before that and the contents
 of the file that the undo replaced, nil if there was no file."))
 

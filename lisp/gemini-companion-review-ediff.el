@@ -58,9 +58,8 @@ visits no file.")
                (:constructor gemini-companion-review-ediff--make)
                (:conc-name gemini-companion-review-ediff--)
                (:copier nil))
-  "A review shown in Ediff."
-  (others nil :documentation "The read-only buffers A and, if there is one, C.")
-  (control nil :documentation "Ediff's control buffer.")
+  "A review shown in Ediff, whose control buffer is the main one.
+The others are the buffers A and, if there is one, C, both read-only."
   (turned nil :documentation "Non-nil if the user has changed whether windows are side by side.")
   (offered nil :documentation "Non-nil if a difference is selected, but not by the user."))
 
@@ -84,7 +83,7 @@ new file alone, since there is nothing to compare it with."
         ;; Ediff reports its progress.
         (inhibit-message t)
         (message-log-max nil))
-    (setf (gemini-companion-review-ediff--others view)
+    (setf (gemini-companion-review-window-others view)
           (cons (gemini-companion-review-buffer-file-buffer review)
                 (and (gemini-companion-review-with-base review)
                      (list (gemini-companion-review-buffer-base-buffer review)))))
@@ -111,7 +110,7 @@ new file alone, since there is nothing to compare it with."
                #'gemini-companion-review-ediff--compare)
               (startup (list (lambda () (gemini-companion-review-ediff--set-up-control view)))))
       ;; Not `ediff-buffers', which writes the texts to files for diff.
-      (pcase-let ((`(,current ,base) (gemini-companion-review-ediff--others view)))
+      (pcase-let ((`(,current ,base) (gemini-companion-review-window-others view)))
         (ediff-setup current "" proposal "" base (and base "") startup
                      `((ediff-job-name . ,(if base 'ediff-buffers3 'ediff-buffers))))))))
 
@@ -224,19 +223,13 @@ so ask first unless the user has selected a difference."
 
 ;;;; Windows
 
-(cl-defmethod gemini-companion-review-window-buffers ((view gemini-companion-review-ediff--view))
-  "Return the control buffer of VIEW, and the buffers that are compared."
-  (cons (gemini-companion-review-ediff--control view)
-        (cons (gemini-companion-review-window-proposal view)
-              (gemini-companion-review-ediff--others view))))
-
 (defun gemini-companion-review-ediff--arrange (view)
   "Display the buffers of the Ediff session of VIEW, for a hook of Ediff.
 Ediff runs the hook in the control buffer, then checks whether its windows
 are as they should be, and leaves them alone.  It ignores
 `ediff-window-setup-function' in a terminal."
   (unless (ediff-keep-window-config (current-buffer))
-    (let* ((control (setf (gemini-companion-review-ediff--control view) (current-buffer)))
+    (let* ((control (setf (gemini-companion-review-window-main view) (current-buffer)))
            (buffers (seq-filter #'buffer-live-p
                                 (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
            (windows (condition-case nil
@@ -265,15 +258,14 @@ are as they should be, and leaves them alone.  It ignores
 
 (defun gemini-companion-review-ediff--color (view)
   "Show what is removed and added in VIEW in different colors."
-  (dolist (buffer (cons (gemini-companion-review-window-proposal view)
-                        (gemini-companion-review-ediff--others view)))
+  (dolist (buffer (cdr (gemini-companion-review-window-buffers view)))
     (with-current-buffer buffer
       (setq-local face-remapping-alist
                   (append gemini-companion-review-ediff--faces face-remapping-alist)))))
 
 (defun gemini-companion-review-ediff--select-first (view)
   "Select the first difference in VIEW, and scroll the windows there."
-  (with-current-buffer (gemini-companion-review-ediff--control view)
+  (with-current-buffer (gemini-companion-review-window-main view)
     (when (> ediff-number-of-differences 0)
       (ediff-unselect-and-select-difference 0 nil 'no-recenter)
       ;; Only now, since comparing the words moves point.
@@ -288,8 +280,8 @@ are as they should be, and leaves them alone.  It ignores
 (cl-defmethod gemini-companion-review-window-clean-up ((view gemini-companion-review-ediff--view))
   "End the Ediff session of VIEW, and remove its traces from the proposal."
   (save-selected-window
-    (gemini-companion-review-ediff--end-session (gemini-companion-review-ediff--control view)))
-  (mapc #'gemini-companion-ui-kill-buffer (gemini-companion-review-ediff--others view))
+    (gemini-companion-review-ediff--end-session (gemini-companion-review-window-main view)))
+  (mapc #'gemini-companion-ui-kill-buffer (gemini-companion-review-window-others view))
   (when-let* ((proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer proposal
       (kill-local-variable 'face-remapping-alist)

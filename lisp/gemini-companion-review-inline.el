@@ -37,7 +37,6 @@
                (:conc-name gemini-companion-review-inline--)
                (:copier nil))
   "A review in the window of its file."
-  (buffer nil :documentation "The buffer that shows the change.")
   (current nil :documentation "A hidden buffer with the file as it is now.")
   (tick nil :documentation "The modification tick of the proposal that the buffer shows.")
   (edited nil :documentation "The position of the last edit of the proposal since then, or nil.")
@@ -110,7 +109,7 @@ or three texts, as `gemini-companion-review-ediff-show' does."
   (let* ((review (gemini-companion-review-window-review view))
          (proposal (gemini-companion-review-buffer-buffer review))
          (buffer (gemini-companion-review-buffer-make-buffer review "review")))
-    (setf (gemini-companion-review-inline--buffer view) buffer)
+    (setf (gemini-companion-review-window-main view) buffer)
     (with-current-buffer proposal
       (setq gemini-companion-review-inline--of-buffer view)
       (add-hook 'gemini-companion-comment-change-hook
@@ -142,16 +141,11 @@ PROPOSAL is the buffer with the proposal, in the major mode of the file."
        bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace)
      visiting)))
 
-(cl-defmethod gemini-companion-review-window-buffers ((view gemini-companion-review-inline--view))
-  "Return the buffer of VIEW and the proposal, which may be shown."
-  (list (gemini-companion-review-inline--buffer view)
-        (gemini-companion-review-window-proposal view)))
-
 (cl-defmethod gemini-companion-review-window-parts ((view gemini-companion-review-inline--view))
   "Return the buffer of VIEW, or the proposal while that is edited in its place."
   (let ((proposal (gemini-companion-review-window-proposal view)))
     (list (if (gemini-companion-ui-window-of proposal) proposal
-            (gemini-companion-review-inline--buffer view)))))
+            (gemini-companion-review-window-main view)))))
 
 (cl-defmethod gemini-companion-review-window-clean-up ((view gemini-companion-review-inline--view))
   "Kill the buffers of VIEW, and stop watching and editing the proposal."
@@ -163,7 +157,7 @@ PROPOSAL is the buffer with the proposal, in the major mode of the file."
       (remove-hook 'gemini-companion-comment-change-hook
                    #'gemini-companion-review-inline--show-comments t)
       (remove-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed t)))
-  (gemini-companion-ui-kill-buffer (gemini-companion-review-inline--buffer view))
+  (gemini-companion-ui-kill-buffer (gemini-companion-review-window-main view))
   (gemini-companion-ui-kill-buffer (gemini-companion-review-inline--current view)))
 
 (defun gemini-companion-review-inline--header (review)
@@ -185,7 +179,7 @@ PROPOSAL is the buffer with the proposal, in the major mode of the file."
 (defun gemini-companion-review-inline--display (view)
   "Display VIEW at the line where the user is in the file; return the window."
   (let ((window (gemini-companion-review-window-display
-                 view (gemini-companion-review-inline--buffer view)
+                 view (gemini-companion-review-window-main view)
                  #'gemini-companion-review-inline--display-in-file-window)))
     (with-selected-window window
       (set-window-hscroll window 0)
@@ -271,7 +265,7 @@ If it is outside of what the user has narrowed to, widen."
                    review #'gemini-companion-change-regions
                    (gemini-companion-review-text-of-buffer current)
                    (gemini-companion-review-current-text review))))
-    (with-current-buffer (gemini-companion-review-inline--buffer view)
+    (with-current-buffer (gemini-companion-review-window-main view)
       (widen)
       (let* ((window (get-buffer-window nil t))
              (row (and window (gemini-companion-review-inline--row window)))
@@ -326,7 +320,7 @@ If there is none, stay at the line where point is."
        (with-current-buffer (gemini-companion-review-window-proposal view)
          (gemini-companion-ui-widened
            (line-number-at-pos (min position (point-max)))))
-     (with-current-buffer (gemini-companion-review-inline--buffer view)
+     (with-current-buffer (gemini-companion-review-window-main view)
        (gemini-companion-review-hunk-line)))))
 
 (defun gemini-companion-review-inline--revert (&rest _)
@@ -339,7 +333,7 @@ If there is none, stay at the line where point is."
   "Return the view of the current buffer, whose review must be open."
   (let ((view gemini-companion-review-inline--of-buffer))
     (unless (and view
-                 (eq (current-buffer) (gemini-companion-review-inline--buffer view))
+                 (eq (current-buffer) (gemini-companion-review-window-main view))
                  ;; If that was killed, the view is about to go away.
                  (gemini-companion-review-window-proposal view))
       (user-error "No proposed change is shown here"))
@@ -370,7 +364,7 @@ See `gemini-companion-comment-proposal-place-function'."
   "Show the comments on the proposal in the view of the current buffer."
   (let* ((view gemini-companion-review-inline--of-buffer)
          (proposal (gemini-companion-review-window-proposal view)))
-    (with-current-buffer (gemini-companion-review-inline--buffer view)
+    (with-current-buffer (gemini-companion-review-window-main view)
       (gemini-companion-comment-mirror proposal #'gemini-companion-review-hunk-position))))
 
 ;;;; Hunks
@@ -548,8 +542,8 @@ or the key that saves a buffer goes back."
          (line (line-number-at-pos nil t))
          (row (gemini-companion-review-inline--row)))
     (gemini-companion-review-inline-edit-mode -1)
-    (set-window-buffer nil (gemini-companion-review-inline--buffer view))
-    (set-buffer (gemini-companion-review-inline--buffer view))
+    (set-window-buffer nil (gemini-companion-review-window-main view))
+    (set-buffer (gemini-companion-review-window-main view))
     (gemini-companion-review-inline--compare view line)
     (recenter row)))
 
@@ -571,7 +565,7 @@ or the key that saves a buffer goes back."
     (if-let* ((entry (gemini-companion-review-entry review))
               ((memq (gemini-companion-history-outcome entry) '(accepted closed)))
               ((gemini-companion-review-window-taken view))
-              ((buffer-live-p (gemini-companion-review-inline--buffer view)))
+              ((buffer-live-p (gemini-companion-review-window-main view)))
               (visiting (gemini-companion-review-visiting review)))
         (gemini-companion-review-inline--freeze view visiting leave)
       (funcall leave))))
@@ -597,7 +591,7 @@ Then call LEAVE."
         (with-selected-window window
           (gemini-companion-review-inline-return))))
     (gemini-companion-review-window-select-other view)
-    (with-current-buffer (gemini-companion-review-inline--buffer view)
+    (with-current-buffer (gemini-companion-review-window-main view)
       ;; Not a keymap: those of Evil would come before it.
       (add-hook 'pre-command-hook
                 (lambda ()

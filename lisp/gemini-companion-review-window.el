@@ -43,6 +43,8 @@
                (:copier nil))
   "A review on screen.  Each kind of view includes this structure."
   (review nil :documentation "The review.")
+  (main nil :documentation "The buffer that the user sees first.")
+  (others nil :documentation "Other buffers that the user sees beside the proposal.")
   (frame nil :documentation "The frame on which it is shown.")
   (focus nil :documentation "`keep' or `select', as in `gemini-companion-diff-focus'.")
   (selected nil :documentation "The window that was selected before.")
@@ -77,10 +79,6 @@
   "Make the buffers of VIEW, and show them in windows of its own.
 Select the window in which the user decides.")
 
-(cl-defgeneric gemini-companion-review-window-buffers (view)
-  "Return the buffers in which the user sees VIEW, the main one first.
-Some may be killed or nil.")
-
 (cl-defgeneric gemini-companion-review-window-clean-up (view)
   "Kill the buffers of VIEW, which is off the screen, but not the proposal.
 Remove what was added to that.  VIEW may have been started only in part,
@@ -95,6 +93,12 @@ and any buffer of it may have been killed.")
 First take down its windows, then kill its buffers."
   (gemini-companion-review-window--take-off-all view)
   (gemini-companion-review-window-clean-up view))
+
+(defun gemini-companion-review-window-buffers (view)
+  "Return the buffers in which the user sees VIEW; some may be killed or nil."
+  (cons (gemini-companion-review-window-main view)
+        (cons (gemini-companion-review-window-proposal view)
+              (gemini-companion-review-window-others view))))
 
 (defun gemini-companion-review-window-proposal (view)
   "Return the buffer with the proposal of VIEW, or nil if it was killed."
@@ -119,8 +123,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
             (select-window selected))
           (when (and frame (gemini-companion-review-window--other-frame-p view frame))
             (select-frame-set-input-focus (selected-frame)))
-          (setf (gemini-companion-review-front review)
-                (car (gemini-companion-review-window-buffers view))
+          (setf (gemini-companion-review-front review) (gemini-companion-review-window-main view)
                 (gemini-companion-review-intact-function review)
                 (lambda ()
                   (and (seq-every-p #'gemini-companion-ui-window-of
@@ -607,12 +610,8 @@ ends this mode, so that you can edit.
          (gemini-companion-review-buffer-buffer (gemini-companion-review-window-review view))))
     (with-current-buffer proposal
       (gemini-companion-new-file-mode))
+    (setf (gemini-companion-review-window-main view) proposal)
     (select-window (gemini-companion-review-window-display view proposal))))
-
-(cl-defmethod gemini-companion-review-window-buffers
-  ((view gemini-companion-review-window--new))
-  "Return the proposal of VIEW, in a list."
-  (list (gemini-companion-review-window-proposal view)))
 
 (cl-defmethod gemini-companion-review-window-clean-up
   ((view gemini-companion-review-window--new))

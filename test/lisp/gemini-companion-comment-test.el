@@ -44,7 +44,8 @@ Return what was in the minibuffer at first."
 
 (defun gemini-companion-comment-test--all ()
   "Return all comments on files, with the names of files and without overlays."
-  (mapcar (pcase-lambda (`(,file . ,rest)) (cons (file-name-nondirectory file) (butlast rest)))
+  (mapcar (pcase-lambda (`(,file ,first ,last ,_ ,text ,line ,_))
+            (list (file-name-nondirectory file) first last line text))
           (gemini-companion-comment--all)))
 
 (defun gemini-companion-comment-test--prompt (&optional directory)
@@ -55,7 +56,7 @@ Return what was in the minibuffer at first."
 
 (defun gemini-companion-comment-test--shown ()
   "Return where the comments in the current buffer are shown, and as what."
-  (mapcar (pcase-lambda (`(,_ ,_ ,_ ,_ ,overlay))
+  (mapcar (pcase-lambda (`(,_ ,_ ,_ ,_ ,_ ,overlay))
             (list (line-number-at-pos (overlay-end overlay) t)
                   (save-excursion (goto-char (overlay-end overlay)) (eolp))
                   (substring-no-properties (overlay-get overlay 'after-string))))

@@ -281,7 +281,7 @@ changed since then; you would lose later changes, too" project)
       (with-current-buffer "a.txt"
         (should (eobp))
         (should (equal (mapcar #'butlast (gemini-companion-comment-list (current-buffer)))
-                       '((3 3 nil "Comment on line 3: why?"))))
+                       '((3 3 nil "Comment on line 3: why?" "2"))))
         (goto-char (point-min))
         (insert "first\n")
         (set-buffer-modified-p nil))

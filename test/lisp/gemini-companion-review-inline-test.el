@@ -613,7 +613,7 @@ FOCUS is `select' by default."
 (defun gemini-companion-review-inline-test--comments ()
   "Return the comments in the selected window, with the lines above them."
   (with-current-buffer (window-buffer)
-    (cl-loop for (_ _ _ text overlay) in (gemini-companion-comment-list (current-buffer))
+    (cl-loop for (_ _ _ text _ overlay) in (gemini-companion-comment-list (current-buffer))
              collect (list (save-excursion
                              (goto-char (overlay-end overlay))
                              (buffer-substring-no-properties (line-beginning-position)
@@ -652,7 +652,7 @@ FOCUS is `select' by default."
   (gemini-companion-review-inline-test--with client "a\nFoo\nfoobar\nfoo\nz\n"
     (gemini-companion-review-inline-test--show client "a\nz\n")
     (gemini-companion-review-inline-test--comment "why?" "foobar\nfoo")
-    (let ((comment (nth 4 (car (gemini-companion-comment-list (window-buffer))))))
+    (let ((comment (nth 5 (car (gemini-companion-comment-list (window-buffer))))))
       (should (= 4 (with-current-buffer (window-buffer)
                      (line-number-at-pos (overlay-start comment))))))))
 
