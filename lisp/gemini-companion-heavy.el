@@ -146,8 +146,7 @@ If that is slow, or fails, call the function GIVE-UP in the buffer."
 
 (defun gemini-companion-heavy--step (buffer position slow give-up)
   "Fontify BUFFER from the marker POSITION on for a moment; go on after a pause.
-SLOW is the number of parts that have taken too long.  If these are too
-many, call GIVE-UP."
+If too many parts take too long, now SLOW ones, call GIVE-UP."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (let ((end (+ (float-time) gemini-companion-heavy--max-time))

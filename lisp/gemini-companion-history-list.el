@@ -343,9 +343,8 @@ undone, make it again."
     (gemini-companion-history-note-written entry)))
 
 (defun gemini-companion-history-list--read (entry)
-  "Return the bytes that the file of ENTRY contains now, even on a host.
-The value is nil if there is no file.  Signal a `user-error' if it cannot be
-read, or if its name leads to another file by now."
+  "Return the bytes that the file of ENTRY contains now, nil if there is none.
+Signal a `user-error' if it cannot be read, or if its name leads elsewhere."
   (gemini-companion-history-list--access
    entry
    (lambda (path)
@@ -502,9 +501,8 @@ First list them, with those that cannot be undone, and ask."
     (gemini-companion-history-list--run-plan steps faults)))
 
 (defun gemini-companion-history-list--plan (entries)
-  "Return the steps to undo the changes ENTRIES, which are sorted newest first.
-A step is a cons of an entry and the bytes that its file contains then, or
-text that says why the change cannot be undone."
+  "Return the steps to undo the changes ENTRIES, the newest first.
+Each is (ENTRY . BYTES), what its file contains then, or text: why it stays."
   (let ((known nil) (kept nil))
     (mapcar
      (lambda (entry)

@@ -79,9 +79,8 @@ SLOTS are keywords and values as in `gemini-companion-history-entry'."
   (copy-sequence gemini-companion-history--entries))
 
 (defun gemini-companion-history--trim (machine)
-  "Remove the oldest entries of MACHINE beyond its limits, but never the newest.
-MACHINE is the prefix of a host, or nil.  So no host can crowd out changes
-elsewhere, which the user could then not undo."
+  "Remove the oldest entries of MACHINE, a host or nil, but never the newest.
+A host must not crowd out changes elsewhere, which the user may want to undo."
   (let ((size 0)
         (count 0))
     (setq gemini-companion-history--entries

@@ -342,8 +342,7 @@ are (COMMAND LABEL), the most important first."
 
 (defun gemini-companion-review-buffer--keys (review keys)
   "Return pieces with KEYS, (COMMAND LABEL), as they work where the user is.
-In a window that does not show REVIEW, these are the keys that accept it,
-reject it and lead to it.  The first two are always shown."
+Outside of the windows of REVIEW, these accept it, reject it and lead to it."
   (let* ((selected (gemini-companion-ui-selected-buffer 'displaying))
          (inside (eq review (buffer-local-value 'gemini-companion-review-of-buffer selected))))
     (cl-loop with ranks = '(0 0 3 4 6 7 8 9)
@@ -352,10 +351,12 @@ reject it and lead to it.  The first two are always shown."
                                         (gemini-companion-reject "rejects")
                                         (gemini-companion-review-next "goes there")))
              for key = (gemini-companion-ui-key-of command selected)
-             if (cond ((eq command 'gemini-companion-accept-all)
-                       (and key (gemini-companion-review-position review)))
-                      ;; There is room for only one M-x.
-                      (t (or key (eq command 'gemini-companion-accept))))
+             ;; There is room for only one M-x.
+             if (pcase command
+                  ('gemini-companion-accept t)
+                  ('gemini-companion-accept-all
+                   (and key (gemini-companion-review-position review)))
+                  (_ key))
              collect (cons (or (pop ranks) 9)
                            (gemini-companion-ui-header-key
                             command label (or key (format "M-x %s" command)))))))
@@ -413,8 +414,7 @@ reject it and lead to it.  The first two are always shown."
 
 (defun gemini-companion-review-buffer--distrust ()
   "Keep Emacs from running code in the text of the current buffer.
-Completion in Emacs Lisp expands macros; and the text would say which major
-modes are called, by options to fontify parts of it in these."
+Completion may expand macros, and fontification call modes that it names."
   (dolist (option '(org-src-fontify-natively markdown-fontify-code-blocks-natively
                                              adoc-fontify-code-blocks))
     (set (make-local-variable option) nil))

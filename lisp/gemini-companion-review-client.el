@@ -156,8 +156,7 @@ DIRECTORY is where the client works, or nil if that is not known."
       (_ (gemini-companion-bridge-fail call "This diff was decided meanwhile")))))
 
 (defun gemini-companion-review-client--write-file (review text file directory)
-  "Write TEXT to FILE, that of REVIEW, then report that it was accepted.
-FILE and DIRECTORY are those of `gemini-companion-review-client--check-client'.
+  "Write TEXT to FILE, that of REVIEW of a client in DIRECTORY, and report that.
 Return nil if it was decided meanwhile; the file is then as before."
   (let* ((file-name-handler-alist nil)
          (before (gemini-companion-file-read file)))
@@ -177,9 +176,8 @@ Return nil if it was decided meanwhile; the file is then as before."
 ;;;; What clients may not accept
 
 (defun gemini-companion-review-client--check-client (review directory)
-  "Signal an error if only the user may accept REVIEW.
-DIRECTORY is where the client works, or nil if that is not known.  Return
-the name of the file without symbolic links."
+  "Signal an error if only the user may accept REVIEW of a client in DIRECTORY.
+Return the name of the file without symbolic links."
   (pcase (gemini-companion-review-effect-conflict review)
     ('unsaved (error "The user has unsaved edits of this file in Emacs"))
     ('changed (error "The file has changed since this diff was opened")))
@@ -207,8 +205,7 @@ For DIRECTORY and the value see `gemini-companion-review-client--check-client'."
 
 (defun gemini-companion-review-client--root (file directory)
   "Return the root of FILE in which a client in DIRECTORY may accept changes.
-Signal an error if there is none.  If DIRECTORY is nil or in no root, FILE
-may be in any project."
+If DIRECTORY is unknown or in no root, FILE may be in any project."
   (let ((names (gemini-companion-workspace-scope-names
                 (gemini-companion-workspace-scope-of directory))))
     (cond ((cl-loop for name in names if (string-prefix-p name file) return name))

@@ -13,6 +13,7 @@
 
 ;;; Code:
 
+(eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
@@ -161,13 +162,8 @@ While it is shown, compare the proposed text with your own text, including
 unsaved edits."
   (interactive)
   (let ((review (gemini-companion-review-current)))
-    (gemini-companion-review-commands--show-with-base
-     review (not (gemini-companion-review-with-base review)))))
-
-(defun gemini-companion-review-commands--show-with-base (review with-base)
-  "Show REVIEW, and if WITH-BASE is non-nil the text from which it was made."
-  (setf (gemini-companion-review-with-base review) with-base)
-  (gemini-companion-review-show review 'select))
+    (cl-callf not (gemini-companion-review-with-base review))
+    (gemini-companion-review-show review 'select)))
 
 ;;;; Merging
 
@@ -213,7 +209,8 @@ Signal a `user-error' unless the user wants it."
       (?a)
       (?m (gemini-companion-review-commands--merge review)
           (user-error "Merged, but not accepted yet: check the text, then accept it"))
-      (?t (gemini-companion-review-commands--show-with-base review t)
+      (?t (setf (gemini-companion-review-with-base review) t)
+          (gemini-companion-review-show review 'select)
           (user-error "Not accepted: copy what is missing, then accept again"))
       (_ (user-error "Not accepted")))))
 
@@ -243,16 +240,14 @@ Signal a `user-error' unless the user wants it."
 
 (defvar gemini-companion-review-commands--rest nil
   "The changes that the user has accepted before the client proposes them.
-A list (REVIEW NAMES TIME): the review that was accepted with them, the
-names of their files, and when the last one was accepted.")
+A list (REVIEW NAMES TIME): with REVIEW, of the files NAMES, last at TIME.")
 
 (defvar gemini-companion-review-commands--memory 60
   "Seconds for which an accept is remembered.")
 
 (defvar gemini-companion-review-commands--accepted nil
-  "What was accepted in the last minute, the newest first.
-Each element is (REVIEW TEXT TIME AGAIN); AGAIN is non-nil if REVIEW was
-accepted because the user had accepted the same before.")
+  "What was accepted in the last minute: (REVIEW TEXT TIME AGAIN), newest first.
+AGAIN is non-nil if the user had accepted the same before.")
 
 ;;;###autoload
 (defun gemini-companion-accept-all (&optional review)
@@ -276,11 +271,7 @@ something, show it instead."
                  (or (eq each review) (gemini-companion-review-commands--plain-p each)))
         (gemini-companion-review-commands-accept-seen each)))
     ;; Not before, since the user may have quit when asked about one of them.
-    (gemini-companion-review-commands--expect-rest review rest)))
-
-(defun gemini-companion-review-commands--expect-rest (review names)
-  "Accept changes of the files NAMES if they follow REVIEW."
-  (setq gemini-companion-review-commands--rest (and names (list review names (float-time)))))
+    (setq gemini-companion-review-commands--rest (list review rest (float-time)))))
 
 (defun gemini-companion-review-commands--plain-p (review)
   "Return non-nil if an accept of REVIEW would lose nothing, and ask nothing."
@@ -293,7 +284,8 @@ something, show it instead."
 
 (defun gemini-companion-review-commands-rest-of ()
   "Return the review with which the user has accepted others in advance, or nil."
-  (car gemini-companion-review-commands--rest))
+  (pcase gemini-companion-review-commands--rest
+    (`(,review (,_ . ,_) . ,_) review)))
 
 (defun gemini-companion-review-commands--accept-rest (review)
   "If the user has accepted REVIEW in advance, accept it, and return non-nil."
@@ -304,7 +296,8 @@ something, show it instead."
                (< (- (float-time) time) 30)
                (member path names)
                (gemini-companion-review-commands--plain-p review))
-      (gemini-companion-review-commands--expect-rest first (remove path names))
+      (setq gemini-companion-review-commands--rest
+            (list first (remove path names) (float-time)))
       (gemini-companion-review-commands-accept-seen review 'rule))))
 
 (defun gemini-companion-review-commands-last-accept ()
@@ -329,9 +322,8 @@ If Emacs has written the file, that is not needed."
         (delq accepted gemini-companion-review-commands--accepted)))
 
 (defun gemini-companion-review-commands--accept-again (review)
-  "Accept REVIEW if the user has just accepted the same, which was not written.
-A CLI that was interrupted when it asked does not say so, ignores the
-accept, and may propose the same again.  Return non-nil if accepted."
+  "Accept REVIEW if the user has just accepted the same; return non-nil if so.
+A CLI that was interrupted when it asked ignores the accept, and asks again."
   (when-let* ((before (seq-find (pcase-lambda (`(,earlier ,_ ,_ ,again))
                                   ;; Only once: a client may be unable to write.
                                   (and (not again)

@@ -26,8 +26,7 @@
 
 (defconst gemini-companion-review-ediff--diff-options "--text"
   "Options for diff and diff3, where Ediff itself calls them.
-They show all differences, even those that the user's own comparisons
-ignore, and treat a file with NUL characters as text.")
+They show all differences, and treat a file with NUL characters as text.")
 
 (defconst gemini-companion-review-ediff--faces
   '((ediff-even-diff-A gemini-companion-removed)
@@ -50,8 +49,7 @@ Ediff's own are gray on gray where a difference is not selected.")
      ediff-show-diff-output ediff-show-registry ediff-show-current-session-meta-buffer
      ediff-submit-report ediff-status-info ediff-inferior-compare-regions))
   "Alist of commands, and those of Ediff whose keys they take in the panel.
-Some of Ediff's take windows or frames of the user, or save a buffer that
-visits no file.")
+Some of Ediff's take windows of the user, or save a buffer without a file.")
 
 (cl-defstruct (gemini-companion-review-ediff--view
                (:include gemini-companion-review-window)
@@ -88,7 +86,10 @@ new file alone, since there is nothing to compare it with."
                 (and (gemini-companion-review-with-base review)
                      (list (gemini-companion-review-buffer-base-buffer review)))))
     (gemini-companion-review-ediff--start view (gemini-companion-review-buffer-buffer review))
-    (gemini-companion-review-ediff--color view)
+    (dolist (buffer (cdr (gemini-companion-review-window-buffers view)))
+      (with-current-buffer buffer
+        (setq-local face-remapping-alist
+                    (append gemini-companion-review-ediff--faces face-remapping-alist))))
     (gemini-companion-review-ediff--select-first view)))
 
 (defun gemini-companion-review-ediff--start (view proposal)
@@ -187,9 +188,8 @@ accepts it, \\[gemini-companion-review-next] goes back")))
     (ediff-recenter)))
 
 (defun gemini-companion-review-ediff--copier (view command)
-  "Return a command for VIEW that calls COMMAND, one of Ediff's.
-COMMAND changes the proposal, and its letter is easily typed by mistake,
-so ask first unless the user has selected a difference."
+  "Return a command for VIEW that calls COMMAND, by which Ediff drops a difference.
+Its letter is easily typed by mistake: ask if the user has not selected one."
   (lambda (argument)
     (interactive "P")
     (when (or (not (gemini-companion-review-ediff--offered view))
@@ -225,9 +225,7 @@ so ask first unless the user has selected a difference."
 
 (defun gemini-companion-review-ediff--arrange (view)
   "Display the buffers of the Ediff session of VIEW, for a hook of Ediff.
-Ediff runs the hook in the control buffer, then checks whether its windows
-are as they should be, and leaves them alone.  It ignores
-`ediff-window-setup-function' in a terminal."
+Ediff runs that in the control buffer, and then leaves such windows alone."
   (unless (ediff-keep-window-config (current-buffer))
     (let* ((control (setf (gemini-companion-review-window-main view) (current-buffer)))
            (buffers (seq-filter #'buffer-live-p
@@ -255,13 +253,6 @@ are as they should be, and leaves them alone.  It ignores
            view (split-window area (- (max window-min-height 3)) 'below) control)
           (gemini-companion-review-window-split view area buffers
                                                 (gemini-companion-review-ediff--turned view)))))
-
-(defun gemini-companion-review-ediff--color (view)
-  "Show what is removed and added in VIEW in different colors."
-  (dolist (buffer (cdr (gemini-companion-review-window-buffers view)))
-    (with-current-buffer buffer
-      (setq-local face-remapping-alist
-                  (append gemini-companion-review-ediff--faces face-remapping-alist)))))
 
 (defun gemini-companion-review-ediff--select-first (view)
   "Select the first difference in VIEW, and scroll the windows there."

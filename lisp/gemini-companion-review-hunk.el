@@ -413,8 +413,7 @@ For START, MIDDLE and END see `gemini-companion-review-hunk'."
 
 (defun gemini-companion-review-hunk--tokens (start end)
   "Return the words from START to END: a vector of positions, and a text.
-That has one word in each line, so the module, which compares lines,
-compares words."
+That has one word in each line, since the module compares lines."
   (save-excursion
     (goto-char start)
     (let ((positions nil) (tokens nil))

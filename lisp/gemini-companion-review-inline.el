@@ -39,8 +39,7 @@
   "A review in the window of its file."
   (current nil :documentation "A hidden buffer with the file as it is now.")
   (tick nil :documentation "The modification tick of the proposal that the buffer shows.")
-  (edited nil :documentation "The position of the last edit of the proposal since then, or nil.")
-  (timer nil :documentation "The timer that waits for a pause in editing, or nil."))
+  (edited nil :documentation "The position of the last edit of the proposal since then, or nil."))
 
 (defvar-local gemini-companion-review-inline--of-buffer nil
   "The view to which this buffer belongs.")
@@ -141,15 +140,9 @@ PROPOSAL is the buffer with the proposal, in the major mode of the file."
        bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace)
      visiting)))
 
-(cl-defmethod gemini-companion-review-window-parts ((view gemini-companion-review-inline--view))
-  "Return the buffer of VIEW, or the proposal while that is edited in its place."
-  (let ((proposal (gemini-companion-review-window-proposal view)))
-    (list (if (gemini-companion-ui-window-of proposal) proposal
-            (gemini-companion-review-window-main view)))))
-
 (cl-defmethod gemini-companion-review-window-clean-up ((view gemini-companion-review-inline--view))
   "Kill the buffers of VIEW, and stop watching and editing the proposal."
-  (gemini-companion-review-inline--cancel-timer view)
+  (cancel-function-timers #'gemini-companion-review-inline--follow-edits)
   (when-let* ((proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer proposal
       (gemini-companion-review-inline-edit-mode -1)
@@ -257,7 +250,7 @@ If it is outside of what the user has narrowed to, widen."
 
 (defun gemini-companion-review-inline--compare (view line)
   "Make the text of VIEW anew, and go to LINE of the proposal."
-  (gemini-companion-review-inline--cancel-timer view)
+  (cancel-function-timers #'gemini-companion-review-inline--follow-edits)
   (let* ((review (gemini-companion-review-window-review view))
          (current (gemini-companion-review-inline--current view))
          (proposal (gemini-companion-review-window-proposal view))
@@ -294,22 +287,18 @@ If it is outside of what the user has narrowed to, widen."
 (defun gemini-companion-review-inline--proposal-changed (start _end _length)
   "Compare again soon, since the proposal in the current buffer changed at START."
   (when-let* ((view gemini-companion-review-inline--of-buffer))
-    (gemini-companion-review-inline--cancel-timer view)
-    (setf (gemini-companion-review-inline--edited view) start
-          (gemini-companion-review-inline--timer view)
-          (run-at-time 0.3 nil (lambda ()
-                                 (gemini-companion-log-errors "comparing"
-                                   (with-local-quit
-                                     (gemini-companion-review-inline--update view))))))))
+    (setf (gemini-companion-review-inline--edited view) start)
+    (cancel-function-timers #'gemini-companion-review-inline--follow-edits)
+    (run-at-time 0.3 nil #'gemini-companion-review-inline--follow-edits view)))
 ;; Keep it if the user gives the proposal another major mode.
 (put 'gemini-companion-review-inline--proposal-changed 'permanent-local-hook t)
 (put 'gemini-companion-review-inline--show-comments 'permanent-local-hook t)
 
-(defun gemini-companion-review-inline--cancel-timer (view)
-  "Cancel the timer of VIEW."
-  (when-let* ((timer (gemini-companion-review-inline--timer view)))
-    (setf (gemini-companion-review-inline--timer view) nil)
-    (cancel-timer timer)))
+(defun gemini-companion-review-inline--follow-edits (view)
+  "Compare again, since the user pauses after edits of the proposal of VIEW."
+  (gemini-companion-log-errors "comparing"
+    (with-local-quit
+      (gemini-companion-review-inline--update view))))
 
 (defun gemini-companion-review-inline--update (view)
   "Compare again, and go to the last edit of the proposal of VIEW.
@@ -341,9 +330,8 @@ If there is none, stay at the line where point is."
     view))
 
 (defun gemini-companion-review-inline--current-view ()
-  "Return the view of the current buffer, which must be up to date.
-Otherwise update it, and signal a `user-error': its hunks would mean other
-lines."
+  "Return the view of the current buffer, whose hunks must be up to date.
+Otherwise update it, and signal a `user-error'."
   (let ((view (gemini-companion-review-inline--view-here)))
     (unless (and (eql (gemini-companion-review-inline--tick view)
                       (buffer-chars-modified-tick (gemini-companion-review-window-proposal view)))
@@ -465,11 +453,9 @@ shows it as a hunk again."
 
 (defun gemini-companion-review-inline--set-lines (buffer lines text count line)
   "Replace LINES of BUFFER, a copy of the file that nobody sees, by TEXT.
-TEXT has COUNT lines, and is at LINE of the proposal, the current buffer.
-Record the change in the undo list of that, so that one command undoes the
-changes of both, in order.  If the file was read again since, its copy is
-another buffer, and there is nothing to do."
-  (if (not (buffer-live-p buffer))
+TEXT has COUNT lines, and is at LINE of the proposal, the current buffer,
+whose undo list records this, so that the changes of both are undone in order."
+  (if (not (buffer-live-p buffer))      ; since the file was read again
       (push '(apply ignore) buffer-undo-list) ; so that this undo can be undone
     (push `(apply gemini-companion-review-inline--set-lines
                   ,buffer (,(car lines) . ,count)
@@ -571,8 +557,7 @@ or the key that saves a buffer goes back."
       (funcall leave))))
 
 (defun gemini-companion-review-inline--freeze (view visiting leave)
-  "Leave VIEW on the screen until VISITING is reverted, or for a moment.
-Then call LEAVE."
+  "Call LEAVE to take VIEW off the screen when VISITING is reverted, or soon."
   (let ((timer (run-at-time gemini-companion-review-inline--write-time nil
                             #'gemini-companion-review-window-leave-now)))
     (setq gemini-companion-review-window-leaving

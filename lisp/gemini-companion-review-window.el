@@ -84,10 +84,6 @@ Select the window in which the user decides.")
 Remove what was added to that.  VIEW may have been started only in part,
 and any buffer of it may have been killed.")
 
-(cl-defgeneric gemini-companion-review-window-parts (view)
-  "Return those buffers of VIEW that are always in a window."
-  (gemini-companion-review-window-buffers view))
-
 (cl-defgeneric gemini-companion-review-window-leave (view)
   "Take VIEW, which is no longer the current one, off the screen.
 First take down its windows, then kill its buffers."
@@ -126,8 +122,10 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
           (setf (gemini-companion-review-front review) (gemini-companion-review-window-main view)
                 (gemini-companion-review-intact-function review)
                 (lambda ()
-                  (and (seq-every-p #'gemini-companion-ui-window-of
-                                    (gemini-companion-review-window-parts view))
+                  ;; Without others, the user may see the proposal in place of the main buffer.
+                  (and (or (null (gemini-companion-review-window-others view))
+                           (seq-every-p #'gemini-companion-ui-window-of
+                                        (gemini-companion-review-window-buffers view)))
                        (not (gemini-companion-review-window--alone-p view))))
                 (gemini-companion-review-window-beside view)
                 (gemini-companion-review-window--snapshots view))
@@ -258,9 +256,8 @@ One that is taken over counts as if it had been given back."
             (gemini-companion-review-window--users-windows view))))
 
 (defun gemini-companion-review-window--own-p (view window)
-  "Return non-nil if WINDOW exists only to show VIEW.
-So do windows that the user has split from such a one, but not one in which
-the user has displayed something else."
+  "Return non-nil if WINDOW exists only to show VIEW, and does.
+So do windows that the user has split from such a one."
   (and (memq (window-buffer window) (gemini-companion-review-window-buffers view))
        (not (assq window (gemini-companion-review-window-before view)))))
 
@@ -364,9 +361,8 @@ Return nil if their frame is too small."
       window)))
 
 (defun gemini-companion-review-window--display-alone (buffer alist)
-  "Display BUFFER above one window of the user, or in place of that.
-Delete the others in the main part of the frame, or all of them if the user
-goes on typing in a side window.  For `display-buffer', with ALIST."
+  "Display BUFFER above one window of the user, for `display-buffer' with ALIST.
+Delete the others beside that, and that one, too, if a side window is selected."
   (let* ((view (alist-get 'gemini-companion-review-window alist))
          (windows (gemini-companion-review-window--users-windows view 'main))
          (selected (gemini-companion-review-window-selected view))
@@ -489,10 +485,8 @@ Restoring a configuration leaves alone point in the buffer that was current."
     (current-window-configuration frame)))
 
 (defun gemini-companion-review-window--delete-windows (view tab)
-  "Delete the windows of VIEW, and restore the user's.
-If the user has not rearranged the frame, they get back their exact size.
-Also delete a frame or tab that was made for VIEW; TAB is the one that VIEW
-is in, or nil if that is the current one."
+  "Delete the windows of VIEW, or its frame or tab, and restore the user's.
+TAB is the one that VIEW is in, or nil if that is the current one."
   (let* ((frame (gemini-companion-review-window-frame view))
          (known (assq frame (gemini-companion-review-window-layouts view)))
          (own (gemini-companion-review-window--own-windows view))
@@ -525,9 +519,9 @@ is in, or nil if that is the current one."
 
 (defun gemini-companion-review-window--untouched-p (view now)
   "Return non-nil if the user has not rearranged the frame of VIEW.
-Then NOW, snapshots of the user's windows, has the same windows, buffers and
-edges as when VIEW was shown.  A message in the echo area may take some lines."
+NOW are snapshots of the user's windows."
   (let ((beside (gemini-companion-review-window-beside view))
+        ;; A message in the echo area may take some lines.
         (lines (max 1 (window-total-height (minibuffer-window)))))
     (and beside
          (= (length beside) (length now))

@@ -489,8 +489,7 @@ If NOW is non-nil, do so even then."
 
 (defun gemini-companion-review--may-take-down-p (review)
   "Return non-nil if REVIEW, which has ended, may be taken off the screen.
-If one of its windows is selected, the next key would go to another buffer:
-then the user must have pressed no key for 2 seconds, or use another frame."
+If one of its windows is selected, the next key would go to another buffer."
   (or (not (or (gemini-companion-review-hide-function review)
                ;; The user may look at the proposal of a postponed review.
                (gemini-companion-ui-window-of (gemini-companion-review-proposal review))))

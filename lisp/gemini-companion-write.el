@@ -172,9 +172,8 @@ first wait for decisions on other changes."
         review written (equal (gemini-companion-file-stamp path) before) exactly)))))
 
 (defun gemini-companion-write--note-text (review written same exactly)
-  "Record whether the client of REVIEW has WRITTEN the accepted text.
-If not, warn the user, unless the file is no longer the SAME as before and
-the client may write the text in its own way: then EXACTLY is nil."
+  "Record whether the client of REVIEW has WRITTEN the accepted text, or warn.
+But do not warn if the file is not the SAME as before, and EXACTLY is nil."
   (let ((entry (gemini-companion-review-entry review)))
     (cond (written (gemini-companion-history-note-written entry))
           ((or same exactly)
@@ -284,9 +283,8 @@ the client, on a host, has written already."
 (add-hook 'gemini-companion-review-end-functions #'gemini-companion-write--keep-merged)
 
 (defun gemini-companion-write--keep-merged (review outcome)
-  "Make unsaved edits a part of what was before REVIEW, which contains them.
-So an undo keeps them, although the file did not have them.  OUTCOME is that
-of REVIEW."
+  "Add unsaved edits that REVIEW contains to what was before, if OUTCOME accepts.
+So an undo keeps them, although the file did not have them."
   (when-let* (((memq outcome '(accepted closed)))
               (entry (gemini-companion-review-entry review))
               (buffer (car (gemini-companion-review-effect-merged-state review))))
@@ -406,9 +404,8 @@ show the text of the file, or the file no longer exists."
 ;;;; Reverting a buffer
 
 (defun gemini-companion-write--held-p (path)
-  "Return non-nil if a command that awaits a key may hold positions in a buffer.
-That is the buffer that visits PATH, or an indirect one; `query-replace'
-would replace something else if its text changed meanwhile."
+  "Return non-nil if a command that awaits a key may hold positions in PATH.
+`query-replace' would replace something else if its text changed meanwhile."
   (and (or this-command (active-minibuffer-window))
        (let ((buffer (window-buffer (or (minibuffer-selected-window) (selected-window)))))
          (eq (gemini-companion-file-visiting path) (or (buffer-base-buffer buffer) buffer)))))
@@ -444,8 +441,7 @@ It recovers nothing from an auto-save file that is older."
 
 (defun gemini-companion-write--show (path &optional merged)
   "Revert the current buffer, which visits PATH, without a question.
-Return nil, and leave the buffer alone, if that would lose edits, which the
-file has if MERGED is non-nil, or if the new text may block Emacs."
+But return nil if that may block Emacs, or lose edits that are not MERGED."
   (let ((buffer (current-buffer))
         (host (gemini-companion-file-host path))
         (tick (buffer-chars-modified-tick)))
@@ -477,8 +473,7 @@ file has if MERGED is non-nil, or if the new text may block Emacs."
 
 (defun gemini-companion-write--read (file buffer)
   "Read FILE into BUFFER, decoded as when the current buffer is reverted.
-Return the coding system, which may be a new one.  What the new text does
-not determine is as before."
+Return the coding system, of which what the text does not determine stays."
   (let ((coding-system-for-read (car buffer-file-coding-system-explicit))
         (before buffer-file-coding-system)
         ;; These would act on what the text says.
@@ -489,9 +484,8 @@ not determine is as before."
       (merge-coding-systems last-coding-system-used before))))
 
 (defun gemini-companion-write--take-text (source modtime host)
-  "Give the current buffer the text of its file, which is in the buffer SOURCE.
-The file was written at MODTIME; HOST is the prefix of its host, or nil.
-Return nil if a hook prevented the change."
+  "Give the current buffer the text of its file, on HOST, from the buffer SOURCE.
+It was written at MODTIME.  Return nil if a hook prevented the change."
   (let ((tick (buffer-chars-modified-tick))
         (auto-saved (recent-auto-save-p))
         (same (gemini-companion-write--same-text-p source)))
