@@ -16,8 +16,6 @@
 ;; that repeats a few lines, as programs and hostile models do.  We fontify any other text from its
 ;; start on, a few lines at a time, never by redisplay.  If that becomes slow, the buffer gets
 ;; Fundamental mode.
-;;
-;; The search for differences between two texts takes as long as one lets it.
 
 ;;; Code:
 

@@ -12,9 +12,7 @@
 ;; Clients of document 004 may also decide an open review as the user would, by the tools
 ;; `acceptDiff' and `rejectDiff'.  Then Emacs writes the file, so that its buffer and the file
 ;; agree.  Whoever has the token can call these tools, including programs that the CLI runs in a
-;; sandbox.  They must not bypass the user: unless the user accepts in Emacs, an accept fails if the
-;; change was never on screen, and where Emacs would first ask the user: outside of projects, for
-;; private files, and for files that make other programs run something.
+;; sandbox, and must not bypass the user; see "What clients may not accept".
 
 ;;; Code:
 

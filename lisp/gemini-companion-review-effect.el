@@ -6,11 +6,9 @@
 
 ;;; Commentary:
 
-;; What a review changes in its file, and what the user should know before accepting it.
-;;
-;; The file may be written after the client has proposed, and its buffer may have unsaved edits: a
-;; client that writes the proposal overwrites these.  The user can merge them into the proposal,
-;; which ends the conflict until there are others.
+;; What a review changes in its file, and what the user should know before accepting it: the file
+;; may be written after the client has proposed, and its buffer may have unsaved edits, which the
+;; client would overwrite.  The user can merge them into the proposal.
 
 ;;; Code:
 
@@ -23,40 +21,38 @@
 
 ;;;; What a review changes
 
-(defvar gemini-companion-review-effect--compare-timer nil
-  "The timer that compares the text of a review that is being edited, or nil.")
+(defvar gemini-companion-review-effect--timer nil
+  "The timer that reads the text of a review that is being edited, or nil.")
 
 (defun gemini-companion-review-effect-change (review)
   "Return the `gemini-companion-change' that an accept of REVIEW makes.
 While the proposal is being edited this may lag behind for a moment."
-  (pcase-let ((`(,base ,text ,change) (gemini-companion-review-known-change review)))
-    (if (not (and change (eq base (gemini-companion-review-base review))))
-        (gemini-companion-review-effect--find-change review)
-      (unless (and (gemini-companion-review-text-known-p review)
-                   (eq text (gemini-companion-review-text review)))
-        (gemini-companion-review-effect--find-change-soon review))
-      change)))
+  (let ((before (gemini-companion-review-before review)))
+    (pcase (alist-get #'gemini-companion-review-effect--compare
+                      (gemini-companion-review-results review))
+      ((and `((,_ ,(pred (eq before)) ,_) . ,change)
+            (guard (not (gemini-companion-review-text-known-p review))))
+       (gemini-companion-review-effect--read-soon review)
+       change)
+      (_ (gemini-companion-review-call-once
+          review #'gemini-companion-review-effect--compare
+          (gemini-companion-review-path review) before
+          (gemini-companion-review-current-text review))))))
 
-(defun gemini-companion-review-effect--find-change (review)
-  "Compare the present text of REVIEW with its file, and return the change."
-  (let* ((path (gemini-companion-review-path review))
-         (text (gemini-companion-review-current-text review))
-         (change (or (gemini-companion-log-errors "comparing"
-                       (gemini-companion-change-of
-                        path (gemini-companion-review-before review) text))
-                     (gemini-companion-change-of path 'unreadable ""))))
-    (setf (gemini-companion-review-known-change review)
-          (list (gemini-companion-review-base review) text change))
-    change))
+(defun gemini-companion-review-effect--compare (path before text)
+  "Return the change of the file PATH from BEFORE to TEXT, unknown after an error."
+  (or (gemini-companion-log-errors "comparing"
+        (gemini-companion-change-of path before text))
+      (gemini-companion-change-of path 'unreadable "")))
 
-(defun gemini-companion-review-effect--find-change-soon (review)
-  "After a pause, compare the text of REVIEW, which is being edited."
-  (unless gemini-companion-review-effect--compare-timer
-    (setq gemini-companion-review-effect--compare-timer
+(defun gemini-companion-review-effect--read-soon (review)
+  "After a pause, read the text of REVIEW, which is being edited, to compare it."
+  (unless gemini-companion-review-effect--timer
+    (setq gemini-companion-review-effect--timer
           (run-at-time 0.3 nil
                        (lambda ()
-                         (setq gemini-companion-review-effect--compare-timer nil)
-                         (gemini-companion-review-effect--find-change review)
+                         (setq gemini-companion-review-effect--timer nil)
+                         (gemini-companion-review-current-text review)
                          (gemini-companion-review-note-change))))))
 
 (defun gemini-companion-review-effect-describe (review)

@@ -8,10 +8,8 @@
 
 ;; Shows a review in one read-only buffer that takes the place of the file in its window, at the
 ;; same line: the whole proposal, and between its lines those that it removes.  All of it is text,
-;; so the user can search and narrow as in the file.
-;;
-;; When the user drops a hunk, the proposal is changed to agree with the file there, so it is always
-;; what an accept sends.  The view remembers nothing of its hunks: it compares the texts again.
+;; so the user can search and narrow as in the file.  The view remembers nothing of its hunks: after
+;; each edit of the proposal, such as a dropped hunk, it compares the texts again.
 
 ;;; Code:
 

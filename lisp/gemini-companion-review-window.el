@@ -10,15 +10,10 @@
 ;; a structure that includes `gemini-companion-review-window' and implements the generic functions
 ;; below.  The simplest kind, for new files, is at the end of this file.
 ;;
-;; `display-buffer' chooses where, so users can choose another frame, tab or window by
-;; `display-buffer-alist'.  By default a view is above the user's windows, which only shrink.
-;;
-;; Windows belong to the user.  At the end a view deletes the windows that were made for it, if they
-;; still show it, and gives back the one that it has taken over.  A window in which the user has
-;; displayed something else stays, and so does what the user has opened, closed or selected.
-;;
-;; If the frame is too small for that, the other windows of the user are deleted.  They are
-;; restored at the end, unless the user has rearranged the frame in the meantime.
+;; `display-buffer' chooses where, so users can choose another place by `display-buffer-alist'.  By
+;; default a view is above the user's windows, which only shrink; if the frame is too small for
+;; that, the others are deleted, and restored at the end, unless the user has rearranged the frame.
+;; What the user has opened, closed, selected or displayed meanwhile stays.
 
 ;;; Code:
 

@@ -15,10 +15,7 @@
 ;;   failed     open, could not be shown; tried again when the user asks for it
 ;;   ended      accepted, rejected, closed by its client...; it stays so
 ;;
-;; The user and clients act at the same time, so three rules hold.  A command is about one review,
-;; and checks after each question whether the client has closed it.  What was never on screen is
-;; shown, not decided.  And a client is answered at once, but windows change only while the user is
-;; not busy.
+;; The user and clients act at the same time: see "Invariants" in ARCHITECTURE.md.
 
 ;;; Code:
 
@@ -110,8 +107,6 @@ there was none.")
 merge of what was written to the file, the last one first.")
   (conflict nil :documentation "What an accept would lose: `unsaved', `changed' or nil.")
   ;; What took long to compute.
-  (known-change nil :documentation "The last `base' and `text' to be compared, and their
-`gemini-companion-change', as a list; or nil.")
   (results nil :documentation "Alist of functions and (ARGUMENTS . VALUE), see
 `gemini-companion-review-call-once'."))
 

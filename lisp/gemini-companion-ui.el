@@ -409,18 +409,13 @@ is kept in each window."
 
 (defun gemini-companion-ui--position (place)
   "Return the position of PLACE, a value of `gemini-companion-ui--place'."
-  (pcase-let ((`(,subject ,line ,column) place))
-    (save-excursion
-      (if-let* ((button (and subject
-                             (cl-loop for button = (next-button (point-min) t)
-                                      then (next-button button)
-                                      while button
-                                      if (equal subject
-                                                (button-get button 'gemini-companion-subject))
-                                      return button))))
-          (button-start button)
-        (goto-char (point-min))
-        (forward-line (1- line))
+  (pcase-let* ((`(,subject ,line ,column) place)
+               (button (and subject (next-button (point-min) t))))
+    (while (and button (not (equal subject (button-get button 'gemini-companion-subject))))
+      (setq button (next-button button)))
+    (if button (button-start button)
+      (save-excursion
+        (goto-char (gemini-companion-ui-line-start line))
         (move-to-column column)
         ;; The user's next key is meant for something else.
         (when (get-text-property (point) 'gemini-companion-subject)

@@ -9,11 +9,6 @@
 ;; After an accept the client writes the file.  This file decides what the client must be sent for
 ;; that, checks whether it has written, which it does not report, and updates the buffer.
 ;;
-;; A client that is sent the accepted text takes it for an edit of the user's, even if the client
-;; has proposed it, and makes its model read the whole file, twice.  Without a text it writes its
-;; proposal, and the model reads a few lines.  Only tested versions are known to do so: others might
-;; write an empty file.
-;;
 ;; A buffer that visits the file then gets the new text: point and marks stay, and Emacs does not
 ;; ask about a file that "changed on disk".  Undo makes the buffer modified, since the file still
 ;; has the new text.  A buffer with unsaved edits is left alone.  All this happens in timers, where
