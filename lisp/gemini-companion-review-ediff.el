@@ -44,6 +44,8 @@ Ediff's own are gray on gray where a difference is not selected.")
   '((gemini-companion-review-ediff-show-keys
      ediff-toggle-help ediff-help-for-quick-help ediff-documentation)
     (gemini-companion-review-quit ediff-suspend)
+    (gemini-companion-review-ediff-turn ediff-toggle-split)
+    (gemini-companion-review-ediff-drop ediff-copy-A-to-B ediff-copy-C-to-B)
     (undefined
      ediff-toggle-wide-display ediff-toggle-multiframe ediff-swap-buffers ediff-save-buffer
      ediff-show-diff-output ediff-show-registry ediff-show-current-session-meta-buffer
@@ -85,19 +87,20 @@ new file alone, since there is nothing to compare it with."
           (cons (gemini-companion-review-buffer-file-buffer review)
                 (and (gemini-companion-review-with-base review)
                      (list (gemini-companion-review-buffer-base-buffer review)))))
-    (gemini-companion-review-ediff--start view (gemini-companion-review-buffer-buffer review))
+    (gemini-companion-review-ediff--start (gemini-companion-review-buffer-buffer review)
+                                          (gemini-companion-review-window-others view))
     (dolist (buffer (cdr (gemini-companion-review-window-buffers view)))
       (with-current-buffer buffer
         (setq-local face-remapping-alist
                     (append gemini-companion-review-ediff--faces face-remapping-alist))))
     (gemini-companion-review-ediff--select-first view)))
 
-(defun gemini-companion-review-ediff--start (view proposal)
-  "Start an Ediff session that compares PROPOSAL with the other buffers of VIEW."
+(defun gemini-companion-review-ediff--start (proposal others)
+  "Start an Ediff session that compares PROPOSAL with OTHERS."
   ;; Where the user is, the options may have buffer-local values.
   (with-current-buffer proposal
     (cl-letf ((ediff-before-setup-windows-hook
-               (list (apply-partially #'gemini-companion-review-ediff--arrange view)))
+               (list #'gemini-companion-review-ediff--arrange))
               ;; These become local in the control buffer, so the session keeps them.
               (ediff-window-setup-function #'ediff-setup-windows-plain)
               (ediff-use-long-help-message nil)
@@ -109,15 +112,16 @@ new file alone, since there is nothing to compare it with."
                #'gemini-companion-review-ediff--compare)
               ((symbol-function 'ediff-setup-diff-regions3)
                #'gemini-companion-review-ediff--compare)
-              (startup (list (lambda () (gemini-companion-review-ediff--set-up-control view)))))
+              (startup (list #'gemini-companion-review-ediff--set-up-control)))
       ;; Not `ediff-buffers', which writes the texts to files for diff.
-      (pcase-let ((`(,current ,base) (gemini-companion-review-window-others view)))
+      (pcase-let ((`(,current ,base) others))
         (ediff-setup current "" proposal "" base (and base "") startup
                      `((ediff-job-name . ,(if base 'ediff-buffers3 'ediff-buffers))))))))
 
-(defun gemini-companion-review-ediff--set-up-control (view)
-  "Set up the current buffer, the control buffer of the session, for VIEW."
-  (setq gemini-companion-review-of-buffer (gemini-companion-review-window-review view)
+(defun gemini-companion-review-ediff--set-up-control ()
+  "Set up the current buffer, the control buffer of the session."
+  (setq gemini-companion-review-of-buffer
+        (gemini-companion-review-window-review gemini-companion-review-window-current)
         gemini-companion-comment-proposal-place-function
         #'gemini-companion-review-ediff--comment-place)
   (gemini-companion-ui-omit-line-numbers)
@@ -130,8 +134,7 @@ new file alone, since there is nothing to compare it with."
     (with-current-buffer ediff-buffer-C
       ;; Ediff would let the user merge the others there.
       (setq buffer-read-only t)))
-  (add-hook 'ediff-before-setup-windows-hook
-            (apply-partially #'gemini-companion-review-ediff--arrange view) nil t)
+  (add-hook 'ediff-before-setup-windows-hook #'gemini-companion-review-ediff--arrange nil t)
   (add-hook 'ediff-quit-hook #'gemini-companion-review-window-take-down-soon nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-review-ediff--kill-helpers nil t)
   (let ((map (make-sparse-keymap)))
@@ -142,9 +145,6 @@ new file alone, since there is nothing to compare it with."
     (pcase-dolist (`(,ours . ,commands) gemini-companion-review-ediff--commands)
       (dolist (command commands)
         (define-key map (vector 'remap command) ours)))
-    (define-key map [remap ediff-toggle-split] (gemini-companion-review-ediff--turner view))
-    (dolist (command '(ediff-copy-A-to-B ediff-copy-C-to-B))
-      (define-key map (vector 'remap command) (gemini-companion-review-ediff--copier view command)))
     (use-local-map map)))
 
 (defun gemini-companion-review-ediff--comment-place (&rest _)
@@ -179,24 +179,25 @@ C-c C-a  accept all of the turn      C-c C-v  the other view"
   (message "%s" (substitute-command-keys "Edit the proposed text; \\[gemini-companion-accept] \
 accepts it, \\[gemini-companion-review-next] goes back")))
 
-(defun gemini-companion-review-ediff--turner (view)
-  "Return a command that turns the windows of VIEW: side by side, or not."
-  (lambda ()
-    (interactive)
-    (cl-callf not (gemini-companion-review-ediff--turned view))
-    (setq ediff-window-config-saved "") ; have Ediff arrange the windows
-    (ediff-recenter)))
+(defun gemini-companion-review-ediff-turn ()
+  "Show the texts side by side, or one above the other if they are side by side."
+  (interactive nil ediff-mode)
+  (cl-callf not (gemini-companion-review-ediff--turned gemini-companion-review-window-current))
+  (setq ediff-window-config-saved "")   ; have Ediff arrange the windows
+  (ediff-recenter))
 
-(defun gemini-companion-review-ediff--copier (view command)
-  "Return a command for VIEW that calls COMMAND, by which Ediff drops a difference.
-Its letter is easily typed by mistake: ask if the user has not selected one."
-  (lambda (argument)
-    (interactive "P")
+(defun gemini-companion-review-ediff-drop (argument)
+  "Drop the current difference, or with a prefix argument that of number ARGUMENT.
+The letter is easily typed by mistake: ask if you have not selected one."
+  (interactive "P" ediff-mode)
+  (let ((view gemini-companion-review-window-current))
     (when (or (not (gemini-companion-review-ediff--offered view))
               argument
               (y-or-n-p "Drop the current difference? "))
       (setf (gemini-companion-review-ediff--offered view) nil)
-      (funcall command argument))))
+      (funcall (if (eq this-original-command #'ediff-copy-C-to-B) this-original-command
+                 #'ediff-copy-A-to-B)
+               argument))))
 
 ;;;; Comparing
 
@@ -223,11 +224,12 @@ Its letter is easily typed by mistake: ask if the user has not selected one."
 
 ;;;; Windows
 
-(defun gemini-companion-review-ediff--arrange (view)
-  "Display the buffers of the Ediff session of VIEW, for a hook of Ediff.
+(defun gemini-companion-review-ediff--arrange ()
+  "Display the buffers of the Ediff session on screen, for a hook of Ediff.
 Ediff runs that in the control buffer, and then leaves such windows alone."
   (unless (ediff-keep-window-config (current-buffer))
-    (let* ((control (setf (gemini-companion-review-window-main view) (current-buffer)))
+    (let* ((view gemini-companion-review-window-current)
+           (control (setf (gemini-companion-review-window-main view) (current-buffer)))
            (buffers (seq-filter #'buffer-live-p
                                 (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
            (windows (condition-case nil

@@ -39,10 +39,6 @@
   (tick nil :documentation "The modification tick of the proposal that the buffer shows.")
   (edited nil :documentation "The position of the last edit of the proposal since then, or nil."))
 
-(defvar-local gemini-companion-review-inline--of-buffer nil
-  "The view to which this buffer belongs.")
-(put 'gemini-companion-review-inline--of-buffer 'permanent-local t)
-
 ;;;; The mode
 
 (define-derived-mode gemini-companion-review-inline-mode special-mode "Gemini-Review"
@@ -108,7 +104,6 @@ or three texts, as `gemini-companion-review-ediff-show' does."
          (buffer (gemini-companion-review-buffer-make-buffer review "review")))
     (setf (gemini-companion-review-window-main view) buffer)
     (with-current-buffer proposal
-      (setq gemini-companion-review-inline--of-buffer view)
       (add-hook 'gemini-companion-comment-change-hook
                 #'gemini-companion-review-inline--show-comments nil t)
       (add-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed nil t))
@@ -116,8 +111,7 @@ or three texts, as `gemini-companion-review-ediff-show' does."
       (gemini-companion-review-buffer-set-mode #'gemini-companion-review-inline-mode)
       (gemini-companion-review-buffer-set-up review #'gemini-companion-review-inline--header)
       (gemini-companion-review-buffer-enable-modal-modes)
-      (setq gemini-companion-review-inline--of-buffer view
-            gemini-companion-comment-proposal-place-function
+      (setq gemini-companion-comment-proposal-place-function
             #'gemini-companion-review-inline--comment-place)
       (gemini-companion-review-inline--read-file view)
       (gemini-companion-review-inline--look-like proposal (gemini-companion-review-visiting review))
@@ -144,7 +138,6 @@ PROPOSAL is the buffer with the proposal, in the major mode of the file."
   (when-let* ((proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer proposal
       (gemini-companion-review-inline-edit-mode -1)
-      (setq gemini-companion-review-inline--of-buffer nil)
       (remove-hook 'gemini-companion-comment-change-hook
                    #'gemini-companion-review-inline--show-comments t)
       (remove-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed t)))
@@ -284,7 +277,7 @@ If it is outside of what the user has narrowed to, widen."
 
 (defun gemini-companion-review-inline--proposal-changed (start _end _length)
   "Compare again soon, since the proposal in the current buffer changed at START."
-  (when-let* ((view gemini-companion-review-inline--of-buffer))
+  (when-let* ((view gemini-companion-review-window-current))
     (setf (gemini-companion-review-inline--edited view) start)
     (cancel-function-timers #'gemini-companion-review-inline--follow-edits)
     (run-at-time 0.3 nil #'gemini-companion-review-inline--follow-edits view)))
@@ -318,7 +311,7 @@ If there is none, stay at the line where point is."
 
 (defun gemini-companion-review-inline--view-here ()
   "Return the view of the current buffer, whose review must be open."
-  (let ((view gemini-companion-review-inline--of-buffer))
+  (let ((view gemini-companion-review-window-current))
     (unless (and view
                  (eq (current-buffer) (gemini-companion-review-window-main view))
                  ;; If that was killed, the view is about to go away.
@@ -348,7 +341,7 @@ See `gemini-companion-comment-proposal-place-function'."
 
 (defun gemini-companion-review-inline--show-comments ()
   "Show the comments on the proposal in the view of the current buffer."
-  (let* ((view gemini-companion-review-inline--of-buffer)
+  (let* ((view gemini-companion-review-window-current)
          (proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer (gemini-companion-review-window-main view)
       (gemini-companion-comment-mirror proposal #'gemini-companion-review-hunk-position))))
@@ -462,8 +455,8 @@ whose undo list records this, so that the changes of both are undone in order."
     (let ((inhibit-modification-hooks t))
       (gemini-companion-review-hunk-replace buffer (list (cons lines text))))
     ;; The proposal is as before, but what is shown is out of date.
-    (setf (gemini-companion-review-inline--tick gemini-companion-review-inline--of-buffer) nil
-          (gemini-companion-review-inline--edited gemini-companion-review-inline--of-buffer)
+    (setf (gemini-companion-review-inline--tick gemini-companion-review-window-current) nil
+          (gemini-companion-review-inline--edited gemini-companion-review-window-current)
           (gemini-companion-ui-line-start line))))
 
 (defun gemini-companion-review-inline-undo ()
@@ -522,7 +515,7 @@ or the key that saves a buffer goes back."
 (defun gemini-companion-review-inline-return ()
   "Go back from the proposed text to the change, at the same line."
   (interactive nil gemini-companion-review-inline-edit-mode)
-  (let* ((view gemini-companion-review-inline--of-buffer)
+  (let* ((view gemini-companion-review-window-current)
          (line (line-number-at-pos nil t))
          (row (gemini-companion-review-inline--row)))
     (gemini-companion-review-inline-edit-mode -1)
@@ -572,7 +565,8 @@ or the key that saves a buffer goes back."
                   (window (gemini-companion-ui-window-of proposal))
                   ((buffer-local-value 'gemini-companion-review-inline-edit-mode proposal)))
         (with-selected-window window
-          (gemini-companion-review-inline-return))))
+          (let ((gemini-companion-review-window-current view))
+            (gemini-companion-review-inline-return)))))
     (gemini-companion-review-window-select-other view)
     (with-current-buffer (gemini-companion-review-window-main view)
       ;; Not a keymap: those of Evil would come before it.

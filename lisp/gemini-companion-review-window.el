@@ -56,7 +56,7 @@
     (tab-bar-tab-pre-close-functions . gemini-companion-review-window--note-closed-tab))
   "Hooks and the functions that are on them while a view is on screen.")
 
-(defvar gemini-companion-review-window--current nil
+(defvar gemini-companion-review-window-current nil
   "The view on screen, or nil.")
 
 (defvar gemini-companion-review-window-leaving nil
@@ -102,6 +102,7 @@ First take down its windows, then kill its buffers."
   "Show VIEW.  Return a function that takes it off the screen.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
   (gemini-companion-review-window-leave-now)
+  (setq gemini-companion-review-window-current view)
   (gemini-companion-review-window--record-windows view focus)
   (let ((review (gemini-companion-review-window-review view))
         (selected (selected-window))
@@ -144,7 +145,7 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
   (let ((review (gemini-companion-review-window-review view)))
     (setf (gemini-companion-review-front review) nil
           (gemini-companion-review-intact-function review) nil
-          gemini-companion-review-window--current nil))
+          gemini-companion-review-window-current nil))
   (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--watched)
     (remove-hook hook function))
   (gemini-companion-review-window-leave view))
@@ -173,7 +174,6 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
 
 (defun gemini-companion-review-window--watch (view)
   "Take VIEW down when one of its buffers, its frame or its tab goes away."
-  (setq gemini-companion-review-window--current view)
   (dolist (buffer (gemini-companion-review-window-buffers view))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
@@ -184,25 +184,25 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
 (defun gemini-companion-review-window--note-selection (&rest _)
   "Make header lines show the keys that work in the window now selected."
   (gemini-companion-log-errors "keys"
-    (when gemini-companion-review-window--current
+    (when gemini-companion-review-window-current
       (gemini-companion-ui-note-selection)
       (force-mode-line-update t))))
 
 (defun gemini-companion-review-window-take-down-soon ()
   "Take down the view on screen, a part of which is being killed.
 This is for hooks; it waits until they have run."
-  (when-let* ((view gemini-companion-review-window--current))
+  (when-let* ((view gemini-companion-review-window-current))
     (run-at-time 0 nil
                  (lambda ()
                    ;; No timer runs while input is pending, which may have shown the review anew.
-                   (when (eq view gemini-companion-review-window--current)
+                   (when (eq view gemini-companion-review-window-current)
                      (gemini-companion-review-taken-down
                       (gemini-companion-review-window-review view)))))))
 
 (defun gemini-companion-review-window--note-killed-buffer ()
   "Take down the view, if the current buffer, which is being killed, is its own.
 An indirect clone of such a buffer has the same hooks, but does not count."
-  (when-let* ((view gemini-companion-review-window--current)
+  (when-let* ((view gemini-companion-review-window-current)
               ((memq (current-buffer) (gemini-companion-review-window-buffers view))))
     ;; When the rest goes, its windows would show other buffers.
     (save-current-buffer
@@ -212,13 +212,13 @@ An indirect clone of such a buffer has the same hooks, but does not count."
 (defun gemini-companion-review-window--note-deleted-frame (frame)
   "Take down the view if it is on FRAME, which is being deleted."
   (gemini-companion-log-errors "closing"
-    (when (eq frame (gemini-companion-review-window-frame gemini-companion-review-window--current))
+    (when (eq frame (gemini-companion-review-window-frame gemini-companion-review-window-current))
       (gemini-companion-review-window-take-down-soon))))
 
 (defun gemini-companion-review-window--note-closed-tab (tab &rest _)
   "Take down the view if it is in TAB, which is being closed."
   (gemini-companion-log-errors "closing"
-    (let ((view gemini-companion-review-window--current))
+    (let ((view gemini-companion-review-window-current))
       (when (if (eq (car tab) 'current-tab)
                 (seq-some #'get-buffer-window
                           (remq nil (gemini-companion-review-window-buffers view)))

@@ -300,8 +300,7 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-inline-test--state) before))
       ;; The view leaves nothing behind in the proposal's buffer.
       (with-current-buffer (gemini-companion-review-proposal review)
-        (should-not (memq #'gemini-companion-review-inline--proposal-changed after-change-functions))
-        (should-not gemini-companion-review-inline--of-buffer))
+        (should-not (memq #'gemini-companion-review-inline--proposal-changed after-change-functions)))
       (gemini-companion-review-next)
       (should (string-match-p "of 2" (gemini-companion-review-inline-test--header)))
       (should (equal (gemini-companion-review-inline-test--accepted client) text)))))
@@ -545,7 +544,7 @@ FOCUS is `select' by default."
         ;; A batch Emacs fontifies nothing itself.
         (cl-loop for (buffer text face)
                  in `((,(gemini-companion-review-proposal review) "three" bold)
-                      (,(gemini-companion-review-inline--current gemini-companion-review-inline--of-buffer)
+                      (,(gemini-companion-review-inline--current gemini-companion-review-window-current)
                        "two" italic))
                  do (with-current-buffer buffer
                       (with-silent-modifications

@@ -56,7 +56,7 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
 (ert-deftest gemini-companion-review-window/a-prompt-that-has-closed-is-not-selected-again ()
   (gemini-companion-review-window-test--each review 'select
     (should windows)
-    (setf (gemini-companion-review-window-selected gemini-companion-review-window--current)
+    (setf (gemini-companion-review-window-selected gemini-companion-review-window-current)
           (minibuffer-window))
     (gemini-companion-review-reject review)
     (should-not (minibufferp (window-buffer)))))

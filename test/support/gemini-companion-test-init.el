@@ -169,7 +169,7 @@ Return nil if the session is not visible."
 
 (defun gemini-companion-test-inner-whole-p (buffer)
   "Return non-nil if BUFFER is the proposal of a new file, shown alone."
-  (let ((view (bound-and-true-p gemini-companion-review-window--current)))
+  (let ((view (bound-and-true-p gemini-companion-review-window-current)))
     (and (eq (type-of view) 'gemini-companion-review-window--new)
          (eq buffer (gemini-companion-review-window-proposal view)))))
 
