@@ -61,16 +61,13 @@ You can show them again, and undo them."
 
 (defun gemini-companion-history-list--entries ()
   "Return the decided changes for `tabulated-list-entries'."
-  (mapcar (lambda (entry)
+  (mapcar (pcase-lambda ((and entry
+                              (cl-struct gemini-companion-history-entry time path host client)))
             (list entry
-                  (vector (gemini-companion-history-list--time
-                           (gemini-companion-history-time entry))
+                  (vector (gemini-companion-history-list--time time)
                           (gemini-companion-history-list--outcome entry)
-                          (gemini-companion-review-list-link
-                           (gemini-companion-history-path entry)
-                           (gemini-companion-history-host entry) "show before and after")
-                          (gemini-companion-ui-one-line
-                           (gemini-companion-history-client entry))
+                          (gemini-companion-review-list-link path host "show before and after")
+                          (gemini-companion-ui-one-line client)
                           (gemini-companion-history-list--size entry))))
           (gemini-companion-history-all)))
 
@@ -179,12 +176,10 @@ The changes of a prompt are together only if the list is sorted by time."
 
 (defun gemini-companion-history-list--size (entry)
   "Return the size of the change of ENTRY."
-  (or (gemini-companion-history-size entry)
-      (setf (gemini-companion-history-size entry)
-            (gemini-companion-review-list-size
-             (gemini-companion-change-of (gemini-companion-history-path entry)
-                                         (gemini-companion-history-before entry)
-                                         (gemini-companion-history-after entry))))))
+  (pcase-let (((cl-struct gemini-companion-history-entry path before after size) entry))
+    (or size
+        (setf (gemini-companion-history-size entry)
+              (gemini-companion-review-list-size (gemini-companion-change-of path before after))))))
 
 (defun gemini-companion-history-list--file (entry)
   "Return the name of the file of ENTRY without its directory."
@@ -399,11 +394,10 @@ CURRENT is what it contains."
 
 (defun gemini-companion-history-list--question (entry bytes current)
   "Return the question before the file of ENTRY gets BYTES in place of CURRENT."
-  (let ((file (gemini-companion-history-list--file entry))
-        (path (gemini-companion-history-path entry))
-        (after (gemini-companion-history-after entry)))
+  (pcase-let (((cl-struct gemini-companion-history-entry path after outcome) entry)
+              (file (gemini-companion-history-list--file entry)))
     (concat (gemini-companion-history-list--warning-sentence entry current)
-            (pcase (gemini-companion-history-outcome entry)
+            (pcase outcome
               ('undone (format "Make the change to %s again" file))
               ('unreviewed
                (format "Only the CLI knows what %s contained before.  Undo the change, %s" file
@@ -422,15 +416,13 @@ CURRENT is what it contains."
 
 (defun gemini-companion-history-list--warning (entry current)
   "Return a warning unless CURRENT is what the change of ENTRY, or its undo, left."
-  (let ((after (gemini-companion-history-after entry)))
+  (pcase-let (((cl-struct gemini-companion-history-entry path before after outcome) entry))
     (cond ((not current) "is gone")
-          ((if (eq (gemini-companion-history-outcome entry) 'undone)
-               (equal current (gemini-companion-history-before entry))
+          ((if (eq outcome 'undone) (equal current before)
              (or (gemini-companion-file-text-p current after)
                  ;; The client may have kept the coding system.
                  (equal (gemini-companion-file-plain
-                         (gemini-companion-change-decode (gemini-companion-history-path entry)
-                                                         current after))
+                         (gemini-companion-change-decode path current after))
                         (gemini-companion-file-plain after))))
            nil)
           (t "has changed since then; you would lose later changes, too"))))
@@ -574,23 +566,22 @@ or wrote it without your edits."
   (unless (memq (gemini-companion-history-outcome entry)
                 '(accepted accepted-there unwritten unreviewed))
     (gemini-companion-history-list--refuse entry "write"))
-  (let ((file (gemini-companion-history-list--file entry))
-        (after (gemini-companion-history-after entry))
-        (current (gemini-companion-history-list--read entry)))
+  (pcase-let (((cl-struct gemini-companion-history-entry path before after) entry)
+              (file (gemini-companion-history-list--file entry))
+              (current (gemini-companion-history-list--read entry)))
     (when (and current (gemini-companion-file-text-p current after))
       (user-error "%s already has this text" file))
     (gemini-companion-history-list--ask
      (format (cond ((not current) "%sWrite the text of this change to %s? ")
                    ((gemini-companion-change-recoded
-                     (gemini-companion-change-of
-                      (gemini-companion-history-path entry) current after))
+                     (gemini-companion-change-of path current after))
                     "%s%s is not in UTF-8.  Write the text of this change to it, in UTF-8? ")
                    (t "%sWrite the text of this change to %s, in place of what is there? "))
-             (if (member current (list nil (gemini-companion-history-before entry))) ""
+             (if (member current (list nil before)) ""
                (gemini-companion-history-list--warning-sentence entry current))
              file))
     (gemini-companion-history-list--replace
-     entry current (gemini-companion-file-encode after (gemini-companion-history-before entry)))
+     entry current (gemini-companion-file-encode after before))
     (gemini-companion-history-note-written entry)
     (gemini-companion-history-list--finish entry "written")))
 

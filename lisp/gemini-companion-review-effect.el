@@ -151,17 +151,15 @@ What was merged into it since does not count."
 
 (defun gemini-companion-review-effect-question (review)
   "Return the question to ask before an accept of REVIEW, or nil."
-  (let* ((title (gemini-companion-review-agent-title review))
-         (text (gemini-companion-review-current-text review))
-         (after (gemini-companion-review-effect-count-lines text))
-         (before (gemini-companion-review-effect-count-lines
-                  (or (gemini-companion-review-base review) ""))))
-    (cond ((and (string-empty-p text)
-                (not (string-empty-p (gemini-companion-review-proposed review))))
+  (pcase-let* (((cl-struct gemini-companion-review base proposed) review)
+               (title (gemini-companion-review-agent-title review))
+               (text (gemini-companion-review-current-text review))
+               (after (gemini-companion-review-effect-count-lines text))
+               (before (gemini-companion-review-effect-count-lines (or base ""))))
+    (cond ((and (string-empty-p text) (not (string-empty-p proposed)))
            (format "%s ignores an empty text, and would write its own proposal.  Accept? " title))
           ((or (gemini-companion-change-deletion-p before after)
-               (and (string-empty-p text)
-                    (not (member (gemini-companion-review-base review) '(nil "")))))
+               (and (string-empty-p text) (not (member base '(nil "")))))
            (format "%s would write a text of %s in place of %s.  Accept? "
                    title (gemini-companion-ui-count after "line")
                    (gemini-companion-ui-count before "line")))

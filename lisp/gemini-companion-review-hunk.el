@@ -375,16 +375,13 @@ LINE is the number of the first one, from 0."
 
 (defun gemini-companion-review-hunk--words-at (position)
   "Return where words differ in the hunk at POSITION, a list of (START END FACE)."
-  (when-let* ((hunk (gemini-companion-review-hunk-at position))
-              (start (gemini-companion-review-hunk-start hunk))
-              (middle (gemini-companion-review-hunk-middle hunk))
-              (end (gemini-companion-review-hunk-end hunk)))
-    (when (eq (gemini-companion-review-hunk-words hunk) 'unknown)
-      (setf (gemini-companion-review-hunk-words hunk)
-            (and (< start middle end)
-                 (< (- end start) 20000) ; in a larger one it would take too long
-                 (gemini-companion-review-hunk--words start middle end))))
-    (gemini-companion-review-hunk-words hunk)))
+  (when-let* ((hunk (gemini-companion-review-hunk-at position)))
+    (pcase-let (((cl-struct gemini-companion-review-hunk start middle end words) hunk))
+      (if (not (eq words 'unknown)) words
+        (setf (gemini-companion-review-hunk-words hunk)
+              (and (< start middle end)
+                   (< (- end start) 20000) ; in a larger one it would take too long
+                   (gemini-companion-review-hunk--words start middle end)))))))
 
 (defun gemini-companion-review-hunk--words (start middle end)
   "Return where words differ in a hunk, unless most do.
