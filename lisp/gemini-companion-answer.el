@@ -33,10 +33,8 @@ If nil, as in batch mode, they hold until Emacs exits.")
 
 (defun gemini-companion-answer-all ()
   "Return all answers, an alist of questions and `always' or `never'."
-  (append gemini-companion-answer--unsaved
-          (seq-remove (pcase-lambda (`(,question . ,_))
-                        (assoc question gemini-companion-answer--unsaved))
-                      (gemini-companion-answer--read))))
+  (seq-uniq (append gemini-companion-answer--unsaved (gemini-companion-answer--read))
+            (lambda (one other) (equal (car one) (car other)))))
 
 (defun gemini-companion-answer-set (question answer)
   "Store ANSWER, `always' or `never', to QUESTION.

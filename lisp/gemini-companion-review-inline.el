@@ -178,10 +178,10 @@ PROPOSAL is the buffer with the proposal, in the major mode of the file."
           (gemini-companion-review-inline--go (if visible next (car hunks)) visible))))
     window))
 
-(defun gemini-companion-review-inline--display-in-file-window (buffer alist)
-  "Display BUFFER in a window of the file, for `display-buffer' with ALIST.
+(defun gemini-companion-review-inline--display-in-file-window (buffer _alist)
+  "Display BUFFER in a window of the file, for `display-buffer'.
 Return nil if there is none that may be taken over."
-  (when-let* ((view (alist-get 'gemini-companion-review-window alist))
+  (when-let* ((view gemini-companion-review-window-current)
               (visiting
                (gemini-companion-review-visiting (gemini-companion-review-window-review view)))
               (buffers (seq-filter (lambda (it)

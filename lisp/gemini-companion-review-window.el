@@ -277,8 +277,7 @@ If MAIN is non-nil, omit side windows."
 
 (defun gemini-companion-review-window-typing-p (view)
   "Return non-nil if the user should go on typing in the selected window.
-The focus of VIEW decides, unless the user is known to be in another
-program."
+The focus of VIEW decides, unless the user is in another program."
   (and (eq (gemini-companion-review-window-focus view) 'keep)
        (frame-focus-state)))
 
@@ -286,10 +285,8 @@ program."
 
 (defun gemini-companion-review-window-display (view buffer &optional function)
   "Display BUFFER of VIEW, and return its window.
-FUNCTION is an action function to try first, with VIEW in the element
-`gemini-companion-review-window' of its alist.  Delete any other windows of
-VIEW.  If the user has deleted all windows but these, to see more of one,
-bring them back."
+FUNCTION is an action function to try first.  Delete any other windows of
+VIEW.  If the user has deleted all windows but these, bring them back."
   ;; Restoring windows, or deleting the selected one, changes the current buffer.
   (save-current-buffer
     (when (gemini-companion-review-window--alone-p view)
@@ -312,8 +309,8 @@ bring them back."
                  `((,@(and function (list function))
                     gemini-companion-review-window--display-above
                     gemini-companion-review-window--display-alone)
-                   (inhibit-same-window . ,(gemini-companion-review-window-typing-p view))
-                   (gemini-companion-review-window . ,view)))))))))
+                   (inhibit-same-window
+                    . ,(gemini-companion-review-window-typing-p view))))))))))
 
 (defun gemini-companion-review-window--take (view window)
   "Make WINDOW, in which VIEW was just displayed, belong to it; return WINDOW.
@@ -334,10 +331,10 @@ At the end, give it back if it is one of the user's, and otherwise delete it."
   (cl-pushnew window (gemini-companion-review-window-made view))
   window)
 
-(defun gemini-companion-review-window--display-above (buffer alist)
-  "Display BUFFER above the windows of the user, for `display-buffer' with ALIST.
+(defun gemini-companion-review-window--display-above (buffer _alist)
+  "Display BUFFER above the windows of the user, for `display-buffer'.
 Return nil if their frame is too small."
-  (let* ((view (alist-get 'gemini-companion-review-window alist))
+  (let* ((view gemini-companion-review-window-current)
          (main (window-main-window (gemini-companion-review-window-frame view)))
          (total (window-total-height main))
          (needed (window-min-size main))
@@ -355,10 +352,10 @@ Return nil if their frame is too small."
       (set-window-buffer window buffer)
       window)))
 
-(defun gemini-companion-review-window--display-alone (buffer alist)
-  "Display BUFFER above one window of the user, for `display-buffer' with ALIST.
+(defun gemini-companion-review-window--display-alone (buffer _alist)
+  "Display BUFFER above one window of the user, for `display-buffer'.
 Delete the others beside that, and that one, too, if a side window is selected."
-  (let* ((view (alist-get 'gemini-companion-review-window alist))
+  (let* ((view gemini-companion-review-window-current)
          (windows (gemini-companion-review-window--users-windows view 'main))
          (selected (gemini-companion-review-window-selected view))
          (kept (gemini-companion-review-window--delete-others
