@@ -972,6 +972,16 @@ FOCUS is `select' by default."
           (kill-buffer (gemini-companion-review-proposal review))))
       (should (> mixed 100)))))
 
+(ert-deftest gemini-companion-review-inline/what-is-copied-has-neither-colors-nor-signs ()
+  (gemini-companion-review-inline-test--with client "one\n"
+    (gemini-companion-review-inline-test--show client "1\n")
+    (with-current-buffer (window-buffer)
+      (jit-lock-fontify-now)
+      (should (get-text-property (point-min) 'line-prefix))
+      (let ((kill-ring nil))
+        (copy-region-as-kill (point-min) (point-max))
+        (should (equal-including-properties (car kill-ring) "one\n1\n"))))))
+
 (ert-deftest gemini-companion-review-inline/all-keys-are-seen-in-a-small-terminal ()
   "In one of 80 columns and 24 lines, with a menu bar, the echo area has five lines."
   (gemini-companion-test-with-answer nil
