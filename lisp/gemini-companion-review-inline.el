@@ -353,9 +353,10 @@ See `gemini-companion-comment-proposal-place-function'."
 (defun gemini-companion-review-inline--hunk-here ()
   "Return the hunk on the current line, or signal a `user-error'."
   (or (gemini-companion-review-hunk-at (line-beginning-position))
-      (user-error "%s" (substitute-command-keys "No hunk here: \
-\\<gemini-companion-review-inline-mode-map>\\[gemini-companion-review-inline-next] \
-goes to the next one"))))
+      (user-error "No hunk here: %s"
+                  (if (null gemini-companion-review-hunk-list) "none is left"
+                    (substitute-command-keys "\\<gemini-companion-review-inline-mode-map>\
+\\[gemini-companion-review-inline-next] goes to the next one")))))
 
 (defun gemini-companion-review-inline-next (count)
   "Go to the next hunk; with a prefix argument, COUNT hunks forward."

@@ -972,6 +972,15 @@ FOCUS is `select' by default."
           (kill-buffer (gemini-companion-review-proposal review))))
       (should (> mixed 100)))))
 
+(ert-deftest gemini-companion-review-inline/where-no-hunk-is-left-none-is-promised ()
+  (gemini-companion-review-inline-test--with client "one\n"
+    (gemini-companion-review-inline-test--show client "1\n")
+    (gemini-companion-review-inline-test--press "y")
+    (dolist (key '("y" "k"))
+      (should (equal (should-error (gemini-companion-review-inline-test--press key)
+                                   :type 'user-error)
+                     '(user-error "No hunk here: none is left"))))))
+
 (ert-deftest gemini-companion-review-inline/what-is-copied-has-neither-colors-nor-signs ()
   (gemini-companion-review-inline-test--with client "one\n"
     (gemini-companion-review-inline-test--show client "1\n")
