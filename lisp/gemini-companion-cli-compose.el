@@ -87,14 +87,32 @@ prompt that you have begun there: press the key of its external editor."
 
 (defun gemini-companion-cli-compose--new (terminal)
   "Let the user compose a prompt for the CLI in TERMINAL."
-  (gemini-companion-cli-compose-show
-   (get-buffer-create (format "*prompt for %s*" (string-trim (buffer-name terminal) "\\*" "\\*"))))
+  (gemini-companion-cli-compose-show (gemini-companion-cli-compose--buffer terminal))
   ;; The mode would reset the state of a prompt that the user has begun.
   (unless (derived-mode-p 'gemini-companion-compose-mode)
     (gemini-companion-compose-mode))
   (setq default-directory (gemini-companion-cli-send-directory terminal)
         gemini-companion-cli-compose-terminal terminal
         gemini-companion-cli-compose--names nil))
+
+(defun gemini-companion-cli-compose--buffer (terminal)
+  "Return the buffer for a prompt of the CLI in TERMINAL, a new one if needed.
+If a CLI has ended, its prompt is for the next one with such a terminal."
+  (let* ((name (format "*prompt for %s*" (string-trim (buffer-name terminal) "\\*" "\\*")))
+         (same (get-buffer name)))
+    (cond
+     ;; The user may have renamed terminals.
+     ((seq-find (lambda (buffer)
+                  (with-current-buffer buffer
+                    (and (derived-mode-p 'gemini-companion-compose-mode)
+                         (eq terminal gemini-companion-cli-compose-terminal)
+                         (not gemini-companion-cli-compose-finish-function))))
+                (buffer-list)))
+     ((and same (not (process-live-p
+                      (get-buffer-process
+                       (buffer-local-value 'gemini-companion-cli-compose-terminal same)))))
+      same)
+     (t (generate-new-buffer name)))))
 
 (defun gemini-companion-cli-compose--check ()
   "Signal a `user-error' if the user has called a command in another buffer.
