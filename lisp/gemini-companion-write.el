@@ -99,8 +99,9 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
     (gemini-companion-write--await
      gemini-companion-write--decision-time
      (lambda () (or (and (not (equal (gemini-companion-file-stamp path) stamp))
-                         (or (not (gemini-companion-write--saved-p path))
-                             (gemini-companion-write--contains-p review text)))
+                         (or (gemini-companion-write--contains-p review text)
+                             (not (or (gemini-companion-write--saved-p path)
+                                      (gemini-companion-write--of-another-p review)))))
                     (and (cl-loop for other in others
                                   thereis (gemini-companion-review-open-p other))
                          'busy)))
@@ -131,6 +132,17 @@ Tell the user unless QUIETLY is non-nil."
   (let ((path (gemini-companion-review-path review)))
     (or (and text (gemini-companion-file-written-p path text))
         (gemini-companion-file-written-p path (gemini-companion-review-proposed review)))))
+
+(defun gemini-companion-write--of-another-p (review)
+  "Return non-nil if the file of REVIEW contains the text of another new change.
+Another CLI may propose one, or the same one try again."
+  (let ((path (gemini-companion-review-path review)))
+    (cl-loop for entry in (gemini-companion-history-all)
+             while (< (float-time (time-since (gemini-companion-history-time entry))) 60)
+             thereis (and (not (eq entry (gemini-companion-review-entry review)))
+                          (equal path (gemini-companion-history-path entry))
+                          (gemini-companion-file-written-p
+                           path (gemini-companion-history-after entry))))))
 
 (defun gemini-companion-write-made-p (review text)
   "Return non-nil if the file of REVIEW, which is on a host, was written already.
