@@ -24,7 +24,6 @@
 (declare-function package-install "package")
 (declare-function package-refresh-contents "package")
 (declare-function term-char-mode "term")
-(declare-function term-emulate-terminal "term")
 (declare-function term-exec "term")
 (declare-function term-mode "term")
 (declare-function term-send-raw-string "term")
@@ -257,10 +256,8 @@ It runs in the current buffer, which the selected window shows."
               (make-composed-keymap gemini-companion-cli-terminals--term-keys term-raw-map))
   (let ((process-environment environment))
     (term-exec (current-buffer) (buffer-name) program nil arguments))
-  (let ((correct (gemini-companion-cli-terminals--term-output)))
-    (set-process-filter (get-buffer-process (current-buffer))
-                        (lambda (process output)
-                          (term-emulate-terminal process (funcall correct output)))))
+  (add-function :filter-args (process-filter (get-buffer-process (current-buffer)))
+                (gemini-companion-cli-terminals--term-output))
   (term-char-mode))
 
 (defun gemini-companion-cli-terminals--start-eat (program arguments environment)
@@ -318,30 +315,30 @@ Not all programs conclude that from the value of TERM in Eat and vterm."
        (not (gemini-companion-agent-environment-value "COLORTERM" environment))
        '("COLORTERM=truecolor")))
 
-(defun gemini-companion-cli-terminals--hold-back (regexp)
-  "Return a function that returns its argument without an incomplete end.
-REGEXP matches such an end.  The next call puts it before its argument."
+(defun gemini-companion-cli-terminals--change (regexp change)
+  "Return a function for a filter's arguments that changes output by CHANGE.
+CHANGE gets the process and a text without an incomplete end, which REGEXP
+matches; that goes before the next one."
   (let ((rest ""))
-    (lambda (output)
+    (pcase-lambda (`(,process ,output))
       (let* ((output (concat rest output))
              (end (or (string-match regexp output) (length output))))
         (setq rest (substring output end))
-        (substring output 0 end)))))
+        (list process (funcall change process (substring output 0 end)))))))
 
 (defun gemini-companion-cli-terminals--term-output ()
-  "Return a function to call with all output, as bytes, that corrects it for Term.
+  "Return a function for a filter's arguments, bytes, that corrects them for Term.
 Term shows window titles as text, erases only the end of a line instead of
 all of it, and shows the bytes of a character that arrives in parts."
-  (let ((complete
-         (gemini-companion-cli-terminals--hold-back
-          ;; An escape sequence, or a character.
-          (concat "\\(?:\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\)?"
-                  "\\|[\300-\337]\\|[\340-\357][\200-\277]?"
-                  "\\|[\360-\367][\200-\277]\\{,2\\}\\)\\'"))))
-    (lambda (output)
-      (string-replace "\e[2K" "\e[1K\e[K"
-                      (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" ""
-                                                (funcall complete output) t t)))))
+  (gemini-companion-cli-terminals--change
+   ;; An escape sequence, or a character.
+   (concat "\\(?:\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\)?"
+           "\\|[\300-\337]\\|[\340-\357][\200-\277]?"
+           "\\|[\360-\367][\200-\277]\\{,2\\}\\)\\'")
+   (lambda (_process output)
+     (string-replace "\e[2K" "\e[1K\e[K"
+                     (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" ""
+                                               output t t)))))
 
 (defun gemini-companion-cli-terminals--fit-once ()
   "Return a filter that makes a terminal as large as its windows, once.
@@ -362,16 +359,14 @@ On a text terminal, vterm starts with one column too many."
   "Return a function for a filter's arguments that answers background queries.
 It takes them out.  vterm does not answer them, and Eat wrongly on a text
 terminal, so that programs would choose colors for a dark background."
-  (let ((complete
-         (gemini-companion-cli-terminals--hold-back
-          "\e\\(?:]\\(?:1\\(?:1\\(?:;\\(?:\\?\e?\\)?\\)?\\)?\\)?\\)?\\'")))
-    (pcase-lambda (`(,process ,output))
-      (let* ((output (funcall complete output))
-             (rest (replace-regexp-in-string "\e]11;\\?\\(?:\a\\|\e\\\\\\)" "" output t t)))
-        (unless (equal rest output)
-          (gemini-companion-log-errors "The color of the background"
-            (process-send-string process (gemini-companion-cli-terminals--background-report))))
-        (list process rest)))))
+  (gemini-companion-cli-terminals--change
+   "\e\\(?:]\\(?:1\\(?:1\\(?:;\\(?:\\?\e?\\)?\\)?\\)?\\)?\\)?\\'"
+   (lambda (process output)
+     (let ((rest (replace-regexp-in-string "\e]11;\\?\\(?:\a\\|\e\\\\\\)" "" output t t)))
+       (unless (equal rest output)
+         (gemini-companion-log-errors "The color of the background"
+           (process-send-string process (gemini-companion-cli-terminals--background-report))))
+       rest))))
 
 (defun gemini-companion-cli-terminals--background-report ()
   "Return the answer of a terminal to a query for its background color."
