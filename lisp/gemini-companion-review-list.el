@@ -130,9 +130,6 @@ For WITH-REASON, interactively the prefix argument, see
 
 ;;;; Showing and updating a list
 
-(defvar gemini-companion-review-list--pause 1.0
-  "Seconds without effect for keys and clicks, once Emacs has moved the lines.")
-
 (defvar-local gemini-companion-review-list--moved-at 0
   "The time at which lines came, went or moved without a command.")
 
@@ -208,7 +205,7 @@ If the id is gone, return a position in the line that has taken its place."
 Signal a `user-error' if it may be another one than the user has seen, or if
 there is none; KIND is what it would be, by default a change."
   (when (< (- (float-time) gemini-companion-review-list--moved-at)
-           gemini-companion-review-list--pause)
+           gemini-companion-ui-reaction-time)
     (user-error "The list has just changed; look, and try again"))
   (when (mouse-event-p last-input-event)
     (let ((position (event-end last-input-event)))

@@ -44,9 +44,6 @@ message that a change waits."
 (defvar gemini-companion-review-popup--held-after 2.0
   "Seconds for which a review is held back before the user is told.")
 
-(defconst gemini-companion-review-popup--reaction-time 0.7
-  "Seconds within which keys in a review that was just selected are ignored.")
-
 (defvar gemini-companion-review-popup--interval 0.2
   "Seconds between attempts to show a review.")
 
@@ -252,7 +249,7 @@ if they went to its terminal."
   "Ignore the key just pressed if it was meant for another window."
   (pcase-let ((`(,review . ,time) gemini-companion-review-popup--unexpected))
     (if (or (not (eq gemini-companion-review-of-buffer review))
-            (> (- (float-time) time) gemini-companion-review-popup--reaction-time))
+            (> (- (float-time) time) gemini-companion-ui-reaction-time))
         (progn
           (setq gemini-companion-review-popup--unexpected nil)
           (remove-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key))

@@ -108,6 +108,9 @@ Unlike `error-message-string', do not quote the strings of our errors."
 (defvar gemini-companion-ui--idle-time 0.5
   "Seconds without a key after which windows may change.")
 
+(defvar gemini-companion-ui-reaction-time 0.7
+  "Seconds for which a key or click may be meant for what was there before.")
+
 (defun gemini-companion-ui-key-expected ()
   "Return what waits for the user's next key, as text, or nil if nothing does."
   (cond ((active-minibuffer-window) "a prompt is open")

@@ -40,7 +40,7 @@ SPEC is (EMACS CLIENT FILES), as in `gemini-companion-test-with-fake-client'."
      (gemini-companion-test-eval
       ,(car spec) '(progn (require 'gemini-companion-review-inline)
                           (setq gemini-companion-diff-function #'gemini-companion-review-inline-show
-                                gemini-companion-review-popup--reaction-time 0
+                                gemini-companion-ui-reaction-time 0
                                 auto-revert-mode nil)))
      ,@body))
 
@@ -636,7 +636,7 @@ Edit one, drop a hunk, accept two, and reject one with comments."
                  (gemini-companion-test-wait-eval
                   emacs '(or (null gemini-companion-review-popup--unexpected)
                              (> (- (float-time) (cdr gemini-companion-review-popup--unexpected))
-                                gemini-companion-review-popup--reaction-time)))))
+                                gemini-companion-ui-reaction-time)))))
         (written (lambda (name text)
                    (gemini-companion-test-wait
                     (concat name " to be written")

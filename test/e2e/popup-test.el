@@ -288,7 +288,7 @@ some state that is not visible."
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-run
      emacs '(progn (setq gemini-companion-diff-focus 'select
-                         gemini-companion-review-popup--reaction-time 0)
+                         gemini-companion-ui-reaction-time 0)
                    nil))
     (gemini-companion-test-fake-propose emacs client "two\n")
     (gemini-companion-test-wait-review emacs)
@@ -309,7 +309,7 @@ some state that is not visible."
       (gemini-companion-test-run
        ;; So that all keys are typed in that time, however slow this machine is.
        emacs '(progn (setq gemini-companion-diff-focus 'select
-                           gemini-companion-review-popup--reaction-time 1000)
+                           gemini-companion-ui-reaction-time 1000)
                      nil))
       (gemini-companion-test-fake-propose emacs client text name)
       (gemini-companion-test-wait-review emacs)
@@ -320,7 +320,7 @@ some state that is not visible."
                                (list (gemini-companion-review-open-p review)
                                      (gemini-companion-review-current-text review))))
                      (list t text)))
-      (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--reaction-time 0))
+      (gemini-companion-test-eval emacs '(setq gemini-companion-ui-reaction-time 0))
       (gemini-companion-test-keys emacs "C-c" "C-k")
       (gemini-companion-test-wait
        "the rejection"

@@ -107,7 +107,7 @@ Wait until EMACS and the CLI show it."
     ;; A key that comes at once might be meant for another buffer.
     (gemini-companion-test-wait-eval
      emacs '(> (- (float-time) (cdr gemini-companion-review-popup--unexpected))
-               gemini-companion-review-popup--reaction-time))
+               gemini-companion-ui-reaction-time))
     (gemini-companion-test-keys emacs "C-c" "C-c")
     (gemini-companion-terminal-e2e--wait-written emacs "c.txt")
     (gemini-companion-test-cli-wait-terminal cli "✦ Done")

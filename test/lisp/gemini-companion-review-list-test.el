@@ -219,7 +219,7 @@
                                                  :type 'user-error)))))
     (should (= (gemini-companion-review-count) 1))
     ;; Later the key is for what is there.
-    (let ((gemini-companion-review-list--pause -1))
+    (let ((gemini-companion-ui-reaction-time -1))
       (gemini-companion-test-list-press "k"))
     (should (zerop (gemini-companion-review-count)))))
 

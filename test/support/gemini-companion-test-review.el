@@ -67,7 +67,7 @@ With the string PROPOSAL wait for one that proposes this text."
   (gemini-companion-test-wait-eval
    emacs '(or (null gemini-companion-review-popup--unexpected)
               (> (- (float-time) (cdr gemini-companion-review-popup--unexpected))
-                 gemini-companion-review-popup--reaction-time)))
+                 gemini-companion-ui-reaction-time)))
   (let ((tries 0))
     (while (not (gemini-companion-test-eval emacs there-p))
       (when (> (cl-incf tries) 8)
