@@ -95,7 +95,6 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   "Return the properties of the tool NAME, or nil if there is none."
   (alist-get name gemini-companion-tool--table nil nil #'equal))
 
-;;;###autoload
 (defun gemini-companion--handle-tools-wanted ()
   "Define the tools unless they are defined, and announce them to clients."
   (unless gemini-companion-tool--wanted
@@ -136,13 +135,17 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   (files nil :documentation "The files of which its client was found to be allowed to know.")
   (withheld 0 :documentation "The number of results that are withheld."))
 
+;; Events by which clients call tools.
+;;;###autoload (autoload 'gemini-companion--handle-tools-wanted "gemini-companion-tool")
+;;;###autoload (autoload 'gemini-companion--handle-call-tool "gemini-companion-tool")
+;;;###autoload (autoload 'gemini-companion--handle-cancel-call "gemini-companion-tool")
+
 (defvar gemini-companion-tool-calls nil
   "The last calls, the newest first.")
 
 (defvar gemini-companion-tool-change-hook nil
   "Hook run when a call has begun or ended.")
 
-;;;###autoload
 (defun gemini-companion--handle-call-tool (id agent name arguments directory)
   "Call the tool NAME of a client of AGENT, with ARGUMENTS, a vector.
 ID is the number of the call, DIRECTORY where the client works, or nil."
@@ -218,7 +221,6 @@ Do not send TEXT to a host, since it may name files of this machine."
     (gemini-companion-log-add "tool %s: %s" (gemini-companion-tool-call-tool call) text)
     (gemini-companion-tool-fail call "Something went wrong in Emacs; its log says what")))
 
-;;;###autoload
 (defun gemini-companion--handle-cancel-call (id)
   "Record that nobody waits any longer for the answer to the call ID."
   (when-let* ((call (cl-find id gemini-companion-tool-calls
