@@ -33,6 +33,7 @@
   :tags '(e2e real any-emacs)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("b.txt" . "b\n") ("a.txt" . "a\n")))
+    (gemini-companion-test-cli-wait-screen cli "2 open files")
     (gemini-companion-test-cli-submit cli "/ide status")
     (should (string-match-p
              "- b\\.txt (active)[^-]*- a\\.txt"

@@ -610,8 +610,8 @@ OPEN are those that were open before, OUTCOMES what was reported since."
       (gemini-companion-monkey-fault 10 "The prompt is %S instead of %S"
                                      (gemini-companion-cli-prompt cli) text))))
 
-(defun gemini-companion-monkey--note-review-end (function &rest arguments)
-  "Call FUNCTION on ARGUMENTS, which tells a CLI that its review has ended."
+(defun gemini-companion-monkey--note-rejection (function &rest arguments)
+  "Call FUNCTION on ARGUMENTS, which tells a CLI that its review was rejected."
   (let ((gemini-companion-monkey--telling (or gemini-companion-monkey--telling 'review)))
     (apply function arguments)))
 
@@ -813,8 +813,8 @@ Those that are excused must have been recognized by Emacs as outdated."
   (advice-add 'gemini-companion-accept-all :around #'gemini-companion-monkey--note-accepting-all)
   (advice-add 'gemini-companion-review-cancel :around #'gemini-companion-monkey--note-cancelling)
   (advice-add 'gemini-companion-cli-note :around #'gemini-companion-monkey--check-event)
-  (advice-add 'gemini-companion-cli--note-review-end :around
-              #'gemini-companion-monkey--note-review-end)
+  (advice-add 'gemini-companion-cli-note-rejection :around
+              #'gemini-companion-monkey--note-rejection)
   (add-hook 'gemini-companion-cli-state-functions #'gemini-companion-monkey--check-state)
   (advice-add 'gemini-companion-bridge-accept :around
               (gemini-companion-monkey--advise-report 'accepted))
