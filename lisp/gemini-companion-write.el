@@ -440,7 +440,8 @@ show the text of the file, or the file no longer exists."
 (defun gemini-companion-write--keep-auto-saved ()
   "Let Emacs recover the unsaved edits here, although their file was written.
 It recovers nothing from an auto-save file that is older."
-  (when (and (recent-auto-save-p)
+  (when (and buffer-auto-save-file-name ; no longer if the user has turned Auto Save mode off
+             (recent-auto-save-p)
              (not (gemini-companion-file-host buffer-file-name)))
     (ignore-error file-error
       ;; Times have a coarse unit.

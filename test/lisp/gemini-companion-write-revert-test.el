@@ -306,6 +306,17 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
     (should (file-newer-than-file-p buffer-auto-save-file-name buffer-file-name))
     (delete-auto-save-file-if-necessary t)))
 
+(ert-deftest gemini-companion-write-revert/edits-stay-though-they-are-no-longer-auto-saved ()
+  (gemini-companion-write-revert-test--with "one\n"
+    (auto-save-mode 1)
+    (let ((create-lockfiles nil))
+      (insert "mine\n"))
+    (do-auto-save t t)
+    (delete-file buffer-auto-save-file-name)
+    (auto-save-mode -1)
+    (gemini-companion-test-write buffer-file-name "two\n")
+    (should (gemini-companion-write-revert-now buffer-file-name))))
+
 (ert-deftest gemini-companion-write-revert/the-next-save-backs-up-what-the-client-wrote ()
   (gemini-companion-write-revert-test--with "one\n"
     (let ((make-backup-files t)
