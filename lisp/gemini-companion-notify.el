@@ -226,7 +226,8 @@ Versions before 0.8, for which OLD is non-nil, cannot do that."
          (lambda (process output)
            (when (eq process gemini-companion-notify--shown)
              (setq gemini-companion-notify--shown nil)
-             (cond ((equal (string-trim output) "default")
+             ;; Libraries may print warnings, too.
+             (cond ((string-match-p "^default$" output)
                     ;; Not in a sentinel, since windows change.
                     (run-at-time 0 nil #'gemini-companion-notify--visit))
                    ((eql (process-exit-status process) 0))

@@ -1,7 +1,8 @@
 #!/bin/sh
 # A stand-in for notify-send, run by a link to it.  In the directory of the link it adds a line to the
 # file `log' for each call, with its arguments, and for each notification that is closed.  The file
-# `click' is a click on it.  With the file `old' it knows no actions, and with `broken' it fails.
+# `click' is a click on it.  With the file `old' it knows no actions, and with `broken' it fails.  It
+# prints a warning, as libraries do.
 cd "$(dirname -- "$0")" || exit 2
 [ ! -e broken ] || exit 1
 case "$*" in
@@ -10,6 +11,7 @@ case "$*" in
 esac
 trap 'echo closed >>log; exit 0' INT
 echo "$*" >>log
+echo 'libnotify-WARNING **: something' >&2
 while [ ! -e click ]; do sleep 0.02; done
 rm click
 echo default
