@@ -282,16 +282,17 @@ If it is outside of what the user has narrowed to, widen."
   (when-let* ((view gemini-companion-review-window-current))
     (setf (gemini-companion-review-inline--edited view) start)
     (cancel-function-timers #'gemini-companion-review-inline--follow-edits)
-    (run-at-time 0.3 nil #'gemini-companion-review-inline--follow-edits view)))
+    (run-at-time 0.3 nil #'gemini-companion-review-inline--follow-edits)))
 ;; Keep it if the user gives the proposal another major mode.
 (put 'gemini-companion-review-inline--proposal-changed 'permanent-local-hook t)
 (put 'gemini-companion-review-inline--show-comments 'permanent-local-hook t)
 
-(defun gemini-companion-review-inline--follow-edits (view)
-  "Compare again, since the user pauses after edits of the proposal of VIEW."
+(defun gemini-companion-review-inline--follow-edits ()
+  "Compare again, since the user pauses after edits of the proposal."
   (gemini-companion-log-errors "comparing"
-    (with-local-quit
-      (gemini-companion-review-inline--update view))))
+    (when gemini-companion-review-window-current ; not after an accept
+      (with-local-quit
+        (gemini-companion-review-inline--update gemini-companion-review-window-current)))))
 
 (defun gemini-companion-review-inline--update (view)
   "Compare again, and go to the last edit of the proposal of VIEW.

@@ -876,6 +876,26 @@ FOCUS is `select' by default."
         (should (= (line-number-at-pos (window-point)) 3))
         (should-not (memq #'gemini-companion-review-window-leave-now after-revert-hook))))))
 
+(ert-deftest gemini-companion-review-inline/edits-just-before-an-accept-are-not-compared-after-it ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((gemini-companion-review-inline--write-time 60)
+          (timers (lambda ()
+                    (seq-filter (lambda (timer)
+                                  (eq (timer--function timer)
+                                      #'gemini-companion-review-inline--follow-edits))
+                                timer-list)))
+          (failed nil))
+      (let ((review (gemini-companion-review-inline-test--show client "one\n2\n")))
+        ;; In another window, for example.
+        (with-current-buffer (gemini-companion-review-proposal review)
+          (goto-char (point-max))
+          (insert "three\n")))
+      (should (equal (gemini-companion-review-inline-test--accepted client) "one\n2\nthree\n"))
+      (cl-letf (((symbol-function 'gemini-companion-log-add)
+                 (lambda (&rest arguments) (push arguments failed))))
+        (gemini-companion-test-wait "no timer" (lambda () (null (funcall timers)))))
+      (should-not failed))))
+
 (ert-deftest gemini-companion-review-inline/a-key-meanwhile-is-for-the-file ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (let ((gemini-companion-review-inline--write-time 60))
