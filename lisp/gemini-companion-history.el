@@ -87,7 +87,7 @@ A host must not crowd out changes elsewhere, which the user may want to undo."
           (cl-loop for entry in gemini-companion-history--entries
                    for own = (equal machine (gemini-companion-history-host entry))
                    if own do (setq count (1+ count)
-                                   size (+ size (gemini-companion-history--size entry)))
+                                   size (+ size (gemini-companion-history--characters entry)))
                    if (or (not own)
                           (= count 1)
                           (and (<= count gemini-companion-history--max-entries)
@@ -97,7 +97,7 @@ A host must not crowd out changes elsewhere, which the user may want to undo."
                    do (puthash (gemini-companion-history-prompt entry) t
                                gemini-companion-history-incomplete)))))
 
-(defun gemini-companion-history--size (entry)
+(defun gemini-companion-history--characters (entry)
   "Return the number of characters that ENTRY keeps."
   (cl-loop for text in (list (gemini-companion-history-before entry)
                              (gemini-companion-history-after entry)
