@@ -559,6 +559,13 @@ Allow execution of [Shell]?
                 (should (string-search "asks no question now"
                                        (gemini-companion-cli-send-test--refused command))))
               (should (equal (funcall sent) screen)))))))
+    ;; A list that the user has printed in the CLI is right above the prompt.
+    (dolist (composer gemini-companion-cli-send-test--composers)
+      (gemini-companion-cli-send-test--show
+       (concat "╭────────────────────────╮\n│ ✓  Shell Command cat a │\n│                        │\n"
+               "│ ● 1. buy milk          │\n╰────────────────────────╯\n"
+               (format composer "  Type your message or @path/to/file")))
+      (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes))
     ;; A choice without a number is no question, nor is an empty screen.
     (dolist (screen '("" "╭────────╮\n│ ● Vim  │\n│   Mode │\n╰────────╯\n"))
       (gemini-companion-cli-send-test--show screen)
