@@ -70,10 +70,10 @@ prompt then takes no text."
       (and (re-search-backward "^╰" (line-beginning-position -9) t)
            (looking-at ".*\n[ \n]*\\(?:─.*\n[^─▀▄]*\\)?")
            (<= start (match-end 0))
-           ;; Not what a tool has printed, or a command of the user's.
+           ;; Otherwise a tool or a command of the user's has printed what is in the box.
            (save-excursion
              (gemini-companion-cli-screen--goto-question)
-             (not (looking-at-p ".*\n│ *[✓⊷x-] ")))
+             (looking-at-p ".*\n│ *\\? "))
            (point)))))
 
 (defun gemini-companion-cli-screen--goto-question ()
