@@ -456,8 +456,10 @@ BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
   (and (buffer-live-p buffer)
        (with-current-buffer buffer
          (and (not (gemini-companion-cli-terminals-frozen))
-              (string-prefix-p ">Typeyourmessageor@"
-                               (or (gemini-companion-cli-screen-prompt 'always) ""))))))
+              (string-match-p
+               ;; The others are of the setting vimMode and of voice mode.
+               "\\`>\\(?:Typeyourmessageor\\|Press'\\(?:Esc'forNORMAL\\|i'forINSERT\\)mode\\.\\'\\)"
+               (or (gemini-companion-cli-screen-prompt 'always) ""))))))
 
 (defun gemini-companion-cli-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.

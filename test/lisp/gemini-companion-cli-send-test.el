@@ -779,6 +779,16 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-text "x" nil terminal)
     (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~\e[200~x\e[201~")))
 
+(ert-deftest gemini-companion-cli-send/an-empty-prompt-is-known-by-its-hint ()
+  "It differs in the CLI's vim mode, in which a reason was never sent."
+  (dolist (hint '("Type your message or @path/to/file" "Press 'Esc' for NORMAL mode."
+                  "Press 'i' for INSERT mode." "Type your message or space to talk (Esc to exit)"))
+    (gemini-companion-cli-send-test--with-screen terminal sent
+      (gemini-companion-cli-send-test--draw
+       terminal (gemini-companion-cli-send-test--screen (concat " >   " hint)))
+      (gemini-companion-cli-send-at-rest "why" terminal #'ignore)
+      (gemini-companion-cli-send-test--wait sent "\e[200~why\e[201~"))))
+
 (ert-deftest gemini-companion-cli-send/what-had-to-wait-does-not-answer-a-question ()
   (gemini-companion-cli-send-test--with-screen terminal sent
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
