@@ -329,16 +329,18 @@ matches; that goes before the next one."
 (defun gemini-companion-cli-terminals--term-output ()
   "Return a function for a filter's arguments, bytes, that corrects them for Term.
 Term shows window titles as text, erases only the end of a line instead of
-all of it, and shows the bytes of a character that arrives in parts."
+all of it, does not go to the next or previous line, and shows the bytes of
+a character that arrives in parts."
   (gemini-companion-cli-terminals--change
    ;; An escape sequence, or a character.
    (concat "\\(?:\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\)?"
            "\\|[\300-\337]\\|[\340-\357][\200-\277]?"
            "\\|[\360-\367][\200-\277]\\{,2\\}\\)\\'")
    (lambda (_process output)
-     (string-replace "\e[2K" "\e[1K\e[K"
-                     (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" ""
-                                               output t t)))))
+     (pcase-dolist (`(,from . ,to) '(("\e[2K" . "\e[1K\e[K")
+                                     ("\e[E" . "\e[B\r") ("\e[F" . "\e[A\r")))
+       (setq output (string-replace from to output)))
+     (replace-regexp-in-string "\e][^\a\e]*\\(?:\a\\|\e\\\\\\)" "" output t t))))
 
 (defun gemini-companion-cli-terminals--fit-once ()
   "Return a filter that makes a terminal as large as its windows, once.

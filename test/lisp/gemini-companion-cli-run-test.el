@@ -296,6 +296,21 @@ printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read
                      '("a" "end")))
       (delete-process (get-buffer-process (window-buffer))))))
 
+(ert-deftest gemini-companion-cli-run/term-goes-to-the-next-and-the-previous-line ()
+  "Gemini CLI does, with the settings useAlternateBuffer and terminalBuffer."
+  (gemini-companion-test-with-project
+    (let ((gemini-companion-terminal 'term)
+          gemini-companion-program)
+      (gemini-companion-cli-run-test--program
+       "printf 'one\\r\\ntwo\\r\\nthree\\r\\nfour'
+printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
+      (gemini-companion-mode 1)
+      (gemini-companion-run)
+      (should (equal (split-string (gemini-companion-cli-run-test--output (window-buffer))
+                                   "[ \t]*\n" t)
+                     '("end" "TWO" "THREE" "four")))
+      (delete-process (get-buffer-process (window-buffer))))))
+
 (defun gemini-companion-cli-run-test--escapes (terminal &rest escapes)
   "Run a program that prints ESCAPES in TERMINAL, and check that they do nothing."
   (gemini-companion-test-with-project
