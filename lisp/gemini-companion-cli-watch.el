@@ -29,6 +29,8 @@
 (require 'gemini-companion-review-commands)
 (require 'gemini-companion-ui)
 
+(declare-function gemini-companion-cli-compose-reject "gemini-companion-cli-compose")
+
 (defvar-local gemini-companion-cli-watch--timer nil
   "The timer that will look at the screen of this terminal, or nil.")
 
@@ -283,9 +285,10 @@ So does a change of another client on screen: its header line names these keys."
         shown
       (car (gemini-companion-cli-watch--reviews)))))
 
-(defun gemini-companion-terminal-interrupt ()
-  "Ask whether to accept the change that waits, or to send ^C to the CLI."
-  (interactive nil gemini-companion-cli-watch--mode)
+(defun gemini-companion-terminal-interrupt (&optional with-reason)
+  "Ask whether to accept the change that waits, or to send ^C to the CLI.
+For WITH-REASON, the prefix argument, see `gemini-companion-reject'."
+  (interactive "P" gemini-companion-cli-watch--mode)
   (let ((review (gemini-companion-cli-watch--review)))
     (pcase (and review (gemini-companion-cli-watch--ask review))
       ((guard (not review))
@@ -294,7 +297,9 @@ So does a change of another client on screen: its header line names these keys."
       (?a (gemini-companion-review-commands-decide review
                                                    #'gemini-companion-review-commands-accept))
       (?! (gemini-companion-accept-all review))
-      (?r (gemini-companion-review-commands-decide review #'gemini-companion-review-reject))
+      (?r (gemini-companion-review-commands-decide
+           review (if with-reason #'gemini-companion-cli-compose-reject
+                    #'gemini-companion-review-reject)))
       (?g (gemini-companion-review-visit review))
       (?c (gemini-companion-cli-send-key "\C-c" (current-buffer)))
       (_ (message "Nothing was sent")))))

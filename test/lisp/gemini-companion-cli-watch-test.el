@@ -9,6 +9,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-cli-compose)
 (require 'gemini-companion-cli-watch)
 (require 'gemini-companion-test-companion)
 (require 'gemini-companion-test-screen)
@@ -158,6 +159,22 @@ after output; `free-for' pretends that it takes prompts for some seconds."
       (should (eq (funcall key) 'gemini-companion-terminal-interrupt))
       (setf (nth 2 (car gemini-companion-review-commands--accepted)) (- (float-time) 9))
       (should (eq (funcall key) #'ignore)))))
+
+(ert-deftest gemini-companion-cli-watch/a-prefix-argument-asks-for-the-reason-of-a-rejection ()
+  "As everywhere else."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (gemini-companion-review-show review 'keep)
+    (let ((current-prefix-arg '(4))
+          (sent nil))
+      (with-current-buffer buffer
+        (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?r)))
+                  ((symbol-function 'gemini-companion-cli-compose--read-reason)
+                   (lambda (_) "Too long"))
+                  ((symbol-function 'gemini-companion-cli-compose--send)
+                   (lambda (_ text &rest _) (push text sent))))
+          (call-interactively #'gemini-companion-terminal-interrupt)))
+      (should-not (gemini-companion-review-open-p review))
+      (should (equal sent '("Too long"))))))
 
 (ert-deftest gemini-companion-cli-watch/off-leaves-nothing ()
   (gemini-companion-cli-watch-test--with-terminal client review
