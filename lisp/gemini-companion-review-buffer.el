@@ -367,7 +367,7 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
    (cl-loop for remark in (gemini-companion-review-effect-remarks review)
             for rank = 0 then 3
             collect (cons rank (propertize remark 'face 'warning)))
-   (when-let* (((gemini-companion-review-conflict review))
+   (when-let* (((memq (gemini-companion-review-conflict review) '(unsaved changed)))
                (key (gemini-companion-ui-key-of
                      #'gemini-companion-review-merge
                      (gemini-companion-ui-selected-buffer 'displaying))))

@@ -178,7 +178,7 @@ Return nil if it was decided meanwhile; the file is then as before."
 Return the name of the file without symbolic links."
   (pcase (gemini-companion-review-effect-conflict review)
     ('unsaved (error "The user has unsaved edits of this file in Emacs"))
-    ('changed (error "The file has changed since this diff was opened")))
+    ((or 'changed 'deleted) (error "The file has changed since this diff was opened")))
   (when (gemini-companion-review-effect-question review)
     (error "Only the user accepts this text: Emacs asks about it first"))
   (gemini-companion-review-client--check-place review directory))

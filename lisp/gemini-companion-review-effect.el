@@ -67,7 +67,8 @@ While the proposal is being edited this may lag behind for a moment."
   "Return a list of short remarks that the user should see before accepting REVIEW."
   (append (pcase (gemini-companion-review-conflict review)
             ('unsaved '("Unsaved edits"))
-            ('changed '("Changed on disk")))
+            ('changed '("Changed on disk"))
+            ('deleted '("Deleted on disk")))
           (gemini-companion-change-remarks (gemini-companion-review-effect-change review))))
 
 ;;;; What an accept would lose
@@ -83,7 +84,7 @@ While the proposal is being edited this may lag behind for a moment."
 (defun gemini-companion-review-effect-conflict (review)
   "Return what an accept of REVIEW would lose now, or nil.
 `unsaved': a buffer that visits the file has edits that the text lacks.
-`changed': the file was written since the change was proposed."
+`changed' or `deleted': the file was, since the change was proposed."
   (let ((buffer (gemini-companion-review-visiting review)))
     (cond ((and buffer (buffer-modified-p buffer)
                 (not (gemini-companion-review-effect-merged-state review)))
@@ -93,7 +94,8 @@ While the proposal is being edited this may lag behind for a moment."
                (and buffer (gemini-companion-review-host review)
                     (gemini-companion-file-newer-in-p (gemini-companion-review-path review)
                                                       buffer)))
-           'changed))))
+           (if (gemini-companion-file-exists-p (gemini-companion-review-path review)) 'changed
+             'deleted)))))
 
 (defun gemini-companion-review-effect-merged-state (review)
   "Return (BUFFER . TICK) if REVIEW contains the unsaved edits in BUFFER, or nil.
@@ -146,7 +148,8 @@ What was merged into it since does not count."
   "Return a warning about the conflict of REVIEW, or nil."
   (when-let* ((text (pcase (gemini-companion-review-conflict review)
                       ('unsaved "%s has unsaved edits that this text lacks")
-                      ('changed "%s has changed on disk since the client made this text"))))
+                      ('changed "%s has changed on disk since the client made this text")
+                      ('deleted "%s was deleted since the client made this text"))))
     (format text (gemini-companion-review-file review))))
 
 (defun gemini-companion-review-effect-question (review)

@@ -116,7 +116,8 @@ For WITH-REASON, interactively the prefix argument, see
                       'face (and (eq (gemini-companion-review-state review) 'failed) 'error))
           (pcase (gemini-companion-review-effect-conflict review)
             ('unsaved (propertize ", unsaved edits" 'face 'warning))
-            ('changed (propertize ", changed on disk" 'face 'warning)))))
+            ('changed (propertize ", changed on disk" 'face 'warning))
+            ('deleted (propertize ", deleted on disk" 'face 'warning)))))
 
 (defun gemini-companion-review-list--keys ()
   "Return the keys that work on the current line of the list of open changes."

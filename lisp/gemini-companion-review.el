@@ -105,7 +105,7 @@ there was none.")
   (other-stamp nil :documentation "The last stamp with which the file had other contents, or nil.")
   (unmerged nil :documentation "A list of (TEXT BASE STAMP): `text', `base' and `stamp' before each
 merge of what was written to the file, the last one first.")
-  (conflict nil :documentation "What an accept would lose: `unsaved', `changed' or nil.")
+  (conflict nil :documentation "See `gemini-companion-review-effect-conflict'.")
   ;; What took long to compute.
   (results nil :documentation "Alist of functions and (ARGUMENTS . VALUE), see
 `gemini-companion-review-call-once'."))

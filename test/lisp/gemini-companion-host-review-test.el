@@ -199,7 +199,7 @@
         (should-not (gemini-companion-review-effect-conflict review))
         (gemini-companion-test-host-tell
          client "a.txt" '(:current :null :stamp :null :modified :null))
-        (should (eq (gemini-companion-review-effect-conflict review) 'changed))
+        (should (eq (gemini-companion-review-effect-conflict review) 'deleted))
         (should-error (gemini-companion-review-merge) :type 'user-error)))))
 
 (defun gemini-companion-host-review-test--accept-merged (client)

@@ -745,6 +745,22 @@ x
           (should (string-search "Changed on disk" (gemini-companion-review-buffer--header-line))))
         (gemini-companion-reject)))))
 
+(ert-deftest gemini-companion-review/a-deleted-file-is-not-said-to-have-changed ()
+  "As after git checkout of a branch without it; there is nothing to merge then."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (delete-file (gemini-companion-review-path review))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-review-popup--check-file)
+        (should (equal gemini-companion-test-messages
+                       '("a.txt was deleted since the client made this text"))))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (let ((header (gemini-companion-review-buffer--header-line)))
+          (should (string-search "Deleted on disk" header))
+          (should-not (string-search "merges" header))))
+      (should (string-suffix-p ", deleted on disk" (gemini-companion-review-list--state review)))
+      (gemini-companion-reject))))
+
 (ert-deftest gemini-companion-review/a-file-that-is-too-large-is-not-shown ()
   (gemini-companion-test-with-client client
     (let* ((inhibit-message t)
