@@ -196,8 +196,20 @@ unsaved edits visits the file, it is the text of that buffer."
                   (let ((bytes (gemini-companion-review-bytes review)))
                     (unless (stringp bytes)
                       (error "It is too large, or no longer a file that Emacs can read"))
-                    (list "On disk" (gemini-companion-review-text-of-file review bytes))))
+                    (list (gemini-companion-review-buffer--on-disk-title review)
+                          (gemini-companion-review-text-of-file review bytes))))
                  (t '("No file yet" ""))))))
+
+(defun gemini-companion-review-buffer--on-disk-title (review)
+  "Return a function that returns the title of the file of REVIEW as it is now.
+The text stays when the file changes, until the view is shown anew."
+  (let* ((path (gemini-companion-review-path review))
+         (stamp (gemini-companion-file-stamp path)))
+    (lambda ()
+      (if (and (memq (gemini-companion-review-conflict review) '(changed deleted))
+               (not (equal stamp (gemini-companion-file-stamp path))))
+          "Was on disk"
+        "On disk"))))
 
 (defun gemini-companion-review-buffer-base-buffer (review)
   "Return a new buffer with the text from which REVIEW was made."
@@ -226,14 +238,15 @@ the lines of BUFFER."
 
 (defun gemini-companion-review-buffer--read-only (review part title text)
   "Return a new read-only buffer of REVIEW, which contains TEXT.
-PART is for its name, and TITLE for its header line."
+PART is for its name, and TITLE, or what that returns, for its header line."
   (let ((buffer (gemini-companion-review-buffer-make-buffer review part)))
     (with-current-buffer buffer
       (gemini-companion-review-buffer--fill
        review
        (lambda (review)
          (gemini-companion-review-buffer--fit
-          `((0 . ,title) ,(gemini-companion-review-buffer--path review))))
+          `((0 . ,(if (functionp title) (funcall title) title))
+            ,(gemini-companion-review-buffer--path review))))
        text)
       (setq buffer-read-only t))
     buffer))
