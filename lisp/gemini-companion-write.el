@@ -489,7 +489,11 @@ Return the coding system, of which what the text does not determine stays."
         (after-insert-file-functions nil))
     (with-current-buffer buffer
       (gemini-companion-file-insert file)
-      (merge-coding-systems last-coding-system-used before))))
+      (if (and (eq (coding-system-type before) 'utf-16)
+               (not (eq (coding-system-type last-coding-system-used) 'utf-16)))
+          ;; Nobody writes ASCII like that.
+          last-coding-system-used
+        (merge-coding-systems last-coding-system-used before)))))
 
 (defun gemini-companion-write--take-text (source modtime host)
   "Give the current buffer the text of its file, on HOST, from the buffer SOURCE.
