@@ -29,6 +29,8 @@
 (require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 
+(declare-function gemini-companion-comment-list "gemini-companion-comment")
+
 ;; Emacs binds it while it reverts a buffer.
 (defvar revert-buffer-preserve-modes)
 
@@ -550,8 +552,10 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
       (undo-boundary))))
 
 (defun gemini-companion-write--lines ()
-  "Return a function that restores point's line, and that of each window."
+  "Return a function that restores the lines of point, of windows and of comments."
   (let ((line (line-number-at-pos))
+        (comments (and (featurep 'gemini-companion-comment)
+                       (gemini-companion-comment-list (current-buffer))))
         (windows (mapcar (lambda (window)
                            (list window
                                  (line-number-at-pos (window-start window))
@@ -561,7 +565,11 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
       (goto-char (gemini-companion-ui-line-start line))
       (pcase-dolist (`(,window ,first ,current) windows)
         (set-window-start window (gemini-companion-ui-line-start first) t)
-        (set-window-point window (gemini-companion-ui-line-start current))))))
+        (set-window-point window (gemini-companion-ui-line-start current)))
+      (pcase-dolist (`(,first ,last . ,rest) comments)
+        (move-overlay (car (last rest)) (gemini-companion-ui-line-start first)
+                      (save-excursion (goto-char (gemini-companion-ui-line-start last))
+                                      (line-end-position)))))))
 
 (defun gemini-companion-write--same-text-p (buffer)
   "Return non-nil if the current buffer has the same text as BUFFER."

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-comment)
 (require 'gemini-companion-test-companion)
 (require 'gemini-companion-test-lists)
 
@@ -248,7 +249,12 @@
         (forward-line 99)
         (set-window-start other (line-beginning-position 100))
         (set-window-point other (line-beginning-position 110))
+        (gemini-companion-comment-add (current-buffer) 150 152 "Why?")
+        (gemini-companion-comment-add (current-buffer) 1999 2000 "Still?")
         (gemini-companion-write-revert-test--write (funcall text "new %d"))
+        (should (equal (mapcar (lambda (it) (seq-take it 2))
+                               (gemini-companion-comment-list (current-buffer)))
+                       '((150 152) (1999 2000))))
         (should (equal (buffer-string) (funcall text "new %d")))
         (should (looking-at "100 "))
         (goto-char (window-start other))
