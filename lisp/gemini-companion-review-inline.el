@@ -119,7 +119,8 @@ or three texts, as `gemini-companion-review-ediff-show' does."
       (gemini-companion-review-inline--look-like proposal (gemini-companion-review-visiting review))
       (gemini-companion-review-hunk-decorate
        (with-current-buffer proposal (line-number-at-pos (point-max) t))
-       proposal (gemini-companion-review-inline--current view)))
+       proposal (gemini-companion-review-inline--current view))
+      (gemini-companion-log-run-hook 'gemini-companion-review-inline-mode-hook))
     (gemini-companion-review-inline--compare view 1)
     (select-window (gemini-companion-review-inline--display view))))
 

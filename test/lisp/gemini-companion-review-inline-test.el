@@ -710,6 +710,17 @@ FOCUS is `select' by default."
       (should-error (gemini-companion-review-inline-test--press "k"))
       (should (equal (gemini-companion-review-current-text review) "ONE\ntwo\n")))))
 
+(ert-deftest gemini-companion-review-inline/the-hook-of-the-mode-is-run ()
+  "As its documentation says; one that fails keeps no change from the screen."
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((gemini-companion-review-inline-mode-hook
+           (list (lambda () (setq-local line-spacing 3)) (lambda () (error "Not today")))))
+      (gemini-companion-review-inline-test--show client "ONE\ntwo\n")
+      (with-current-buffer (window-buffer)
+        (should (eq major-mode 'gemini-companion-review-inline-mode))
+        (should (eql line-spacing 3)))
+      (should (equal (gemini-companion-review-inline-test--lines) '("-one" "+ONE" " two"))))))
+
 (ert-deftest gemini-companion-review-inline/another-major-mode-keeps-what-one-does ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (gemini-companion-review-inline-test--show client "ONE\ntwo\n")
