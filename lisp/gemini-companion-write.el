@@ -29,8 +29,6 @@
 (require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 
-(declare-function gemini-companion-comment-list "gemini-companion-comment")
-
 ;; Emacs binds it while it reverts a buffer.
 (defvar revert-buffer-preserve-modes)
 
@@ -554,8 +552,10 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
 (defun gemini-companion-write--lines ()
   "Return a function that restores the lines of point, of windows and of comments."
   (let ((line (line-number-at-pos))
-        (comments (and (featurep 'gemini-companion-comment)
-                       (gemini-companion-comment-list (current-buffer))))
+        (comments (cl-loop for overlay in (overlays-in (point-min) (point-max))
+                           if (overlay-get overlay 'gemini-companion-comment)
+                           collect (list overlay (line-number-at-pos (overlay-start overlay))
+                                         (line-number-at-pos (overlay-end overlay)))))
         (windows (mapcar (lambda (window)
                            (list window
                                  (line-number-at-pos (window-start window))
@@ -566,8 +566,8 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
       (pcase-dolist (`(,window ,first ,current) windows)
         (set-window-start window (gemini-companion-ui-line-start first) t)
         (set-window-point window (gemini-companion-ui-line-start current)))
-      (pcase-dolist (`(,first ,last . ,rest) comments)
-        (move-overlay (car (last rest)) (gemini-companion-ui-line-start first)
+      (pcase-dolist (`(,comment ,first ,last) comments)
+        (move-overlay comment (gemini-companion-ui-line-start first)
                       (save-excursion (goto-char (gemini-companion-ui-line-start last))
                                       (line-end-position)))))))
 
