@@ -435,6 +435,7 @@ user is not busy."
       (with-current-buffer proposal
         ;; Whatever the user types from now on would be lost.
         (setq buffer-read-only t)))
+    (gemini-companion-ui-drop-message review)
     (gemini-companion-review--enter review 'ended reason)
     (setq gemini-companion-review--open (delq review gemini-companion-review--open))
     (gemini-companion-log-errors "the history"

@@ -270,6 +270,10 @@ message on the same TOPIC, an object, and one of ours on screen."
     (cancel-timer gemini-companion-ui--timer)
     (setq gemini-companion-ui--timer nil)))
 
+(defun gemini-companion-ui-drop-message (topic)
+  "Do not show a pending message on TOPIC, which is out of date."
+  (setf (alist-get topic gemini-companion-ui--messages nil t) nil))
+
 ;;;; Evil
 
 (defun gemini-companion-ui-keep-keys (mode)

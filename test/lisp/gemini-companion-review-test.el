@@ -745,6 +745,18 @@ x
           (should (string-search "Changed on disk" (gemini-companion-review-buffer--header-line))))
         (gemini-companion-reject)))))
 
+(ert-deftest gemini-companion-review/no-warning-comes-after-the-decision ()
+  "It may have waited for the end of a recursive edit, in which the user has decided."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
+          (pending (lambda (review) (alist-get review gemini-companion-ui--messages))))
+      (cl-letf (((symbol-function 'gemini-companion-ui-key-expected) #'always))
+        (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+        (gemini-companion-review-popup--check-file)
+        (should (funcall pending review))
+        (gemini-companion-reject)
+        (should-not (funcall pending review))))))
+
 (ert-deftest gemini-companion-review/a-deleted-file-is-not-said-to-have-changed ()
   "As after git checkout of a branch without it; there is nothing to merge then."
   (gemini-companion-test-with-client client
