@@ -743,6 +743,13 @@ It is called with the client and the review."
                      '("build:a.txt has changed since then; you would lose later changes, too.  \
 Undo the change to build:a.txt? ")))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "later\n"))
+      ;; Tramp remembers that there was a file.
+      (should (file-exists-p (gemini-companion-history-path entry)))
+      (delete-file (gemini-companion-test-file "a.txt"))
+      (should (equal (gemini-companion-host-review-test--answering nil
+                       (should-error (gemini-companion-history-list-undo entry)
+                                     :type 'user-error))
+                     '("build:a.txt is gone.  Undo the change to build:a.txt? ")))
       (gemini-companion-test-file "a.txt" "one\ntwo\n")
       (gemini-companion-host-review-test--answering t
         (should-error (gemini-companion-history-list-undo entry) :type 'user-error)))))
