@@ -500,12 +500,13 @@ class Announcement {
     const files = this.configurationsOf(configurations);
     if (files.length > 0) return files.every((file) => this.isLeft(file));
     const [{ name }] = this.agents;
+    const file = `${configurations}-${name}.json`;
     try {
-      fs.writeFileSync(`${configurations}-${name}.json`, this.configurationOf(name),
-        { flag: 'wx', mode: 0o600 });
+      fs.writeFileSync(file, this.configurationOf(name), { flag: 'wx', mode: 0o600 });
       return true;
     } catch (error) {
       if (error.code === 'EEXIST') return false;
+      removeFile(file); // a part of it would take the slot for ever
       throw new Fault(`${configurations} cannot be written: is the disk full?`);
     }
   }

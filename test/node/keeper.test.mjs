@@ -450,6 +450,19 @@ test('a cache of others is a fault', async (t) => {
   assert.deepEqual(await readdir(path.join(home, 'tmp')), []);
 });
 
+test('a full disk is a fault, and leaves the slot free', async (t) => {
+  const { home, cache } = await stage(t);
+  // Blocks of 512 or 1024 bytes.
+  const full = await Keeper.start(t, home, { before: "ulimit -f 1; trap '' XFSZ\n" });
+  await full.said('home');
+  full.tell({ do: 'announce', relay: RELAY, hash: '0123', id: 'laptop_me', emacs: 'e', slot: 1, roots: [`/${'x'.repeat(2000)}`], agents: [GEMINI] });
+  assert.match((await full.said('fault')).text, /-1 cannot be written: is the disk full/);
+  assert.equal(await full.ended, 1);
+  assert.deepEqual(await filesIn(home), [path.join(cache, 'relay-0123.mjs')]);
+  const keeper = await (await Keeper.start(t, home)).announce({ slot: 1 });
+  assert.equal(keeper.ready.slot, 1);
+});
+
 test('a long name is no name of a socket', async (t) => {
   const { home } = await stage(t, 'x'.repeat(90));
   const refused = await Keeper.start(t, home);
