@@ -437,7 +437,7 @@ if the user does not want them."
         (local (file-name-as-directory (file-local-name directory))))
     (list
      (list 'fine
-           (format "%s is %s." name (gemini-companion-host-connection-describe-state connection)))
+           (format "%s: %s." name (gemini-companion-host-connection-describe-state connection)))
      (mapcar (lambda (warning) (list 'note (format "%s warns: %s" name warning)))
              (gemini-companion-host-connection-warnings connection))
      (unless (gemini-companion-host-roots-of (gemini-companion-host-connection-host connection)

@@ -854,7 +854,7 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
        "home/bin/gemini" (format "#!/bin/sh\necho hello\necho '%s'\n" version))
       (let ((report (gemini-companion-host-connect-test--doctor)))
         (should (string-match-p expected report))
-        (should (string-search "build is connected for" report))
+        (should (string-search "build: connected for" report))
         (should (string-match-p "warns: /tmp/gemini belongs" report))
         (should (string-match-p "No CLI on build is connected.*\n.*/ide enable" report))))
     (should (string-match-p "/other/ is in no workspace root"
