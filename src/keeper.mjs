@@ -441,7 +441,7 @@ class Announcement {
       throw new Fault('the name of the cache directory has control characters');
     }
     if (!makePrivate(directory)) {
-      throw new Fault(`${directory} cannot be made, or belongs to another user`);
+      throw new Fault(`${directory} cannot be written, or belongs to another user: set XDG_CACHE_HOME to a directory of your own there`);
     }
     return directory;
   }

@@ -444,7 +444,7 @@ test('a cache of others is a fault', async (t) => {
   await keeper.said('home');
   keeper.tell({ do: 'announce', relay: '', hash: '0', id: 'x', emacs: 'e', slot: null, roots: [], agents: [GEMINI] });
   const fault = await keeper.said('fault');
-  assert.match(fault.text, /gemini-companion cannot be made, or belongs to another user/);
+  assert.match(fault.text, /gemini-companion cannot be written, or belongs to another user: set XDG_CACHE_HOME/);
   assert.equal(fault.kind, 'keeper');
   assert.equal(await keeper.ended, 1);
   assert.deepEqual(await readdir(path.join(home, 'tmp')), []);
