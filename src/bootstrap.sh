@@ -15,7 +15,7 @@ find_node() {
   newest=
   for node in "$HOME"/.nvm/versions/node/*/bin/node; do
     # shellcheck disable=SC3013 # the shells that are sh somewhere have -nt
-    if [ -z "$newest" ] || [ "$node" -nt "$newest" ]; then newest=$node; fi
+    if is_node "$node" && { [ -z "$newest" ] || [ "$node" -nt "$newest" ]; }; then newest=$node; fi
   done
   for node in "$newest" "$HOME/.volta/bin/node" "$HOME/.local/bin/node" \
     /opt/homebrew/bin/node /usr/local/bin/node; do

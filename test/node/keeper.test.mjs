@@ -497,6 +497,11 @@ test('Node is found, and one that is too old is none', async (t) => {
   const found = path.join(home, '.nvm/versions/node/v20.1.0/bin/node');
   await mkdir(path.dirname(found), { recursive: true });
   await symlink(process.execPath, found);
+  // An old one that was installed later.
+  const old = path.join(home, '.nvm/versions/node/v16.20.0/bin/node');
+  await mkdir(path.dirname(old), { recursive: true });
+  await writeFile(old, '#!/bin/sh\necho v16.20.0\n');
+  await chmod(old, 0o755);
   const keeper = await (await Keeper.start(t, home, { environment, shell })).announce();
   assert.equal((await keeper.read(keeper.discovery)).stdio.command, found);
 });
