@@ -97,8 +97,8 @@ That is a box, or the title if Qwen Code draws no box, as 0.24 does not."
       (when (looking-at " *\\(?:│ *\\)?\\? +")
         (let ((start (match-end 0)))
           (end-of-line)
-          ;; Qwen Code ends it with an arrow.
-          (skip-chars-backward " │←" start)
+          ;; Qwen Code ends it with an arrow; a scroll bar may follow.
+          (skip-chars-backward " │←█▀▄" start)
           (buffer-substring-no-properties start (point)))))))
 
 (defun gemini-companion-cli-screen-shell-p ()
@@ -145,7 +145,7 @@ The CLI shows them in the lines above that."
           ;; Other tools wait there, too.
           (when (looking-at
                  (concat " *o +\\(?:\\(?:WriteFile\\|write_file\\) +Writing to \\(.+?\\)"
-                         "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(.+?\\):.*\\) *$"))
+                         "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(.+?\\):.*\\) *[█▀▄]?$"))
             (push (or (match-string-no-properties 1) (match-string-no-properties 2)) files)))
         files))))
 

@@ -51,6 +51,14 @@
     (gemini-companion-cli-screen-test--on (concat "╭────╮\n" line "\n╰────╯\n")
       (should (equal (gemini-companion-cli-screen-question-title) title)))))
 
+(ert-deftest gemini-companion-cli-screen/a-scroll-bar-is-not-a-part-of-a-name ()
+  "Gemini CLI shows one with its setting useAlternateBuffer."
+  (gemini-companion-cli-screen-test--on
+      (replace-regexp-in-string "$" "█" gemini-companion-test-screen-question)
+    (should (gemini-companion-cli-screen-question-p))
+    (should-not (string-search "█" (gemini-companion-cli-screen-question-title)))
+    (should (equal (gemini-companion-cli-screen-queued-files) '("src/b.txt" "c.txt")))))
+
 (ert-deftest gemini-companion-cli-screen/a-question-of-qwen-code-needs-no-box ()
   (gemini-companion-cli-screen-test--on
       "╭─────────╮\n│ A hint. │\n╰─────────╯\n\n  > please touch\n  ? Shell touch made ←\n
