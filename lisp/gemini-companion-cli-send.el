@@ -458,7 +458,7 @@ BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
          (and (not (gemini-companion-cli-terminals-frozen))
               (string-match-p
                ;; The others are of the setting vimMode and of voice mode.
-               "\\`>\\(?:Typeyourmessageor\\|Press'\\(?:Esc'forNORMAL\\|i'forINSERT\\)mode\\.\\'\\)"
+               "\\`[>*]\\(?:Typeyourmessageor\\|Press'\\(?:Esc'forNORMAL\\|i'forINSERT\\)mode\\.\\'\\)"
                (or (gemini-companion-cli-screen-prompt 'always) ""))))))
 
 (defun gemini-companion-cli-send--shown-p (buffer text)
@@ -514,9 +514,10 @@ Send it only if the prompt was EMPTY before, and now has nothing else."
   (let* ((typed (and empty (not (gemini-companion-cli-send--fault))
                      (gemini-companion-cli-screen-prompt)))
          (send (and (stringp typed)
-                    (or (equal typed (concat ">" (gemini-companion-cli-screen-without-spaces text)))
+                    ;; The sign of the prompt differs in the CLI's mode YOLO.
+                    (or (equal (substring typed 1) (gemini-companion-cli-screen-without-spaces text))
                         ;; A long text is folded.
-                        (string-match-p "\\`>\\[Pasted\\(?:Text\\|Content\\).*\\]\\'" typed)))))
+                        (string-match-p "\\`[>*]\\[Pasted\\(?:Text\\|Content\\).*\\]\\'" typed)))))
     (funcall finish (if send 'sent 'put))
     (and send "\r")))
 

@@ -789,6 +789,17 @@ SENT is bound to a function that returns the text sent to it."
       (gemini-companion-cli-send-at-rest "why" terminal #'ignore)
       (gemini-companion-cli-send-test--wait sent "\e[200~why\e[201~"))))
 
+(ert-deftest gemini-companion-cli-send/a-reason-is-sent-in-the-mode-yolo-too ()
+  "The sign of the prompt is another one there."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (gemini-companion-cli-send-test--draw
+     terminal (gemini-companion-cli-send-test--screen " *   Type your message or @path/to/file"))
+    (gemini-companion-cli-send-at-rest "why" terminal #'ignore)
+    (gemini-companion-cli-send-test--wait sent "\e[200~why\e[201~")
+    (gemini-companion-cli-send-test--draw
+     terminal (gemini-companion-cli-send-test--screen " * why"))
+    (gemini-companion-cli-send-test--wait sent "\e[200~why\e[201~\r")))
+
 (ert-deftest gemini-companion-cli-send/what-had-to-wait-does-not-answer-a-question ()
   (gemini-companion-cli-send-test--with-screen terminal sent
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
