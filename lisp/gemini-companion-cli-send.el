@@ -458,7 +458,8 @@ BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
          (and (not (gemini-companion-cli-terminals-frozen))
               (string-match-p
                ;; The others are of the setting vimMode and of voice mode.
-               "\\`[>*]\\(?:Typeyourmessageor\\|Press'\\(?:Esc'forNORMAL\\|i'forINSERT\\)mode\\.\\'\\)"
+               (concat "\\`[>*]\\(?:Typeyourmessageor"
+                       "\\|Press'\\(?:Esc'forNORMAL\\|i'forINSERT\\)mode\\.\\'\\)")
                (or (gemini-companion-cli-screen-prompt 'always) ""))))))
 
 (defun gemini-companion-cli-send--shown-p (buffer text)
@@ -515,7 +516,8 @@ Send it only if the prompt was EMPTY before, and now has nothing else."
                      (gemini-companion-cli-screen-prompt)))
          (send (and (stringp typed)
                     ;; The sign of the prompt differs in the CLI's mode YOLO.
-                    (or (equal (substring typed 1) (gemini-companion-cli-screen-without-spaces text))
+                    (or (equal (substring typed 1)
+                               (gemini-companion-cli-screen-without-spaces text))
                         ;; A long text is folded.
                         (string-match-p "\\`[>*]\\[Pasted\\(?:Text\\|Content\\).*\\]\\'" typed)))))
     (funcall finish (if send 'sent 'put))
