@@ -37,6 +37,11 @@
 (defconst gemini-companion-test-inner--kept '(gemini-companion-native--loaded)
   "Variables of the package that are not reset.")
 
+(defconst gemini-companion-test-inner--connected
+  '(gemini-companion-bridge-clients gemini-companion-workspace-known
+    gemini-companion-workspace-pending)
+  "Public variables that say what is connected and open.")
+
 (defun gemini-companion-test-inner--remember-variable (symbol)
   "Record the value of SYMBOL if it is to be reset."
   (when (and (default-boundp symbol)
@@ -98,7 +103,9 @@ Return nil, or a string that says why this Emacs cannot be reset."
             (set-default symbol nil)))
         (setq gemini-companion-history--entries nil)
         (maphash (lambda (symbol value)
-                   (unless (and connected (string-search "--" (symbol-name symbol)))
+                   (unless (and connected
+                                (or (string-search "--" (symbol-name symbol))
+                                    (memq symbol gemini-companion-test-inner--connected)))
                      (gemini-companion-test-inner--reset-variable symbol value)))
                  gemini-companion-test-inner--values)
         (unless connected
