@@ -38,7 +38,8 @@
   "Variables of the package that are not reset.")
 
 (defconst gemini-companion-test-inner--connected
-  '(gemini-companion-bridge-clients gemini-companion-workspace-known
+  '(gemini-companion-bridge-clients
+    gemini-companion-workspace-known
     gemini-companion-workspace-pending)
   "Public variables that say what is connected and open.")
 
