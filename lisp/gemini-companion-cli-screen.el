@@ -46,18 +46,16 @@ instead, and for a screen reader, at the end."
 (defun gemini-companion-cli-screen--question-bottom ()
   "Go to the last lines of the question on screen, and return where they end.
 Return nil if there is none, as when it is above the user's prompt."
-  (let ((end (point))
+  (let ((end (point)))
+    (if-let* ((bottom
+               (cond
+                ;; There may be a remark below it, or what a terminal did not erase.
+                ((re-search-backward "^ *[╰⠀-⣿]" (line-beginning-position -4) t) (point))
+                ((re-search-backward "^(checked) " (line-beginning-position -9) t) end))))
         ;; The border of the prompt or its beginning.
-        (prompt-below-p (lambda ()
-                          (save-excursion
-                            (re-search-forward "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)" nil t)))))
-    (cond
-     ;; There may be a remark below it, or what a terminal did not erase.
-     ((re-search-backward "^ *[╰⠀-⣿]" (line-beginning-position -4) t)
-      (unless (funcall prompt-below-p) (point)))
-     ((re-search-backward "^(checked) " (line-beginning-position -9) t)
-      (unless (funcall prompt-below-p) end))
-     (t (gemini-companion-cli-screen--question-above-prompt)))))
+        (unless (save-excursion (re-search-forward "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)" nil t))
+          bottom)
+      (gemini-companion-cli-screen--question-above-prompt))))
 
 (defun gemini-companion-cli-screen--question-above-prompt ()
   "Go to the last line of a question right above the prompt; return where it is.
