@@ -343,7 +343,8 @@ unless the machine of the client does not have FILE."
   (and (gemini-companion-tool--there-p call file)
        (if (gemini-companion-tool--withheld-p call file)
            (ignore (cl-incf (gemini-companion-tool-call-withheld call) (or count 1)))
-         (push file (gemini-companion-tool-call-files call)))))
+         ;; Each of many results may be about the same one.
+         (cl-pushnew file (gemini-companion-tool-call-files call) :test #'equal))))
 
 (defun gemini-companion-tool--withheld-p (call file)
   "Return non-nil if the model may not know of FILE in CALL."
