@@ -371,13 +371,16 @@ class Edits {
   }
 
   begin(connection, order) {
-    this.last += 1;
-    this.waiting.set(this.last, connection);
+    let wish;
     try {
-      this.outbox.say({ ...JSON.parse(order), say: 'edit', id: this.last });
+      wish = JSON.parse(order);
     } catch {
       connection.destroy(); // some other program
+      return undefined;
     }
+    this.last += 1;
+    this.waiting.set(this.last, connection);
+    this.outbox.say({ ...wish, say: 'edit', id: this.last });
     return this.last;
   }
 

@@ -227,9 +227,9 @@ impl ModelTools {
             directory: place.directory().map(str::to_owned),
         };
         // A program, such as a hook, would not call again.
-        let counts = tool.is_listed;
-        let running =
-            counts.then(|| (agent.allowance.calls.try_acquire(), self.running.try_acquire()));
+        let running = tool
+            .is_listed
+            .then(|| (agent.allowance.calls.try_acquire(), self.running.try_acquire()));
         if let Some((Err(_), _) | (_, Err(_))) = running {
             return Err("Emacs answers as many calls as it can: call again later".to_owned());
         }
