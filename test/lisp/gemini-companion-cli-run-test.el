@@ -281,35 +281,30 @@ sh -c 'echo front $$; exec sleep 1000'")))
                                                              (concat "#!/bin/sh\n" text "\n")))
   (set-file-modes gemini-companion-program #o755))
 
-(ert-deftest gemini-companion-cli-run/term-erases-whole-lines ()
-  "That includes text before the cursor, as when Gemini CLI redraws its screen."
+(defun gemini-companion-cli-run-test--lines (script)
+  "Return the lines that Term shows when the program is a shell SCRIPT."
   (gemini-companion-test-with-project
     (let ((gemini-companion-terminal 'term)
           gemini-companion-program)
-      (gemini-companion-cli-run-test--program
-       "printf 'one\\r\\ntwo\\r\\nthree'
-printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read line")
+      (gemini-companion-cli-run-test--program script)
       (gemini-companion-mode 1)
       (gemini-companion-run)
-      (should (equal (split-string (gemini-companion-cli-run-test--output (window-buffer))
-                                   "[ \t]*\n" t)
-                     '("a" "end")))
-      (delete-process (get-buffer-process (window-buffer))))))
+      (prog1 (split-string (gemini-companion-cli-run-test--output (window-buffer)) "[ \t]*\n" t)
+        (delete-process (get-buffer-process (window-buffer)))))))
+
+(ert-deftest gemini-companion-cli-run/term-erases-whole-lines ()
+  "That includes text before the cursor, as when Gemini CLI redraws its screen."
+  (should (equal (gemini-companion-cli-run-test--lines
+                  "printf 'one\\r\\ntwo\\r\\nthree'
+printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read line")
+                 '("a" "end"))))
 
 (ert-deftest gemini-companion-cli-run/term-goes-to-the-next-and-the-previous-line ()
   "Gemini CLI does, with the settings useAlternateBuffer and terminalBuffer."
-  (gemini-companion-test-with-project
-    (let ((gemini-companion-terminal 'term)
-          gemini-companion-program)
-      (gemini-companion-cli-run-test--program
-       "printf 'one\\r\\ntwo\\r\\nthree\\r\\nfour'
+  (should (equal (gemini-companion-cli-run-test--lines
+                  "printf 'one\\r\\ntwo\\r\\nthree\\r\\nfour'
 printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
-      (gemini-companion-mode 1)
-      (gemini-companion-run)
-      (should (equal (split-string (gemini-companion-cli-run-test--output (window-buffer))
-                                   "[ \t]*\n" t)
-                     '("end" "TWO" "THREE" "four")))
-      (delete-process (get-buffer-process (window-buffer))))))
+                 '("end" "TWO" "THREE" "four"))))
 
 (defun gemini-companion-cli-run-test--escapes (terminal &rest escapes)
   "Run a program that prints ESCAPES in TERMINAL, and check that they do nothing."

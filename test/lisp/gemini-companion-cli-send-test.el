@@ -553,7 +553,10 @@ Allow execution of [Shell]?
       (dolist (composer gemini-companion-cli-send-test--composers)
         (dolist (prompt '("  Type your message or @path/to/file" "1. foo" "● 1. foo\n   │ ● 2. bar"))
           (let ((screen (gemini-companion-cli-send-test--show
-                         (concat before "\n✦ I see.\n" (format composer prompt)))))
+                         (concat before
+                                 ;; Without a remark, one with a title would be open.
+                                 (if (string-match-p "^╭.*\n│ \\? " before) "\n✦ I see.\n" "\n")
+                                 (format composer prompt)))))
             (ert-info ((concat "On this screen:\n" screen))
               (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
                 (should (string-search "asks no question now"
