@@ -367,7 +367,7 @@ REVIEW cannot be shown, record why, and signal the error."
 (defun gemini-companion-review-ask (review question)
   "Call QUESTION, a function that asks the user about REVIEW, and return its value.
 Signal a `user-error' if REVIEW has ended meanwhile."
-  (prog1 (funcall question)
+  (prog1 (gemini-companion-ui-call-following question)
     (gemini-companion-review-check-open review)))
 
 (defun gemini-companion-review-decide (review outcome report &optional by)
