@@ -20,6 +20,7 @@
 
 (declare-function eat-exec "ext:eat")
 (declare-function eat-mode "ext:eat")
+(declare-function eat-term-display-cursor "ext:eat")
 (declare-function ghostel-exec "ext:ghostel")
 (declare-function package-install "package")
 (declare-function package-refresh-contents "package")
@@ -28,6 +29,7 @@
 (declare-function term-mode "term")
 (declare-function term-send-raw-string "term")
 (declare-function vterm-mode "ext:vterm")
+(defvar eat-terminal)
 (defvar ghostel--input-mode)
 (defvar ghostel-kill-buffer-on-exit)
 (defvar ghostel-query-before-killing)
@@ -48,6 +50,7 @@
      :mode eat-mode
      :start gemini-companion-cli-terminals--start-eat
      :variables gemini-companion-cli-terminals--color-variables
+     :cursor (lambda () (eat-term-display-cursor eat-terminal))
      :trackers (eat--handle-uic eat--t-set-cwd))
     (vterm
      :title "vterm"
@@ -73,7 +76,7 @@ Each element is (TERMINAL . PLIST), where TERMINAL, a symbol, is a value of
 `gemini-companion-terminal' and names the library to load.  The buffer of a
 terminal is that of the program's process, by `get-buffer-process', and its
 text is what the terminal shows.  PLIST has these keys, of which the last
-four are optional:
+five are optional:
 
 :title      The emulator's name.
 :mode       The major mode of its buffers.
@@ -87,6 +90,8 @@ four are optional:
             string as if it had been typed; by default `process-send-string'.
 :frozen     Function called in a buffer of the mode.  Return non-nil while it
             does not show what the program writes, as in a copy mode.
+:cursor     Function called in a buffer of the mode.  Return the position of
+            the terminal's cursor; by default, that is the process mark.
 :trackers   Functions that obey escape sequences by which a shell asks Emacs
             to change directories or to visit files.  They do nothing in the
             terminals of this package, since a CLI prints what others wrote.")
@@ -107,6 +112,36 @@ four are optional:
                                                           :frozen))
               ((funcall frozen)))
     "The terminal is in copy mode: leave that first"))
+
+;;;###autoload
+(defun gemini-companion-cli-terminals-call-following (function)
+  "Call FUNCTION, and return its value; keep windows of terminals at the cursor.
+`read-multiple-choice' restores all windows, and these would show what a
+program had written before it drew its screen again."
+  (let ((windows (cl-loop for window in (window-list nil 'no-minibuffer)
+                          for buffer = (window-buffer window)
+                          for point = (window-point window)
+                          if (eql point (gemini-companion-cli-terminals--cursor buffer))
+                          collect (list window buffer
+                                        (with-current-buffer buffer
+                                          (count-lines (window-start window) point))))))
+    (unwind-protect (funcall function)
+      (pcase-dolist (`(,window ,buffer ,row) windows)
+        (when-let* (((window-live-p window))
+                    ((eq (window-buffer window) buffer))
+                    (cursor (gemini-companion-cli-terminals--cursor buffer)))
+          (with-selected-window window
+            (goto-char cursor)
+            (set-window-start nil (line-beginning-position (- 1 row)) t)))))))
+
+(defun gemini-companion-cli-terminals--cursor (buffer)
+  "Return the position of the cursor if BUFFER is that of a terminal, or nil."
+  (with-current-buffer buffer
+    (when-let* ((process (get-buffer-process buffer)))
+      (marker-position
+       (funcall (or (gemini-companion-cli-terminals-get (gemini-companion-cli-terminals-here)
+                                                        :cursor)
+                    (lambda () (process-mark process))))))))
 
 (defun gemini-companion-cli-terminals-send (process text)
   "Send TEXT to PROCESS, that of the terminal in the current buffer."

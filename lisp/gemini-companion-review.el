@@ -30,6 +30,8 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
+(declare-function gemini-companion-cli-terminals-call-following "gemini-companion-cli-terminals")
+
 ;;;; Options
 
 (defcustom gemini-companion-diff-function 'auto
@@ -367,7 +369,7 @@ REVIEW cannot be shown, record why, and signal the error."
 (defun gemini-companion-review-ask (review question)
   "Call QUESTION, a function that asks the user about REVIEW, and return its value.
 Signal a `user-error' if REVIEW has ended meanwhile."
-  (prog1 (gemini-companion-ui-call-following question)
+  (prog1 (gemini-companion-cli-terminals-call-following question)
     (gemini-companion-review-check-open review)))
 
 (defun gemini-companion-review-decide (review outcome report &optional by)

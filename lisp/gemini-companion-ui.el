@@ -150,24 +150,6 @@ It defaults to the selected frame."
   "Return a visible window of BUFFER, which may be dead or nil."
   (car (gemini-companion-ui-windows-of buffer)))
 
-(defun gemini-companion-ui-call-following (function)
-  "Call FUNCTION, and return its value; keep windows of terminals at the cursor.
-`read-multiple-choice' restores all windows, and these would show what a
-program had written before it drew its screen again."
-  (let ((windows (cl-loop for window in (window-list nil 'no-minibuffer)
-                          for process = (get-buffer-process (window-buffer window))
-                          for point = (window-point window)
-                          if (and process (eql point (marker-position (process-mark process))))
-                          collect (list window process
-                                        (with-current-buffer (window-buffer window)
-                                          (count-lines (window-start window) point))))))
-    (unwind-protect (funcall function)
-      (pcase-dolist (`(,window ,process ,row) windows)
-        (when (and (window-live-p window) (eq (window-buffer window) (process-buffer process)))
-          (with-selected-window window
-            (goto-char (process-mark process))
-            (set-window-start nil (line-beginning-position (- 1 row)) t)))))))
-
 (defun gemini-companion-ui-windows-of (buffer)
   "Return the visible windows of BUFFER, which may be dead or nil.
 A text terminal shows one frame at a time."
