@@ -83,7 +83,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
                (text (gemini-companion-review-current-text review))
                (may-omit (gemini-companion-write-may-omit-p review text))
                ;; On a host the client does not wait long for our answer.
-               (made (gemini-companion-write-made-p review text))
+               (made (gemini-companion-write-made-p review))
                ;; After the answer the client may write the file.
                (before (if made (gemini-companion-review-before review)
                          (gemini-companion-review-bytes review)))

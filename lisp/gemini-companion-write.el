@@ -99,7 +99,7 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
     (gemini-companion-write--await
      gemini-companion-write--decision-time
      (lambda () (or (and (not (equal (gemini-companion-file-stamp path) stamp))
-                         (or (gemini-companion-write--contains-p review text)
+                         (or (gemini-companion-write--contains-p review)
                              (not (or (gemini-companion-write--saved-p path)
                                       (gemini-companion-write--of-another-p review)))))
                     (and (cl-loop for other in others
@@ -111,7 +111,7 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
          ;; If the connection was cut, the host may still report it.
          (gemini-companion-write--when-told
           path (lambda ()
-                 (when (gemini-companion-write--contains-p review text)
+                 (when (gemini-companion-write--contains-p review)
                    (funcall finish t)))))))))
 
 (defun gemini-companion-write--note-decision (review written quietly)
@@ -127,10 +127,10 @@ Tell the user unless QUIETLY is non-nil."
   (unless quietly
     (gemini-companion-review-announce-ending review)))
 
-(defun gemini-companion-write--contains-p (review text)
-  "Return non-nil if the file of REVIEW contains TEXT, or what was proposed."
+(defun gemini-companion-write--contains-p (review)
+  "Return non-nil if the file of REVIEW contains its text, or what was proposed."
   (let ((path (gemini-companion-review-path review)))
-    (or (and text (gemini-companion-file-written-p path text))
+    (or (gemini-companion-file-written-p path (gemini-companion-review-current-text review))
         (gemini-companion-file-written-p path (gemini-companion-review-proposed review)))))
 
 (defun gemini-companion-write--of-another-p (review)
@@ -144,13 +144,13 @@ Another CLI may propose one, or the same one try again."
                           (gemini-companion-file-written-p
                            path (gemini-companion-history-after entry))))))
 
-(defun gemini-companion-write-made-p (review text)
+(defun gemini-companion-write-made-p (review)
   "Return non-nil if the file of REVIEW, which is on a host, was written already.
 While Emacs does not answer, a client there is not kept waiting, and takes
-its own proposal instead of TEXT."
+its own proposal."
   (and (gemini-companion-review-host review)
        (gemini-companion-review-effect-written-p review)
-       (gemini-companion-write--contains-p review text)))
+       (gemini-companion-write--contains-p review)))
 
 (defun gemini-companion-write-await-text (review text before exactly)
   "Warn the user if the client of REVIEW does not write TEXT.

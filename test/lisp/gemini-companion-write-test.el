@@ -30,15 +30,23 @@ Return the content that CLIENT receives."
   (let ((review (gemini-companion-test-propose client "b.txt" text)))
     (gemini-companion-review-show review 'select)
     (when edited
-      (with-current-buffer (gemini-companion-review-proposal review)
-        (erase-buffer)
-        (insert edited)))
+      (gemini-companion-write-test--edit review edited))
     (gemini-companion-accept)
     (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted"))))
 
-(defun gemini-companion-write-test--close (client text)
-  "Have CLIENT propose TEXT for b.txt and close the review; return the answer."
-  (gemini-companion-test-propose client "b.txt" text)
+(defun gemini-companion-write-test--edit (review text)
+  "Change the proposal of REVIEW, which is on screen, to TEXT."
+  (with-current-buffer (gemini-companion-review-proposal review)
+    (erase-buffer)
+    (insert text)))
+
+(defun gemini-companion-write-test--close (client text &optional edited)
+  "Have CLIENT propose TEXT for b.txt and close the review; return the answer.
+If EDITED is non-nil, the user has changed the text to that before."
+  (let ((review (gemini-companion-test-propose client "b.txt" text)))
+    (when edited
+      (gemini-companion-review-show review 'select)
+      (gemini-companion-write-test--edit review edited)))
   (fake-cli-result-text
    (fake-cli-call-tool client "closeDiff"
                        (list :filePath (gemini-companion-test-file "b.txt")
@@ -169,6 +177,19 @@ Return the content that CLIENT receives."
     (gemini-companion-write-test--wait-message
      "b\\.txt: rejected in Gemini CLI"
      (lambda () (gemini-companion-write-test--close client "4\n")))))
+
+;; The buffer is reverted first, and then is as if the user had saved it.
+(ert-deftest gemini-companion-write/an-edited-text-is-accepted-in-the-client-too ()
+  (gemini-companion-write-test--with client
+    (let ((buffer (find-file-noselect (gemini-companion-test-file "b.txt"))))
+      (gemini-companion-write-test--wait-message
+       "b\\.txt: accepted in Gemini CLI"
+       (lambda ()
+         (gemini-companion-write-test--close client "2\n" "mine\n")
+         (gemini-companion-test-file "b.txt" "mine\n")
+         (gemini-companion-test-wait
+          "the buffer" (lambda () (equal (with-current-buffer buffer (buffer-string))
+                                         "mine\n"))))))))
 
 (ert-deftest gemini-companion-write/to-save-the-file-is-no-yes ()
   (gemini-companion-write-test--with client
