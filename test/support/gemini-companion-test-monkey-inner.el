@@ -453,7 +453,7 @@ OUTCOME is `given-up' if the client was given a new prompt.")
   "Non-nil while the user accepts changes that a question has named.")
 
 (defun gemini-companion-monkey--note-accepting-all (function &rest arguments)
-  "Call FUNCTION, which accepts all changes of a turn, on ARGUMENTS."
+  "Call FUNCTION, which accepts changes of a turn that were named, on ARGUMENTS."
   (let ((gemini-companion-monkey--accepting-all t))
     (apply function arguments)))
 
@@ -775,11 +775,14 @@ accept and the time when the client wrote it.")
 
 (defun gemini-companion-monkey--stale-buffers ()
   "Return the names of the unmodified buffers whose file has another text.
-Those that are excused must have been recognized by Emacs as outdated."
+Those that are excused must have been recognized by Emacs as outdated.  One
+from which the user was asked something may hold positions for the answer."
   (delq nil
         (mapcar (lambda (buffer)
-                  (let ((file (buffer-file-name buffer)))
+                  (let ((file (buffer-file-name buffer))
+                        (asking (minibuffer-selected-window)))
                     (and file (not (buffer-modified-p buffer))
+                         (not (and asking (eq buffer (window-buffer asking))))
                          (file-exists-p file)
                          (not (and (memq buffer gemini-companion-monkey--excused-buffers)
                                    (not (verify-visited-file-modtime buffer))))
@@ -810,7 +813,8 @@ Those that are excused must have been recognized by Emacs as outdated."
   (advice-add 'gemini-companion-log-add :before #'gemini-companion-monkey--check-log)
   (gemini-companion-monkey--advise-questions)
   (add-hook 'gemini-companion-review-change-hook #'gemini-companion-monkey--note-reviews -90)
-  (advice-add 'gemini-companion-accept-all :around #'gemini-companion-monkey--note-accepting-all)
+  (dolist (function '(gemini-companion-accept-all gemini-companion-review-commands-at-once))
+    (advice-add function :around #'gemini-companion-monkey--note-accepting-all))
   (advice-add 'gemini-companion-review-cancel :around #'gemini-companion-monkey--note-cancelling)
   (advice-add 'gemini-companion-cli-note :around #'gemini-companion-monkey--check-event)
   (advice-add 'gemini-companion-cli-note-rejection :around
