@@ -67,6 +67,8 @@ If the user accepts in the windows of REVIEW, the next one is selected."
 Return nil if it cannot be shown."
   (ignore-errors
     (gemini-companion-review-show review 'keep)
+    (unless (gemini-companion-review-on-screen-p review) ; in a frame behind this one
+      (gemini-companion-review-visit review))
     ;; Not `message': this replaces a pending message that REVIEW still waits.
     (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
                                  (gemini-companion-review-file review))

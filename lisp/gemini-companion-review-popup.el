@@ -211,7 +211,7 @@ gemini-companion-review-list"
 (defun gemini-companion-review-popup--keys (review columns)
   "Return text that says which keys decide REVIEW, or lead to it, from here.
 If it would take more than COLUMNS, do not say which key rejects."
-  (cond ((not (gemini-companion-review-shown-p review))
+  (cond ((not (gemini-companion-review-on-screen-p review))
          (gemini-companion-ui-key 'gemini-companion-review-next "shows it"))
         ((gemini-companion-ui-key-of 'gemini-companion-accept)
          (let* ((accept (gemini-companion-ui-key 'gemini-companion-accept "accepts"))

@@ -183,7 +183,7 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
            if (gemini-companion-review-shown-p review) return review))
 
 (defun gemini-companion-review-shown-p (review)
-  "Return non-nil if REVIEW is open, and on screen."
+  "Return non-nil if REVIEW is open, and was shown; it may be out of sight."
   (eq (gemini-companion-review-state review) 'shown))
 
 (defun gemini-companion-review-on-screen-p (review)

@@ -102,6 +102,21 @@ Emacs itself loses the first key after a terminal has hung up."
           (gemini-companion-test-fake-wait-restored emacs)))
       (gemini-companion-test-eval emacs '(setq display-buffer-alist nil)))))
 
+(ert-deftest gemini-companion-frames/behind-another-frame-it-is-out-of-sight ()
+  "A text terminal shows one frame: the message says so, and a command shows it."
+  :tags '(e2e any-emacs) ; frames of text terminals have not changed
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+    (gemini-companion-test-eval emacs `(progn ,(gemini-companion-frames-test--manual-form) nil))
+    (gemini-companion-test-fake-propose emacs client "two\n")
+    (gemini-companion-test-wait-screen emacs "review-next shows it")
+    (gemini-companion-test-m-x emacs "gemini-companion-accept")
+    (gemini-companion-test-wait-screen emacs "a.txt was not on screen")
+    (gemini-companion-test-wait-screen emacs "Proposed text +a.txt")
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-fake-wait-outcomes client '((accepted "a.txt" "two\n")))
+    (gemini-companion-test-wait-eval emacs '(null (cdr (frame-list))))
+    (gemini-companion-test-eval emacs '(setq display-buffer-alist nil))))
+
 (ert-deftest gemini-companion-frames/keys-go-to-the-frame-that-is-selected ()
   "A window manager gives the input focus to a new frame, and Emacs only on request.
 In a terminal, we can see only the request."
