@@ -185,7 +185,6 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
   "Make header lines show the keys that work in the window now selected."
   (gemini-companion-log-errors "keys"
     (when gemini-companion-review-window-current
-      (gemini-companion-ui-note-selection)
       (force-mode-line-update t))))
 
 (defun gemini-companion-review-window-take-down-soon ()

@@ -304,23 +304,13 @@ leave that alone."
   "Alist of commands and the keys of this buffer that lead to them, as text.")
 (put 'gemini-companion-ui-local-keys 'permanent-local t)
 
-(defvar gemini-companion-ui--window nil
-  "The window that was selected last, other than a minibuffer window.")
-
-(defun gemini-companion-ui-note-selection ()
-  "Record which window is selected, for `gemini-companion-ui-selected-buffer'."
-  (unless (window-minibuffer-p)
-    (setq gemini-companion-ui--window (selected-window))))
-
 (defun gemini-companion-ui-selected-buffer (&optional displaying)
   "Return the buffer that gets the user's next key, other than a minibuffer.
 DISPLAYING is non-nil while Emacs displays a mode line or a header line,
 whose window it then takes for the selected one."
-  (window-buffer (cond ((and displaying (window-live-p gemini-companion-ui--window))
-                        gemini-companion-ui--window)
-                       ((window-minibuffer-p)
-                        (or (minibuffer-selected-window) (selected-window)))
-                       (t (selected-window)))))
+  (let ((window (or (and displaying (window-live-p (old-selected-window)) (old-selected-window))
+                    (selected-window))))
+    (window-buffer (if (window-minibuffer-p window) (minibuffer-selected-window) window))))
 
 (defun gemini-companion-ui-key-of (command &optional buffer)
   "Return the key that calls COMMAND in BUFFER, as text, or nil.
