@@ -199,10 +199,14 @@ START, END and BEFORE are as in `after-change-functions'."
 (defun gemini-companion-comment--report ()
   "Show how many comments there are, and how they get to the model."
   (message "%s %s" (gemini-companion-ui-count (length (gemini-companion-comment--all)) "comment")
-           ;; Only hooks report the id of a conversation.
-           (if (seq-some #'gemini-companion-cli-session (gemini-companion-cli-all))
-               "for your next prompt"
-             (substitute-command-keys "for \\[gemini-companion-comments-send]"))))
+           (gemini-companion-comment--way)))
+
+(defun gemini-companion-comment--way ()
+  "Return text on how comments get to the model."
+  ;; Only hooks report the id of a conversation.
+  (if (seq-some #'gemini-companion-cli-session (gemini-companion-cli-all))
+      "for your next prompt"
+    (substitute-command-keys "for \\[gemini-companion-comments-send]")))
 
 ;;;; All comments
 
@@ -336,7 +340,7 @@ others stay for the next prompt."
   "Return text on the comments for the next prompt of CLIs in DIRECTORY."
   (when-let* (((not gemini-companion-context-paused))
               (comments (gemini-companion-comment--for directory)))
-    (concat "\nComments that go along with the next prompt\n"
+    (concat "\nComments " (gemini-companion-comment--way) "\n"
             (replace-regexp-in-string
              "^" "  " (gemini-companion-comment--text comments directory))
             "\n")))

@@ -56,7 +56,7 @@ SPEC is (EMACS CLI), two variables."
     (gemini-companion-test-wait-screen emacs "1 comment for your next prompt")
     (gemini-companion-test-m-x emacs "gemini-companion-show-context")
     (gemini-companion-test-wait-screen
-     emacs "go along with the next prompt.*\n.*  a\\.txt:2 `two`: why <this>")
+     emacs "Comments for your next prompt.*\n.*  a\\.txt:2 `two`: why <this>")
     (gemini-companion-test-cli-script cli "First done")
     (gemini-companion-test-cli-submit cli "please have a look")
     (gemini-companion-test-cli-wait-screen cli "1 comment from Emacs")
