@@ -458,9 +458,9 @@ connected host, remove those there."
     (y-or-n-p (concat
                "Let the model use Emacs in "
                (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
-               ", and hooks tell Emacs of your prompts, and of its questions and edits?  The CLI \
-will not ask before it calls tools that only read, or shows you a file, which runs your hooks as \
-C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
+               ", and let hooks report your prompts, its questions and its edits to Emacs?  The CLI \
+will not ask before it calls a tool that only reads, or shows you a file, which runs your hooks \
+as C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
 
 (defun gemini-companion-tool-extension--report (connection outcomes)
   "Show OUTCOMES on the host of CONNECTION, or here.
@@ -515,9 +515,9 @@ and the value are as in `gemini-companion-answer-ask'."
   (when (or again (gemini-companion-tool-extension--used-p))
     (gemini-companion-answer-ask
      (gemini-companion-tool-extension--question connection)
-     (format "Let models on %s use what Emacs knows of its files, and hooks tell \
-Emacs of your prompts there, and of the CLI's questions and edits?  The CLI will not ask \
-before it calls tools that only read, or shows you a file that is open.  \
+     (format "Let models on %s use what Emacs knows of its files, and let hooks report \
+your prompts there, the CLI's questions and its edits to Emacs?  The CLI will not ask \
+before it calls a tool that only reads, or shows you a file that is open.  \
 (Writes an extension and a policy) "
              (gemini-companion-host-connection-name connection))
      again)))

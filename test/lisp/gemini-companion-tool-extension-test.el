@@ -82,9 +82,9 @@ It is `yes', `no' or, if nothing may be asked, nil.  Qwen Code is used, too."
   (gemini-companion-tool-extension-test--with 'yes
     (gemini-companion-tools-enable)
     (should (equal gemini-companion-test-questions
-                   '("Let the model use Emacs in Gemini CLI and Qwen Code, and hooks tell Emacs of \
-your prompts, and of its questions and edits?  The CLI will not ask before it calls tools that only \
-read, or shows you a file, which runs your hooks as C-x C-f does.  \
+                   '("Let the model use Emacs in Gemini CLI and Qwen Code, and let hooks \
+report your prompts, its questions and its edits to Emacs?  The CLI will not ask before it calls a \
+tool that only reads, or shows you a file, which runs your hooks as C-x C-f does.  \
 (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/emacs.toml and \
 ~/.qwen/extensions/emacs/) ")))
     (should (equal (gemini-companion-tool-extension-test--files)
@@ -356,7 +356,7 @@ read, or shows you a file, which runs your hooks as C-x C-f does.  \
       (gemini-companion-setup)
       (pcase-let ((`(,last ,first) gemini-companion-test-questions))
         (should (string-prefix-p "Let Gemini CLI connect by itself?" first))
-        (should (string-prefix-p "Let the model use Emacs in Gemini CLI, and hooks" last)))
+        (should (string-prefix-p "Let the model use Emacs in Gemini CLI, and let hooks" last)))
       (should (string-match-p "connects by itself.*\n.*The model can use Emacs in Gemini CLI"
                               (car gemini-companion-test-messages))))))
 
