@@ -145,7 +145,7 @@ M-x gemini-companion-install-module gets it"))
 (defun gemini-companion-install--signal-missing ()
   "Signal that there is no module, and say what to do."
   (gemini-companion-native-signal
-   "%s: %s" (gemini-companion-native-describe-missing)
+   "no native module: %s; %s" (gemini-companion-native-describe-missing)
    (if noninteractive
        "nothing is installed in batch mode; type M-x gemini-companion-install-module in an \
 interactive Emacs, run `make build' in a checkout, or set GEMINI_COMPANION_MODULE to a file"

@@ -269,7 +269,7 @@ Return the choices offered, those of the last question first."
         (setq gemini-companion-install-policy policy)
         (should-not (gemini-companion-install-test--answering ?d
                       (should (string-match-p
-                               "nothing is installed in batch mode"
+                               "no native module: .*; nothing is installed in batch mode"
                                (error-message-string
                                 (should-error (gemini-companion-install-test--switch-on t)))))
                       (should-error (gemini-companion-install-module))))))))
