@@ -33,8 +33,8 @@
 ;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-cli-edit)
 (defcustom gemini-companion-edit-in-emacs t
   "Non-nil means that this Emacs is the editor of a CLI that runs in it.
-Gemini CLI edits the prompt or a plan in an editor when you type C-g in
-it.  If this is nil, that is the editor that the variable VISUAL or EDITOR
+Gemini CLI edits the prompt or a plan in an editor when you type Ctrl+G
+in it.  If this is nil, that is the editor that the variable VISUAL or EDITOR
 names.  If you have chosen an editor with its command /editor, it uses that
 one in any case.  Takes effect for CLIs that are started afterwards."
   :type 'boolean
@@ -165,7 +165,7 @@ A key is a list of connection, keeper and number.")
 ;;;; Editing
 
 (defun gemini-companion-cli-edit--open (order prefix live-p answer)
-  "Let the user edit what ORDER, an alist, says, but not now: windows change.
+  "Let the user edit the text in ORDER, an alist; show it soon, not now.
 PREFIX is that of the CLI's host, or empty.  LIVE-P returns non-nil while the
 CLI waits.  Call ANSWER with the text, or with nil if it stays as it is.
 Return the buffer if the user can edit there."

@@ -352,8 +352,8 @@ Not all programs conclude that from the value of TERM in Eat and vterm."
 
 (defun gemini-companion-cli-terminals--change (regexp change)
   "Return a function for a filter's arguments that changes output by CHANGE.
-CHANGE gets the process and a text without an incomplete end, which REGEXP
-matches; that goes before the next one."
+REGEXP matches an incomplete end, which goes before the next output; CHANGE
+gets the process and what precedes that end."
   (let ((rest ""))
     (pcase-lambda (`(,process ,output))
       (let* ((output (concat rest output))

@@ -319,7 +319,7 @@ The numbers are those that the lines have in the proposal."
 
 (defun gemini-companion-review-hunk--copy-faces (start stop &optional text)
   "Copy the faces that the text from START to STOP has in its source.
-Copy them to TEXT, a string with the same text, or else to that itself."
+Copy them to TEXT, a string of the same length, or else to the buffer."
   (pcase-let ((`[,_ ,source ,offset ,_ ,_]
                (get-text-property start 'gemini-companion-review-hunk)))
     (when (buffer-live-p source)

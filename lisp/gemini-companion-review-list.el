@@ -210,7 +210,7 @@ there is none; KIND is what it would be, by default a change."
     (user-error "The list has just changed; look, and try again"))
   (when (mouse-event-p last-input-event)
     (let ((position (event-end last-input-event)))
-      ;; Otherwise it was not on text.
+      ;; Not if it was on the mode line, for example.
       (unless (posn-area position)
         (posn-set-point position))))
   (or (tabulated-list-get-id)

@@ -142,7 +142,7 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
   (if (or (gemini-companion-review-leaving-p)
           ;; A key meant for that one must not decide the next.
           (< (- (float-time) gemini-companion-review-closed-at) 1))
-      "one just ended"
+      "another change just ended"
     (gemini-companion-ui-busy)))
 
 (defun gemini-companion-review-popup--try ()

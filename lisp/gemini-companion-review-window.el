@@ -298,7 +298,7 @@ VIEW.  If the user has deleted all windows but these, bring them back."
         (gemini-companion-review-window--give-back view)
         (setf (gemini-companion-review-window-taken view) nil)
         (mapc #'gemini-companion-review-window--delete-window own)
-        ;; The rest are the user's.
+        ;; The other windows are the user's.
         (gemini-companion-review-window--record-new-windows view)
         (gemini-companion-review-window--take
          ;; What C-x 4 4 has set is for the user's next command.
@@ -353,7 +353,7 @@ Return nil if their frame is too small."
 
 (defun gemini-companion-review-window--display-alone (buffer _alist)
   "Display BUFFER above one window of the user, for `display-buffer'.
-Delete the others beside that, and that one, too, if a side window is selected."
+Delete all other windows; if a side window is selected, that one, too."
   (let* ((view gemini-companion-review-window-current)
          (windows (gemini-companion-review-window--users-windows view 'main))
          (selected (gemini-companion-review-window-selected view))

@@ -158,7 +158,8 @@ ROW identifies what they are about, which may be listed elsewhere later."
               ('lost ", its connection is lost")
               ('never ", not listening yet"))
             (and own-front "; you decide its changes in its own front end")
-            (unless (zerop reviews) (format ", waiting for %d of your decisions" reviews))
+            (unless (zerop reviews)
+              (format ", %s not decided" (gemini-companion-ui-count reviews "change")))
             (unless (zerop undelivered)
               (format ", %s not delivered"
                       (gemini-companion-ui-count undelivered "decision"))))))
@@ -183,7 +184,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
   (gemini-companion-status--heading
    (if gemini-companion-context-paused
        "Context paused: clients see no open files"
-     "Clients are told what you look at in their projects")
+     "Emacs tells clients what you look at in their projects")
    (cons "show" #'gemini-companion-show-context)
    (cons (if gemini-companion-context-paused "resume" "pause")
          #'gemini-companion-toggle-context)))

@@ -458,9 +458,9 @@ connected host, remove those there."
     (y-or-n-p (concat
                "Let the model use Emacs in "
                (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
-               ", and let hooks report your prompts, its questions and its edits to Emacs?  The CLI \
-will not ask before it calls a tool that only reads, or shows you a file, which runs your hooks \
-as C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
+               ", and let hooks report your prompts, its questions and its edits to Emacs?  The \
+CLI will not ask before it calls a tool that only reads, or shows you a file, which runs your \
+hooks as C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
 
 (defun gemini-companion-tool-extension--report (connection outcomes)
   "Show OUTCOMES on the host of CONNECTION, or here.

@@ -147,7 +147,7 @@ The tool noteEdit says what BEFORE, AFTER, SESSION, PROCESS and MODIFIED are."
 
 (defun gemini-companion-tool-hooks--made-p (call file after)
   "Return non-nil if the client of CALL can have made AFTER the text of FILE.
-Who has the token can report any edit, and undoing it writes what was reported."
+Whoever has the token can report any edit, and an undo writes its old text."
   (if (gemini-companion-file-host file)
       ;; Emacs asks the host only when the user undoes it.
       (not (gemini-companion-tool-secret-p call file))

@@ -34,7 +34,7 @@
                                 (directory-file-name gemini-companion-test-project)
                                 "Sessions: 1\n  fake-cli 1"
                                 (format ", process %d" (emacs-pid))
-                                "waiting for 1 of your decisions"
+                                "1 change not decided"
                                 "that wait: 1"
                                 (gemini-companion-test-file "a.txt")
                                 (concat "package and module "
