@@ -167,7 +167,7 @@ n p      next, previous difference   %-2s       drop the difference   v V  scrol
 e !      edit, then compare again    |        side by side, or stacked
 C-c ;    comment on the difference   C-c C-e  merge edits that are missing
 C-c C-c  accept                      C-c C-k  reject   q  decide, now or later
-C-c C-a  accept all of the turn      C-c C-v  the other view"
+C-c C-a  accept all of the turn      C-c C-v  the other view   C-c C-t  3-way"
                         (if ediff-3way-job "ab" "a"))))
 
 (defun gemini-companion-review-ediff-edit ()

@@ -79,10 +79,10 @@ accept or reject all hunks together, but can drop some first.
   ;; A terminal of 24 lines shows no more than five.
   (message "%s" "\
 n p      next, previous hunk      k        drop the hunk, or the region's lines
-y        keep the hunk, go on     u        undo
+y        keep the hunk, go on     u        undo   C-c C-e  merge missing edits
 e RET    edit the text here       c        comment on the line or region
 C-c C-c  accept                   C-c C-k  reject      q  decide, now or later
-C-c C-a  accept all of the turn   C-c C-v  the other view"))
+C-c C-a  accept all of the turn   C-c C-v  the other view   C-c C-t  3-way"))
 
 ;;;; Showing
 

@@ -1030,6 +1030,8 @@ FOCUS is `select' by default."
     (dolist (keys gemini-companion-test-messages)
       (let ((lines (split-string keys "\n")))
         (should (<= (length lines) 5))
+        (dolist (key '("C-c C-c" "C-c C-k" "C-c C-a" "C-c C-v" "C-c C-t" "C-c C-e"))
+          (should (string-search key keys)))
         (should (seq-every-p (lambda (line) (< (length line) 80)) lines))))))
 
 ;;; gemini-companion-review-inline-test.el ends here
