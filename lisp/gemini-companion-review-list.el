@@ -67,7 +67,7 @@ Its value is an argument for `gemini-companion-review-list-header'.")
 (defun gemini-companion-review-list ()
   "List the changes that wait for your decision."
   (interactive)
-  (gemini-companion-review-list-pop-to "*gemini reviews*"
+  (gemini-companion-review-list-pop-to "*gemini changes*"
                                        #'gemini-companion-review-list-mode))
 
 (defun gemini-companion-review-list-visit (review)

@@ -288,21 +288,21 @@ selected."
     (gemini-companion-test-fake-propose emacs client "third\n" "c.txt")
     (gemini-companion-test-m-x emacs "gemini-companion-review-list")
     (gemini-companion-test-wait-eval
-     emacs '(equal (buffer-name (window-buffer)) "*gemini reviews*"))
+     emacs '(equal (buffer-name (window-buffer)) "*gemini changes*"))
     (gemini-companion-test-keys emacs "a")
     (gemini-companion-interruption-test--count emacs 2)
     (gemini-companion-test-fake-wait-outcomes client '((accepted "a.txt" "two\n")))
     (should (gemini-companion-test-eval
-             emacs '(equal (buffer-name (window-buffer)) "*gemini reviews*")))
+             emacs '(equal (buffer-name (window-buffer)) "*gemini changes*")))
     ;; The next one was never on screen: it is shown, not accepted.
     (gemini-companion-test-keys emacs "a")
     (gemini-companion-test-wait-review emacs "unseen\n")
     (should (gemini-companion-test-eval
-             emacs '(equal (buffer-name (window-buffer)) "*gemini reviews*")))
+             emacs '(equal (buffer-name (window-buffer)) "*gemini changes*")))
     (gemini-companion-test-keys emacs "r")
     (gemini-companion-interruption-test--count emacs 1)
     (should (gemini-companion-test-eval
-             emacs '(equal (buffer-name (window-buffer)) "*gemini reviews*")))
+             emacs '(equal (buffer-name (window-buffer)) "*gemini changes*")))
     (gemini-companion-test-fake-wait-outcomes
      client '((accepted "a.txt" "two\n") (rejected "b.txt")))))
 

@@ -164,7 +164,7 @@ and check that the others are as before."
       (gemini-companion-test-m-x emacs "gemini-companion-review-list")
       (gemini-companion-test-wait-eval
        emacs `(equal ,gemini-companion-lists-test--windows
-                     ',(cl-substitute "*gemini reviews*" "a.txt" windows :test #'equal))))))
+                     ',(cl-substitute "*gemini changes*" "a.txt" windows :test #'equal))))))
 
 (ert-deftest gemini-companion-lists/the-history-shows-and-undoes ()
   "By clicks and keys, also in the buffer with both texts."

@@ -134,7 +134,7 @@
       (let ((review (gemini-companion-test-host-propose client "src/a.c" "int b;\n"))
             (gemini-companion-notify--subjects nil))
         (gemini-companion-review-list)
-        (should (equal (gemini-companion-test-list-column "*gemini reviews*" 0)
+        (should (equal (gemini-companion-test-list-column "*gemini changes*" 0)
                        '("build:src/a.c")))
         (push review gemini-companion-notify--subjects)
         (should (equal (cdr (gemini-companion-notify--text)) "build:src/a.c, +1 -1"))
