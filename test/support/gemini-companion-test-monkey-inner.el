@@ -287,6 +287,7 @@ If reviews WENT, windows that they had hidden come back."
            (old (gemini-companion-monkey--find-pane (gemini-companion-monkey-pane-window pane) before))
            (hidden (gemini-companion-monkey--find-hidden-pane pane)))
       (cond ((and old (not (gemini-companion-monkey-pane-review old))))
+            ((gemini-companion-monkey--gives-way-p old pane))
             ;; It replaces one that looked the same.
             ((seq-some (lambda (it)
                          (and (not (gemini-companion-monkey--find-pane
@@ -312,6 +313,17 @@ If reviews WENT, windows that they had hidden come back."
               3 "%s made a window with %s, which the user did not%s" who
               (gemini-companion-monkey-pane-buffer pane)
               (if went ", or had deleted" "")))))))
+
+(defun gemini-companion-monkey--gives-way-p (old pane)
+  "Return non-nil if OLD, of a review in the window of its file, gave way to PANE.
+OLD may be nil."
+  (let ((review (seq-find (lambda (it)
+                            (eql (gemini-companion-review-id it)
+                                 (and old (gemini-companion-monkey-pane-review old))))
+                          gemini-companion-monkey--reviews)))
+    (and review
+         (eq (gemini-companion-monkey-pane-buffer pane)
+             (gemini-companion-review-visiting review)))))
 
 (defun gemini-companion-monkey--find-hidden-pane (pane)
   "Return the hidden pane that comes back as PANE, or nil."
