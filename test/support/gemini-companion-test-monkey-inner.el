@@ -41,6 +41,7 @@
 (declare-function gemini-companion-cli-terminal "gemini-companion-cli" (cli) t)
 (declare-function gemini-companion-history-outcome "gemini-companion-history" (entry) t)
 (declare-function gemini-companion-review-proposal "gemini-companion-review" (review) t)
+(declare-function gemini-companion-review-visiting "gemini-companion-review")
 (declare-function tabulated-list-get-id "tabulated-list")
 (defvar gemini-companion-diff-policy)
 (defvar isearch-mode)
@@ -182,6 +183,9 @@ A window may be replaced by a new one that looks the same."
        (not (gemini-companion-monkey--moved-p pane other))))
 
 ;;;; Changes
+
+(defvar gemini-companion-monkey--reviews nil
+  "All reviews that were proposed, the newest first.")
 
 (defvar gemini-companion-monkey--hidden nil
   "Panes of the user that a review has hidden, perhaps in another tab.")
@@ -468,9 +472,6 @@ OUTCOME is `given-up' if the client was given a new prompt.")
   "Call FUNCTION, which accepts changes of a turn that were named, on ARGUMENTS."
   (let ((gemini-companion-monkey--accepting-all t))
     (apply function arguments)))
-
-(defvar gemini-companion-monkey--reviews nil
-  "All reviews that were proposed, the newest first.")
 
 (defun gemini-companion-monkey--note-reviews ()
   "Record the reviews that are open."
