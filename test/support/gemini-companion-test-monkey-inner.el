@@ -291,7 +291,6 @@ If reviews WENT, windows that they had hidden come back."
            (old (gemini-companion-monkey--find-pane (gemini-companion-monkey-pane-window pane) before))
            (hidden (gemini-companion-monkey--find-hidden-pane pane)))
       (cond ((and old (not (gemini-companion-monkey-pane-review old))))
-            ((gemini-companion-monkey--gives-way-p old pane))
             ;; It replaces one that looked the same.
             ((seq-some (lambda (it)
                          (and (not (gemini-companion-monkey--find-pane
@@ -306,6 +305,7 @@ If reviews WENT, windows that they had hidden come back."
                 (gemini-companion-monkey-pane-buffer pane)
                 (gemini-companion-monkey-pane-point pane)
                 (gemini-companion-monkey-pane-point hidden))))
+            ((gemini-companion-monkey--gives-way-p old pane))
             ;; Something must be in the last window of a frame, beside a terminal.
             ((not (seq-some (lambda (it)
                               (and (eq (gemini-companion-monkey-pane-frame it) frame)
