@@ -52,8 +52,10 @@ Return nil if there is none, as when it is above the user's prompt."
                 ;; There may be a remark below it, or what a terminal did not erase.
                 ((re-search-backward "^ *[╰⠀-⣿]" (line-beginning-position -4) t) (point))
                 ((re-search-backward "^(checked) " (line-beginning-position -9) t) end))))
-        ;; The border of the prompt or its beginning.
-        (unless (save-excursion (re-search-forward "^ *\\(?:[─▀▄]\\{8\\}\\|[>!*] \\)" nil t))
+        ;; The prompt or its borders.  The last of these may be one that the CLI did not erase.
+        (unless (save-excursion
+                  (re-search-forward
+                   "^ *\\(?:[>!*] \\|[─▀▄]\\{8\\}.*\n\\(?:.*\n\\)*? *[─▀▄]\\{8\\}\\)" nil t))
           bottom)
       (gemini-companion-cli-screen--question-above-prompt))))
 
