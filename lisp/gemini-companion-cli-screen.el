@@ -133,7 +133,8 @@ The string has no spaces and begins with the sign of the prompt.  Return
 
 (defun gemini-companion-cli-screen-queued-files ()
   "Return the names of the files whose changes follow the one in the question.
-The CLI shows them in the lines above that."
+The CLI shows them in the lines above that, which are in a box with the
+setting compactToolOutput off."
   (gemini-companion-cli-screen--at-end
     (when (and (gemini-companion-cli-screen--goto-question)
                (save-excursion
@@ -141,11 +142,11 @@ The CLI shows them in the lines above that."
                  (looking-at " *│ *\\? .* [0-9]+ of [0-9]+ *│")))
       (let ((files nil))
         (while (and (zerop (forward-line -1))
-                    (looking-at " *o +"))
+                    (looking-at "[ ╭─│]*o[ ─]+\\|[│╰][ ─]*[│╯] *[█▀▄]?$"))
           ;; Other tools wait there, too.
           (when (looking-at
-                 (concat " *o +\\(?:\\(?:WriteFile\\|write_file\\) +Writing to \\(.+?\\)"
-                         "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(.+?\\):.*\\) *[█▀▄]?$"))
+                 (concat "[ ╭─│]*o[ ─]+\\(?:\\(?:WriteFile\\|write_file\\) +Writing to \\(.+?\\)"
+                         "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(.+?\\):.*\\)[ ─│╮]*[█▀▄]?$"))
             (push (or (match-string-no-properties 1) (match-string-no-properties 2)) files)))
         files))))
 

@@ -41,6 +41,22 @@
       (should (gemini-companion-cli-screen-question-p))
       (should-not (gemini-companion-cli-screen-queued-files)))))
 
+(ert-deftest gemini-companion-cli-screen/changes-that-follow-may-be-in-a-box ()
+  "They are with Gemini CLI's setting compactToolOutput off."
+  (let ((blank (concat "│" (make-string 36 ?\s) "│\n")))
+    (pcase-dolist (`(,top . ,names)
+                   '(("╭─o──WriteFile Writing to src/b.txt──╮\n" "src/b.txt" "c.txt")
+                     ("╭─o──Shell touch x───────────────────╮\n" "c.txt")
+                     ("│ ✓  Edit z.txt: 1 => 2              │\n│ 1 - o  Edit y.txt:                 │\n"
+                      "c.txt")))
+      (gemini-companion-cli-screen-test--on
+          (concat "╭────╮\n│ o  Edit x.txt: 1 => 2              │\n> please write\n"
+                  top blank blank "│ o  Edit c.txt: one: 1 => two       │\n" blank
+                  "╰" (make-string 36 ?─) "╯\n"
+                  (substring gemini-companion-test-screen-question
+                             (string-search "╭" gemini-companion-test-screen-question)))
+        (should (equal (gemini-companion-cli-screen-queued-files) names))))))
+
 (ert-deftest gemini-companion-cli-screen/a-question-is-seen-above-the-rest-of-a-prompt ()
   "Gemini CLI leaves it there after a question that filled the screen."
   (let ((line (make-string 34 ?─)))
