@@ -34,14 +34,17 @@
   "Regexp for the user's prompt, which is group 1, with what is around it.")
 
 (defun gemini-companion-cli-screen-question-p ()
-  "Return non-nil if the CLI in the current buffer asks the user to choose.
+  "Return t if the CLI in the current buffer asks the user to choose.
 The choices are in the last box; in Qwen Code, they may be above a spinner
-instead, and for a screen reader, at the end."
+instead, and for a screen reader, at the end.  Return `text' if Gemini CLI
+asks for a text, or shows the user's answers."
   (gemini-companion-cli-screen--at-end
     (when-let* ((bottom (gemini-companion-cli-screen--question-bottom)))
       (gemini-companion-cli-screen--goto-question)
-      (and (re-search-forward "^ *\\(?:│ *[●›❯]\\|[›❯]\\|(checked)\\) *[0-9]+\\. " bottom t)
-           t))))
+      (cond ((save-excursion
+               (re-search-forward "^ *\\(?:│ *[●›❯]\\|[›❯]\\|(checked)\\) *[0-9]+\\. " bottom t))
+             t)
+            ((looking-at "╭.*\n│ Answer Questions ") 'text)))))
 
 (defun gemini-companion-cli-screen--question-bottom ()
   "Go to the last lines of the question on screen, and return where they end.

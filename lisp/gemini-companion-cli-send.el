@@ -183,14 +183,16 @@ If the question is not on screen, show it instead."
   (with-current-buffer (gemini-companion-cli-send-terminal)
     (when-let* ((fault (gemini-companion-cli-send--question-fault)))
       (user-error "%s" fault))
-    (cond ((gemini-companion-cli-send--question-seen-p)
-           (setq gemini-companion-cli-send--answered (buffer-chars-modified-tick))
-           (gemini-companion-cli-send-key key (current-buffer))
-           (message "Answered %s in %s" name (buffer-name)))
-          (t
+    (cond ((not (gemini-companion-cli-send--question-seen-p))
            (gemini-companion-cli-send--show-question)
            (message "The question of %s was not on screen; look at it, then answer"
-                    (gemini-companion-cli-send-title))))))
+                    (gemini-companion-cli-send-title)))
+          ((eq (gemini-companion-cli-screen-question-p) 'text)
+           (user-error "Type your answer to %s in its terminal" (gemini-companion-cli-send-title)))
+          (t
+           (setq gemini-companion-cli-send--answered (buffer-chars-modified-tick))
+           (gemini-companion-cli-send-key key (current-buffer))
+           (message "Answered %s in %s" name (buffer-name))))))
 
 (defun gemini-companion-cli-send--question-seen-p ()
   "Return non-nil if a window shows as much of the question here as it can."

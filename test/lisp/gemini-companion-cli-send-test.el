@@ -9,6 +9,7 @@
 (require 'gemini-companion-cli-compose)
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-test-companion)
+(require 'gemini-companion-test-screen)
 
 (defmacro gemini-companion-cli-send-test--with (sent &rest body)
   "Evaluate BODY in a new project with a terminal that runs a program.
@@ -569,6 +570,12 @@ Allow execution of [Shell]?
                "│ ● 1. buy milk          │\n╰────────────────────────╯\n"
                (format composer "  Type your message or @path/to/file")))
       (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes))
+    ;; Nobody has chosen a text.
+    (gemini-companion-cli-send-test--show gemini-companion-test-screen-text-question)
+    (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
+      (should (string-search "in its terminal" (gemini-companion-cli-send-test--refused command))))
+    (should (string-search "asks a question"
+                           (gemini-companion-cli-send-test--refused #'gemini-companion-send-prompt)))
     ;; A choice without a number is no question, nor is an empty screen.
     (dolist (screen '("" "╭────────╮\n│ ● Vim  │\n│   Mode │\n╰────────╯\n"))
       (gemini-companion-cli-send-test--show screen)

@@ -117,10 +117,14 @@ after output; `free-for' pretends that it takes prompts for some seconds."
     (look)
     (should-not (gemini-companion-cli-in-state 'asking))
     (should-not (string-search "?" (gemini-companion--lighter)))
-    (show gemini-companion-test-screen-question)
-    (look)
-    (look)
-    (should (gemini-companion-cli-in-state 'asking))
+    (dolist (screen (list gemini-companion-test-screen-text-question
+                          gemini-companion-test-screen-prompt
+                          gemini-companion-test-screen-question))
+      (show screen)
+      (look)
+      (look)
+      (should (eq (not (gemini-companion-cli-in-state 'asking))
+                  (eq screen gemini-companion-test-screen-prompt))))
     (kill-buffer buffer)
     (should-not (gemini-companion-cli-in-state 'asking))))
 

@@ -35,5 +35,19 @@
 ╰─────────────────────────────────────╯
 ")
 
+(defconst gemini-companion-test-screen-text-question "
+╭─────────────────────────────────────────╮
+│ Answer Questions                        │
+│                                         │
+│ ← □ Name │ □ Sure │ ≡ Review →          │
+│                                         │
+│ What name?                              │
+│                                         │
+│ > Enter your response                   │
+│                                         │
+│ Enter to submit · Esc to cancel         │
+╰─────────────────────────────────────────╯
+")
+
 (provide 'gemini-companion-test-screen)
 ;;; gemini-companion-test-screen.el ends here
