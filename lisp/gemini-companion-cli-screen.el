@@ -142,7 +142,8 @@ setting compactToolOutput off."
     (when (and (gemini-companion-cli-screen--goto-question)
                (save-excursion
                  (forward-line)
-                 (looking-at " *│ *\\? .* [0-9]+ of [0-9]+ *│")))
+                 ;; After a long title, the numbers may be on two lines.
+                 (looking-at " *│ *\\? .*[ …][0-9]+[ │█▀▄\n]+of[ │█▀▄\n]+[0-9]+ *│")))
       (let ((files nil))
         (while (and (zerop (forward-line -1))
                     (looking-at "[ ╭─│]*o[ ─]+\\|[│╰][ ─]*[│╯] *[█▀▄]?$"))

@@ -191,7 +191,7 @@ something else.  Return non-nil if some are too new to tell."
          (file-name-handler-alist nil)
          ;; The model has chosen the names.
          (files (cl-loop for name in (gemini-companion-cli-screen-queued-files)
-                         unless (string-match-p "\\.\\.\\.\\|\\`~\\|\\`/[^/]*:" name)
+                         unless (string-match-p "\\.\\.\\.\\|…\\|\\`~\\|\\`/[^/]*:" name)
                          collect (expand-file-name name directory))))
     (unless (equal files (gemini-companion-review-queued review))
       (setf (gemini-companion-review-queued review) files)

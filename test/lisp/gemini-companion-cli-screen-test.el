@@ -41,6 +41,15 @@
       (should (gemini-companion-cli-screen-question-p))
       (should-not (gemini-companion-cli-screen-queued-files)))))
 
+(ert-deftest gemini-companion-cli-screen/a-long-title-hides-no-changes-that-follow ()
+  "Gemini CLI gives it all the room but that of the numbers behind it, or less."
+  (dolist (numbers '(" …1 of 4 │" " …1 of 4│" " … 1 of  │\n│           4     │"
+                     " … 1 of  │█\n│           4     │█" " …1   │\n│    of    │\n│    4     │"))
+    (gemini-companion-cli-screen-test--on
+        (string-replace "  1 of 4 │" numbers gemini-companion-test-screen-question)
+      (should (gemini-companion-cli-screen-question-p))
+      (should (equal (gemini-companion-cli-screen-queued-files) '("src/b.txt" "c.txt"))))))
+
 (ert-deftest gemini-companion-cli-screen/changes-that-follow-may-be-in-a-box ()
   "They are with Gemini CLI's setting compactToolOutput off."
   (let ((blank (concat "│" (make-string 36 ?\s) "│\n")))
