@@ -76,7 +76,7 @@ prompt then takes no text."
            ;; Otherwise a tool or a command of the user's has printed what is in the box.
            (save-excursion
              (gemini-companion-cli-screen--goto-question)
-             (looking-at-p ".*\n│ *\\? "))
+             (looking-at-p ".*\n│ *\\(?:\\?\\|Action Req\\|Answer Q\\|Ready to start imp\\)"))
            (point)))))
 
 (defun gemini-companion-cli-screen--goto-question ()

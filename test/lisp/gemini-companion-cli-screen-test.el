@@ -41,6 +41,19 @@
       (should (gemini-companion-cli-screen-question-p))
       (should-not (gemini-companion-cli-screen-queued-files)))))
 
+(ert-deftest gemini-companion-cli-screen/all-kinds-of-questions-are-seen-above-a-prompt ()
+  "They are there with Gemini CLI's setting collapseDrawerDuringApproval off."
+  (pcase-dolist (`(,title . ,asks) '(("Answer Questions       " . t) ("Action Required        " . t)
+                                     ("Ready to start implementation?" . t)
+                                     ("✓  Shell Command cat a " . nil)))
+    (gemini-companion-cli-screen-test--on
+        (concat "╭────────────────────────────────╮\n│ " title "│\n│ ● 1. Red │\n"
+                "╰────────────────────────────────╯\n" gemini-companion-test-screen-prompt)
+      (should (eq (gemini-companion-cli-screen-question-p) asks))))
+  (gemini-companion-cli-screen-test--on
+      (concat gemini-companion-test-screen-text-question gemini-companion-test-screen-prompt)
+    (should (eq (gemini-companion-cli-screen-question-p) 'text))))
+
 (ert-deftest gemini-companion-cli-screen/a-long-title-hides-no-changes-that-follow ()
   "Gemini CLI gives it all the room but that of the numbers behind it, or less."
   (dolist (numbers '(" …1 of 4 │" " …1 of 4│" " … 1 of  │\n│           4     │"
