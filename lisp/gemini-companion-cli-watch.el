@@ -169,12 +169,12 @@ Return non-nil if Emacs must look at it again, even if it does not change."
 
 (defun gemini-companion-cli-watch--cancel-abandoned (reviews)
   "Cancel those of REVIEWS that the CLI of the current terminal has given up.
-It takes a prompt, or it was at rest while they were open, and now asks about
-something else.  Return non-nil if some are too new to tell."
+It is at rest, or was while they were open.  It may work before it asks about
+one, as when it runs hooks.  Return non-nil if some are too new to tell."
   (cl-loop for review in (seq-filter #'gemini-companion-cli-watch--certain-p reviews)
            for created = (float-time (gemini-companion-review-created review))
            for rested = gemini-companion-cli-watch--rested
-           for since = (cond (gemini-companion-cli-watch--seen
+           for since = (cond ((eq (car gemini-companion-cli-watch--seen) 'done)
                               (max (cdr gemini-companion-cli-watch--seen) created))
                              ((and rested
                                    (>= (- rested created) gemini-companion-cli-watch--free-time))

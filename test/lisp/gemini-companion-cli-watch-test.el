@@ -88,6 +88,12 @@ after output; `free-for' pretends that it takes prompts for some seconds."
       (look)
       (look)
       (should (gemini-companion-review-open-p review)))
+    ;; It runs hooks before it asks.
+    (show (concat " ⠧ Executing Hook: bell (esc to cancel, 9s)" gemini-companion-test-screen-prompt))
+    (free-for 9)
+    (setcar gemini-companion-cli-watch--seen 'working)
+    (look)
+    (should (gemini-companion-review-open-p review))
     (show gemini-companion-test-screen-prompt)
     (free-for 9)
     (setf (gemini-companion-review-created review) (current-time))
