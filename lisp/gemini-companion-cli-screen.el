@@ -124,7 +124,8 @@ The string has no spaces and begins with the sign of the prompt.  Return
                  (> (match-end 0) limit))
         (let ((text (match-string-no-properties 1)))
           (if (and (not always)
-                   (re-search-backward "esc to cancel" (line-beginning-position -10) t))
+                   ;; A spinner, in front of a line that may be cut.
+                   (re-search-backward "esc to cancel\\|^ ?[⠀-⣿] " (line-beginning-position -10) t))
               'works
             (gemini-companion-cli-screen-without-spaces text)))))))
 

@@ -133,10 +133,10 @@
             (concat line "\n  1 open file\n" before "\n > one\n" pad "\n   two   \n"
                     after "\n" below)
           (should (equal (gemini-companion-cli-screen-prompt) ">onetwo")))
-        (gemini-companion-cli-screen-test--on
-            (concat " ⠧ Thinking... (esc to cancel, 1s)\n" before "\n >   Type your message\n"
-                    after "\n" below)
-          (should (eq (gemini-companion-cli-screen-prompt) 'works)))))
+        (dolist (line '(" ⠧ Thinking... (esc to cancel, 1s)" " ⠧ Executing Hooks: one with a long na"))
+          (gemini-companion-cli-screen-test--on
+              (concat line "\n" before "\n >   Type your message\n" after "\n" below)
+            (should (eq (gemini-companion-cli-screen-prompt) 'works))))))
     (gemini-companion-cli-screen-test--on (concat pad "\n" pad "\n✦ Done.\n" pad "\n")
       (should-not (gemini-companion-cli-screen-prompt)))))
 
