@@ -69,14 +69,14 @@ prompt then takes no text."
   (goto-char (point-max))
   (when (re-search-backward gemini-companion-cli-screen--prompt-box (line-beginning-position -30) t)
     (let ((start (point)))
-      ;; What a model writes is indented.
+      ;; What a model writes is indented.  Below a long question there is a hint.
       (and (re-search-backward "^╰" (line-beginning-position -9) t)
-           (looking-at ".*\n[ \n]*\\(?:─.*\n[^─▀▄]*\\)?")
+           (looking-at ".*\n\\(?:[ \n]\\|Press .*\n\\)*\\(?:─.*\n[^─▀▄]*\\)?")
            (<= start (match-end 0))
            ;; Otherwise a tool or a command of the user's has printed what is in the box.
            (save-excursion
-             (gemini-companion-cli-screen--goto-question)
-             (looking-at-p ".*\n│ *\\(?:\\?\\|Action Req\\|Answer Q\\|Ready to start imp\\)"))
+             (or (not (gemini-companion-cli-screen--goto-question)) ; it is very long
+                 (looking-at-p ".*\n│ *\\(?:\\?\\|Action Req\\|Answer Q\\|Ready to start imp\\)")))
            (point)))))
 
 (defun gemini-companion-cli-screen--goto-question ()

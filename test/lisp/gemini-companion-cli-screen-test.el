@@ -23,6 +23,14 @@
            "^│ ╰" (concat (apply #'concat (make-list count line)) "│ ╰")
            gemini-companion-test-screen-question t t)
         (should (gemini-companion-cli-screen-question-p))
+        (save-excursion
+          (goto-char (point-max))
+          (let ((end (point)))
+            ;; With Gemini CLI's setting collapseDrawerDuringApproval off.
+            (insert "Press Ctrl+O to show more lines of the last response"
+                    gemini-companion-test-screen-prompt)
+            (should (gemini-companion-cli-screen-question-p))
+            (delete-region end (point))))
         (let ((start (car (gemini-companion-cli-screen-question-bounds))))
           (should (< (point-min) start (point-max)))
           (should (eq (zerop count) (eql start (save-excursion
