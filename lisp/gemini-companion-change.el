@@ -33,7 +33,12 @@ Emacs does."
 (defun gemini-companion-change--decode-utf-8 (bytes proposed)
   "Return the text of BYTES, as in `gemini-companion-change-decode' for PROPOSED.
 Return nil if they are not UTF-8."
-  (gemini-companion--mod-decode bytes (not (string-search "\r" proposed))))
+  (when-let* ((text (gemini-companion--mod-decode bytes (not (string-search "\r" proposed)))))
+    ;; Clients keep the byte order mark of a text that they edit.
+    (concat (and (string-prefix-p "\ufeff" proposed)
+                 (string-prefix-p (unibyte-string #xef #xbb #xbf) bytes)
+                 "\ufeff")
+            text)))
 
 (defun gemini-companion-change--guess (path bytes proposed)
   "Return the text of BYTES, of the file PATH, as Emacs decodes it.

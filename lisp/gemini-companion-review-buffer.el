@@ -191,7 +191,8 @@ unsaved edits visits the file, it is the text of that buffer."
     (apply #'gemini-companion-review-buffer--read-only review "current"
            (cond ((and visiting (buffer-modified-p visiting)
                        (gemini-companion-review-with-base review))
-                  (list "Your unsaved buffer" (gemini-companion-review-text-of-buffer visiting)))
+                  (list "Your unsaved buffer"
+                        (gemini-companion-review-text-of-visiting review visiting)))
                  ((gemini-companion-file-exists-p (gemini-companion-review-path review))
                   (let ((bytes (gemini-companion-review-bytes review)))
                     (unless (stringp bytes)

@@ -104,7 +104,7 @@ TICK is the `buffer-chars-modified-tick' of BUFFER."
               ((buffer-modified-p buffer))
               ;; Merging them again would change nothing.
               ((equal (gemini-companion-review-effect--merge-with
-                       review (gemini-companion-review-text-of-buffer buffer))
+                       review (gemini-companion-review-text-of-visiting review buffer))
                       (gemini-companion-review-current-text review))))
     (cons buffer (buffer-chars-modified-tick buffer))))
 
@@ -189,7 +189,7 @@ the file is merged all the same."
       (gemini-companion-review-effect--merge-file review))
     (when buffer
       (gemini-companion-review-effect--merge-text
-       review (gemini-companion-review-text-of-buffer buffer)))))
+       review (gemini-companion-review-text-of-visiting review buffer)))))
 
 (defun gemini-companion-review-effect--edited-buffer (review)
   "Return the buffer with unsaved edits of the file of REVIEW, or nil.

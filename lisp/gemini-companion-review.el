@@ -588,6 +588,15 @@ REVIEW keeps the last value, since FUNCTION may take long."
    review #'gemini-companion-change-decode
    (gemini-companion-review-path review) bytes (gemini-companion-review-proposed review)))
 
+(defun gemini-companion-review-text-of-visiting (review buffer)
+  "Return the text of BUFFER, which visits the file of REVIEW.
+If the file has a byte order mark, and the proposal, too, begin with that."
+  (let ((coding (buffer-local-value 'buffer-file-coding-system buffer)))
+    (concat (and (string-prefix-p "\ufeff" (gemini-companion-review-proposed review))
+                 coding (coding-system-get coding :bom)
+                 "\ufeff")
+            (gemini-companion-review-text-of-buffer buffer))))
+
 (defun gemini-companion-review-before (review)
   "Return the contents of the file of REVIEW when that was proposed, as bytes.
 Return nil if there was no file, `unreadable' if it could not be read."

@@ -56,13 +56,15 @@
   (should (= (gemini-companion-change-merge "1\n2\n3\n" "1\ntwo\n3\n" "0\n1\nzwei\n3\n") 3)))
 
 (ert-deftest gemini-companion-change/a-file-is-read-as-its-client-reads-it ()
-  "As UTF-8 without a byte order mark, if it is; else as Emacs does."
+  "As UTF-8, if it is, with a byte order mark if it proposes one; else as Emacs does."
   (gemini-companion-native-load)
   (let ((text (lambda (bytes proposed)
                 (gemini-companion-change-decode "/a.txt" bytes proposed))))
     (with-coding-priority '(iso-latin-1)
       (should (equal (funcall text "\303\244\n" "ä") "ä\n")))
     (should (equal (funcall text "\357\273\277a\n" "") "a\n"))
+    (should (equal (funcall text "\357\273\277a\n" "\ufeff") "\ufeffa\n"))
+    (should (equal (funcall text "a\n" "\ufeff") "a\n"))
     ;; For CRLF line ends clients propose LF, unless the text has a CR.
     (should (equal (funcall text "a\r\nb\r\n" "a\n") "a\nb\n"))
     (should (equal (funcall text "a\r\nb\r\n" "a\r\n") "a\r\nb\r\n"))

@@ -508,6 +508,29 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                                                      :type 'user-error))))
           (should (equal (gemini-companion-review-current-text review) proposed)))))))
 
+;; A CLI edits the text with the mark, which Emacs leaves out of a buffer.
+(ert-deftest gemini-companion-review-ediff/a-byte-order-mark-is-no-difference ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "\ufeffone\ntwo\nthree\nfour\nfive\n")
+    (revert-buffer nil t)
+    (let ((review (gemini-companion-review-ediff-test--show
+                   client "\ufeffone\ntwo\nthree\nfour\n5\n" 'select)))
+      (should (equal (gemini-companion-change-size
+                      (gemini-companion-review-effect-change review))
+                     "+1 -1"))
+      (should (equal (gemini-companion-review-ediff-test--texts)
+                     '("\ufeffone\ntwo\nthree\nfour\nfive\n"
+                       "\ufeffone\ntwo\nthree\nfour\n5\n")))
+      ;; Nor are edits of the first line in the way of a merge.
+      (with-current-buffer "a.txt"
+        (goto-char (point-min))
+        (insert "mine "))
+      (gemini-companion-review-merge)
+      (should (equal (gemini-companion-review-current-text review)
+                     "\ufeffmine one\ntwo\nthree\nfour\n5\n"))
+      (should-not (gemini-companion-review-effect-conflict review))
+      (with-current-buffer "a.txt" (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-review-ediff/without-edits-there-is-nothing-to-merge ()
   (gemini-companion-test-with-client client
     (gemini-companion-review-ediff-test--show client "1\ntwo\n" 'select)
