@@ -214,7 +214,9 @@ A merge would take the difference for edits of the user."
              ;; Emacs may have taken UTF-8 for Latin-1.
              (not (equal (gemini-companion-file-plain
                           (decode-coding-string
-                           bytes (buffer-local-value 'buffer-file-coding-system buffer)))
+                           bytes (if (buffer-local-value 'enable-multibyte-characters buffer)
+                                     (buffer-local-value 'buffer-file-coding-system buffer)
+                                   'raw-text)))
                          (gemini-companion-file-plain
                           (gemini-companion-review-text-of-file review bytes))))))))
 

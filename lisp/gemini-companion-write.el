@@ -482,7 +482,10 @@ But return nil if that may block Emacs, or lose edits that are not MERGED."
 (defun gemini-companion-write--read (file buffer)
   "Read FILE into BUFFER, decoded as when the current buffer is reverted.
 Return the coding system, of which what the text does not determine stays."
-  (let ((coding-system-for-read (car buffer-file-coding-system-explicit))
+  (let ((coding-system-for-read
+         (if (or enable-multibyte-characters find-file-literally)
+             (car buffer-file-coding-system-explicit)
+           'raw-text))
         (before buffer-file-coding-system)
         ;; These would act on what the text says.
         (format-alist nil)

@@ -492,15 +492,17 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
 
 ;; Otherwise the proposal would lose the markup, or have "Ã©" in place of "é".
 (ert-deftest gemini-companion-review-ediff/a-buffer-that-does-not-show-the-file-as-it-is-is-not-merged ()
-  (pcase-dolist (`(,head ,coding)
-                 '(("Content-Type: text/enriched\nText-Width: 70\n\n<bold>bold</bold>\nsome\n" nil)
-                   ("café\nsome\n" latin-1)))
+  (pcase-dolist (`(,head ,coding ,multibyte)
+                 '(("Content-Type: text/enriched\nText-Width: 70\n\n<bold>bold</bold>\nsome\n" nil t)
+                   ("café\nsome\n" latin-1 t)
+                   ("café\nsome\n" nil nil)))
     (gemini-companion-test-with-client client
       (let* ((inhibit-message t)
              (lines "one\ntwo\nthree\nfour\nfive\n")
              (file (gemini-companion-test-file "b.txt" (concat head lines "\nend\n")))
              (proposed (concat head "One" (substring lines 3) "\nend\n")))
         (with-current-buffer (let ((coding-system-for-read coding)) (find-file-noselect file))
+          (set-buffer-multibyte multibyte)
           (insert "mine\n"))
         (let ((review (gemini-companion-test-propose client "b.txt" proposed)))
           (should (string-search "save or revert its buffer"

@@ -375,7 +375,15 @@ git -c user.name=me -c user.email=me@localhost commit -q -m one")
     (with-current-buffer (find-file-literally (gemini-companion-test-file "a.txt" "é\n"))
       (gemini-companion-write-revert-test--write "éü\n")
       (should (equal (buffer-string) (encode-coding-string "éü\n" 'utf-8)))
-      (should-not (buffer-modified-p)))))
+      (should-not (buffer-modified-p))))
+  (gemini-companion-write-revert-test--with "é\r\n"
+    (toggle-enable-multibyte-characters -1)
+    (gemini-companion-write-revert-test--write "éü☺\r\n")
+    (should (equal (buffer-string) (encode-coding-string "éü☺\n" 'utf-8)))
+    (should-not (buffer-modified-p))
+    (insert "x")
+    (let ((inhibit-message t)) (save-buffer))
+    (should (equal (gemini-companion-test-read buffer-file-name) "xéü☺\r\n"))))
 
 (ert-deftest gemini-companion-write-revert/buffers-that-do-not-show-text-stay ()
   (gemini-companion-write-revert-test--with "one\n"
