@@ -308,6 +308,7 @@ Without REVIEW, or if the user has not chosen another view of it, see
 FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If
 REVIEW cannot be shown, record why, and signal the error."
   (gemini-companion-review-check-open review)
+  (gemini-companion-ui-check-frame)
   (gemini-companion-review-take-down-ended 'now)
   (when-let* ((shown (gemini-companion-review-shown)))
     (gemini-companion-review--hide shown))
@@ -369,6 +370,7 @@ REVIEW cannot be shown, record why, and signal the error."
 (defun gemini-companion-review-ask (review question)
   "Call QUESTION, a function that asks the user about REVIEW, and return its value.
 Signal a `user-error' if REVIEW has ended meanwhile."
+  (gemini-companion-ui-check-frame)
   (prog1 (gemini-companion-cli-terminals-call-following question)
     (gemini-companion-review-check-open review)))
 

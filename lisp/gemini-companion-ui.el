@@ -144,6 +144,11 @@ Unlike `error-message-string', do not quote the strings of our errors."
 It defaults to the selected frame."
   (not (equal (terminal-name frame) "initial_terminal")))
 
+(defun gemini-companion-ui-check-frame ()
+  "Signal a `user-error' if the selected frame is the invisible one of a daemon."
+  (when (and (daemonp) (not (gemini-companion-ui-user-frame-p)))
+    (user-error "Emacs has no frame")))
+
 ;;;; Windows
 
 (defun gemini-companion-ui-window-of (buffer)

@@ -182,6 +182,32 @@ In a terminal, we can see only the request."
         (gemini-companion-test-wait-eval emacs
                                          '(null (cdr (frame-list))))))))
 
+;; By emacsclient, for example, or by a click on a notification.
+(ert-deftest gemini-companion-frames/commands-in-a-daemon-without-a-frame-show-and-accept-nothing ()
+  "They say so, and the review is shown once there is a frame."
+  :tags '(e2e)
+  (gemini-companion-frames-test--with-daemon emacs client
+    (gemini-companion-test-fake-propose emacs client "two\n")
+    (dolist (command '(gemini-companion-accept
+                       gemini-companion-accept
+                       gemini-companion-accept-all
+                       gemini-companion-review-next))
+      (should (equal (gemini-companion-test-eval
+                      emacs `(condition-case error (,command)
+                               (user-error (error-message-string error))))
+                     "Emacs has no frame")))
+    (gemini-companion-test-eval emacs '(progn (require 'gemini-companion-notify)
+                                              (gemini-companion-notify--visit)))
+    (should (eq (gemini-companion-test-eval
+                 emacs '(gemini-companion-review-state (gemini-companion-review-current)))
+                'waiting))
+    (let ((gemini-companion-test-pane (gemini-companion-test-open-frame emacs "client")))
+      (gemini-companion-test-wait-review emacs "two\n")
+      (should-not (gemini-companion-test-fake-outcomes client))
+      (gemini-companion-test-reject emacs)
+      (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))
+      (gemini-companion-test-fake-wait-restored emacs))))
+
 (defun gemini-companion-frames-test--wait-due (emacs)
   "Wait until the daemon EMACS could have shown a review several times.
 It is never idle as long as it has had no frame."
