@@ -134,9 +134,10 @@ Unlike `error-message-string', do not quote the strings of our errors."
     (if idle (> (float-time idle) seconds) noninteractive)))
 
 (defun gemini-companion-ui-busy ()
-  "Return why windows may not change now, as text, or nil if they may."
+  "Return why windows may not change now, as text, or nil if they may.
+Then the selected frame is one that users can see."
   (cond ((gemini-companion-ui-key-expected))
-        ((not (gemini-companion-ui-user-frame-p)) "Emacs has no frame")
+        ((not (gemini-companion-ui-select-user-frame)) "Emacs has no frame")
         ((not (gemini-companion-ui-idle-p gemini-companion-ui--idle-time)) "you are typing")))
 
 (defun gemini-companion-ui-user-frame-p (&optional frame)
@@ -144,9 +145,18 @@ Unlike `error-message-string', do not quote the strings of our errors."
 It defaults to the selected frame."
   (not (equal (terminal-name frame) "initial_terminal")))
 
+(defun gemini-companion-ui-select-user-frame ()
+  "If the invisible frame of a daemon is selected, select the one used last.
+Emacs selects it when the last frame on a terminal is closed, even if there
+are others.  Return nil if there are none."
+  (or (gemini-companion-ui-user-frame-p)
+      (when-let* ((frames (seq-filter #'gemini-companion-ui-user-frame-p (frame-list))))
+        (select-frame (car (seq-sort-by (lambda (it) (window-use-time (frame-selected-window it)))
+                                        #'> frames))))))
+
 (defun gemini-companion-ui-check-frame ()
-  "Signal a `user-error' if the selected frame is the invisible one of a daemon."
-  (when (and (daemonp) (not (gemini-companion-ui-user-frame-p)))
+  "Signal a `user-error' if nobody sees what is shown, in a daemon without a frame."
+  (unless (or (gemini-companion-ui-select-user-frame) (not (daemonp)))
     (user-error "Emacs has no frame")))
 
 ;;;; Windows

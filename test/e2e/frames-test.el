@@ -182,6 +182,21 @@ In a terminal, we can see only the request."
         (gemini-companion-test-wait-eval emacs
                                          '(null (cdr (frame-list))))))))
 
+;; Emacs then selects the invisible frame, until a key is pressed.
+(ert-deftest gemini-companion-frames/of-two-terminals-of-a-daemon-the-one-that-is-left-shows-it ()
+  :tags '(e2e)
+  (gemini-companion-frames-test--with-daemon emacs client
+    (let ((left (gemini-companion-test-open-frame emacs "left"))
+          (closed (gemini-companion-test-open-frame emacs "closed")))
+      (let ((gemini-companion-test-pane closed))
+        (gemini-companion-test-keys emacs "C-x" "C-c"))
+      (gemini-companion-test-wait-eval emacs '(= (length (frame-list)) 2))
+      (gemini-companion-test-fake-propose emacs client "two\n")
+      (let ((gemini-companion-test-pane left))
+        (gemini-companion-test-wait-screen emacs "gemini-companion-accept accepts")
+        (gemini-companion-test-reject emacs)
+        (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))))
+
 ;; By emacsclient, for example, or by a click on a notification.
 (ert-deftest gemini-companion-frames/commands-in-a-daemon-without-a-frame-show-and-accept-nothing ()
   "They say so, and the review is shown once there is a frame."
