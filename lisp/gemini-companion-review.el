@@ -369,10 +369,14 @@ REVIEW cannot be shown, record why, and signal the error."
 
 (defun gemini-companion-review-ask (review question)
   "Call QUESTION, a function that asks the user about REVIEW, and return its value.
-Signal a `user-error' if REVIEW has ended meanwhile."
+Signal a `user-error' if REVIEW has ended meanwhile, or the frame was closed:
+the next key was meant for something else."
   (gemini-companion-ui-check-frame)
-  (prog1 (gemini-companion-cli-terminals-call-following question)
-    (gemini-companion-review-check-open review)))
+  (let ((frame (selected-frame)))
+    (prog1 (gemini-companion-cli-terminals-call-following question)
+      (gemini-companion-review-check-open review)
+      (unless (frame-live-p frame)
+        (user-error "The frame with this question was closed")))))
 
 (defun gemini-companion-review-decide (review outcome report &optional by)
   "End REVIEW with OUTCOME, a symbol.

@@ -68,6 +68,28 @@ Emacs itself loses the first key after a terminal has hung up."
             (gemini-companion-test-fake-wait-outcomes client outcomes)
             (gemini-companion-test-fake-wait-restored emacs)))))))
 
+(ert-deftest gemini-companion-frames/a-key-pressed-elsewhere-answers-no-question-of-a-closed-frame ()
+  "Emacs still waits for the answer, and takes it from any terminal."
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+    (let ((gemini-companion-test-pane (gemini-companion-test-open-frame emacs "second")))
+      (gemini-companion-test-fake-propose emacs client "two\n")
+      (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-m-x emacs "gemini-companion-review-quit")
+      (gemini-companion-test-wait-screen emacs "Proposed change:")
+      (gemini-companion-test-kill-pane emacs gemini-companion-test-pane))
+    (gemini-companion-test-wait-eval emacs '(null (cdr (frame-list))))
+    (gemini-companion-test-wait
+     "the question to end"
+     (lambda ()
+       (gemini-companion-test-keys emacs "a")
+       (gemini-companion-test-eval emacs '(null (gemini-companion-ui-key-expected)))))
+    (should-not (gemini-companion-test-fake-outcomes client))
+    (gemini-companion-test-eval emacs '(gemini-companion-review-reject
+                                        (gemini-companion-review-current)))
+    (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))
+
 (defun gemini-companion-frames-test--manual-form ()
   "Return the form of the manual that shows changes in a frame of their own."
   (with-temp-buffer
