@@ -483,8 +483,7 @@ TAB is the one that VIEW is in, or nil if that is the current one."
          (own (gemini-companion-review-window--own-windows view))
          (now (gemini-companion-review-window--snapshots view))
          (tabs (frame-parameter frame 'tabs)))
-    (cond ((null own))
-          ((not (or now known (cdr tabs))) (delete-frame frame))
+    (cond ((not (or now known (cdr tabs))) (delete-frame frame))
           ((and (null now)
                 (seq-some (lambda (it) (eq (car (window-parameter it 'quit-restore)) 'tab)) own))
            (with-selected-frame frame

@@ -63,6 +63,13 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
 
 ;;;; Where it is shown
 
+(defun gemini-companion-review-window-test--display-full-frame (buffer _alist)
+  "Display BUFFER in the selected window, and delete all others.
+Emacs 29 has `display-buffer-full-frame'."
+  (delete-other-windows)
+  (set-window-buffer nil buffer)
+  (selected-window))
+
 (ert-deftest gemini-companion-review-window/users-choose-where-it-is-shown ()
   (dolist (focus '(keep select))
     (pcase-dolist (`(,action . ,window-p)
@@ -72,6 +79,8 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
                       . ,(lambda (window) (eq (window-parameter window 'window-side) 'bottom)))
                      ((display-buffer-use-some-window)
                       . ,(lambda (window) (> (window-left-column window) 0)))
+                     ((gemini-companion-review-window-test--display-full-frame)
+                      . ,(lambda (window) (= (window-left-column window) 0)))
                      ((display-buffer-same-window)
                       . ,(lambda (window) (= (window-left-column window) 0)))))
       (let ((display-buffer-alist `(("\\`\\*gemini " ,@action))))
