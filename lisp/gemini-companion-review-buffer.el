@@ -318,7 +318,8 @@ HEADER is a function that returns the header line, given REVIEW."
   ;; Emacs does not redraw it after each edit, but it says how many lines change.
   (add-hook 'after-change-functions (lambda (&rest _) (force-mode-line-update)) nil t)
   (setq-local bidi-inhibit-bpa t)
-  (gemini-companion-review-mode))
+  (gemini-companion-log-errors 'gemini-companion-review-mode-hook
+    (gemini-companion-review-mode)))
 (put 'gemini-companion-review-buffer--enable-keys 'permanent-local-hook t)
 
 (defun gemini-companion-review-buffer--header-line ()

@@ -593,7 +593,8 @@ ends this mode, so that you can edit.
   (let ((proposal
          (gemini-companion-review-buffer-buffer (gemini-companion-review-window-review view))))
     (with-current-buffer proposal
-      (gemini-companion-new-file-mode))
+      (gemini-companion-log-errors 'gemini-companion-new-file-mode-hook
+        (gemini-companion-new-file-mode)))
     (setf (gemini-companion-review-window-main view) proposal)
     (select-window (gemini-companion-review-window-display view proposal))))
 

@@ -61,6 +61,16 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
     (gemini-companion-review-reject review)
     (should-not (minibufferp (window-buffer)))))
 
+(ert-deftest gemini-companion-review-window/a-hook-that-fails-keeps-no-change-from-the-screen ()
+  (let* ((gemini-companion-review-mode-hook (list (lambda () (error "Not today"))))
+         (gemini-companion-new-file-mode-hook gemini-companion-review-mode-hook))
+    (gemini-companion-review-window-test--each review 'select
+      (should windows)
+      (should (gemini-companion-review-intact-p review))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (should (eq (key-binding (kbd "C-c C-k")) #'gemini-companion-reject)))
+      (gemini-companion-review-reject review))))
+
 ;;;; Where it is shown
 
 (defun gemini-companion-review-window-test--display-full-frame (buffer _alist)
