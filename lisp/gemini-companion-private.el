@@ -142,7 +142,7 @@ For what they match see `gemini-companion-private-files'."
 (defun gemini-companion-private--regexps (globs)
   "Return regexps for file names without and with a directory that match GLOBS.
 Either is nil if there is no such glob.  The names must be in lower case."
-  (unless (eq (car gemini-companion-private--patterns) globs)
+  (unless (equal (car gemini-companion-private--patterns) globs)
     (let ((regexps (lambda (globs before)
                      (and globs
                           ;; A backup, an auto-save file, or a version of VC's holds the same.
@@ -151,7 +151,7 @@ Either is nil if there is no such glob.  The names must be in lower case."
                                                (substring (wildcard-to-regexp glob) 2 -2))
                                              globs "\\|"))))))
       (setq gemini-companion-private--patterns
-            (cons globs
+            (cons (copy-sequence globs) ; the user may use `delete' on the option
                   (cl-loop for glob in (mapcar #'downcase globs)
                            if (string-search "/" glob) collect glob into paths
                            else collect glob into names

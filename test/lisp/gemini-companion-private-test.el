@@ -49,6 +49,16 @@
     (let ((gemini-companion-private-files nil))
       (should-not (gemini-companion-private-test--reason ".env")))))
 
+(ert-deftest gemini-companion-private/a-changed-list-of-globs-counts-at-once ()
+  "Users change it by `delete' and `nconc', so it may be the same list."
+  (gemini-companion-private-test--with-root
+    (let ((gemini-companion-private-files (list ".env" ".npmrc")))
+      (should (gemini-companion-private-test--reason ".npmrc"))
+      (setq gemini-companion-private-files (delete ".npmrc" gemini-companion-private-files))
+      (should-not (gemini-companion-private-test--reason ".npmrc"))
+      (setq gemini-companion-private-files (nconc gemini-companion-private-files (list "*.c")))
+      (should (gemini-companion-private-test--reason "main.c")))))
+
 (ert-deftest gemini-companion-private/a-link-to-a-secret-is-one ()
   (gemini-companion-private-test--with-root
     (gemini-companion-test-write (expand-file-name ".env" gemini-companion-test-project) "x")
