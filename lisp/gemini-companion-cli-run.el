@@ -315,9 +315,10 @@ EXEC gets ENVIRONMENT, and if the sandbox reaches Emacs, what that needs."
 
 (defun gemini-companion-cli-run-program (agent)
   "Return the program of AGENT, a name or an absolute file name."
-  (or (and (eq agent gemini-companion-agent) gemini-companion-program)
-      (gemini-companion-agent-get agent :program)
-      (user-error "No program is called %s; see `gemini-companion-agent-profiles'" agent)))
+  (let ((usual (or (gemini-companion-agent-get agent :program)
+                   (user-error "No program is called %S; see `gemini-companion-agent-profiles'"
+                               agent))))
+    (or (and (eq agent gemini-companion-agent) gemini-companion-program) usual)))
 
 (defun gemini-companion-cli-run--find-program (agent)
   "Return the file name of the program of AGENT."

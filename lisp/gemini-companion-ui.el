@@ -69,9 +69,10 @@ minutes for a million blanks in the middle."
 (defun gemini-companion-ui-error-text (error)
   "Return the message of ERROR, as caught by `condition-case'.
 Unlike `error-message-string', do not quote the strings of our errors."
-  (let ((words (cl-loop for part in (cdr error)
-                        if (stringp part) collect part)))
-    (if words (string-join words ": ") (error-message-string error))))
+  (if (not (stringp (cadr error))) (error-message-string error)
+    (string-join (cl-loop for part in (cdr error)
+                          if (stringp part) collect part)
+                 ": ")))
 
 (defun gemini-companion-ui-prompt-line (prompt)
   "Return the text PROMPT as one line, without indentation."

@@ -96,6 +96,18 @@ answered with no."
         (should-not (seq-difference (buffer-list) buffers))
         (should-not gemini-companion-cli-run-test--asked)))))
 
+(ert-deftest gemini-companion-cli-run/it-says-what-is-wrong-with-an-option ()
+  (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
+    (let ((gemini-companion-agent "gemini"))
+      (should (string-search "No program is called \"gemini\""
+                             (cadr (should-error (gemini-companion-run) :type 'user-error)))))
+    (let ((gemini-companion-arguments "--debug")
+          (messages nil))
+      (cl-letf (((symbol-function 'gemini-companion-ui-message)
+                 (lambda (_ &rest arguments) (push (apply #'format arguments) messages))))
+        (gemini-companion-run))
+      (should (equal messages '("Wrong type argument: listp, \"--debug\""))))))
+
 (ert-deftest gemini-companion-cli-run/a-suspended-cli-does-not-read ()
   "What is sent to its terminal would be for the shell."
   (let* ((buffer (generate-new-buffer "terminal"))
