@@ -115,6 +115,23 @@ Only the core was loaded, and Customize loads the rest."
           (should (widget-apply (widget-convert (get option 'custom-type))
                                 :match (eval value t))))))))
 
+(ert-deftest gemini-companion-manual/the-example-of-a-view-works-in-any-init-file ()
+  "Also in one without lexical binding."
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-diff-function nil)
+          (before (mapcar #'window-buffer (window-list)))
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (with-temp-buffer
+        (insert-file-contents (gemini-companion-test-path "docs" "gemini-companion.texi"))
+        (search-forward "@section Another Way to Show a Change")
+        (search-forward "@lisp")
+        (dotimes (_ 3)
+          (eval (read (current-buffer)) nil)))
+      (gemini-companion-review-show review 'select)
+      (should (eq (window-buffer) (gemini-companion-review-proposal review)))
+      (gemini-companion-review-reject review)
+      (should (equal (mapcar #'window-buffer (window-list)) before)))))
+
 (ert-deftest gemini-companion-manual/m-x-offers-what-makes-sense-anywhere ()
   "If the user has it hide the commands of other modes."
   (gemini-companion-manual-test--public)
