@@ -51,8 +51,7 @@
 (WINDOW BUFFER START POINT HSCROLL) with places for the positions; or nil."))
 
 (defconst gemini-companion-review-window--watched
-  '((window-selection-change-functions . gemini-companion-review-window--note-selection)
-    (delete-frame-functions . gemini-companion-review-window--note-deleted-frame)
+  '((delete-frame-functions . gemini-companion-review-window--note-deleted-frame)
     (tab-bar-tab-pre-close-functions . gemini-companion-review-window--note-closed-tab))
   "Hooks and the functions that are on them while a view is on screen.")
 
@@ -125,8 +124,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
                        (not (gemini-companion-review-window--alone-p view))))
                 (gemini-companion-review-window-beside view)
                 (gemini-companion-review-window--snapshots view))
-          (gemini-companion-review-window--watch view)
-          (gemini-companion-review-window--note-selection))
+          (gemini-companion-review-window--watch view))
       ((error quit)
        (funcall hide)
        (signal (car error) (cdr error))))
@@ -180,12 +178,6 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
         (add-hook 'kill-buffer-hook #'gemini-companion-review-window--note-killed-buffer nil t))))
   (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--watched)
     (add-hook hook function)))
-
-(defun gemini-companion-review-window--note-selection (&rest _)
-  "Make header lines show the keys that work in the window now selected."
-  (gemini-companion-log-errors "keys"
-    (when gemini-companion-review-window-current
-      (force-mode-line-update t))))
 
 (defun gemini-companion-review-window-take-down-soon ()
   "Take down the view on screen, a part of which is being killed.

@@ -324,9 +324,10 @@ leave that alone."
   "Return the buffer that gets the user's next key, other than a minibuffer.
 DISPLAYING is non-nil while Emacs displays a mode line or a header line,
 whose window it then takes for the selected one."
-  (let ((window (or (and displaying (window-live-p (old-selected-window)) (old-selected-window))
-                    (selected-window))))
-    (window-buffer (if (window-minibuffer-p window) (minibuffer-selected-window) window))))
+  (let* ((old (and displaying (old-selected-window)))
+         (window (if (window-live-p old) old (selected-window))))
+    (window-buffer (or (and (window-minibuffer-p window) (minibuffer-selected-window))
+                       window))))
 
 (defun gemini-companion-ui-key-of (command &optional buffer)
   "Return the key that calls COMMAND in BUFFER, as text, or nil.

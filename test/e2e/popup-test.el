@@ -301,27 +301,6 @@ some state that is not visible."
     (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))
     (gemini-companion-test-fake-wait-restored emacs)))
 
-(ert-deftest gemini-companion-review-popup/a-view-of-the-user-names-keys-that-work ()
-  "The header line of the manual's example follows the selected window."
-  :tags '(e2e)
-  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
-    (gemini-companion-test-eval
-     emacs `(progn (require 'gemini-companion-review-buffer)
-                   ,(with-temp-buffer
-                      (insert-file-contents
-                       (gemini-companion-test-path "docs" "gemini-companion.texi"))
-                      (search-forward "(defun my-show-proposal")
-                      (goto-char (match-beginning 0))
-                      (read (current-buffer)))
-                   (setq gemini-companion-diff-function #'my-show-proposal)
-                   nil))
-    (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-screen emacs "a\\.txt .* gemini-companion-accept accepts")
-    (gemini-companion-test-m-x emacs "gemini-companion-review-next")
-    (gemini-companion-test-wait-screen emacs "a\\.txt .* C-c C-c accepts")
-    (gemini-companion-test-keys emacs "C-c" "C-c")
-    (gemini-companion-test-fake-wait-outcomes client '((accepted "a.txt" "two\n")))))
-
 (ert-deftest gemini-companion-review-popup/keys-typed-for-another-window-are-ignored ()
   "Keys typed just when a review is selected neither change nor decide it."
   :tags '(e2e)
@@ -348,6 +327,28 @@ some state that is not visible."
        (lambda () (member (list 'rejected name)
                           (gemini-companion-test-fake-outcomes client))))
       (gemini-companion-test-fake-wait-restored emacs))))
+
+(ert-deftest gemini-companion-review-popup/keys-are-those-of-the-selected-window-in-any-view ()
+  "Also in the manual's example: C-c C-c may do something else in the file."
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+    (gemini-companion-test-eval
+     emacs `(progn (require 'gemini-companion-review-buffer)
+                   ,(with-temp-buffer
+                      (insert-file-contents
+                       (gemini-companion-test-path "docs" "gemini-companion.texi"))
+                      (search-forward "(defun my-show-proposal")
+                      (goto-char (match-beginning 0))
+                      (read (current-buffer)))
+                   (setq gemini-companion-diff-function #'my-show-proposal)
+                   nil))
+    (gemini-companion-test-fake-propose emacs client "two\n")
+    (dolist (keys '("M-x gemini-companion-accept accepts" "C-c C-c accepts"
+                    "M-x gemini-companion-accept accepts"))
+      (gemini-companion-test-wait-screen emacs (concat "a\\.txt .*" keys))
+      (gemini-companion-test-keys emacs "C-x" "o"))
+    (gemini-companion-test-keys emacs "C-c" "C-k")
+    (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))
 
 (ert-deftest gemini-companion-review-popup/announce-and-queue-wait-for-the-command ()
   "With `announce' and `queue' only the mode line shows it, and a message."
