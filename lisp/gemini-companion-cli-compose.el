@@ -88,12 +88,13 @@ prompt that you have begun there: press the key of its external editor."
 (defun gemini-companion-cli-compose--new (terminal)
   "Let the user compose a prompt for the CLI in TERMINAL."
   (gemini-companion-cli-compose-show (gemini-companion-cli-compose--buffer terminal))
-  ;; The mode would reset the state of a prompt that the user has begun.
-  (unless (derived-mode-p 'gemini-companion-compose-mode)
-    (gemini-companion-compose-mode))
-  (setq default-directory (gemini-companion-cli-send-directory terminal)
-        gemini-companion-cli-compose-terminal terminal
-        gemini-companion-cli-compose--names nil))
+  (unwind-protect                       ; a function in `text-mode-hook' may fail
+      ;; The mode would reset the state of a prompt that the user has begun.
+      (unless (derived-mode-p 'gemini-companion-compose-mode)
+        (gemini-companion-compose-mode))
+    (setq default-directory (gemini-companion-cli-send-directory terminal)
+          gemini-companion-cli-compose-terminal terminal
+          gemini-companion-cli-compose--names nil)))
 
 (defun gemini-companion-cli-compose--buffer (terminal)
   "Return the buffer for a prompt of the CLI in TERMINAL, a new one if needed.

@@ -141,6 +141,15 @@ yank it into Gemini CLI")))))
       (kill-buffer other)
       (should (equal (funcall compose (funcall run "*gemini: app*")) "for one")))))
 
+(ert-deftest gemini-companion-cli-compose/a-hook-that-fails-does-not-hide-the-cli ()
+  "The user sees the error, and goes on."
+  (gemini-companion-test-with-project
+    (let ((text-mode-hook (list (lambda () (error "Not today"))))
+          (terminal (current-buffer)))
+      (should-error (gemini-companion-cli-compose--new terminal))
+      (should (eq (buffer-local-value 'gemini-companion-cli-compose-terminal (window-buffer))
+                  terminal)))))
+
 (ert-deftest gemini-companion-cli-compose/it-is-no-command-of-the-cli ()
   (let ((sent nil))
     (cl-letf (((symbol-function 'gemini-companion-cli-send-at-rest)
