@@ -128,15 +128,15 @@ DIRECTORY is where the client works, or nil if that is not known."
 DIRECTORY is where the client works, or nil if that is not known."
   (unless gemini-companion-accept-by-client
     (error "In this Emacs only the user accepts"))
-  (unless (or (eq gemini-companion-accept-by-client 'ask)
-              (gemini-companion-review-seen review))
+  (when (and (eq gemini-companion-accept-by-client 'seen)
+             (not (gemini-companion-review-seen review)))
     (error "The user has not seen this diff in Emacs yet"))
   (let* ((file (gemini-companion-review-client--check-client review directory))
          (write (lambda (review text)
                   (gemini-companion-review-client--write-file review text file directory)))
          (answer (lambda (outcome)
                    (gemini-companion-review-client--answer-client review outcome call))))
-    (if (eq gemini-companion-accept-by-client 'ask)
+    (if (not (eq gemini-companion-accept-by-client 'seen))
         (gemini-companion-review-request-accept review write answer)
       (let ((text (gemini-companion-review-current-text review)))
         (funcall answer

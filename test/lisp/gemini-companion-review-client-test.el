@@ -99,12 +99,13 @@ The text of an error is returned in a list."
       (should (stringp (gemini-companion-review-client-test--call client "acceptDiff"))))))
 
 (ert-deftest gemini-companion-review-client/the-user-can-be-asked-each-time ()
-  (pcase-dolist (`(,decide ,answer ,text)
-                 `((gemini-companion-accept "Accepted, and applied to" "proposed\n")
-                   (gemini-companion-reject "Rejected: " "one\ntwo\n")))
+  "Also if the option has a value that means nothing."
+  (pcase-dolist (`(,value ,decide ,answer ,text)
+                 `((ask gemini-companion-accept "Accepted, and applied to" "proposed\n")
+                   (t gemini-companion-reject "Rejected: " "one\ntwo\n")))
     (gemini-companion-review-client-test--with client
       (let ((inhibit-message t)
-            (gemini-companion-accept-by-client 'ask)
+            (gemini-companion-accept-by-client value)
             (review (gemini-companion-review-client-test--show client "a.txt" "proposed\n"))
             (messages nil))
         (cl-letf (((symbol-function 'message)
