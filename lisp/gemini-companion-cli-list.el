@@ -105,8 +105,9 @@
   "Show in the mode line of TERMINAL what the CLI in it does."
   (with-current-buffer terminal
     (setq mode-line-buffer-identification
-          (append (default-value 'mode-line-buffer-identification)
-                  '((:eval (gemini-companion-cli-list--label)))))))
+          ;; Users may have any construct there, such as a string.
+          `("" ,(default-value 'mode-line-buffer-identification)
+            (:eval (gemini-companion-cli-list--label))))))
 ;;;###autoload (add-hook 'gemini-companion-cli-run-functions #'gemini-companion-cli-list-label-terminal)
 
 (defun gemini-companion-cli-list--label ()

@@ -349,4 +349,30 @@ Otherwise it would choose the one with the larger process id."
           (gemini-companion-cli-test--accept-from-terminal emacs)
           (gemini-companion-cli-test--wait-file file "two\n"))))))
 
+(ert-deftest gemini-companion-cli/what-it-does-is-in-any-mode-line ()
+  "Users write the name of a buffer there as a list, a form or a string."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs)
+    (let ((names '(("%b") (:eval (buffer-name)) "%b")))
+      (should
+       (equal
+        (gemini-companion-test-eval
+         emacs
+         `(let ((before (default-value 'mode-line-buffer-identification)))
+            (require 'gemini-companion-cli-list)
+            (unwind-protect
+                (cl-letf (((symbol-function 'gemini-companion-cli-list--label)
+                           (lambda () " works")))
+                  (mapcar (lambda (name)
+                            (setq-default mode-line-buffer-identification name)
+                            (with-temp-buffer
+                              (rename-buffer "*gemini: p*")
+                              (gemini-companion-cli-list-label-terminal (current-buffer))
+                              (substring-no-properties
+                               (format-mode-line mode-line-buffer-identification
+                                                 nil nil (current-buffer)))))
+                          ',names))
+              (setq-default mode-line-buffer-identification before))))
+        (make-list 3 "*gemini: p* works"))))))
+
 ;;; cli-test.el ends here
