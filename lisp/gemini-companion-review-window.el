@@ -244,8 +244,12 @@ One that is taken over counts as if it had been given back."
 (defun gemini-companion-review-window--own-p (view window)
   "Return non-nil if WINDOW exists only to show VIEW, and does.
 So do windows that the user has split from such a one."
-  (and (memq (window-buffer window) (gemini-companion-review-window-buffers view))
+  (and (gemini-companion-review-window--shows-p view window)
        (not (assq window (gemini-companion-review-window-before view)))))
+
+(defun gemini-companion-review-window--shows-p (view window)
+  "Return non-nil if WINDOW shows a part of VIEW."
+  (memq (window-buffer window) (gemini-companion-review-window-buffers view)))
 
 (defun gemini-companion-review-window--own-windows (view)
   "Return the windows on the frame of VIEW that exist only to show it."
@@ -406,7 +410,7 @@ If all its text was replaced at once, only the line is still known."
 But leave it alone if the user has displayed something else there."
   (pcase (gemini-companion-review-window-taken view)
     (`(,(and window (pred window-live-p)) ,buffer ,start ,point ,hscroll)
-     (cond ((not (memq (window-buffer window) (gemini-companion-review-window-buffers view))))
+     (cond ((not (gemini-companion-review-window--shows-p view window)))
            ((not (buffer-live-p buffer)) (switch-to-prev-buffer window 'bury))
            (t (set-window-buffer window buffer)
               (with-current-buffer buffer
@@ -495,6 +499,7 @@ TAB is the one that VIEW is in, or nil if that is the current one."
                (eq (window-frame before) frame)
                ;; A prompt that was open then may be closed.
                (or (not (window-minibuffer-p before)) (eq before (active-minibuffer-window)))
+               (gemini-companion-review-window--shows-p view selected)
                (or (eq selected (car (gemini-companion-review-window-taken view)))
                    (gemini-companion-review-window--own-p view selected)))
       (set-frame-selected-window frame before))))

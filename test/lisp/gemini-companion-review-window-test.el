@@ -192,6 +192,23 @@ Emacs 29 has `display-buffer-full-frame'."
         (should (window-live-p window))
         (should (equal (buffer-name (window-buffer window)) "*scratch*"))))))
 
+(ert-deftest gemini-companion-review-window/its-end-leaves-alone-a-window-where-the-user-replaced-it ()
+  "As by \\`C-x 4 f': that stays selected."
+  (gemini-companion-test-with-client client
+    (delete-other-windows)
+    (switch-to-buffer "a.txt")
+    (let ((gemini-companion-diff-function #'gemini-companion-review-inline-show)
+          (review (gemini-companion-test-propose client "a.txt" "2\n"))
+          (window (selected-window)))
+      (select-window (split-window-right))
+      (switch-to-buffer "*scratch*")
+      (gemini-companion-review-show review 'keep)
+      (should (equal (gemini-companion-review-window-test--shown review) (list window)))
+      (select-window window)
+      (switch-to-buffer "a.txt")
+      (gemini-companion-review-reject review)
+      (should (eq window (selected-window))))))
+
 (ert-deftest gemini-companion-review-window/a-window-configuration-may-replace-it ()
   (gemini-companion-review-window-test--each review 'keep
     (gemini-companion-review-postpone review)
