@@ -163,6 +163,18 @@ fn half_of_a_character_in_an_argument_is_replaced() {
 }
 
 #[test]
+fn an_argument_may_have_any_name() {
+    let server = TestCompanion::with(Limits::default());
+    let names = ["name", "arguments"];
+    let arguments = names.map(|name| argument(name, ArgumentKind::Text, true));
+    server.companion.model_tools().register(vec![tool("find", arguments.to_vec())]);
+    let call = call("find", json!({ "name": "ls", "arguments": "-l" }));
+    let _reply = server.ask_slowly(&call);
+    let texts = ["ls", "-l"].map(|text| Some(ArgumentValue::Text(text.to_owned())));
+    assert_eq!(server.called().1, texts);
+}
+
+#[test]
 fn the_model_is_told_what_is_wrong_with_a_call() {
     let server = start();
     for (arguments, reason) in [

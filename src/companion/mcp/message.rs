@@ -87,13 +87,14 @@ impl Params {
 }
 
 /// `Params` of which the texts are borrowed. All are found while the message is parsed for the first time.
+/// Those `OF_TOOL` may have any names, also `arguments`.
 #[derive(Default)]
-struct RawParams<'a> {
+struct RawParams<'a, const OF_TOOL: bool> {
     members: Vec<(String, &'a RawValue)>,
-    arguments: Option<Box<RawParams<'a>>>,
+    arguments: Option<Box<RawParams<'a, true>>>,
 }
 
-impl RawParams<'_> {
+impl<const OF_TOOL: bool> RawParams<'_, OF_TOOL> {
     /// They are a part of `body`.
     fn of(self, body: &Bytes) -> Params {
         let part = |(name, raw): (_, &RawValue)| (name, body.slice_ref(raw.get().as_bytes()));
@@ -104,26 +105,26 @@ impl RawParams<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for RawParams<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<RawParams<'a>, D::Error> {
+impl<'de: 'a, 'a, const OF_TOOL: bool> Deserialize<'de> for RawParams<'a, OF_TOOL> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(RawParams::default())
     }
 }
 
-impl<'de: 'a, 'a> Visitor<'de> for RawParams<'a> {
-    type Value = RawParams<'a>;
+impl<'de: 'a, 'a, const OF_TOOL: bool> Visitor<'de> for RawParams<'a, OF_TOOL> {
+    type Value = Self;
 
     fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str("an object")
     }
 
-    fn visit_unit<E>(self) -> Result<RawParams<'a>, E> {
+    fn visit_unit<E>(self) -> Result<Self, E> {
         Ok(self)
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<RawParams<'a>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
         while let Some(name) = map.next_key::<String>()? {
-            if name == "arguments" {
+            if name == "arguments" && !OF_TOOL {
                 self.arguments = Some(map.next_value()?);
             } else {
                 self.members.push((name, map.next_value()?));
@@ -266,7 +267,7 @@ struct RawMessage<'a> {
     #[serde(default, deserialize_with = "present")]
     method: Option<String>,
     #[serde(borrow, default)]
-    params: RawParams<'a>,
+    params: RawParams<'a, false>,
     #[serde(default, deserialize_with = "present")]
     result: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "present")]
