@@ -140,6 +140,9 @@ impl<S: FnMut(&str, DuplexStream) -> bool> Mux<S> {
     }
 
     fn receive(&mut self, number: u32, bytes: Vec<u8>) -> Result<(), Broken> {
+        if bytes.is_empty() {
+            return Err(Broken); // any number of these would be allowed
+        }
         // One that is unknown was closed meanwhile.
         let channels = lock(&self.channels);
         let Some(channel) = channels.get(&number) else { return Ok(()) };
@@ -229,6 +232,14 @@ mod tests {
             send().unwrap();
         }
         assert_eq!(send(), Err(Broken));
+    }
+
+    #[tokio::test]
+    async fn who_sends_nothing_at_all_breaks_the_rules() {
+        let (outbox, _outgoing) = outbox();
+        let mut mux = Mux::new(outbox, |_, _| true);
+        mux.take(Frame::Open { channel: 1, agent: String::new() }).unwrap();
+        assert_eq!(mux.take(Frame::Data { channel: 1, bytes: Vec::new() }), Err(Broken));
     }
 
     #[tokio::test]
