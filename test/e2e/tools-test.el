@@ -107,7 +107,9 @@ EMACS before that, by default to find a fault in each edit."
 (ert-deftest gemini-companion-tool/the-model-calls-one-without-a-question ()
   :tags '(e2e real)
   (gemini-companion-tool-test--with (emacs cli)
-    (gemini-companion-test-cli-script cli '("mcp_emacs_getOpenFiles") "All done")
+    ;; The CLI lets the model call each tool with this argument.
+    (gemini-companion-test-cli-script
+     cli '("mcp_emacs_getOpenFiles" :wait_for_previous t) "All done")
     (gemini-companion-test-cli-submit cli "please look")
     (gemini-companion-test-cli-wait-screen cli "All done")
     (should (gemini-companion-tool-test--quiet-p cli))

@@ -175,6 +175,14 @@ fn an_argument_may_have_any_name() {
 }
 
 #[test]
+fn when_gemini_cli_was_to_begin_the_call_is_ignored() {
+    let server = start();
+    let call = call("find", json!({ "path": "/a", "wait_for_previous": true }));
+    let _reply = server.ask_slowly(&call);
+    assert_eq!(server.called().1, [Some(ArgumentValue::Text("/a".to_owned())), None, None]);
+}
+
+#[test]
 fn the_model_is_told_what_is_wrong_with_a_call() {
     let server = start();
     for (arguments, reason) in [

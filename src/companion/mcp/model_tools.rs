@@ -128,6 +128,8 @@ impl ModelTool {
             }
         });
         let values = values.collect::<Result<_, _>>()?;
+        // Gemini CLI adds this argument to each tool, when to begin, and sends it as well.
+        given.take("wait_for_previous");
         match given.any_name() {
             Some(name) => Err(format!("there is no argument \"{}\"", truncate(name))),
             None => Ok(values),
