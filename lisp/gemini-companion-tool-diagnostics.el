@@ -53,6 +53,7 @@
 (defvar eglot--versioned-identifier)
 (defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
+(defvar flymake--recent-changes)
 (defvar flymake-check-start-time)
 (defvar flymake-timer)
 
@@ -219,8 +220,10 @@ there are changes that Eglot has not sent."
 They do so automatically, but not in buffers that were never on screen."
   (pcase (gemini-companion-tool-diagnostics--checkers)
     ('flycheck (not (memq flycheck-last-status-change '(not-checked interrupted))))
-    ('flymake (and (bound-and-true-p flymake-check-start-time)
-                   (not (bound-and-true-p flymake-timer))))))
+    ('flymake (not (or (null (bound-and-true-p flymake-check-start-time))
+                       (bound-and-true-p flymake-timer)
+                       ;; The user may want checks only of saved text.
+                       (bound-and-true-p flymake--recent-changes))))))
 
 (defun gemini-companion-tool-diagnostics--disabled ()
   "Return the names of checkers of the current buffer that do not work."

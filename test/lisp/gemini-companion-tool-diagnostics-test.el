@@ -173,6 +173,17 @@ a.txt:2:5: warning: odd word")))))
       (gemini-companion-tool-diagnostics-test--report (caddr reports) '(1 2 :note "fine"))
       (should (string-prefix-p "a.txt:1:1: note: fine\n" (gemini-companion-test-tools-wait id))))))
 
+(ert-deftest gemini-companion-tool-diagnostics/what-flymake-would-check-only-once-saved-is-checked ()
+  (gemini-companion-tool-diagnostics-test--with-backend reports
+    (setq-local flymake-no-changes-timeout nil)
+    (flymake-start)
+    (gemini-companion-tool-diagnostics-test--report (cadr reports) '(1 2 :error "wrong"))
+    (insert "zero\n")
+    (let ((id (gemini-companion-test-tools-begin "getDiagnostics")))
+      (gemini-companion-test-wait "a check" (lambda () (cddr reports)))
+      (gemini-companion-tool-diagnostics-test--report (caddr reports) '(1 2 :note "fine"))
+      (should (equal (gemini-companion-test-tools-wait id) "a.txt:1:1: note: fine")))))
+
 (ert-deftest gemini-companion-tool-diagnostics/errors-come-first-if-there-are-too-many ()
   (gemini-companion-tool-diagnostics-test--with-backend reports
     (let ((id (gemini-companion-test-tools-begin "getDiagnostics" "a.txt")))
