@@ -293,7 +293,7 @@ If a language server had not checked that text before, it is `early'."))
   "Call CALLBACK for CALL once checkers have checked the present text of BUFFERS.
 Do so from a timer, after PATIENCE seconds at the latest, unless CALL ends
 before.  The argument of CALLBACK is a list of (BUFFER DIAGNOSTICS FRESH) for
-the live buffers.  For DIAGNOSTICS see
+the buffers that still have checkers.  For DIAGNOSTICS see
 `gemini-companion-tool-diagnostics-list'; FRESH is non-nil if they are about
 the present text.  If LAZY is non-nil, start only checks that the present
 text needs."
@@ -307,7 +307,7 @@ text needs."
      (lambda ()
        (let* ((late (> (float-time) deadline))
               (states (cl-loop for (buffer . wait) in waits
-                               if (buffer-live-p buffer)
+                               if (gemini-companion-tool-diagnostics-checked-p buffer)
                                collect (cons buffer
                                              (with-current-buffer buffer
                                                (gemini-companion-tool-diagnostics--step wait))))))
@@ -393,7 +393,12 @@ Wait WAIT seconds at most until they are fresh."
               call (seq-take buffers 50) patience
               (lambda (found)
                 (gemini-companion-tool-answer
-                 call (gemini-companion-tool-diagnostics--text call found)))
+                 call (gemini-companion-tool-diagnostics--text
+                       call
+                       (cl-loop for each in found ; their files may have other names meanwhile
+                                if (gemini-companion-tool-visible-p
+                                    call (buffer-file-name (car each)) (length (cadr each)))
+                                collect each))))
               (not path))))))
 
 (defun gemini-companion-tool-diagnostics--checked-buffers (call)
@@ -421,7 +426,7 @@ Wait WAIT seconds at most until they are fresh."
 
 (defun gemini-companion-tool-diagnostics--text (call found)
   "Return the answer to CALL for FOUND, a list of (BUFFER DIAGNOSTICS FRESH)."
-  (unless found (user-error "The buffer has been killed in the meantime"))
+  (unless found (user-error "Meanwhile, your user has closed the file, or Emacs no longer checks it"))
   (cl-loop for (buffer diagnostics fresh) in found
            for name = (gemini-companion-tool-file-name call (buffer-file-name buffer))
            append (cl-loop for (line column severity text) in diagnostics

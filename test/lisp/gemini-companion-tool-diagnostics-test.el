@@ -120,13 +120,22 @@ a.txt:2:5: warning: odd word")))))
     (should (equal (gemini-companion-test-call-tool "getDiagnostics" ".env")
                    '("This file is withheld: .env")))))
 
-(ert-deftest gemini-companion-tool-diagnostics/a-killed-buffer-ends-the-call ()
-  (gemini-companion-tool-diagnostics-test--with-backend reports
-    (let ((id (gemini-companion-test-tools-begin "getDiagnostics" "a.txt")))
-      (should (cdr reports))
-      (kill-buffer)
-      (should (equal (gemini-companion-test-tools-wait id)
-                     '("The buffer has been killed in the meantime"))))))
+(ert-deftest gemini-companion-tool-diagnostics/a-buffer-that-is-not-checked-any-more-ends-the-call ()
+  (dolist (change (list #'kill-buffer
+                        (lambda () (flymake-mode -1))
+                        (lambda () (set-visited-file-name nil))
+                        (lambda ()
+                          (let ((change-major-mode-with-file-name nil))
+                            (set-visited-file-name (gemini-companion-test-file ".env") t)))))
+    (gemini-companion-tool-diagnostics-test--with-backend reports
+      (let ((id (gemini-companion-test-tools-begin "getDiagnostics" "a.txt")))
+        (should (cdr reports))
+        (gemini-companion-tool-diagnostics-test--report (cadr reports) '(1 2 :error "wrong"))
+        (funcall change)
+        (should (equal (gemini-companion-test-tools-wait id)
+                       '("Meanwhile, your user has closed the file, or Emacs no longer \
+checks it")))
+        (set-buffer-modified-p nil)))))
 
 (ert-deftest gemini-companion-tool-diagnostics/a-cancelled-call-stops-waiting ()
   (gemini-companion-tool-diagnostics-test--with-backend reports
