@@ -485,11 +485,14 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
      call
      (lambda ()
        (cond ((null (gemini-companion-ui-busy))
-              (unless (gemini-companion-tool-display call file line
-                                                     '(nil (inhibit-same-window . t)))
-                (user-error "There is no window to show it in"))
-              (gemini-companion-tool-answer call "Shown.")
-              t)
+              (let ((window (gemini-companion-tool-display call file line
+                                                           '(nil (inhibit-same-window . t)))))
+                (unless window (user-error "There is no window to show it in"))
+                (gemini-companion-tool-answer
+                 call (if (and line (gemini-companion-tool--line-hidden-p window line))
+                          "Shown, but your user has hidden this line by narrowing or folding."
+                        "Shown."))
+                t))
              ((> (float-time) deadline)
               (user-error "The user is busy, so Emacs did not show it: call again later")))))))
 
@@ -504,6 +507,13 @@ have to ask a question, signal a `user-error'."
         (goto-char (gemini-companion-ui-line-start line))
         (recenter)))
     window))
+
+(defun gemini-companion-tool--line-hidden-p (window line)
+  "Return non-nil if the buffer in WINDOW does not show LINE, wherever it is scrolled."
+  (with-current-buffer (window-buffer window)
+    (let ((start (gemini-companion-ui-line-start line)))
+      (or (not (<= (point-min) start (point-max)))
+          (invisible-p start)))))
 
 (defun gemini-companion-tool--check-file (call file)
   "Signal a `user-error' if FILE of CALL cannot be shown without a question."
