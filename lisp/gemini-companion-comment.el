@@ -204,7 +204,8 @@ START, END and BEFORE are as in `after-change-functions'."
 (defun gemini-companion-comment--way ()
   "Return text on how comments get to the model."
   ;; Only hooks report the id of a conversation.
-  (if (seq-some #'gemini-companion-cli-session (gemini-companion-cli-all))
+  (if (and (not gemini-companion-context-paused)
+           (seq-some #'gemini-companion-cli-session (gemini-companion-cli-all)))
       "for your next prompt"
     (substitute-command-keys "for \\[gemini-companion-comments-send]")))
 

@@ -247,6 +247,18 @@ a.txt:2 `two`: why?"))
                            (gemini-companion-comment-test--prompt
                             (gemini-companion-test-file "sub/"))))))
 
+(ert-deftest gemini-companion-comment/the-user-is-told-how-they-get-to-the-model ()
+  (gemini-companion-comment-test--with
+    (let ((gemini-companion-cli--all (list (gemini-companion-cli--make :session "one")))
+          (told nil))
+      (cl-letf (((symbol-function 'message)
+                 (lambda (&rest arguments) (setq told (apply #'format-message arguments)))))
+        (gemini-companion-comment-test--add 2 "why?")
+        (should (equal told "1 comment for your next prompt"))
+        (let ((gemini-companion-context-paused t))
+          (gemini-companion-comment-test--add 1 "this")
+          (should (equal told "2 comments for M-x gemini-companion-comments-send")))))))
+
 (ert-deftest gemini-companion-comment/the-context-shows-them ()
   (gemini-companion-comment-test--with
     (should-not (string-search "Comments" (gemini-companion-status--context-text)))
