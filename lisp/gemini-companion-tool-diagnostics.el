@@ -28,7 +28,6 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-tool)
 (require 'gemini-companion-ui)
-(require 'gemini-companion-write)
 
 (declare-function eglot--signal-textDocument/didChange "ext:eglot" ())
 (declare-function eglot-managed-p "ext:eglot" ())
@@ -385,7 +384,7 @@ Wait WAIT seconds at most until they are fresh."
                               (or wait gemini-companion-tool-patience))))
         (buffers (if path (list (gemini-companion-tool-open-buffer call path))
                    (gemini-companion-tool-diagnostics--checked-buffers call))))
-    (mapc #'gemini-companion-tool-diagnostics-take-file buffers)
+    (mapc #'gemini-companion-tool-take-file buffers)
     (cond ((not buffers) "Neither Flymake nor Flycheck checks an open file.")
           ((not (gemini-companion-tool-diagnostics-checked-p (car buffers)))
            (user-error "Neither Flymake nor Flycheck checks this file in Emacs: %s" path))
@@ -409,14 +408,6 @@ Wait WAIT seconds at most until they are fresh."
                     call (buffer-file-name buffer)
                     (length (gemini-companion-tool-diagnostics-list buffer))))
            collect buffer))
-
-(defun gemini-companion-tool-diagnostics-take-file (buffer)
-  "Revert BUFFER if its file is local and has changed, and that loses no edits."
-  (unless (or (with-current-buffer buffer (gemini-companion-tool-diagnostics--remote-p))
-              (verify-visited-file-modtime buffer)
-              (buffer-modified-p buffer))
-    (gemini-companion-log-errors "reverting a buffer"
-      (gemini-companion-write-revert-now (buffer-file-name buffer)))))
 
 (defun gemini-companion-tool-diagnostics-checked-p (buffer)
   "Return non-nil if BUFFER visits a file and has checkers."

@@ -30,6 +30,7 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
+(require 'gemini-companion-write)
 
 ;; Not loaded in every Emacs.
 (defvar vc-follow-symlinks)
@@ -388,6 +389,15 @@ Signal a `user-error' if there is none."
         (user-error "%s is not open in Emacs%s" (gemini-companion-tool-file-name call file)
                     (if (gemini-companion-workspace-machine file) "" "; showFile opens it")))))
 
+(defun gemini-companion-tool-take-file (buffer)
+  "Revert BUFFER if its file is local and has changed, and that loses no edits."
+  (let ((file (buffer-file-name buffer)))
+    (unless (or (gemini-companion-host-remote-p file)
+                (verify-visited-file-modtime buffer)
+                (buffer-modified-p buffer))
+      (gemini-companion-log-errors "reverting a buffer"
+        (gemini-companion-write-revert-now file)))))
+
 ;;;; Answers
 
 (defun gemini-companion-tool-file-name (call file)
@@ -501,7 +511,9 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
 ACTION is for `display-buffer'; do not select the window.  If Emacs would
 have to ask a question, signal a `user-error'."
   (gemini-companion-tool--check-file call file)
-  (let ((window (display-buffer (gemini-companion-tool--visit call file) action)))
+  (let* ((buffer (gemini-companion-tool--visit call file))
+         (window (display-buffer buffer action)))
+    (gemini-companion-tool-take-file buffer)
     (when (and window line)
       (with-selected-window window
         (goto-char (gemini-companion-ui-line-start line))
@@ -509,7 +521,7 @@ have to ask a question, signal a `user-error'."
     window))
 
 (defun gemini-companion-tool--line-hidden-p (window line)
-  "Return non-nil if the buffer in WINDOW does not show LINE, wherever it is scrolled."
+  "Return non-nil if LINE of the buffer in WINDOW is narrowed away or folded."
   (with-current-buffer (window-buffer window)
     (let ((start (gemini-companion-ui-line-start line)))
       (or (not (<= (point-min) start (point-max)))

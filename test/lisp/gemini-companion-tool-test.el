@@ -439,6 +439,20 @@ It is in a list if the call failed."
         (should (eobp))
         (should (= 2 (length (get-buffer-window-list buffer))))))))
 
+(ert-deftest gemini-companion-tool/a-file-is-shown-as-it-is-on-disk ()
+  "Unless the user has edited it."
+  (gemini-companion-test-with-tools
+    (gemini-companion-tool-test--with-free-user
+      (with-current-buffer (gemini-companion-test-open "a.txt" "one\n")
+        (dolist (edited '(nil t))
+          (when edited (insert "mine\n"))
+          (gemini-companion-test-file "a.txt" "new\nlines\n")
+          (set-file-times (gemini-companion-test-file "a.txt") (time-add nil (if edited 20 10)))
+          (should (equal (gemini-companion-test-call-tool "showFile" "a.txt" 2) "Shown."))
+          (should (equal (buffer-string) (if edited "mine\nnew\nlines\n" "new\nlines\n")))
+          (goto-char (point-min)))
+        (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-tool/a-file-is-shown-when-the-user-pauses ()
   (gemini-companion-test-with-tools
     (gemini-companion-test-file "b.txt" "one\n")
