@@ -380,10 +380,11 @@ Return `waiting', or `fresh' if all have reported about the present text, or
 (defun gemini-companion-tool-diagnostics--get (call path wait)
   "Answer CALL with the diagnostics of PATH, or of all open files, of 50 at most.
 Wait WAIT seconds at most until they are fresh."
-  (let ((patience (max 0 (min gemini-companion-tool-patience
-                              (or wait gemini-companion-tool-patience))))
-        (buffers (if path (list (gemini-companion-tool-open-buffer call path))
-                   (gemini-companion-tool-diagnostics--checked-buffers call))))
+  (let* ((patience (max 0 (min gemini-companion-tool-patience
+                               (or wait gemini-companion-tool-patience))))
+         (path (unless (equal path "") path)) ; models write that for no argument
+         (buffers (if path (list (gemini-companion-tool-open-buffer call path))
+                    (gemini-companion-tool-diagnostics--checked-buffers call))))
     (mapc #'gemini-companion-tool-take-file buffers)
     (cond ((not buffers) "Neither Flymake nor Flycheck checks an open file.")
           ((not (gemini-companion-tool-diagnostics-checked-p (car buffers)))

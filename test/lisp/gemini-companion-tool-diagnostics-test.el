@@ -171,9 +171,10 @@ checks it")))
                            report '(1 2 :error "a secret") '(2 3 :error "another")))))
       (flymake-mode 1)
       (flymake-start))
-    (should (equal (gemini-companion-test-call-tool "getDiagnostics")
-                   "a.txt:1:1: error: wrong
-(2 more in withheld files)"))
+    (dolist (path '(nil ""))
+      (should (equal (gemini-companion-test-call-tool "getDiagnostics" path)
+                     "a.txt:1:1: error: wrong
+(2 more in withheld files)")))
     (should-not (cddr reports))
     ;; Flymake will check this edit only later.
     (insert "zero\n")
