@@ -418,7 +418,8 @@ Wait WAIT seconds at most until they are fresh."
 
 (defun gemini-companion-tool-diagnostics--text (call found)
   "Return the answer to CALL for FOUND, a list of (BUFFER DIAGNOSTICS FRESH)."
-  (unless found (user-error "Meanwhile, your user has closed the file, or Emacs no longer checks it"))
+  (unless found
+    (user-error "Meanwhile, your user has closed the file, or Emacs no longer checks it"))
   (cl-loop for (buffer diagnostics fresh) in found
            for name = (gemini-companion-tool-file-name call (buffer-file-name buffer))
            append (cl-loop for (line column severity text) in diagnostics
