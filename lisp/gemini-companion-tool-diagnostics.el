@@ -39,6 +39,7 @@
 (declare-function flycheck-error-line "ext:flycheck" (error) t)
 (declare-function flycheck-error-message "ext:flycheck" (error) t)
 (declare-function flycheck-running-p "ext:flycheck" ())
+(declare-function flycheck-stop "ext:flycheck" ())
 (declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
 (declare-function flymake-diagnostic-type "flymake" (diagnostic) t)
 (declare-function flymake-disabled-backends "flymake" ())
@@ -142,10 +143,18 @@ Eglot has just sent the current buffer to its server, which has not checked it."
   (setq gemini-companion-tool-diagnostics--published nil)
   (gemini-companion-tool-diagnostics--record-sent))
 
+(defvar-local gemini-companion-tool-diagnostics--begun nil
+  "The `buffer-chars-modified-tick' of the text that Flycheck checked last, or nil.")
+
+(defun gemini-companion-tool-diagnostics--record-begun ()
+  "Record that Flycheck checks the text of the current buffer."
+  (setq gemini-companion-tool-diagnostics--begun (buffer-chars-modified-tick)))
+
 (defun gemini-companion-tool-diagnostics--observe ()
-  "Record what Eglot's servers have checked, as long as the mode is on.
-Assume that what they published before is about the present text, unless
+  "Record what Flycheck and Eglot's servers have checked, as long as the mode is on.
+Assume that what servers published before is about the present text, unless
 there are changes that Eglot has not sent."
+  (add-hook 'flycheck-before-syntax-check-hook #'gemini-companion-tool-diagnostics--record-begun)
   ;; Eglot runs the hook after it has sent a buffer to its server.
   (unless (memq #'gemini-companion-tool-diagnostics--observe-eglot
                 (bound-and-true-p eglot-managed-mode-hook))
@@ -158,7 +167,8 @@ there are changes that Eglot has not sent."
           (setq gemini-companion-tool-diagnostics--published (cons (float-time) 'versioned)))))))
 
 (defun gemini-companion-tool-diagnostics-stop ()
-  "Stop recording what Eglot's servers have checked."
+  "Stop recording what Flycheck and Eglot's servers have checked."
+  (remove-hook 'flycheck-before-syntax-check-hook #'gemini-companion-tool-diagnostics--record-begun)
   (remove-hook 'eglot-managed-mode-hook #'gemini-companion-tool-diagnostics--observe-eglot)
   (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
     (advice-remove function record)))
@@ -218,7 +228,8 @@ there are changes that Eglot has not sent."
   "Return non-nil if checkers have begun to check the present text.
 They do so automatically, but not in buffers that were never on screen."
   (pcase (gemini-companion-tool-diagnostics--checkers)
-    ('flycheck (not (memq flycheck-last-status-change '(not-checked interrupted))))
+    ('flycheck (and (eql gemini-companion-tool-diagnostics--begun (buffer-chars-modified-tick))
+                    (not (memq flycheck-last-status-change '(not-checked interrupted)))))
     ('flymake (not (or (null (bound-and-true-p flymake-check-start-time))
                        (bound-and-true-p flymake-timer)
                        ;; The user may want checks only of saved text.
@@ -365,7 +376,8 @@ Return `waiting', or `fresh' if all have reported about the present text, or
   (gemini-companion-log-errors "starting a check"
     (pcase (and (not (gemini-companion-tool-diagnostics--remote-p))
                 (gemini-companion-tool-diagnostics--checkers))
-      ('flycheck (flycheck-buffer))
+      ;; One that runs may be of an earlier text, and Flycheck would start no other.
+      ('flycheck (flycheck-stop) (flycheck-buffer))
       ('flymake (flymake-start))))
   'waiting)
 

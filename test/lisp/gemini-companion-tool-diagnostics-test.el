@@ -219,6 +219,40 @@ checks it")))
 
 ;;;; Flycheck
 
+;; As in Flycheck 32.
+(ert-deftest gemini-companion-tool-diagnostics/flycheck-checks-the-present-text ()
+  (gemini-companion-test-with-tools
+    (with-current-buffer (gemini-companion-test-open "a.txt" "one\n")
+      (let ((running nil)
+            (checked nil))
+        (setq-local flycheck-mode t
+                    flycheck-last-status-change 'not-checked
+                    flycheck-current-errors nil)
+        (cl-letf (((symbol-function 'flycheck-buffer)
+                   (lambda ()
+                     (unless running
+                       (run-hooks 'flycheck-before-syntax-check-hook)
+                       (setq running t)
+                       (push (buffer-string) checked))))
+                  ((symbol-function 'flycheck-stop) (lambda () (setq running nil)))
+                  ((symbol-function 'flycheck-running-p) (lambda () running)))
+          (dolist (text '("one\n" "zero one\n" "zero one\n" "\nzero one\n"))
+            (unless (equal text (buffer-string))
+              (insert (string-remove-suffix (buffer-string) text))
+              (goto-char (point-min)))
+            (let ((id (gemini-companion-test-tools-begin "getDiagnostics")))
+              (should (equal (car checked) text))
+              (setq running nil
+                    flycheck-last-status-change 'finished)
+              (should (equal (gemini-companion-test-tools-wait id) "No diagnostics."))))
+          (should (length= checked 3))
+          ;; A check that runs already is of the text before.
+          (flycheck-buffer)
+          (insert "new\n")
+          (gemini-companion-test-tools-begin "getDiagnostics" "a.txt")
+          (should (equal (car checked) (buffer-string)))
+          (set-buffer-modified-p nil))))))
+
 (ert-deftest gemini-companion-tool-diagnostics/flycheck-is-waited-for ()
   (gemini-companion-test-with-tools
     (with-current-buffer (gemini-companion-test-open "a.txt" "one\ntwo\n")
@@ -228,6 +262,7 @@ checks it")))
                     flycheck-current-errors nil)
         (cl-letf (((symbol-function 'flycheck-buffer)
                    (lambda () (setq running t flycheck-last-status-change 'running)))
+                  ((symbol-function 'flycheck-stop) (lambda () (setq running nil)))
                   ((symbol-function 'flycheck-running-p) (lambda () running))
                   ((symbol-function 'flycheck-error-buffer) (lambda (it) (plist-get it :buffer)))
                   ((symbol-function 'flycheck-error-line) (lambda (it) (plist-get it :line)))
