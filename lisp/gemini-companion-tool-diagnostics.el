@@ -151,7 +151,7 @@ Eglot has just sent the current buffer to its server, which has not checked it."
   (setq gemini-companion-tool-diagnostics--begun (buffer-chars-modified-tick)))
 
 (defun gemini-companion-tool-diagnostics--observe ()
-  "Record what Flycheck and Eglot's servers have checked, as long as the mode is on.
+  "Record what Flycheck and Eglot's servers check, as long as the mode is on.
 Assume that what servers published before is about the present text, unless
 there are changes that Eglot has not sent."
   (add-hook 'flycheck-before-syntax-check-hook #'gemini-companion-tool-diagnostics--record-begun)
