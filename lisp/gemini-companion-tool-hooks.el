@@ -129,6 +129,7 @@ The tool noteEdit says what BEFORE, AFTER, SESSION, PROCESS and MODIFIED are."
                                    (seq-take session 200)
                                    (gemini-companion-tool-call-directory call)))
       (when (and after
+                 (not (equal before after)) ; there is nothing to undo
                  (file-name-absolute-p path)
                  (gemini-companion-tool-hooks--made-p call file after))
         (if-let* ((known (gemini-companion-tool-hooks--known file before after)))

@@ -242,6 +242,14 @@ That is a window, where point is in its buffer, and the number of windows."
           (should (equal (gemini-companion-file-read file)
                          (encode-coding-string "two\r\nä\r\n" 'utf-8))))))))
 
+(ert-deftest gemini-companion-tool-hooks/the-same-text-once-more-is-no-change ()
+  (gemini-companion-tool-hooks-test--with-history
+    (gemini-companion-tool-hooks-test--edit "one\n" "one\n")
+    (should-not (gemini-companion-history-all))
+    ;; An empty file that was not there is one.
+    (gemini-companion-tool-hooks-test--edit nil "")
+    (should (length= (gemini-companion-history-all) 1))))
+
 (ert-deftest gemini-companion-tool-hooks/what-a-client-could-not-decode-is-not-written ()
   "It has U+FFFD in place of bytes that are not UTF-8."
   (gemini-companion-tool-hooks-test--with-history
