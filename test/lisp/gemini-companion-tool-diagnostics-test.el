@@ -13,6 +13,7 @@
 (declare-function eglot-handle-notification "ext:eglot")
 (declare-function eglot-path-to-uri "ext:eglot" (path &rest keys))
 (declare-function eglot-shutdown "ext:eglot")
+(declare-function flycheck-buffer "ext:flycheck" ())
 (declare-function jsonrpc--process "ext:jsonrpc")
 (defvar elisp-flymake-byte-compile-load-path)
 (defvar flycheck-current-errors)
