@@ -166,9 +166,21 @@ What was merged into it since does not count."
            (format "%s would write a text of %s in place of %s.  Accept? "
                    title (gemini-companion-ui-count after "line")
                    (gemini-companion-ui-count before "line")))
+          ((gemini-companion-review-effect--byte review)
+           (format "%s would write U+FFFD in place of %s, which is no character.  Accept? "
+                   title (gemini-companion-review-effect--byte review)))
           ((gemini-companion-change-recoded (gemini-companion-review-effect-change review))
            (format "%s is not in UTF-8; %s would rewrite all of it in UTF-8.  Accept? "
                    (gemini-companion-review-file review) title)))))
+
+(defun gemini-companion-review-effect--byte (review)
+  "Return the first byte in the proposal of REVIEW that is no character, or nil."
+  (when-let* (((string-search "\ufffd" (gemini-companion-review-current-text review)))
+              (proposal (gemini-companion-review-proposal review))
+              ((buffer-live-p proposal))
+              (text (gemini-companion-review-text-of-buffer proposal))
+              (start (string-match-p gemini-companion-review-no-unicode text)))
+    (substring text start (1+ start))))
 
 (defun gemini-companion-review-effect-count-lines (text)
   "Return the number of lines of TEXT, which may have megabytes."

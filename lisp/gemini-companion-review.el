@@ -518,11 +518,17 @@ If one of its windows is selected, the next key would go to another buffer."
 
 ;;;; Texts and names
 
+(defconst gemini-companion-review-no-unicode "[^\0-\ud7ff\ue000-\U0010ffff]"
+  "Regexp for what a buffer can contain, but not the text that a client gets.")
+
 (defun gemini-companion-review-current-text (review)
-  "Return the present text of the proposal of REVIEW."
+  "Return the present text of the proposal of REVIEW, as its client gets it.
+That has U+FFFD in place of bytes that are no characters."
   (unless (gemini-companion-review-text-known-p review)
     (let ((proposal (gemini-companion-review-proposal review)))
-      (setf (gemini-companion-review-text review) (gemini-companion-review-text-of-buffer proposal)
+      (setf (gemini-companion-review-text review)
+            (replace-regexp-in-string gemini-companion-review-no-unicode "\ufffd"
+                                      (gemini-companion-review-text-of-buffer proposal) t t)
             (gemini-companion-review-tick review) (buffer-chars-modified-tick proposal))))
   (gemini-companion-review-text review))
 

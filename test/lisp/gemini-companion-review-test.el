@@ -622,6 +622,25 @@ review-next" text))
         (should-error (gemini-companion-accept) :type 'user-error))
       (should (string-match-p "\\`a.txt is not in UTF-8" question)))))
 
+(ert-deftest gemini-companion-review/bytes-that-are-no-characters-are-not-lost-unsaid ()
+  "The user may insert them.  Then the client gets, and writes, U+FFFD."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "1\ntwo\n"))
+          question)
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (insert (unibyte-char-to-multibyte #o303) (unibyte-char-to-multibyte #o244) #xd800))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
+        (should-error (gemini-companion-accept) :type 'user-error))
+      (should (equal question (format "Gemini CLI would write U+FFFD in place of %c, which is \
+no character.  Accept? " (unibyte-char-to-multibyte #o303))))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-accept))
+      (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
+                     '("a.txt" "\ufffd\ufffd\ufffd1\ntwo\n")))
+      ;; When the file has that, it has what was accepted.
+      (should (equal (gemini-companion-history-after (gemini-companion-review-entry review))
+                     "\ufffd\ufffd\ufffd1\ntwo\n")))))
+
 (ert-deftest gemini-companion-review/a-quit-comes-before-or-after-a-decision ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
