@@ -36,9 +36,13 @@ Return nil if they are not UTF-8."
   (when-let* ((text (gemini-companion--mod-decode bytes (not (string-search "\r" proposed)))))
     ;; Clients keep the byte order mark of a text that they edit.
     (concat (and (string-prefix-p "\ufeff" proposed)
-                 (string-prefix-p (unibyte-string #xef #xbb #xbf) bytes)
+                 (gemini-companion-change--marked-p bytes)
                  "\ufeff")
             text)))
+
+(defun gemini-companion-change--marked-p (bytes)
+  "Return non-nil if BYTES begin with a byte order mark in UTF-8."
+  (string-prefix-p (unibyte-string #xef #xbb #xbf) bytes))
 
 (defun gemini-companion-change--guess (path bytes proposed)
   "Return the text of BYTES, of the file PATH, as Emacs decodes it.
@@ -79,6 +83,7 @@ return the number of the first such line in THEIRS."
   (large nil :documentation "Non-nil if the texts are too large for lines to be counted.")
   (added nil :documentation "The number of added lines, nil if that is not known.")
   (removed nil :documentation "The number of removed lines, nil if that is not known.")
+  (unmarked nil :documentation "Non-nil if the file has a byte order mark, and the text has none.")
   (recoded nil :documentation "Non-nil if the file is known not to be UTF-8, as it will be.")
   (remarks nil :documentation "Short remarks for the user about what is unusual."))
 
@@ -97,6 +102,8 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
                          (gemini-companion--mod-diff before text nil)))
              (gemini-companion-change--make
               :new new :added added :removed removed :recoded (not utf-8)
+              :unmarked (and (gemini-companion-change--marked-p bytes)
+                             (not (string-prefix-p "\ufeff" text)))
               :remarks
               (delq nil
                     (list (cond ((and (string-empty-p text) (not (string-empty-p before)))

@@ -69,7 +69,15 @@ While the proposal is being edited this may lag behind for a moment."
             ('unsaved '("Unsaved edits"))
             ('changed '("Changed on disk"))
             ('deleted '("Deleted on disk")))
+          (and (gemini-companion-review-effect--unmarks-p review)
+               '("Drops the byte order mark"))
           (gemini-companion-change-remarks (gemini-companion-review-effect-change review))))
+
+(defun gemini-companion-review-effect--unmarks-p (review)
+  "Return non-nil if the client of REVIEW would drop a byte order mark."
+  (and (gemini-companion-change-unmarked (gemini-companion-review-effect-change review))
+       ;; Others keep it, as they write the text in their own way.
+       (gemini-companion-agent-get (gemini-companion-review-agent review) :takes-edits)))
 
 ;;;; What an accept would lose
 
@@ -169,6 +177,9 @@ What was merged into it since does not count."
           ((gemini-companion-review-effect--byte review)
            (format "%s would write U+FFFD in place of %s, which is no character.  Accept? "
                    title (gemini-companion-review-effect--byte review)))
+          ((gemini-companion-review-effect--unmarks-p review)
+           (format "%s has a byte order mark, which %s would drop.  Accept? "
+                   (gemini-companion-review-file review) title))
           ((gemini-companion-change-recoded (gemini-companion-review-effect-change review))
            (format "%s is not in UTF-8; %s would rewrite all of it in UTF-8.  Accept? "
                    (gemini-companion-review-file review) title)))))

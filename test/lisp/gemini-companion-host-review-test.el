@@ -77,7 +77,7 @@
       (pcase-dolist (`(,bytes ,text ,shown ,remarks)
                      '(("caf\351\n" "café!\n" "café\n" ("Not UTF-8 yet"))
                        ("one\r\ntwo\r\n" "one\n2\n" "one\ntwo\n" nil)
-                       ("\357\273\277mark\n" "mark 2\n" "mark\n" nil)
+                       ("\357\273\277mark\n" "mark 2\n" "mark\n" ("Drops the byte order mark"))
                        ("a\0b\n" "a\0c\n" "a\0b\n" nil)
                        ("" "x\n" "" nil)
                        ("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n" "1\n" "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"

@@ -641,6 +641,27 @@ no character.  Accept? " (unibyte-char-to-multibyte #o303))))
       (should (equal (gemini-companion-history-after (gemini-companion-review-entry review))
                      "\ufffd\ufffd\ufffd1\ntwo\n")))))
 
+(ert-deftest gemini-companion-review/a-dropped-byte-order-mark-is-said ()
+  "As by the tool write_file, whose text has none.  An edit keeps it."
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-write-bytes "a.txt" "\357\273\277one\ntwo\n")
+    (let ((review (gemini-companion-review-test--show client "a.txt" "1\ntwo\n"))
+          question)
+      (should (equal (gemini-companion-review-effect-remarks review)
+                     '("Drops the byte order mark")))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
+        (should-error (gemini-companion-accept) :type 'user-error))
+      (should (equal question
+                     "a.txt has a byte order mark, which Gemini CLI would drop.  Accept? "))
+      ;; Qwen Code writes its own text, with the mark.
+      (setf (gemini-companion-review-agent review) 'qwen)
+      (should-not (gemini-companion-review-effect-remarks review))
+      (should-not (gemini-companion-review-effect-question review))
+      (gemini-companion-reject))
+    (let ((review (gemini-companion-review-test--show client "a.txt" "\ufeff1\ntwo\n")))
+      (should-not (gemini-companion-review-effect-remarks review))
+      (should-not (gemini-companion-review-effect-question review)))))
+
 (ert-deftest gemini-companion-review/a-quit-comes-before-or-after-a-decision ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
