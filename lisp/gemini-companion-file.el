@@ -16,6 +16,7 @@
 
 (eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-change)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
@@ -463,11 +464,12 @@ Line ends and a byte order mark stay as they were."
 (defun gemini-companion-file-written-p (path text)
   "Return non-nil if the file PATH contains TEXT, as a client writes it."
   (when-let* ((bytes (gemini-companion-file-read path)))
-    (gemini-companion-file-text-p bytes text)))
+    (gemini-companion-file-text-p path bytes text)))
 
-(defun gemini-companion-file-text-p (bytes text)
-  "Return non-nil if BYTES, contents of a file, are TEXT as a client writes it."
-  (equal (gemini-companion-file-plain (decode-coding-string bytes 'utf-8-unix t))
+(defun gemini-companion-file-text-p (path bytes text)
+  "Return non-nil if BYTES, contents of the file PATH, are TEXT from a client.
+Qwen Code keeps the coding system of the file."
+  (equal (gemini-companion-file-plain (gemini-companion-change-decode path bytes text))
          (gemini-companion-file-plain text)))
 
 (provide 'gemini-companion-file)

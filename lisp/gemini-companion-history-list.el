@@ -420,11 +420,7 @@ CURRENT is what it contains."
   (pcase-let (((cl-struct gemini-companion-history-entry path before after outcome) entry))
     (cond ((not current) "is gone")
           ((if (eq outcome 'undone) (equal current before)
-             (or (gemini-companion-file-text-p current after)
-                 ;; The client may have kept the coding system.
-                 (equal (gemini-companion-file-plain
-                         (gemini-companion-change-decode path current after))
-                        (gemini-companion-file-plain after))))
+             (gemini-companion-file-text-p path current after))
            nil)
           (t "has changed since then; you would lose later changes, too"))))
 
@@ -570,7 +566,7 @@ or wrote it without your edits."
   (pcase-let (((cl-struct gemini-companion-history-entry path before after) entry)
               (file (gemini-companion-history-list--file entry))
               (current (gemini-companion-history-list--read entry)))
-    (when (and current (gemini-companion-file-text-p current after))
+    (when (and current (gemini-companion-file-text-p path current after))
       (user-error "%s already has this text" file))
     (gemini-companion-history-list--ask
      (format (cond ((not current) "%sWrite the text of this change to %s? ")

@@ -191,6 +191,22 @@ If EDITED is non-nil, the user has changed the text to that before."
           "the buffer" (lambda () (equal (with-current-buffer buffer (buffer-string))
                                          "mine\n"))))))))
 
+(ert-deftest gemini-companion-write/a-client-may-keep-the-coding-system ()
+  "As Qwen Code does."
+  (gemini-companion-write-test--with client
+    (gemini-companion-test-write-bytes "b.txt" "caf\351\n")
+    (let ((buffer (find-file-noselect (gemini-companion-test-file "b.txt"))))
+      (gemini-companion-write-test--wait-message
+       "b\\.txt: accepted in Gemini CLI"
+       (lambda ()
+         (gemini-companion-write-test--close client "café 2\n")
+         (gemini-companion-test-write-bytes "b.txt" "caf\351 2\n")
+         (gemini-companion-test-wait
+          "the buffer" (lambda () (equal (with-current-buffer buffer (buffer-string))
+                                         "café 2\n"))))))
+    (should-error (gemini-companion-history-list-write (car (gemini-companion-history-all)))
+                  :type 'user-error)))
+
 (ert-deftest gemini-companion-write/to-save-the-file-is-no-yes ()
   (gemini-companion-write-test--with client
     (with-current-buffer (find-file-noselect (gemini-companion-test-file "b.txt"))
