@@ -207,9 +207,7 @@ The letter is easily typed by mistake: ask if you have not selected one."
          (review (buffer-local-value 'gemini-companion-review-of-buffer ediff-buffer-B))
          (regions (apply #'gemini-companion-review-call-once
                          review #'gemini-companion-change-regions
-                         (gemini-companion-review-text-of-buffer ediff-buffer-A)
-                         (gemini-companion-review-current-text review)
-                         (mapcar #'gemini-companion-review-text-of-buffer (cddr buffers))))
+                         (mapcar #'gemini-companion-review-text-of-buffer buffers)))
          (positions (cl-loop for buffer in buffers
                              for slot from 0 by 2
                              collect

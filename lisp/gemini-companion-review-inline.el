@@ -251,7 +251,7 @@ If it is outside of what the user has narrowed to, widen."
          (regions (gemini-companion-review-call-once
                    review #'gemini-companion-change-regions
                    (gemini-companion-review-text-of-buffer current)
-                   (gemini-companion-review-current-text review))))
+                   (gemini-companion-review-text-of-buffer proposal))))
     (with-current-buffer (gemini-companion-review-window-main view)
       (widen)
       (let* ((window (get-buffer-window nil t))

@@ -8,6 +8,7 @@
 (require 'ediff)
 (require 'gemini-companion-review-inline)
 (require 'gemini-companion-test-companion)
+(require 'gemini-companion-test-lists)
 
 (defmacro gemini-companion-review-inline-test--with (client text &rest body)
   "Evaluate BODY with CLIENT connected and reviews in the window of the file.
@@ -1002,6 +1003,22 @@ FOCUS is `select' by default."
           (funcall hide)
           (kill-buffer (gemini-companion-review-proposal review))))
       (should (> mixed 100)))))
+
+(ert-deftest gemini-companion-review-inline/a-dropped-hunk-may-have-bytes-that-are-no-characters ()
+  "The client gets U+FFFD for them, but no hunk is left whose lines look the same."
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-write-bytes "b.txt" "one\n\200\ntwo\n")
+    (let ((review (gemini-companion-test-propose client "b.txt" "one\n1\ntwo\n")))
+      (dolist (view '(gemini-companion-review-inline-show gemini-companion-review-ediff-show))
+        (setf (gemini-companion-review-chosen-view review) view)
+        (gemini-companion-review-show review 'select)
+        (with-current-buffer (gemini-companion-review-front review)
+          (if (eq view 'gemini-companion-review-ediff-show)
+              (should (= 0 ediff-number-of-differences))
+            (gemini-companion-review-inline--go (car gemini-companion-review-hunk-list))
+            (gemini-companion-review-inline-drop)
+            (should-not gemini-companion-review-hunk-list))))
+      (should (equal (gemini-companion-review-current-text review) "one\n\ufffd\ntwo\n")))))
 
 (ert-deftest gemini-companion-review-inline/where-no-hunk-is-left-none-is-promised ()
   (gemini-companion-review-inline-test--with client "one\n"
