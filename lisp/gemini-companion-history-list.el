@@ -538,7 +538,7 @@ Each is (ENTRY . BYTES), what its file contains then, or text: why it stays."
 
 (defun gemini-companion-history-list--run-plan (steps faults)
   "Run each of STEPS whose file has not changed, and report it with FAULTS."
-  (let ((done nil) (rest ""))
+  (let ((done nil) (rests nil))
     (pcase-dolist (`(,entry . ,current) steps)
       (condition-case error
           (progn
@@ -546,10 +546,12 @@ Each is (ENTRY . BYTES), what its file contains then, or text: why it stays."
              entry current (gemini-companion-history-before entry))
             (gemini-companion-history-note-undone entry current)
             (push entry done)
-            (setq rest (concat rest (gemini-companion-history-list--revert entry "undone"))))
+            (push (gemini-companion-history-list--revert entry "undone") rests))
         (error (push (gemini-companion-ui-error-text error) faults))))
     (gemini-companion-history-list--refresh)
-    (message "%s undone%s%s" (gemini-companion-ui-count (length done) "change") rest
+    (message "%s undone%s%s" (gemini-companion-ui-count (length done) "change")
+             ;; Several may be of one file.
+             (string-join (delete-dups (nreverse rests)))
              (mapconcat (lambda (fault) (concat "; " fault)) faults ""))))
 
 ;;;; Writing an accepted change

@@ -633,4 +633,14 @@ a.txt is not in UTF-8.  Write the text of this change to it, in UTF-8? "))
         (should (equal (buffer-string) "mine one\ntwo\n"))
         (should (buffer-modified-p))))))
 
+(ert-deftest gemini-companion-history-list/that-edits-are-kept-is-said-once-for-each-file ()
+  (gemini-companion-test-with-lists client
+    (let ((prompt (cons "do it" (current-time))))
+      (gemini-companion-history-list-test--after prompt
+        (gemini-companion-test-accept-and-write client "a.txt" "2\n")
+        (gemini-companion-test-accept-and-write client "a.txt" "3\n")))
+    (let ((create-lockfiles nil)) (insert "mine "))
+    (should (equal (cadr (gemini-companion-history-list-test--undo-prompt t 1))
+                   "2 changes undone; unsaved edits in a.txt are kept"))))
+
 ;;; gemini-companion-history-list-test.el ends here
