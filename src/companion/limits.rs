@@ -109,7 +109,8 @@ impl Limits {
         let largest = body.max(USUAL_BODY);
         let share_bodies = largest + FOR_OTHERS;
         let share_review_bytes = largest.saturating_mul(2);
-        let share_tool_calls = 4;
+        // Gemini CLI makes all calls of an answer at once.
+        let share_tool_calls = 16;
         Limits {
             connections: 250,
             share_connections: 80,

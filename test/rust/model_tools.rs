@@ -311,6 +311,19 @@ fn calls_at_the_same_time_are_limited() {
 }
 
 #[test]
+fn all_calls_of_an_answer_are_taken() {
+    let server = with_tools(Limits::default());
+    let body = call("find", json!({ "path": "/a" }));
+    let replies: Vec<_> = (0..12).map(|_| server.ask_slowly(&body)).collect();
+    for _ in &replies {
+        server.companion.bridge().answer(server.called().0, Ok("done".to_owned()));
+    }
+    for reply in replies {
+        assert_eq!(outcome(&Response::read(reply).json()), ("done", false));
+    }
+}
+
+#[test]
 fn calls_that_wait_for_a_busy_emacs_are_limited() {
     let server = start();
     let body = call("find", json!({ "path": "/a" }));
