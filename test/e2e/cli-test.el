@@ -136,6 +136,8 @@ conversation and prompt again until it has."
         (gemini-companion-test-cli-propose cli file "another\n")
         (gemini-companion-test-wait-review emacs "another\n")
         (gemini-companion-test-accept emacs)
+        (gemini-companion-test-wait-screen emacs "a\\.txt has a byte order mark, which .* would drop")
+        (gemini-companion-test-keys emacs "y")
         (gemini-companion-test-cli-wait-screen cli "All done")
         (gemini-companion-test-wait-no-review emacs)
         (should-not (equal (gemini-companion-test-read file) before))

@@ -324,7 +324,8 @@ Otherwise each run would take a minute to build them."
   (gemini-companion-installed-test--with emacs place
     (gemini-companion-installed-test--checkout place)
     (gemini-companion-test-eval emacs '(progn (gemini-companion-mode 1) nil))
-    (gemini-companion-test-wait-screen emacs "M-x gemini-companion-install-module installs it")
+    ;; The window is narrow.
+    (gemini-companion-test-wait-screen emacs "is not installed; M-x gemini-companion-install-module")
     (gemini-companion-installed-test--answer emacs "n")
     (gemini-companion-test-wait-screen emacs "stays off without its native module")
     (gemini-companion-test-m-x emacs "gemini-companion-mode")
