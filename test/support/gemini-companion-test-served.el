@@ -90,9 +90,11 @@
 
 (defun gemini-companion-test-served-text (tools id)
   "Wait for the answer of TOOLS to the call ID, and return its text."
-  (let ((result (gemini-companion-test-served--answer tools id)))
-    (should-not (alist-get 'isError result))
-    (alist-get 'text (car (alist-get 'content result)))))
+  (let* ((result (gemini-companion-test-served--answer tools id))
+         (text (alist-get 'text (car (alist-get 'content result)))))
+    (ert-info (text)
+      (should-not (alist-get 'isError result)))
+    text))
 
 (defun gemini-companion-test-served-call (tools name &rest arguments)
   "Call the tool NAME by TOOLS with ARGUMENTS, a plist; return the answer."
