@@ -324,8 +324,11 @@ Otherwise each run would take a minute to build them."
   (gemini-companion-installed-test--with emacs place
     (gemini-companion-installed-test--checkout place)
     (gemini-companion-test-eval emacs '(progn (gemini-companion-mode 1) nil))
-    ;; The window is narrow.
-    (gemini-companion-test-wait-screen emacs "is not installed; M-x gemini-companion-install-module")
+    (gemini-companion-test-wait-screen emacs "\\*Warnings\\*")
+    (should (gemini-companion-test-eval
+             emacs '(with-current-buffer "*Warnings*"
+                      (string-search "M-x gemini-companion-install-module installs it"
+                                     (buffer-string)))))
     (gemini-companion-installed-test--answer emacs "n")
     (gemini-companion-test-wait-screen emacs "stays off without its native module")
     (gemini-companion-test-m-x emacs "gemini-companion-mode")
