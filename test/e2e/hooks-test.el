@@ -604,6 +604,8 @@ decision = \"deny\"\npriority = 900\n")
                (string-join (gemini-companion-test-request-texts
                              (car (last (gemini-companion-test-cli-requests qwen))))
                             "\n")))
+      ;; Its hook runs before it shows the question.
+      (gemini-companion-test-cli-wait-screen qwen "Yes, allow once")
       (gemini-companion-test-cli-keys qwen "Enter")
       (gemini-companion-test-cli-wait-screen qwen "It is made")
       (gemini-companion-hooks-test--wait-state emacs 'done)
