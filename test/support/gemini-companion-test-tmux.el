@@ -94,7 +94,8 @@ It does not hear what programs print, and has no say in the size."
 
 (defun gemini-companion-test-tmux--ask (control arguments)
   "Give CONTROL the command ARGUMENTS and return its output.
-Return nil if the server ends before it answers."
+Return nil if CONTROL has ended, and an empty string if the server ends
+before it answers, as when a key ends Emacs."
   (process-put control 'text "")
   (ignore-error file-error
     (process-send-string
@@ -109,7 +110,8 @@ Return nil if the server ends before it answers."
         (accept-process-output control 0.05 nil 'only))
       (pcase answer
         (`("error" ,output) (gemini-companion-test-tmux--fail arguments output))
-        (`(,_ ,output) output)))))
+        (`(,_ ,output) output)
+        (_ "")))))
 
 (defun gemini-companion-test-tmux--answer (text)
   "Return the answer in TEXT, of tmux in control mode, as (WORD OUTPUT), or nil.
