@@ -35,10 +35,9 @@ Emacs does."
 Return nil if they are not UTF-8."
   (when-let* ((text (gemini-companion--mod-decode bytes (not (string-search "\r" proposed)))))
     ;; Clients keep the byte order mark of a text that they edit.
-    (concat (and (string-prefix-p "\ufeff" proposed)
-                 (gemini-companion-change--marked-p bytes)
-                 "\ufeff")
-            text)))
+    (if (and (string-prefix-p "\ufeff" proposed) (gemini-companion-change--marked-p bytes))
+        (concat "\ufeff" text)
+      text)))
 
 (defun gemini-companion-change--marked-p (bytes)
   "Return non-nil if BYTES begin with a byte order mark in UTF-8."
