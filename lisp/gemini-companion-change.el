@@ -34,10 +34,12 @@ Emacs does."
   "Return the text of BYTES, as in `gemini-companion-change-decode' for PROPOSED.
 Return nil if they are not UTF-8."
   (when-let* ((text (gemini-companion--mod-decode bytes (not (string-search "\r" proposed)))))
-    ;; Clients keep the byte order mark of a text that they edit.
-    (if (and (string-prefix-p "\ufeff" proposed) (gemini-companion-change--marked-p bytes))
-        (concat "\ufeff" text)
-      text)))
+    (gemini-companion-change-mark text (gemini-companion-change--marked-p bytes) proposed)))
+
+(defun gemini-companion-change-mark (text marked proposed)
+  "Return TEXT with a byte order mark if PROPOSED has one, and MARKED is non-nil.
+Clients keep that of a text that they edit."
+  (if (and marked (string-prefix-p "\ufeff" proposed)) (concat "\ufeff" text) text))
 
 (defun gemini-companion-change--marked-p (bytes)
   "Return non-nil if BYTES begin with a byte order mark in UTF-8."

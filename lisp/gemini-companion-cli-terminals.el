@@ -50,7 +50,7 @@
      :mode eat-mode
      :start gemini-companion-cli-terminals--start-eat
      :variables gemini-companion-cli-terminals--color-variables
-     :cursor (lambda () (eat-term-display-cursor eat-terminal))
+     :cursor (lambda () (marker-position (eat-term-display-cursor eat-terminal)))
      :trackers (eat--handle-uic eat--t-set-cwd))
     (vterm
      :title "vterm"
@@ -138,10 +138,10 @@ program had written before it drew its screen again."
   "Return the position of the cursor if BUFFER is that of a terminal, or nil."
   (with-current-buffer buffer
     (when-let* ((process (get-buffer-process buffer)))
-      (marker-position
-       (funcall (or (gemini-companion-cli-terminals-get (gemini-companion-cli-terminals-here)
-                                                        :cursor)
-                    (lambda () (process-mark process))))))))
+      (let ((function (gemini-companion-cli-terminals-get (gemini-companion-cli-terminals-here)
+                                                          :cursor)))
+        (if function (funcall function)
+          (marker-position (process-mark process)))))))
 
 (defun gemini-companion-cli-terminals-send (process text)
   "Send TEXT to PROCESS, that of the terminal in the current buffer."

@@ -166,7 +166,8 @@ What was merged into it since does not count."
                (title (gemini-companion-review-agent-title review))
                (text (gemini-companion-review-current-text review))
                (after (gemini-companion-review-effect-count-lines text))
-               (before (gemini-companion-review-effect-count-lines (or base ""))))
+               (before (gemini-companion-review-effect-count-lines (or base "")))
+               (byte (gemini-companion-review-effect--byte review)))
     (cond ((and (string-empty-p text) (not (string-empty-p proposed)))
            (format "%s ignores an empty text, and would write its own proposal.  Accept? " title))
           ((or (gemini-companion-change-deletion-p before after)
@@ -174,9 +175,9 @@ What was merged into it since does not count."
            (format "%s would write a text of %s in place of %s.  Accept? "
                    title (gemini-companion-ui-count after "line")
                    (gemini-companion-ui-count before "line")))
-          ((gemini-companion-review-effect--byte review)
+          (byte
            (format "%s would write U+FFFD in place of %s, which is no character.  Accept? "
-                   title (gemini-companion-review-effect--byte review)))
+                   title byte))
           ((gemini-companion-review-effect--unmarks-p review)
            (format "%s has a byte order mark, which %s would drop.  Accept? "
                    (gemini-companion-review-file review) title))

@@ -499,9 +499,9 @@ TAB is the one that VIEW is in, or nil if that is the current one."
                (eq (window-frame before) frame)
                ;; A prompt that was open then may be closed.
                (or (not (window-minibuffer-p before)) (eq before (active-minibuffer-window)))
-               (gemini-companion-review-window--shows-p view selected)
-               (or (eq selected (car (gemini-companion-review-window-taken view)))
-                   (gemini-companion-review-window--own-p view selected)))
+               (or (gemini-companion-review-window--own-p view selected)
+                   (and (eq selected (car (gemini-companion-review-window-taken view)))
+                        (gemini-companion-review-window--shows-p view selected))))
       (set-frame-selected-window frame before))))
 
 (defun gemini-companion-review-window--untouched-p (view now)

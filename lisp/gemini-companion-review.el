@@ -611,10 +611,9 @@ REVIEW keeps the last value, since FUNCTION may take long."
   "Return the text of BUFFER, which visits the file of REVIEW.
 If the file has a byte order mark, and the proposal, too, begin with that."
   (let ((coding (buffer-local-value 'buffer-file-coding-system buffer)))
-    (concat (and (string-prefix-p "\ufeff" (gemini-companion-review-proposed review))
-                 coding (coding-system-get coding :bom)
-                 "\ufeff")
-            (gemini-companion-review-text-of-buffer buffer))))
+    (gemini-companion-change-mark (gemini-companion-review-text-of-buffer buffer)
+                                  (and coding (coding-system-get coding :bom))
+                                  (gemini-companion-review-proposed review))))
 
 (defun gemini-companion-review-before (review)
   "Return the contents of the file of REVIEW when that was proposed, as bytes.

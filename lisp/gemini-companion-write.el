@@ -129,9 +129,10 @@ Tell the user unless QUIETLY is non-nil."
 
 (defun gemini-companion-write--contains-p (review)
   "Return non-nil if the file of REVIEW contains its text, or what was proposed."
-  (let ((path (gemini-companion-review-path review)))
-    (or (gemini-companion-file-written-p path (gemini-companion-review-current-text review))
-        (gemini-companion-file-written-p path (gemini-companion-review-proposed review)))))
+  (when-let* ((path (gemini-companion-review-path review))
+              (bytes (gemini-companion-file-read path)))
+    (or (gemini-companion-file-text-p path bytes (gemini-companion-review-current-text review))
+        (gemini-companion-file-text-p path bytes (gemini-companion-review-proposed review)))))
 
 (defun gemini-companion-write--of-another-p (review)
   "Return non-nil if the file of REVIEW contains the text of another new change.
