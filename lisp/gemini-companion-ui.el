@@ -326,8 +326,9 @@ DISPLAYING is non-nil while Emacs displays a mode line or a header line,
 whose window it then takes for the selected one."
   (let* ((old (and displaying (old-selected-window)))
          (window (if (window-live-p old) old (selected-window))))
-    (window-buffer (or (and (window-minibuffer-p window) (minibuffer-selected-window))
-                       window))))
+    (window-buffer (if (not (window-minibuffer-p window)) window
+                     (or (minibuffer-selected-window) ; nil while Emacs displays
+                         (get-mru-window 'visible t))))))
 
 (defun gemini-companion-ui-key-of (command &optional buffer)
   "Return the key that calls COMMAND in BUFFER, as text, or nil.

@@ -347,6 +347,12 @@ some state that is not visible."
                     "M-x gemini-companion-accept accepts"))
       (gemini-companion-test-wait-screen emacs (concat "a\\.txt .*" keys))
       (gemini-companion-test-keys emacs "C-x" "o"))
+    ;; A prompt does not change it.
+    (gemini-companion-test-keys emacs "M-x")
+    (gemini-companion-test-wait-screen emacs "^M-x")
+    (gemini-companion-test-eval emacs '(progn (force-mode-line-update t) (redisplay t) nil))
+    (gemini-companion-test-wait-screen emacs "a\\.txt .*C-c C-c accepts")
+    (gemini-companion-test-quit emacs)
     (gemini-companion-test-keys emacs "C-c" "C-k")
     (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))
 
