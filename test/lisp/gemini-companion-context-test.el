@@ -180,7 +180,7 @@
     (fake-cli-wait-notification client "ide/contextUpdate")
     (run-hooks 'post-command-hook)
     (should gemini-companion-context--timer)
-    (fake-cli-disconnect client)
+    (fake-cli-terminate client)
     (gemini-companion-test-wait "the client to be gone"
                                 (lambda () (zerop gemini-companion-bridge-clients)))
     (gemini-companion-test-wait "the timer" (lambda () (not gemini-companion-context--timer)))

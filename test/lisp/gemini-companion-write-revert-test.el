@@ -15,10 +15,11 @@
   "Evaluate BODY in a buffer that visits the file a.txt with TEXT and follows it."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-project
-     (with-current-buffer
-         (find-file-noselect (gemini-companion-test-file "a.txt" ,text))
-       (unwind-protect (progn ,@body)
-         (gemini-companion-write-stop)))))
+     (let ((gemini-companion-write--poll-interval 0.01))
+       (with-current-buffer
+           (find-file-noselect (gemini-companion-test-file "a.txt" ,text))
+         (unwind-protect (progn ,@body)
+           (gemini-companion-write-stop))))))
 
 (defun gemini-companion-write-revert-test--follow (file &optional text)
   "Expect that the client of a review of FILE writes TEXT."
