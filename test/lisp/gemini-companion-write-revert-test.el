@@ -48,7 +48,8 @@
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n"))
           (other (gemini-companion-test-propose client "b.txt" "2\n"))
-          (gemini-companion-write--revert-time 0))
+          (gemini-companion-write--revert-time 0)
+          (gemini-companion-write--slow-interval 0.01))
       (gemini-companion-review-show review 'keep)
       (gemini-companion-review-commands-accept review)
       (let ((polls 0))
