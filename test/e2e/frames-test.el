@@ -139,6 +139,29 @@ Emacs itself loses the first key after a terminal has hung up."
     (gemini-companion-test-wait-eval emacs '(null (cdr (frame-list))))
     (gemini-companion-test-eval emacs '(setq display-buffer-alist nil))))
 
+;; Emacs forgets point of the selected window when it restores the windows of another frame.
+(ert-deftest gemini-companion-frames/point-on-another-frame-stays-when-it-is-taken-down ()
+  :tags '(e2e any-emacs)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+    (gemini-companion-test-keys emacs "C-x" "b" "*scratch*" "Enter")
+    (gemini-companion-test-fake-propose emacs client "two\n")
+    (gemini-companion-test-wait-review emacs "two\n")
+    (should (equal (gemini-companion-test-run
+                    emacs '(let ((frame (selected-frame)))
+                             (select-frame (make-frame))
+                             (switch-to-buffer "a.txt")
+                             (delete-other-windows)
+                             (select-window (split-window))
+                             (insert "1234")
+                             (unwind-protect
+                                 (progn
+                                   (gemini-companion-review-postpone (gemini-companion-review-shown))
+                                   (list (point) (window-point (next-window))))
+                               (delete-region 1 (point))
+                               (delete-frame)
+                               (select-frame frame))))
+                   '(5 1)))))
+
 (ert-deftest gemini-companion-frames/keys-go-to-the-frame-that-is-selected ()
   "A window manager gives the input focus to a new frame, and Emacs only on request.
 In a terminal, we can see only the request."
