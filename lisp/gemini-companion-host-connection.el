@@ -315,6 +315,7 @@ ended."
                      (let ((json-object-type 'alist)) (json-read-from-string text)))))
       (pcase (and (consp message) (alist-get 'say message))
         ("home" (gemini-companion-host-connection--take-home connection (alist-get 'home message)))
+        ("root" (gemini-companion-host-connection--take-root connection (alist-get 'root message)))
         ("ready" (gemini-companion-host-connection--ready connection message))
         ("file" (gemini-companion-host-connection--take-file connection message))
         ((or "edit" "unedited")
@@ -357,13 +358,22 @@ host has that from here, or else HOME."
     (let* ((host (gemini-companion-host-connection-host connection))
            (project (gemini-companion-host-connection-project connection))
            (root (or (and project (gemini-companion-host-name-there host project)) home)))
-      (when (and (null (gemini-companion-host-roots host))
-                 (string-match-p "\\`/[^[:cntrl:]]*\\'" root)
-                 ;; It must be a directory name in the form that Emacs uses.
-                 (not (string-match-p "//\\|/\\.\\.?\\(?:/\\|\\'\\)" root)))
-        (gemini-companion-host-connection-add-root connection root)))
+      (unless (gemini-companion-host-roots host)
+        (gemini-companion-host-connection--take-root connection root)))
     (gemini-companion-host-connection--await connection)
     (gemini-companion-host-connection--announce connection)))
+
+(defun gemini-companion-host-connection--take-root (connection root)
+  "Make ROOT, from the keeper of CONNECTION, a workspace root if it can be one."
+  (when (and (stringp root)
+             (string-match-p "\\`/[^[:cntrl:]]*\\'" root)
+             ;; It must be a directory name in the form that Emacs uses.
+             (not (string-match-p "//\\|/\\.\\.?\\(?:/\\|\\'\\)" root))
+             ;; The host may send any number.
+             (length< (gemini-companion-host-roots
+                       (gemini-companion-host-connection-host connection))
+                      100))
+    (gemini-companion-host-connection-add-root connection root)))
 
 (defun gemini-companion-host-connection--ready (connection message)
   "Record that CONNECTION is ready; MESSAGE, an alist, is about its keeper."

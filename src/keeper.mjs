@@ -34,6 +34,7 @@
 // and those of the keeper:
 //
 //   {say: home, home}                 the user's home
+//   {say: root, root}                 the name without symbolic links of a workspace root
 //   {say: ready, pid, host, slot, editor}   the CLIs can find Emacs, and run the program editor
 //   {say: file, id, name, text}       the answer to read and write: the name of the file, and what is in it
 //   {say: file, id, name, error}      or why it cannot be read, or written
@@ -638,6 +639,15 @@ function homeOf(variable, usual) {
   return home.startsWith('/') && fs.existsSync(home) ? [home] : [];
 }
 
+// The name of DIRECTORY without symbolic links, if there is such a directory.
+function realName(directory) {
+  try {
+    return fs.realpathSync(directory);
+  } catch {
+    return directory;
+  }
+}
+
 // The home of an agent: that of VARIABLE, or else USUAL.
 function homeName(variable, usual) {
   return (process.env[variable] || usual).replace(/^~(?=\/|$)/, () => os.homedir());
@@ -688,6 +698,7 @@ class Keeper {
       this.announce(message);
     } else if (message.do === 'roots') {
       this.announcement?.setRoots(message.roots);
+      this.tellRealNames(message.roots);
     } else if (message.do === 'read' || message.do === 'write') {
       this.outbox.say(serveFile(message));
     } else if (message.do === 'edited') {
@@ -697,9 +708,18 @@ class Keeper {
 
   async announce(order) {
     this.announcement = new Announcement(this.outbox, this.clients, this.edits, order);
+    this.tellRealNames(order.roots);
     await this.announcement.begin();
     const { host, slot, editorFile: editor } = this.announcement;
     this.outbox.say({ say: 'ready', pid: process.pid, host, slot, editor });
+  }
+
+  // A CLI works in the directory that a link leads to.
+  tellRealNames(roots) {
+    for (const root of roots) {
+      const real = realName(root);
+      if (!roots.includes(real)) this.outbox.say({ say: 'root', root: real });
+    }
   }
 
   fail(error) {

@@ -292,6 +292,31 @@ Return the connection."
        (lambda () (equal (gemini-companion-host-connect-test--roots) '("/src" "/lib"))))
       (should (length= gemini-companion-host-connection-all 1)))))
 
+(ert-deftest gemini-companion-host-connect/a-root-that-is-a-link-has-two-names ()
+  "The CLI works in the directory that the link leads to.
+If Emacs did not know that, the CLI would be told of files in all projects."
+  (gemini-companion-host-connect-test--with-host
+    (let* ((connection (gemini-companion-host-connect-test--open "/ssh:build:/link/"))
+           (tell (lambda (text)
+                   (gemini-companion--handle-wire-message
+                    (gemini-companion-host-connection-wire connection) text))))
+      (dolist (no '("{\"say\": \"root\", \"root\": \"/a/../b\"}" "{\"say\": \"root\"}"))
+        (funcall tell no))
+      (funcall tell "{\"say\": \"root\", \"root\": \"/real\"}")
+      (gemini-companion-host-connect-to "/ssh:build:/other/")
+      (gemini-companion-test-wait
+       "the roots" (lambda () (equal (gemini-companion-host-connect-test--roots)
+                                     '("/link" "/real" "/other"))))
+      (should (equal (gemini-companion-workspace-scope-names
+                      (gemini-companion-workspace-scope-of "/ssh:build:/real"))
+                     '("/ssh:build:/real/")))
+      ;; A host may say anything.
+      (dotimes (n 200)
+        (funcall tell (format "{\"say\": \"root\", \"root\": \"/%d\"}" n)))
+      (should (length= (gemini-companion-host-roots
+                        (gemini-companion-host-connection-host connection))
+                       100)))))
+
 (ert-deftest gemini-companion-host-connect/root-that-comes-late-is-announced ()
   "The keeper has been told the roots, and is about to say that it is ready."
   (gemini-companion-host-connect-test--with-host

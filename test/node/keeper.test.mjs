@@ -5,7 +5,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import {
-  chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, rm, symlink, utimes, writeFile,
+  chmod, lstat, mkdir, mkdtemp, readFile, readdir, readlink, realpath, rm, symlink, utimes, writeFile,
 } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
@@ -277,6 +277,18 @@ test('other roots are announced', async (t) => {
   await keeper.until('an answer', () => keeper.find(PING, 0));
   assert.deepEqual((await keeper.read(keeper.configuration())).roots, ['/a', '/b']);
   assert.equal((await keeper.read(keeper.discovery)).workspacePath, '/a:/b');
+});
+
+test('where a root that is a link leads is told', async (t) => {
+  const { home } = await stage(t);
+  const link = path.join(home, 'link');
+  await symlink(home, link);
+  const keeper = await (await Keeper.start(t, home)).announce({ roots: [link] });
+  assert.deepEqual(await keeper.said('root'), { say: 'root', root: await realpath(home) });
+  keeper.tell({ do: 'roots', roots: [link, await realpath(home), '/not-there'] });
+  keeper.process.stdin.write(frame(PING, 0, 0));
+  await keeper.until('an answer', () => keeper.find(PING, 0));
+  assert.equal(keeper.messages.filter(({ say }) => say === 'root').length, 1);
 });
 
 test('other roots that cannot be announced end nothing', async (t) => {
