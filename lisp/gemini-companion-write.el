@@ -473,11 +473,13 @@ But return nil if that may block Emacs, or lose edits that are not MERGED."
                 ;; Otherwise C-x v v would find nothing to commit.  In a large repository, it would
                 ;; take long to find the state now, as when Emacs saves a file.
                 (vc-file-setprop buffer-file-name 'vc-state nil)
-                (unless (and host (eql tick (buffer-chars-modified-tick)))
-                  (gemini-companion-log-errors "after-revert-hook"
-                    ;; Eglot reads it: its server was not told that the text is closed.
-                    (let ((revert-buffer-preserve-modes nil))
-                      (run-hooks 'after-revert-hook))))
+                (let ((changed (not (eql tick (buffer-chars-modified-tick)))))
+                  (unless (and host (not changed))
+                    (gemini-companion-log-errors "after-revert-hook"
+                      ;; Where nothing changed, `before-revert-hook' was not run, by which Eglot
+                      ;; tells its server that the text is closed.
+                      (let ((revert-buffer-preserve-modes changed))
+                        (run-hooks 'after-revert-hook)))))
                 t))))))))
 
 (defun gemini-companion-write--read (file buffer)
@@ -507,6 +509,7 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
         (same (gemini-companion-write--same-text-p source)))
     (unless same
       (gemini-companion-log-run-hook 'gemini-companion-write-before-hook)
+      (gemini-companion-log-run-hook 'before-revert-hook)
       (unless (or (gemini-companion-log-errors "reverting a buffer"
                     (gemini-companion-write--replace-text source)
                     t)

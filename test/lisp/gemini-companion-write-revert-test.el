@@ -494,15 +494,21 @@ git -c user.name=me -c user.email=me@localhost commit -q -m one")
       (gemini-companion-test-wait-followed)
       (should (equal (buffer-string) "two\n")))))
 
-(ert-deftest gemini-companion-write-revert/a-hook-may-ask-what-is-preserved ()
-  "Eglot does; its server has got the change, so the text is not opened again."
+(ert-deftest gemini-companion-write-revert/hooks-run-as-when-emacs-reverts ()
+  "Eglot closes the text in the first and opens it again in the second, as that asks
+whether modes were preserved.  So does diff-hl, before it marks the new differences."
   (gemini-companion-write-revert-test--with "one\n"
-    (let ((preserved 'unknown))
+    (let ((calls nil))
+      (add-hook 'before-revert-hook (lambda () (push (buffer-string) calls)) nil t)
       (add-hook 'after-revert-hook
-                (lambda () (setq preserved revert-buffer-preserve-modes))
+                (lambda () (push (list revert-buffer-preserve-modes (buffer-string)) calls))
                 nil t)
       (gemini-companion-write-revert-test--write "two\n")
-      (should-not preserved))))
+      (should (equal calls '((t "two\n") "one\n")))
+      ;; With the same text, it stays open.
+      (setq calls nil)
+      (gemini-companion-write-revert-test--write "two\n")
+      (should (equal calls '((nil "two\n")))))))
 
 (ert-deftest gemini-companion-write-revert/changes-by-a-hook-are-unsaved ()
   (gemini-companion-write-revert-test--with "one\n"
