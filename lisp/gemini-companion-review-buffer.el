@@ -292,10 +292,22 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
 HEADER is as in `gemini-companion-review-buffer-set-up'."
   (when-let* ((visiting (gemini-companion-review-visiting review)))
     (gemini-companion-review-buffer-copy-variables
-     gemini-companion-review-buffer-display-variables visiting))
+     (append gemini-companion-review-buffer-display-variables
+             (gemini-companion-review-buffer--indentation-variables visiting))
+     visiting))
   (gemini-companion-heavy-shorten-lines)
   (gemini-companion-review-buffer-enable-modal-modes)
   (gemini-companion-review-buffer-set-up review header))
+
+(defun gemini-companion-review-buffer--indentation-variables (buffer)
+  "Return variables with which edits are indented as in BUFFER.
+Hooks set them, or a major mode that finds out how its text is indented."
+  (cons 'indent-tabs-mode
+        (cl-loop for pair in (buffer-local-variables buffer)
+                 if (and (integerp (cdr-safe pair))
+                         (string-match-p "-\\(?:basic\\|indent\\|level\\|offset\\|shift-width\\)\\'"
+                                         (symbol-name (car pair))))
+                 collect (car pair))))
 
 (defun gemini-companion-review-buffer-copy-variables (variables buffer)
   "Give VARIABLES the values that they have in BUFFER, if they are local there."

@@ -154,6 +154,23 @@ that is not there yet."
         (gemini-companion-review-buffer-buffer review))
       (should-not (memq nil hidden)))))
 
+(ert-deftest gemini-companion-review-buffer/edits-are-indented-as-in-the-file ()
+  "Python mode finds out by how much when it visits the file; a hook sets the rest."
+  (gemini-companion-test-with-client client
+    (let ((text "def f():\n  if x:\n    if y:\n      if z:\n        pass\n"))
+      (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.py" text))
+        (setq indent-tabs-mode nil))
+      (setq-default indent-tabs-mode t)
+      (unwind-protect
+          (with-current-buffer (gemini-companion-review-buffer-buffer
+                                (gemini-companion-test-propose client "a.py" text))
+            (goto-char (point-min))
+            (search-forward "z:")
+            (newline-and-indent)
+            (should (equal (buffer-substring-no-properties (line-beginning-position) (point))
+                           (make-string 8 ?\s))))
+        (setq-default indent-tabs-mode nil)))))
+
 (define-derived-mode gemini-companion-review-buffer-test-mode prog-mode "Test"
   "A mode that a user may prefer.")
 
