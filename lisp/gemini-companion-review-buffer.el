@@ -276,6 +276,7 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
   (gemini-companion-review-buffer--set-major-mode (gemini-companion-review-path review))
   ;; Those of CC mode may take seconds, or fail.
   (let ((inhibit-modification-hooks t))
+    (erase-buffer) ; nXML mode may insert a declaration
     (insert text))
   (when (gemini-companion-heavy-p)
     (gemini-companion-review-buffer-set-mode #'fundamental-mode))

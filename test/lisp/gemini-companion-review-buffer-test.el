@@ -10,6 +10,7 @@
 
 (declare-function treesit-language-available-p "treesit.c" (language &optional detail))
 (defvar major-mode-remap-alist)
+(defvar nxml-auto-insert-xml-declaration-flag)
 
 ;;;; Modal editing
 
@@ -133,6 +134,14 @@
                             (gemini-companion-test-propose client "new.txt" "one\ntwo\nthree\n"))
         (should font-lock-mode)
         (should (= (point) 1))))))
+
+(ert-deftest gemini-companion-review-buffer/a-mode-that-begins-new-files-adds-nothing ()
+  "Emacs calls it before the text is there."
+  (let ((nxml-auto-insert-xml-declaration-flag t))
+    (gemini-companion-test-with-client client
+      (with-current-buffer (gemini-companion-review-buffer-buffer
+                            (gemini-companion-test-propose client "a.xml" "<a/>\n"))
+        (should (equal (buffer-string) "<a/>\n"))))))
 
 (ert-deftest gemini-companion-review-buffer/xml-is-not-validated ()
   (gemini-companion-test-with-client client
