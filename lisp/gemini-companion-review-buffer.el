@@ -273,7 +273,7 @@ Programs that are started in it run on this machine."
   "Set up the current buffer, still empty, for REVIEW, and insert TEXT.
 HEADER is as in `gemini-companion-review-buffer-set-up'."
   ;; Before the text is inserted, since some modes obey what it says.
-  (gemini-companion-review-buffer--set-major-mode (gemini-companion-review-path review))
+  (gemini-companion-review-buffer--set-major-mode review)
   ;; Those of CC mode may take seconds, or fail.
   (let ((inhibit-modification-hooks t))
     (erase-buffer) ; nXML mode may insert a declaration
@@ -428,17 +428,18 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
 
 (defvar rng-nxml-auto-validate-flag)
 
-(defun gemini-companion-review-buffer--set-major-mode (path)
-  "Set the major mode of the current buffer, still empty, for the file PATH."
+(defun gemini-companion-review-buffer--set-major-mode (review)
+  "Set the major mode of the current buffer, still empty, for the file of REVIEW."
   (condition-case error
       (progn
         (gemini-companion-review-buffer-set-mode
          ;; Inside, since loading a library may call modes.
-         (lambda () (funcall (gemini-companion-review-buffer--major-mode path))))
+         (lambda () (funcall (gemini-companion-review-buffer--major-mode review))))
         (gemini-companion-review-buffer--distrust))
     (error
      (gemini-companion-review-buffer-set-mode #'fundamental-mode)
-     (gemini-companion-log-add "the mode of %s: %s" path (error-message-string error)))))
+     (gemini-companion-log-add "the mode of %s: %s" (gemini-companion-review-path review)
+                               (error-message-string error)))))
 
 (defun gemini-companion-review-buffer--distrust ()
   "Keep Emacs from running code in the text of the current buffer.
@@ -476,15 +477,20 @@ the text, and read no local variables, since a client wrote the text."
       (gemini-companion-log-errors (format "%s" local)
         (funcall local)))))
 
-(defun gemini-companion-review-buffer--major-mode (path)
-  "Return a major mode for text that the name of the file PATH suggests."
+(defun gemini-companion-review-buffer--major-mode (review)
+  "Return the major mode of the buffer that visits the file of REVIEW.
+If there is none, or it is not suitable, return what the name suggests."
   (let* ((case-fold-search nil)
-         (mode (assoc-default (gemini-companion-file-nondirectory path) auto-mode-alist
-                              #'string-match-p))
+         (name (gemini-companion-file-nondirectory (gemini-companion-review-path review)))
+         (visiting (gemini-companion-review-visiting review))
+         (mode (assoc-default name auto-mode-alist #'string-match-p))
+         ;; This one looks at the text.
+         (mode (if (eq mode 'c-or-c++-mode) 'c-mode mode))
          (preferred (cond ((fboundp 'major-mode-remap) (major-mode-remap mode)) ; Emacs 30
                           ((boundp 'major-mode-remap-alist)
                            (alist-get mode major-mode-remap-alist)))))
-    (or (seq-some #'gemini-companion-review-buffer--suitable (list preferred mode))
+    (or (seq-some #'gemini-companion-review-buffer--suitable
+                  (list (and visiting (buffer-local-value 'major-mode visiting)) preferred mode))
         #'fundamental-mode)))
 
 (defun gemini-companion-review-buffer--suitable (mode)

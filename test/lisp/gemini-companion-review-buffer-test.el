@@ -207,6 +207,18 @@ that is not there yet."
       (let ((major-mode-remap-alist (list (cons 'python-mode preferred))))
         (should (eq (gemini-companion-review-buffer-test--mode-of "a.py") seen))))))
 
+(ert-deftest gemini-companion-review-buffer/the-mode-of-the-file-s-buffer-is-used ()
+  "Its text may say which, as the first line of a script does; its name need not."
+  (gemini-companion-test-with-client client
+    (pcase-dolist (`(,name ,text ,mode) '(("run" "#!/bin/sh\nls\n" sh-mode)
+                                          ("a.h" "class A {\n};\n" c++-mode)
+                                          ("new.h" nil c-mode)))
+      (when text
+        (find-file-noselect (gemini-companion-test-file name text)))
+      (with-current-buffer (gemini-companion-review-buffer-buffer
+                            (gemini-companion-test-propose client name "int x;\n"))
+        (should (eq major-mode mode))))))
+
 (ert-deftest gemini-companion-review-buffer/a-mode-that-lacks-its-grammar-does-not-warn ()
   (skip-unless (not (and (fboundp 'treesit-language-available-p)
                          (treesit-language-available-p 'python))))
