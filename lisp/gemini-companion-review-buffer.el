@@ -434,7 +434,11 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
       (progn
         (gemini-companion-review-buffer-set-mode
          ;; Inside, since loading a library may call modes.
-         (lambda () (funcall (gemini-companion-review-buffer--major-mode review))))
+         (lambda ()
+           ;; Web mode and others choose a language by it.  Without a directory, it leads nowhere.
+           (let ((buffer-file-name (gemini-companion-file-nondirectory
+                                    (gemini-companion-review-path review))))
+             (funcall (gemini-companion-review-buffer--major-mode review)))))
         (gemini-companion-review-buffer--distrust))
     (error
      (gemini-companion-review-buffer-set-mode #'fundamental-mode)

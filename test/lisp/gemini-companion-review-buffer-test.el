@@ -11,6 +11,7 @@
 (declare-function treesit-language-available-p "treesit.c" (language &optional detail))
 (defvar major-mode-remap-alist)
 (defvar nxml-auto-insert-xml-declaration-flag)
+(defvar sh-shell)
 
 ;;;; Modal editing
 
@@ -218,6 +219,13 @@ that is not there yet."
       (with-current-buffer (gemini-companion-review-buffer-buffer
                             (gemini-companion-test-propose client name "int x;\n"))
         (should (eq major-mode mode))))))
+
+(ert-deftest gemini-companion-review-buffer/a-mode-may-choose-a-language-by-the-name ()
+  (gemini-companion-test-with-client client
+    (with-current-buffer (gemini-companion-review-buffer-buffer
+                          (gemini-companion-test-propose client "a.zsh" "ls\n"))
+      (should (eq sh-shell 'zsh))
+      (should-not buffer-file-name))))
 
 (ert-deftest gemini-companion-review-buffer/a-mode-that-lacks-its-grammar-does-not-warn ()
   (skip-unless (not (and (fboundp 'treesit-language-available-p)
