@@ -328,6 +328,8 @@ Copy them to TEXT, a string of the same length, or else to the buffer."
                                 ;; A newline may be lacking there, and it may have been edited.
                                 (buffer-substring (min (point-max) (+ start offset))
                                                   (min (point-max) (+ stop offset)))))
+               ;; Web mode uses the other property.
+               with char-property-alias-alist = '((face font-lock-face))
                with base = (if text 0 start)
                for from = 0 then next
                while (< from (length there))

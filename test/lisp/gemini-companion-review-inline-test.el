@@ -543,15 +543,15 @@ FOCUS is `select' by default."
                   (ensure-list (get-text-property (1- (point)) 'face)))))
       (with-current-buffer (window-buffer)
         ;; A batch Emacs fontifies nothing itself.
-        (cl-loop for (buffer text face)
-                 in `((,(gemini-companion-review-proposal review) "three" bold)
+        (cl-loop for (buffer text property face)
+                 in `((,(gemini-companion-review-proposal review) "three" face bold)
                       (,(gemini-companion-review-inline--current gemini-companion-review-window-current)
-                       "two" italic))
+                       "two" font-lock-face italic))
                  do (with-current-buffer buffer
                       (with-silent-modifications
                         (goto-char (point-min))
                         (search-forward text)
-                        (put-text-property (match-beginning 0) (point) 'face face))))
+                        (put-text-property (match-beginning 0) (point) property face))))
         (gemini-companion-review-inline-test--fontify)
         (should (equal (funcall face "one") nil))
         (should (memq 'italic (funcall face "two")))
