@@ -25,6 +25,7 @@
 (require 'gemini-companion-ui)
 
 (declare-function gemini-companion-review-ediff-show "gemini-companion-review-ediff")
+(declare-function undo-tree-undo "ext:undo-tree")
 
 (defconst gemini-companion-review-inline--write-time 0.7
   "Seconds for which an accepted change stays until its file has been written.")
@@ -69,7 +70,8 @@ accept or reject all hunks together, but can drop some first.
   "c" #'gemini-companion-review-comment
   "q" #'gemini-companion-review-quit
   "?" #'gemini-companion-review-inline-show-keys
-  ("<remap> <undo>" "<remap> <undo-only>") #'gemini-companion-review-inline-undo
+  ("<remap> <undo>" "<remap> <undo-only>" "<remap> <undo-tree-undo>")
+  #'gemini-companion-review-inline-undo
   "<remap> <goto-line>" #'gemini-companion-review-inline-goto-line
   "<remap> <read-only-mode>" #'gemini-companion-review-inline-edit)
 
@@ -470,14 +472,15 @@ whose undo list records this, so that the changes of both are undone in order."
   (let ((view (gemini-companion-review-inline--view-here)))
     (with-current-buffer (gemini-companion-review-window-proposal view)
       (deactivate-mark)
-      (when (gemini-companion-review-hunk-undone-p)
-        (user-error "No further undo information"))
-      (undo-boundary)
-      ;; Do not continue the undo of another buffer.
-      (let ((last-command nil) (this-command nil))
-        (save-restriction
-          (widen)
-          (undo-only)))
+      (let ((tree (bound-and-true-p undo-tree-mode))) ; it empties Emacs's own list
+        (when (and (not tree) (gemini-companion-review-hunk-undone-p))
+          (user-error "No further undo information"))
+        (undo-boundary)
+        ;; Do not continue the undo of another buffer.
+        (let ((last-command nil) (this-command nil))
+          (save-restriction
+            (widen)
+            (if tree (undo-tree-undo) (undo-only)))))
       (undo-boundary))
     (gemini-companion-review-inline--update view)))
 

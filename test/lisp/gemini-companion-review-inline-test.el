@@ -512,6 +512,20 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-current-text review)
                      "1\na\nb\nc\nd\n3\n4\n5\n6\n7\n8\nx")))))
 
+(ert-deftest gemini-companion-review-inline/undo-tree-mode-undoes-what-it-has-taken ()
+  "Evil's users turn it on in all buffers.  It leaves a symbol in Emacs's list."
+  (gemini-companion-review-inline-test--with client "1\n"
+    (let ((review (gemini-companion-review-inline-test--show client "one\n")))
+      (gemini-companion-review-inline-test--press "k")
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (setq-local undo-tree-mode t)
+        (let ((taken (seq-take-while #'identity (cdr buffer-undo-list))))
+          (setq buffer-undo-list '(nil undo-tree-canary))
+          (cl-letf (((symbol-function 'undo-tree-undo)
+                     (lambda () (interactive) (primitive-undo 1 taken))))
+            (gemini-companion-review-inline-test--press "u"))))
+      (should (equal (gemini-companion-review-inline-test--lines) '("-1" "+one"))))))
+
 (ert-deftest gemini-companion-review-inline/another-view-has-what-was-dropped-and-edited ()
   (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
     (let ((review (gemini-companion-review-inline-test--show client gemini-companion-test-three-hunks-new))
