@@ -542,7 +542,8 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
         ;; Emacs has locked, and Tramp would ask its host.
         (buffer-file-truename nil)
         ;; The region stays active.
-        (deactivate-mark nil))
+        (deactivate-mark nil)
+        (modified (buffer-modified-p)))
     (undo-boundary)
     ;; Undo would mark a buffer as unmodified if it was so before the change, but the old text is no
     ;; longer on disk.
@@ -553,7 +554,7 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
           (let ((go-back (gemini-companion-write--lines)))
             (unless (gemini-companion-heavy-replace-text source)
               (funcall go-back))))
-      (restore-buffer-modified-p nil)
+      (restore-buffer-modified-p modified)
       (undo-boundary))))
 
 (defun gemini-companion-write--lines ()

@@ -531,6 +531,23 @@ whether modes were preserved.  So does diff-hl, before it marks the new differen
     (should (equal (buffer-string) "mine one\n"))
     (should (buffer-modified-p))))
 
+(ert-deftest gemini-companion-write-revert/edits-that-were-merged-are-no-longer-locked ()
+  "Unless a hook keeps them as they are: then they are still unsaved."
+  (dolist (fails '(t nil))
+    (gemini-companion-write-revert-test--with "one\n"
+      (let ((create-lockfiles t)
+            (lock (expand-file-name ".#a.txt")))
+        (insert "mine\n")
+        (should (file-symlink-p lock))
+        ;; Emacs itself would ask.
+        (call-process "sh" nil nil nil "-c" "printf 'mine\ntwo\n' >\"$0\"" buffer-file-name)
+        (when fails
+          (add-hook 'before-change-functions (lambda (&rest _) (error "Not today")) nil t))
+        (gemini-companion-write--show buffer-file-name 'merged)
+        (should (eq fails (buffer-modified-p)))
+        (should (eq fails (and (file-symlink-p lock) t)))
+        (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-write-revert/line-endings-and-narrowing-stay ()
   (gemini-companion-write-revert-test--with "one\r\ntwo\r\n"
     (should (equal (buffer-string) "one\ntwo\n"))
