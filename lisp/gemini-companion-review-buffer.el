@@ -291,11 +291,13 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
 (defun gemini-companion-review-buffer--finish (review header)
   "Set up the current buffer of REVIEW, which has its text and its major mode.
 HEADER is as in `gemini-companion-review-buffer-set-up'."
-  (when-let* ((visiting (gemini-companion-review-visiting review)))
-    (gemini-companion-review-buffer-copy-variables
-     (append gemini-companion-review-buffer-display-variables
-             (gemini-companion-review-buffer--indentation-variables visiting))
-     visiting))
+  (if-let* ((visiting (gemini-companion-review-visiting review)))
+      (gemini-companion-review-buffer-copy-variables
+       (append gemini-companion-review-buffer-display-variables
+               (gemini-companion-review-buffer--indentation-variables visiting))
+       visiting)
+    ;; A newline would indent the line above by a guess.
+    (setq-local electric-indent-inhibit t))
   (gemini-companion-heavy-shorten-lines)
   (gemini-companion-review-buffer-enable-modal-modes)
   (gemini-companion-review-buffer-set-up review header))

@@ -181,6 +181,18 @@ that is not there yet."
                            (make-string 8 ?\s))))
         (setq-default indent-tabs-mode nil)))))
 
+(ert-deftest gemini-companion-review-buffer/a-newline-does-not-indent-the-line-above-by-a-guess ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.js" "")
+    (with-current-buffer (gemini-companion-review-buffer-buffer
+                          (gemini-companion-test-propose client "a.js" "if (x) {\n  y();\n}\n"))
+      (goto-char (point-min))
+      (search-forward "y();")
+      (should electric-indent-mode)
+      (let ((last-command-event ?\n))
+        (newline nil t))
+      (should (string-match-p "\\`if (x) {\n  y();\n +\n}\n\\'" (buffer-string))))))
+
 (define-derived-mode gemini-companion-review-buffer-test-mode prog-mode "Test"
   "A mode that a user may prefer.")
 
