@@ -982,6 +982,7 @@ FOCUS is `select' by default."
 
 (ert-deftest gemini-companion-review-inline/random-texts-are-dropped-kept-and-undone-exactly ()
   (gemini-companion-test-with-project
+    (gemini-companion-native-load)
     (random "gemini-companion")
     (let ((inhibit-message t)
           (mixed 0))
