@@ -517,7 +517,7 @@ class Announcement {
 
   configurationOf(agent) {
     return JSON.stringify({
-      socket: this.sockets.get(agent), edits: this.sockets.get('edits'), keeper: process.pid,
+      socket: this.sockets.get(agent), sockets: [...this.sockets.values()], keeper: process.pid,
       emacs: this.emacs, roots: this.roots,
     });
   }
@@ -533,11 +533,10 @@ class Announcement {
   // connection is cut, its keeper may live for a while.
   isLeft(file) {
     if (!isOurFile(file)) return false;
-    const { keeper, emacs, socket, edits } = read(file);
+    const { keeper, emacs, sockets } = read(file);
     if (!Number.isInteger(keeper) || keeper <= 0) return false;
     if (keeper !== process.pid && isAlive(keeper)) return emacs === this.emacs;
-    removeSocket(socket);
-    removeSocket(edits);
+    [sockets].flat().forEach(removeSocket);
     this.left = keeper;
     return true;
   }

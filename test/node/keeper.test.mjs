@@ -122,6 +122,11 @@ class Keeper extends Changes {
     return (await this.read(this.configuration(name))).socket;
   }
 
+  // That of the program for texts.
+  async edits() {
+    return (await this.read(this.configuration())).sockets.at(-1);
+  }
+
   get discovery() {
     const { pid } = this.ready;
     return path.join(this.home, 'tmp', 'gemini', 'ide', `gemini-ide-server-${pid}-${pid + 100000}.json`);
@@ -129,9 +134,9 @@ class Keeper extends Changes {
 
   // What it has written for one agent.
   async files() {
-    const { socket, edits } = await this.read(this.configuration());
+    const { sockets } = await this.read(this.configuration());
     const relay = path.join(path.dirname(this.configuration()), 'relay-0123.mjs');
-    return [relay, this.ready.editor, this.configuration(), socket, edits, this.discovery].sort();
+    return [relay, this.ready.editor, this.configuration(), ...sockets, this.discovery].sort();
   }
 
   // A client, and the frame by which Emacs is told of it.
@@ -199,14 +204,14 @@ for (const shell of SHELLS) {
     assert.deepEqual([pid, host, slot], [keeper.process.pid, os.hostname(), 1]);
     const relay = path.join(cache, 'relay-0123.mjs');
     const discoveries = { gemini: keeper.discovery, qwen: path.join(home, '.qwen', 'ide', `${pid + 100000}.lock`) };
-    const edits = (await keeper.read(keeper.configuration())).edits;
-    const left = [relay, edits];
+    const { sockets } = await keeper.read(keeper.configuration());
+    const left = [relay, await keeper.edits()];
     for (const [name, discovery] of Object.entries(discoveries)) {
       const socket = await keeper.socket(name);
       const configuration = keeper.configuration(name);
       assert.equal(path.dirname(socket), cache);
       assert.deepEqual(await keeper.read(configuration),
-        { socket, edits, keeper: pid, emacs: 'e1', roots: ["/src/it's ä", '/b'] });
+        { socket, sockets, keeper: pid, emacs: 'e1', roots: ["/src/it's ä", '/b'] });
       const { command } = (await keeper.read(discovery)).stdio;
       assert.ok(path.isAbsolute(command));
       assert.deepEqual(await keeper.read(discovery), {
@@ -396,7 +401,8 @@ test('two Emacsen do not change places', async (t) => {
 
 test('what a dead keeper has left is replaced', async (t) => {
   const { home } = await stage(t);
-  const dead = await (await Keeper.start(t, home)).announce();
+  // Also the socket for a CLI that is not used there.
+  const dead = await (await Keeper.start(t, home)).announce({ agents: [GEMINI, QWEN] });
   const socket = await dead.socket();
   dead.process.kill('SIGKILL');
   await dead.ended;
@@ -742,8 +748,7 @@ test('Emacs is told if nobody waits for a text any more', async (t) => {
 
 test('a program that sends no order is hung up on, and no other', async (t) => {
   const { keeper, run } = await editing(t, 'one');
-  const { edits } = await keeper.read(keeper.configuration());
-  const stranger = net.connect(edits, () => stranger.write('GET / HTTP/1.1\n'));
+  const stranger = net.connect(await keeper.edits(), () => stranger.write('GET / HTTP/1.1\n'));
   await once(stranger, 'close');
   run();
   assert.equal((await keeper.said('edit')).text, 'one');
