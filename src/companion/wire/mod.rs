@@ -33,9 +33,10 @@ const MAX_ALL_TEXT: usize = 64 << 10;
 const MIN_TEXT: usize = 64;
 /// Bytes of a message for the keeper.
 const MAX_MESSAGE: usize = 1 << 20;
-/// How often the keeper is asked whether it is there, and how long it may say nothing.
+/// How often the keeper is asked whether it is there, and how often in vain. This is no time: Emacs
+/// itself may have been stopped.
 const PING: Duration = Duration::from_secs(2);
-const PATIENCE: Duration = Duration::from_secs(8);
+const MAX_UNANSWERED: u32 = 4;
 /// When a program has ended, how long others may go on to write to its standard error.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -178,13 +179,13 @@ impl Wire {
         outbox: &Outbox,
         mux: &mut Mux<impl FnMut(&str, DuplexStream) -> bool>,
     ) -> Result<(), End> {
-        let mut heard = Instant::now();
+        let mut unanswered = 0;
         let mut ping = interval(PING);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 frame = incoming.frame() => {
-                    heard = Instant::now();
+                    unanswered = 0;
                     match frame? {
                         Some(Frame::Text(message)) => {
                             self.tell(Event::WireMessage { wire: self.id, message })?;
@@ -202,9 +203,10 @@ impl Wire {
                     self.text_left += MAX_ALL_TEXT;
                 }
                 _ = ping.tick() => {
-                    if heard.elapsed() >= PATIENCE {
+                    if unanswered == MAX_UNANSWERED {
                         return Err(End::Fault(WireEnd::Silent));
                     }
+                    unanswered += 1;
                     outbox.send_first(Frame::Ping)?;
                 }
             }
@@ -269,7 +271,32 @@ mod tests {
         let began = Instant::now();
         let end = wire.exchange_frames(&mut incoming, &mut complaints, input, |_, _| false).await;
         assert!(matches!(end, End::Fault(WireEnd::Silent)));
-        assert!(began.elapsed() < PATIENCE + 2 * PING);
+        assert!(began.elapsed() < (MAX_UNANSWERED + 2) * PING);
         assert_eq!(written.try_recv(), Ok(Frame::Ping.into_bytes()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_is_not_given_up_because_emacs_was_stopped() {
+        let bridge = Arc::new(Bridge::new(&Limits::default()));
+        let command = Command::new("");
+        let (_, mut wire) = Arc::new(Wires::default()).open(bridge, command, String::new());
+        let (output, chunks) = mpsc::channel(1);
+        let (_errors, nothing) = mpsc::channel(1);
+        let (mut incoming, mut complaints) = (Incoming::new(chunks), Incoming::new(nothing));
+        let (input, mut written) = mpsc::channel(9);
+        let stops = async {
+            for _ in 0..3 {
+                assert_eq!(written.recv().await, Some(Frame::Ping.into_bytes()));
+                output.send(Frame::Ping.into_bytes()).await.unwrap();
+                tokio::time::sleep(PING / 2).await;
+                tokio::time::advance(9 * PING).await;
+            }
+        };
+        tokio::select! {
+            _ = wire.exchange_frames(&mut incoming, &mut complaints, input, |_, _| false) => {
+                panic!("given up");
+            }
+            () = stops => {}
+        }
     }
 }
