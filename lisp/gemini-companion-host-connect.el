@@ -71,11 +71,14 @@ starts there now finds this Emacs" name))
   "End the connection to the host with NAME.
 Clients there no longer find this Emacs, and their open changes end."
   (interactive
-   (list (let ((names (mapcar #'gemini-companion-host-connection-name
-                              gemini-companion-host-connection-all)))
+   (list (let* ((names (mapcar #'gemini-companion-host-connection-name
+                               gemini-companion-host-connection-all))
+                (here (gemini-companion-host-connection-of-directory default-directory))
+                (default (if here (gemini-companion-host-connection-name here) (car names))))
            (cond ((null names) (user-error "No host is connected"))
-                 ((cdr names) (completing-read "Disconnect: " names nil t))
-                 (t (car names))))))
+                 ((cdr names) (completing-read (format-prompt "Disconnect" default)
+                                               names nil t nil nil default))
+                 (t default)))))
   (let ((connection (or (seq-find (lambda (connection)
                                     (equal (gemini-companion-host-connection-name connection) name))
                                   gemini-companion-host-connection-all)

@@ -317,6 +317,23 @@ If Emacs did not know that, the CLI would be told of files in all projects."
                         (gemini-companion-host-connection-host connection))
                        100)))))
 
+(ert-deftest gemini-companion-host-connect/of-several-hosts-that-of-the-buffer-is-disconnected ()
+  "That is what RET means when Emacs asks for a host."
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-answer-set '(connect . "other") 'always)
+    (mapc #'gemini-companion-host-connect-test--open
+          '("/ssh:build:/src" "/ssh:other:/src" "/scp:build:/src"))
+    (cl-letf (((symbol-function 'completing-read)
+               (lambda (_prompt _names _predicate _match _initial _history &optional default)
+                 (or default ""))))
+      (pcase-dolist (`(,directory . ,left) '(("/ssh:other:/src/lisp/" "build" "scp:build")
+                                             ("/" "scp:build")))
+        (let ((default-directory directory))
+          (call-interactively #'gemini-companion-disconnect))
+        (should (equal (mapcar #'gemini-companion-host-connection-name
+                               gemini-companion-host-connection-all)
+                       left))))))
+
 (ert-deftest gemini-companion-host-connect/root-that-comes-late-is-announced ()
   "The keeper has been told the roots, and is about to say that it is ready."
   (gemini-companion-host-connect-test--with-host
