@@ -163,6 +163,8 @@ Its argument is nil if it is ready, or else why not, as text for the user."
                    (`(,program . ,arguments)
                     (gemini-companion-host-connection--shell connection "exec sh" nil
                                                              "-o" "ConnectTimeout=5"
+                                                             ;; If Emacs exits after a cut, it ends.
+                                                             "-o" "ServerAliveInterval=15"
                                                              "-o" "ClearAllForwardings=yes"))
                    (file (or (executable-find program)
                              (error "Cannot find the program %s" program)))

@@ -181,8 +181,9 @@ Return the connection."
   (gemini-companion-host-connect-test--with-host
     (gemini-companion-answer-set '(connect . "a@jump#22|b@build#33") 'always)
     (gemini-companion-host-connect-test--open "/ssh:a@jump#22|ssh:b@build#33:/src")
-    (should (string-match-p "\\`-T -a -x .*-o BatchMode=yes .*-o ClearAllForwardings=yes .*\
--J a@jump:22 -l b -p 33 -- build exec sh\n\\'" (gemini-companion-host-connect-test--get "calls")))
+    (should (string-match-p "\\`-T -a -x .*-o BatchMode=yes .*-o ServerAliveInterval=15 \
+-o ClearAllForwardings=yes -J a@jump:22 -l b -p 33 -- build exec sh\n\\'"
+                            (gemini-companion-host-connect-test--get "calls")))
     ;; The user's ssh may be configured to send variables.
     (should (getenv "GEMINI_CLI_IDE_AUTH_TOKEN"))
     (let ((environment (gemini-companion-host-connect-test--get "environment")))
