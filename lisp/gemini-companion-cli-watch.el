@@ -185,8 +185,11 @@ one, as when it runs hooks.  Return non-nil if some are too new to tell."
 
 (defun gemini-companion-cli-watch--note-queue (review)
   "Record the queue behind REVIEW, but no file names that the screen shortens."
-  (let* ((here (gemini-companion-host-name-here
-                (gemini-companion-cli-send-directory (current-buffer))))
+  (let* ((cli (gemini-companion-cli-of-process (gemini-companion-review-process review)))
+         (here (gemini-companion-host-name-here
+                ;; On a host, the project of the terminal may be a link to this.
+                (or (and cli (gemini-companion-cli-directory cli))
+                    (gemini-companion-cli-send-directory (current-buffer)))))
          (directory (if (gemini-companion-host-remote-p here) here (file-truename here)))
          (file-name-handler-alist nil)
          ;; The model has chosen the names.

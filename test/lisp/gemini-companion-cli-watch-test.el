@@ -55,6 +55,16 @@ after output; `free-for' pretends that it takes prompts for some seconds."
       (should (equal (mapcar #'file-name-nondirectory (gemini-companion-review-queued review))
                      '("c.txt"))))))
 
+(ert-deftest gemini-companion-cli-watch/names-on-the-screen-are-of-where-the-cli-works ()
+  "On a host, its project may be a link to that."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (setq gemini-companion-cli-run-root "/ssh:build:/link/")
+    (setf (gemini-companion-cli-directory (car gemini-companion-cli--all)) "/ssh:build:/real")
+    (show gemini-companion-test-screen-question)
+    (look)
+    (should (equal (gemini-companion-review-queued review)
+                   '("/ssh:build:/real/src/b.txt" "/ssh:build:/real/c.txt")))))
+
 (ert-deftest gemini-companion-cli-watch/a-change-that-the-cli-gave-up-is-cancelled ()
   "It takes prompts for a while, and is told so that it goes on."
   (gemini-companion-cli-watch-test--with-terminal client review
