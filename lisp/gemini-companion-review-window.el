@@ -423,16 +423,16 @@ But leave it alone if the user has displayed something else there."
 (defun gemini-companion-review-window--take-off-all (view)
   "Take the windows of VIEW off its frame, in all tabs."
   (let ((window (selected-window))
-        (point (window-point)))
-    ;; To restore windows makes another buffer current.
-    (save-current-buffer
-      (gemini-companion-log-errors "windows"
-        (gemini-companion-review-window--take-off view)
-        (gemini-companion-review-window--take-off-tabs view)))
-    ;; On another frame, it also moves point in the selected window.
+        (point (window-point))
+        (buffer (current-buffer)))
+    (gemini-companion-log-errors "windows"
+      (gemini-companion-review-window--take-off view)
+      (gemini-companion-review-window--take-off-tabs view))
+    ;; To restore windows of another frame moves point in the selected window.
     (when (and (window-live-p window)
                (not (eq (window-frame window) (gemini-companion-review-window-frame view))))
-      (set-window-point window point))))
+      (set-window-point window point)
+      (set-buffer buffer))))
 
 (defun gemini-companion-review-window--take-off (view &optional tab)
   "Take the windows of VIEW off its frame, or off TAB, which the frame now shows."
@@ -450,9 +450,10 @@ But leave it alone if the user has displayed something else there."
                    (window-configuration-p configuration)
                    (eq (window-configuration-frame configuration) frame))
           (let ((here (gemini-companion-review-window--configuration frame)))
-            (unwind-protect
-                (gemini-companion-review-window--take-off-tab view tab)
-              (set-window-configuration here t t))))))))
+            (save-current-buffer
+              (unwind-protect
+                  (gemini-companion-review-window--take-off-tab view tab)
+                (set-window-configuration here t t)))))))))
 
 (defun gemini-companion-review-window--take-off-tab (view tab)
   "Take the windows of VIEW off TAB, which its frame shows from now on."
