@@ -33,6 +33,10 @@
    "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
   "Regexp for the user's prompt, which is group 1, with what is around it.")
 
+(defconst gemini-companion-cli-screen--dialog "^ *\\(?:╭\\|Chat Sessions (\\|Press q to exit$\\)"
+  "Regexp for a dialog that may be below a prompt that was sent.
+With colors, such a prompt looks like the one that the user is typing.")
+
 (defun gemini-companion-cli-screen-question-p ()
   "Return t if the CLI in the current buffer asks the user to choose.
 The choices are in the last box; in Qwen Code, they may be above a spinner
@@ -121,7 +125,11 @@ The string has no spaces and begins with the sign of the prompt.  Return
       ;; The last line of the prompt may seem to be empty.
       (goto-char (point-max))
       (when (and (re-search-backward gemini-companion-cli-screen--prompt-box start t)
-                 (> (match-end 0) limit))
+                 (> (match-end 0) limit)
+                 (not (save-match-data
+                        (save-excursion
+                          (goto-char (match-end 0))
+                          (re-search-forward gemini-companion-cli-screen--dialog nil t)))))
         (let ((text (match-string-no-properties 1)))
           (if (and (not always)
                    ;; A spinner, in front of a line that may be cut.

@@ -823,21 +823,28 @@ SENT is bound to a function that returns the text sent to it."
     (should (equal (funcall sent) ""))))
 
 (ert-deftest gemini-companion-cli-send/a-dialog-takes-no-prompt ()
-  "It would take the text for keys; this one deletes a conversation with x."
-  (gemini-companion-cli-send-test--with-screen terminal sent
-    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-    (gemini-companion-cli-send-check terminal)
-    (gemini-companion-cli-send-test--draw
-     terminal (concat " Chat Sessions (1 total)\n Navigate: ↑/↓   Resume: Enter   Delete: x\n\n"
-                      "   Index │ Msgs │ Age  │ Name\n ❯ #1    │ 15   │ 11s  │ please\n"))
-    (gemini-companion-cli-send-text "extend" t terminal)
-    (gemini-companion-test-wait "the text to be given back"
-                                (lambda () (equal (ignore-errors (current-kill 0 t)) "extend")))
-    (let ((gemini-companion-cli-send--poll-interval 0.05))
-      (gemini-companion-cli-send-text "explain" t terminal)
-      ;; The CLI was only drawing its screen.
-      (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-      (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~"))))
+  "It would take the text for keys; the first one deletes a conversation with x."
+  (dolist (dialog (list (concat " Chat Sessions (1 total)\n Navigate: ↑/↓   Delete: x\n\n"
+                                "   Index │ Msgs │ Age  │ Name\n ❯ #1    │ 15   │ 11s  │ please\n")
+                        " No auto-saved conversations found.\n Press q to exit\n"
+                        ;; In a small terminal.
+                        "╭───────────────╮\n│  > Settings   │\n╰──(Use Enter)─V─╯\n"))
+    (dolist (above (list ""
+                         ;; What opened it, which has a background in colors.
+                         (format "%s\n > /resume\n%s\n\n" (make-string 30 ?▄) (make-string 30 ?▀))))
+      (gemini-companion-cli-send-test--with-screen terminal sent
+        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+        (gemini-companion-cli-send-check terminal)
+        (gemini-companion-cli-send-test--draw terminal (concat above dialog))
+        (kill-new "")
+        (gemini-companion-cli-send-text "extend" t terminal)
+        (gemini-companion-test-wait "the text to be given back"
+                                    (lambda () (equal (ignore-errors (current-kill 0 t)) "extend")))
+        (let ((gemini-companion-cli-send--poll-interval 0.05))
+          (gemini-companion-cli-send-text "explain" t terminal)
+          ;; The CLI was only drawing its screen.
+          (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+          (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~"))))))
 
 (ert-deftest gemini-companion-cli-send/what-had-to-wait-does-not-change-the-match-data ()
   (gemini-companion-test-with-project
