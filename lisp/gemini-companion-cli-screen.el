@@ -111,7 +111,7 @@ That is a box, or the title if Qwen Code draws no box, as 0.24 does not."
 (defun gemini-companion-cli-screen-shell-p ()
   "Return non-nil if the CLI in the current buffer is in shell mode.
 It then runs what the user types, and commands in backquotes in that."
-  (string-prefix-p "!" (format "%s" (gemini-companion-cli-screen-prompt))))
+  (string-prefix-p "!" (or (gemini-companion-cli-screen-prompt 'always) "")))
 
 (defun gemini-companion-cli-screen-prompt (&optional always)
   "Return what is in the prompt of the CLI in the current buffer, or nil.

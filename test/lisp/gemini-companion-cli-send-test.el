@@ -890,12 +890,16 @@ SENT is bound to a function that returns the text sent to it."
 (ert-deftest gemini-companion-cli-send/a-prompt-is-not-run-by-a-shell ()
   "The CLI is in shell mode, or the user chooses that while the prompt is pasted."
   (gemini-companion-cli-send-test--with-screen terminal sent
-    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--shell)
-    (dolist (submit '(t nil))
-      (should (string-search
-               "shell mode"
-               (cadr (should-error (gemini-companion-cli-send-text "1" submit terminal)
-                                   :type 'user-error)))))
+    (dolist (screen (list gemini-companion-cli-send-test--shell
+                          ;; A command of the user's runs.
+                          (gemini-companion-cli-send-test--screen
+                           " !   Type your shell command" "⠏ Thinking... (esc to cancel, 3s)")))
+      (gemini-companion-cli-send-test--draw terminal screen)
+      (dolist (submit '(t nil))
+        (should (string-search
+                 "shell mode"
+                 (cadr (should-error (gemini-companion-cli-send-text "1" submit terminal)
+                                     :type 'user-error))))))
     (should (equal (funcall sent) ""))
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (gemini-companion-cli-send-text "`rm x`" t terminal)
