@@ -118,21 +118,50 @@ five are optional:
   "Call FUNCTION, and return its value; keep windows of terminals at the cursor.
 `read-multiple-choice' restores all windows, and these would show what a
 program had written before it drew its screen again."
+  (let ((follow (gemini-companion-cli-terminals--following)))
+    (unwind-protect (funcall function)
+      (funcall follow))))
+
+(defvar gemini-companion-cli-terminals--follow nil
+  "Function to call soon, as a minibuffer has just ended, or nil.")
+
+(defun gemini-companion-cli-terminals-follow-after-minibuffer ()
+  "Keep windows of terminals at the cursor when the user leaves this minibuffer.
+Emacs then restores all windows but the selected one."
+  ;; An error would end the minibuffer.
+  (gemini-companion-log-errors "terminals"
+    ;; The command that the user has chosen in one minibuffer may begin another one at once.
+    (let ((follow (or gemini-companion-cli-terminals--follow
+                      (gemini-companion-cli-terminals--following))))
+      (add-hook 'minibuffer-exit-hook
+                (lambda ()
+                  (setq gemini-companion-cli-terminals--follow follow)
+                  (run-at-time 0 nil (lambda ()
+                                       (setq gemini-companion-cli-terminals--follow nil)
+                                       (gemini-companion-log-errors "terminals"
+                                         (funcall follow)))))
+                nil t))))
+
+(defun gemini-companion-cli-terminals--following ()
+  "Return a function that moves windows that are now at the cursor to it again."
   (let ((windows (cl-loop for window in (window-list nil 'no-minibuffer)
                           for buffer = (window-buffer window)
                           for point = (window-point window)
-                          if (eql point (gemini-companion-cli-terminals--cursor buffer))
+                          if (and (not (eq window (minibuffer-selected-window)))
+                                  (eql point (gemini-companion-cli-terminals--cursor buffer)))
                           collect (list window buffer
                                         (with-current-buffer buffer
                                           (count-lines (window-start window) point))))))
-    (unwind-protect (funcall function)
+    (lambda ()
       (pcase-dolist (`(,window ,buffer ,row) windows)
         (when-let* (((window-live-p window))
                     ((eq (window-buffer window) buffer))
                     (cursor (gemini-companion-cli-terminals--cursor buffer)))
           (with-selected-window window
             (goto-char cursor)
-            (set-window-start nil (line-beginning-position (- 1 row)) t)))))))
+            ;; It may have just gone on below.
+            (unless (pos-visible-in-window-p cursor)
+              (set-window-start nil (line-beginning-position (- 1 row)) t))))))))
 
 (defun gemini-companion-cli-terminals--cursor (buffer)
   "Return the position of the cursor if BUFFER is that of a terminal, or nil."

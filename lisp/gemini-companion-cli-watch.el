@@ -74,6 +74,7 @@ STATE is `working', or `done' at rest; in both, the CLI takes a prompt.")
       (add-function :after (process-filter (get-buffer-process buffer))
                     #'gemini-companion-cli-watch--note-output)
       (gemini-companion-cli-terminals-correct (get-buffer-process buffer) t)
+      (add-hook 'minibuffer-setup-hook #'gemini-companion-cli-terminals-follow-after-minibuffer)
       (add-hook 'kill-buffer-hook #'gemini-companion-cli-watch--forget nil t)
       (gemini-companion-cli-watch--mode)
       (gemini-companion-cli-watch--look-soon))))
@@ -89,6 +90,7 @@ STATE is `working', or `done' at rest; in both, the CLI takes a prompt.")
 
 (defun gemini-companion-cli-watch-forget-all ()
   "Stop watching all terminals."
+  (remove-hook 'minibuffer-setup-hook #'gemini-companion-cli-terminals-follow-after-minibuffer)
   (dolist (buffer (buffer-list))
     (when (buffer-local-value 'gemini-companion-cli-watch--mode buffer)
       (with-current-buffer buffer
