@@ -48,7 +48,8 @@ asks for a text, or shows the user's answers."
       (cond ((save-excursion
                (re-search-forward "^ *\\(?:│ *[●›❯]\\|[›❯]\\|(checked)\\) *[0-9]+\\. " bottom t))
              t)
-            ((looking-at "╭.*\n│ Answer Questions ") 'text)))))
+            ((looking-at "╭.*\n\\(?:│ *│\n\\)?│ \\(?:Answer Questions\\|Enter Gemini API Key\\) ")
+             'text)))))
 
 (defun gemini-companion-cli-screen--question-bottom ()
   "Go to the last lines of the question on screen, and return where they end.

@@ -62,6 +62,14 @@
       (concat gemini-companion-test-screen-text-question gemini-companion-test-screen-prompt)
     (should (eq (gemini-companion-cli-screen-question-p) 'text))))
 
+(ert-deftest gemini-companion-cli-screen/a-question-for-a-key-is-one-for-a-text ()
+  "When Gemini CLI first starts, it would keep a prompt as the key of its API."
+  (gemini-companion-cli-screen-test--on
+      "╭───────────────────────────────╮\n│                               │\n│ Enter Gemini API Key          │
+│                               │\n│ ╭───────────────────────────╮ │\n│ │ Paste your API key here   │ │
+│ ╰───────────────────────────╯ │\n│                               │\n╰───────────────────────────────╯\n"
+    (should (eq (gemini-companion-cli-screen-question-p) 'text))))
+
 (ert-deftest gemini-companion-cli-screen/a-long-title-hides-no-changes-that-follow ()
   "Gemini CLI gives it all the room but that of the numbers behind it, or less."
   (dolist (numbers '(" …1 of 4 │" " …1 of 4│" " … 1 of  │\n│           4     │"
