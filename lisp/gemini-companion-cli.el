@@ -38,6 +38,7 @@ in Emacs, or not known.")
   (state 'idle :documentation "`starting', `idle' (no turn has begun), `working', `asking' or
 `done'.")
   (since (float-time) :documentation "When it entered this state, in seconds since 1970.")
+  (before nil :documentation "The state that it was in before this one.")
   (prompt nil :documentation "The last prompt, as in `gemini-companion-review', or nil.")
   (news nil :documentation "Non-nil if it is `done', and the user has not gone to it since.")
   (question nil :documentation "While it is `asking', what, as text; otherwise nil."))
@@ -231,7 +232,8 @@ sessions is limited, return nil if it has no session."
   "Record that CLI is in STATE, and if it is asking, its QUESTION."
   (setf (gemini-companion-cli-question cli) question)
   (unless (eq state (gemini-companion-cli-state cli))
-    (setf (gemini-companion-cli-state cli) state
+    (setf (gemini-companion-cli-before cli) (gemini-companion-cli-state cli)
+          (gemini-companion-cli-state cli) state
           (gemini-companion-cli-since cli) (float-time)
           (gemini-companion-cli-news cli) (eq state 'done))
     (gemini-companion-log-run-hook 'gemini-companion-cli-state-functions cli))
@@ -292,7 +294,14 @@ only while it starts or asks."
                  (and asks (gemini-companion-cli--add agent nil terminal directory)))))
     (cond ((null cli))
           (asks (gemini-companion-cli-enter cli 'asking (gemini-companion-cli-question cli)))
-          ((eq (gemini-companion-cli-state cli) 'asking)
+          ((not (eq (gemini-companion-cli-state cli) 'asking)))
+          ((and (gemini-companion-cli-session cli)
+                (memq (gemini-companion-cli-before cli) '(idle done)))
+           ;; No turn: the user has opened a dialog, such as that of /model.
+           (setf (gemini-companion-cli-state cli) (gemini-companion-cli-before cli)
+                 (gemini-companion-cli-question cli) nil)
+           (gemini-companion-cli--changed))
+          (t
            (gemini-companion-cli-enter cli (cond ((gemini-companion-cli-session cli) 'working)
                                                  ((gemini-companion-cli-process cli) 'idle)
                                                  ;; The user has perhaps trusted the folder;

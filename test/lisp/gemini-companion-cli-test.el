@@ -56,6 +56,22 @@ ABOUT is a plist of :session, :process, :text and :path."
       (should (equal (gemini-companion-cli-test--tell event :text text) ""))
       (should (equal (gemini-companion-cli-test--states) states)))))
 
+;; `/model' and `/theme' show choices, as a question does.
+(ert-deftest gemini-companion-cli/a-dialog-between-two-turns-is-no-turn ()
+  "Emacs said that the CLI works, and then that it has done something new."
+  (gemini-companion-cli-test--with nil
+    (pcase-dolist (`(,event ,text ,state) '(("prompt" "do it" working) ("done" nil done)
+                                            ("end" "clear" idle)))
+      (gemini-companion-cli-test--tell event :text text)
+      (let ((cli (car (gemini-companion-cli-all))))
+        (setf (gemini-companion-cli-terminal cli) (current-buffer))
+        (gemini-companion-cli-note-visit cli)
+        (gemini-companion-cli-note-screen (current-buffer) t 'gemini "/p/")
+        (should (eq (gemini-companion-cli-state cli) 'asking))
+        (gemini-companion-cli-note-screen (current-buffer) nil 'gemini "/p/")
+        (should (eq (gemini-companion-cli-state cli) state))
+        (should-not (gemini-companion-cli-news cli))))))
+
 (ert-deftest gemini-companion-cli/unknown-events-are-refused ()
   (gemini-companion-cli-test--with nil
     (should (consp (gemini-companion-cli-test--tell "edit-all")))
