@@ -222,7 +222,14 @@ If the question is not on screen, show it instead."
    (gemini-companion-cli-send--busy "Emacs is still sending something else; try again shortly")
    ((gemini-companion-cli-terminals-frozen))
    ((not (gemini-companion-cli-screen-question-p))
-    (format "%s asks no question now" (gemini-companion-cli-send-title)))
+    (concat (gemini-companion-cli-send-title)
+            (if (seq-find (lambda (cli)
+                            (not (eq (gemini-companion-cli-terminal cli) (current-buffer))))
+                          (gemini-companion-cli-in-state 'asking))
+                (format " asks no question in %s; %s" (buffer-name)
+                        (gemini-companion-ui-key 'gemini-companion-next
+                                                 "goes to the CLI that does"))
+              " asks no question now")))
    ((eql gemini-companion-cli-send--answered (buffer-chars-modified-tick))
     "The CLI has not shown your last answer yet; try again shortly")))
 
