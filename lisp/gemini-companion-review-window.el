@@ -316,13 +316,16 @@ At the end, give it back if it is one of the user's, and otherwise delete it."
      (with-current-buffer buffer
        (setf (gemini-companion-review-window-taken view)
              (list window buffer (gemini-companion-review-window--place start)
-                   (gemini-companion-review-window--place point) hscroll))))
-    (_ (push window (gemini-companion-review-window-made view))))
+                   (gemini-companion-review-window--place point) hscroll)))
+     (gemini-companion-review-window--mark window buffer))
+    (_ (push window (gemini-companion-review-window-made view))
+       (gemini-companion-review-window--mark window)))
   window)
 
 (defun gemini-companion-review-window-make (view window buffer)
   "Display BUFFER in WINDOW, which was made for VIEW; return WINDOW."
   (set-window-buffer window buffer)
+  (gemini-companion-review-window--mark window)
   (cl-pushnew window (gemini-companion-review-window-made view))
   window)
 
@@ -410,6 +413,7 @@ If all its text was replaced at once, only the line is still known."
 But leave it alone if the user has displayed something else there."
   (pcase (gemini-companion-review-window-taken view)
     (`(,(and window (pred window-live-p)) ,buffer ,start ,point ,hscroll)
+     (set-window-parameter window 'gemini-companion-review nil)
      (cond ((not (gemini-companion-review-window--shows-p view window)))
            ((not (buffer-live-p buffer)) (switch-to-prev-buffer window 'bury))
            (t (set-window-buffer window buffer)
@@ -417,6 +421,32 @@ But leave it alone if the user has displayed something else there."
                 (set-window-point window (gemini-companion-review-window--position point))
                 (set-window-start window (gemini-companion-review-window--position start) t)
                 (set-window-hscroll window hscroll)))))))
+
+;;;; Windows that come back
+
+;; Registers and packages for perspectives keep windows, and restore them after a view in these has
+;; ended.  A parameter of a window says what is to be done then.
+
+(add-to-list 'window-persistent-parameters '(gemini-companion-review . writable))
+(add-hook 'window-configuration-change-hook #'gemini-companion-review-window--tidy)
+
+(defun gemini-companion-review-window--mark (window &optional before)
+  "Mark WINDOW, which shows a view, as one that has shown the buffer BEFORE.
+If BEFORE is nil, the window was made for the view."
+  (set-window-parameter window 'gemini-companion-review
+                        (list (buffer-name (window-buffer window))
+                              (and before (buffer-name before)))))
+
+(defun gemini-companion-review-window--tidy ()
+  "Delete or give back windows of the selected frame that came back without a view."
+  (gemini-companion-log-errors "windows"
+    (dolist (window (window-list nil 'no-minibuffer))
+      (pcase (window-parameter window 'gemini-companion-review)
+        ((and `(,name ,before) (guard (not (equal name (buffer-name (window-buffer window))))))
+         (set-window-parameter window 'gemini-companion-review nil)
+         (cond ((get-buffer name))      ; the user has displayed something else
+               ((and before (get-buffer before)) (set-window-buffer window before))
+               ((eq (window-deletable-p window) t) (delete-window window))))))))
 
 ;;;; Deleting the windows of a view
 
@@ -530,7 +560,8 @@ NOW are snapshots of the user's windows."
   "Delete WINDOW, or make it show another buffer if it is the only one."
   (let ((ignore-window-parameters t))
     (if (eq window (window-main-window (window-frame window)))
-        (switch-to-prev-buffer window)
+        (progn (set-window-parameter window 'gemini-companion-review nil)
+               (switch-to-prev-buffer window))
       (delete-window window))))
 
 (defun gemini-companion-review-window--restore (view)

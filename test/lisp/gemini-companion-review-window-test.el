@@ -219,6 +219,30 @@ Emacs 29 has `display-buffer-full-frame'."
       (gemini-companion-review-reject review)
       (should (equal (gemini-companion-review-window-test--windows) windows)))))
 
+(defun gemini-companion-review-window-test--put (state)
+  "Restore the window STATE; put *scratch* in place of buffers that were killed."
+  (window-state-put (read (replace-regexp-in-string "(buffer \"\\*gemini [^\"]*\"" "(buffer \"*scratch*\""
+                                                    (prin1-to-string state)))))
+
+(ert-deftest gemini-companion-review-window/nothing-of-it-is-left-in-windows-that-come-back ()
+  "Packages for perspectives keep windows, and restore them later."
+  (pcase-dolist (`(,kept . ,restore)
+                 `((,#'current-window-configuration . ,#'set-window-configuration)
+                   (,(lambda () (window-state-get nil t))
+                    . ,#'gemini-companion-review-window-test--put)))
+    (dolist (focus '(keep select))
+      (gemini-companion-review-window-test--each review focus
+        (let ((kept (funcall kept)))
+          (delete-other-windows)
+          (switch-to-buffer "*scratch*")
+          (gemini-companion-review-reject review)
+          (funcall restore kept)
+          (run-window-configuration-change-hook)
+          (pcase-let ((`(,_ ,now) (gemini-companion-review-window-test--windows))
+                      (`(,_ ,before) windows))
+            (should (equal (mapcar (lambda (it) (seq-take (cdr it) 2)) now)
+                           (mapcar (lambda (it) (seq-take (cdr it) 2)) before)))))))))
+
 (ert-deftest gemini-companion-review-window/lists-find-room-beside-it ()
   "Emacs might fail to make a window larger."
   (gemini-companion-test-with-client client
