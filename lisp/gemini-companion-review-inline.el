@@ -134,8 +134,11 @@ PROPOSAL is the buffer with the proposal, in the major mode of the file."
     (gemini-companion-review-buffer-copy-variables
      `(,@gemini-companion-review-buffer-display-variables
        line-spacing face-remapping-alist ctl-arrow buffer-display-table cursor-type
-       bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace)
-     visiting)))
+       bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace
+       dimmer-buffer-face-remaps)
+     visiting)
+    ;; Text Scale mode, for example, changes such a list in place.
+    (setq-local face-remapping-alist (copy-alist face-remapping-alist))))
 
 (cl-defmethod gemini-companion-review-window-clean-up ((view gemini-companion-review-inline--view))
   "Kill the buffers of VIEW, and stop watching and editing the proposal."

@@ -6,6 +6,7 @@
 
 (require 'ert)
 (require 'ediff)
+(require 'face-remap)
 (require 'gemini-companion-review-inline)
 (require 'gemini-companion-test-companion)
 (require 'gemini-companion-test-lists)
@@ -735,6 +736,25 @@ FOCUS is `select' by default."
         (should (eq major-mode 'gemini-companion-review-inline-mode))
         (should (eql line-spacing 3)))
       (should (equal (gemini-companion-review-inline-test--lines) '("-one" "+ONE" " two"))))))
+
+(defvar dimmer-buffer-face-remaps)
+
+(ert-deftest gemini-companion-review-inline/faces-change-there-but-not-in-the-file ()
+  "As the text is scaled, or as Dimmer dims and brightens what is not selected."
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((file (current-buffer))
+          (remapped (lambda () (copy-tree face-remapping-alist))))
+      (setq-local dimmer-buffer-face-remaps
+                  (list (face-remap-add-relative 'default :foreground "gray")))
+      (let ((before (funcall remapped))
+            (review (gemini-companion-review-inline-test--show client "ONE\ntwo\n")))
+        (with-current-buffer (window-buffer)
+          (should (equal (funcall remapped) before))
+          (text-scale-increase 1)
+          (mapc #'face-remap-remove-relative dimmer-buffer-face-remaps)
+          (should-not (string-search "gray" (prin1-to-string face-remapping-alist))))
+        (gemini-companion-review-reject review)
+        (should (equal (with-current-buffer file (funcall remapped)) before))))))
 
 (ert-deftest gemini-companion-review-inline/another-major-mode-keeps-what-one-does ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
