@@ -245,7 +245,9 @@ One that is taken over counts as if it had been given back."
   "Return non-nil if WINDOW exists only to show VIEW, and does.
 So do windows that the user has split from such a one."
   (and (gemini-companion-review-window--shows-p view window)
-       (not (assq window (gemini-companion-review-window-before view)))))
+       (not (assq window (gemini-companion-review-window-before view)))
+       ;; Packages for perspectives restore a window that was taken over as a new one.
+       (not (cadr (window-parameter window 'gemini-companion-review)))))
 
 (defun gemini-companion-review-window--shows-p (view window)
   "Return non-nil if WINDOW shows a part of VIEW."

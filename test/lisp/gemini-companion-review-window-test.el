@@ -220,28 +220,43 @@ Emacs 29 has `display-buffer-full-frame'."
       (should (equal (gemini-companion-review-window-test--windows) windows)))))
 
 (defun gemini-companion-review-window-test--put (state)
-  "Restore the window STATE; put *scratch* in place of buffers that were killed."
-  (window-state-put (read (replace-regexp-in-string "(buffer \"\\*gemini [^\"]*\"" "(buffer \"*scratch*\""
-                                                    (prin1-to-string state)))))
+  "Restore the window STATE; put *scratch* in place of a buffer that was killed."
+  (window-state-put
+   (read (replace-regexp-in-string
+          "(buffer \"\\([^\"]*\\)\""
+          (lambda (it)
+            (if (get-buffer (match-string 1 it)) it "(buffer \"*scratch*\""))
+          (prin1-to-string state)))))
+
+(defun gemini-companion-review-window-test--check-kept (keep restore focus ended)
+  "Check that nothing of a view is left in windows that RESTORE restores.
+KEEP returns what RESTORE takes, with the view shown with FOCUS.  If ENDED
+is non-nil, the review ends before that, and otherwise after it."
+  (gemini-companion-review-window-test--each review focus
+    (let ((kept (funcall keep)))
+      (delete-other-windows)
+      (switch-to-buffer "*scratch*")
+      (when ended
+        (gemini-companion-review-reject review))
+      (funcall restore kept)
+      (unless ended
+        (gemini-companion-review-reject review))
+      (run-window-configuration-change-hook)
+      (pcase-let ((`(,_ ,now) (gemini-companion-review-window-test--windows))
+                  (`(,_ ,before) windows))
+        (should (equal (mapcar (lambda (it) (seq-take (cdr it) 2)) now)
+                       (mapcar (lambda (it) (seq-take (cdr it) 2)) before)))))))
 
 (ert-deftest gemini-companion-review-window/nothing-of-it-is-left-in-windows-that-come-back ()
   "Packages for perspectives keep windows, and restore them later."
-  (pcase-dolist (`(,kept . ,restore)
+  (pcase-dolist (`(,keep . ,restore)
                  `((,#'current-window-configuration . ,#'set-window-configuration)
                    (,(lambda () (window-state-get nil t))
                     . ,#'gemini-companion-review-window-test--put)))
     (dolist (focus '(keep select))
-      (gemini-companion-review-window-test--each review focus
-        (let ((kept (funcall kept)))
-          (delete-other-windows)
-          (switch-to-buffer "*scratch*")
-          (gemini-companion-review-reject review)
-          (funcall restore kept)
-          (run-window-configuration-change-hook)
-          (pcase-let ((`(,_ ,now) (gemini-companion-review-window-test--windows))
-                      (`(,_ ,before) windows))
-            (should (equal (mapcar (lambda (it) (seq-take (cdr it) 2)) now)
-                           (mapcar (lambda (it) (seq-take (cdr it) 2)) before)))))))))
+      (dolist (ended '(t nil))
+        (ert-info ((format "%S %s" keep ended))
+          (gemini-companion-review-window-test--check-kept keep restore focus ended))))))
 
 (ert-deftest gemini-companion-review-window/lists-find-room-beside-it ()
   "Emacs might fail to make a window larger."
