@@ -412,17 +412,23 @@ If all its text was replaced at once, only the line is still known."
 
 (defun gemini-companion-review-window--give-back (view)
   "Make the window that VIEW has taken over, if any, show what it showed before.
-But leave it alone if the user has displayed something else there."
-  (pcase (gemini-companion-review-window-taken view)
-    (`(,(and window (pred window-live-p)) ,buffer ,start ,point ,hscroll)
-     (set-window-parameter window 'gemini-companion-review nil)
-     (cond ((not (gemini-companion-review-window--shows-p view window)))
-           ((not (buffer-live-p buffer)) (switch-to-prev-buffer window 'bury))
-           (t (set-window-buffer window buffer)
-              (with-current-buffer buffer
-                (set-window-point window (gemini-companion-review-window--position point))
-                (set-window-start window (gemini-companion-review-window--position start) t)
-                (set-window-hscroll window hscroll)))))))
+If the user has moved VIEW to another window, give that back; if the user
+has displayed something else, leave it alone."
+  (pcase-let* ((`(,taken ,buffer ,start ,point ,hscroll)
+                (gemini-companion-review-window-taken view))
+               (windows (seq-filter
+                         (lambda (it) (gemini-companion-review-window--shows-p view it))
+                         (and taken (gemini-companion-review-window--users-windows view))))
+               (window (car (or (memq taken windows) windows))))
+    (when (window-live-p taken)
+      (set-window-parameter taken 'gemini-companion-review nil))
+    (cond ((null window))
+          ((not (buffer-live-p buffer)) (switch-to-prev-buffer window 'bury))
+          (t (set-window-buffer window buffer)
+             (with-current-buffer buffer
+               (set-window-point window (gemini-companion-review-window--position point))
+               (set-window-start window (gemini-companion-review-window--position start) t)
+               (set-window-hscroll window hscroll))))))
 
 ;;;; Windows that come back
 

@@ -737,6 +737,18 @@ FOCUS is `select' by default."
         (should (eql line-spacing 3)))
       (should (equal (gemini-companion-review-inline-test--lines) '("-one" "+ONE" " two"))))))
 
+(ert-deftest gemini-companion-review-inline/it-may-be-swapped-with-another-buffer ()
+  "As by `ace-swap-window', and by the commands of the package buffer-move."
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((windows (list (selected-window) (split-window))))
+      (set-window-buffer (cadr windows) "*scratch*")
+      (let ((review (gemini-companion-review-inline-test--show client "ONE\ntwo\n")))
+        (set-window-buffer (cadr windows) (window-buffer))
+        (set-window-buffer (car windows) "*scratch*")
+        (gemini-companion-review-reject review)
+        (should (equal (mapcar (lambda (it) (buffer-name (window-buffer it))) windows)
+                       '("*scratch*" "a.txt")))))))
+
 (defvar dimmer-buffer-face-remaps)
 
 (ert-deftest gemini-companion-review-inline/faces-change-there-but-not-in-the-file ()
