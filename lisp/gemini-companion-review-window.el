@@ -436,11 +436,11 @@ has displayed something else, leave it alone."
 ;; ended.  A parameter of a window says what is to be done then.
 
 (add-to-list 'window-persistent-parameters '(gemini-companion-review . writable))
-(add-hook 'window-configuration-change-hook #'gemini-companion-review-window--tidy)
 
 (defun gemini-companion-review-window--mark (window &optional before)
   "Mark WINDOW, which shows a view, as one that has shown the buffer BEFORE.
 If BEFORE is nil, the window was made for the view."
+  (add-hook 'window-configuration-change-hook #'gemini-companion-review-window--tidy)
   (set-window-parameter window 'gemini-companion-review
                         (list (buffer-name (window-buffer window))
                               (and before (buffer-name before)))))
@@ -455,6 +455,11 @@ If BEFORE is nil, the window was made for the view."
          (cond ((get-buffer name))      ; the user has displayed something else
                ((and before (get-buffer before)) (set-window-buffer window before))
                ((eq (window-deletable-p window) t) (delete-window window))))))))
+
+(defun gemini-companion-review-window--stop-tidying ()
+  "Leave windows that come back alone from now on."
+  (remove-hook 'window-configuration-change-hook #'gemini-companion-review-window--tidy))
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-review-window--stop-tidying)
 
 ;;;; Deleting the windows of a view
 

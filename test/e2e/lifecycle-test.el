@@ -101,7 +101,7 @@ Omit the numbers of pipes and sockets."
 Load libraries that add functions to hooks, and include the log, which
 stays once it exists."
   (gemini-companion-test-eval
-   emacs '(mapc #'require '(ediff project gemini-companion-cli-watch)))
+   emacs '(mapc #'require '(ediff project gemini-companion-cli-watch gemini-companion-review-window)))
   (cons "buffer *gemini log*"
         (gemini-companion-lifecycle-test--state emacs)))
 

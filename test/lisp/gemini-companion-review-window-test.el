@@ -241,7 +241,7 @@ is non-nil, the review ends before that, and otherwise after it."
       (funcall restore kept)
       (unless ended
         (gemini-companion-review-reject review))
-      (run-window-configuration-change-hook)
+      (run-hooks 'window-configuration-change-hook)
       (pcase-let ((`(,_ ,now) (gemini-companion-review-window-test--windows))
                   (`(,_ ,before) windows))
         (should (equal (mapcar (lambda (it) (seq-take (cdr it) 2)) now)

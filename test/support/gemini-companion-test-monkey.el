@@ -607,11 +607,15 @@ A client that is notified of an accept writes the file, as the CLI does."
 
 (defun gemini-companion-test-monkey--find-proposal (run client path outcome text)
   "Return the proposal of RUN for PATH that has OUTCOME for CLIENT.
-Emacs has reported that, if accepted with the same TEXT, or the client
-itself has rejected it, or was given a prompt.  Each proposal has one
-outcome."
+CLIENT may inherit from a session that is cut off.  Emacs has reported
+the outcome, if accepted with the same TEXT, or the client itself has
+rejected it, or was given a prompt.  Each proposal has one outcome."
   (seq-find (lambda (it)
-              (and (eq (gemini-companion-monkey-proposal-client it) client)
+              (and (or (eq (gemini-companion-monkey-proposal-client it) client)
+                       ;; All clients are of one process.
+                       (memq (gemini-companion-monkey-client-state
+                              (gemini-companion-monkey-proposal-client it))
+                             '(cut gone)))
                    (equal (gemini-companion-monkey-proposal-path it) path)
                    (not (gemini-companion-monkey-proposal-outcome it))
                    (if (eq outcome 'accepted)
