@@ -601,23 +601,24 @@ A client that is notified of an accept writes the file, as the CLI does."
         (gemini-companion-test-monkey--fault
          run 2 "Client %s was notified that its change to %s was %s, which nobody caused: %S"
          (gemini-companion-monkey-client-name client) path outcome text)
-      (setf (gemini-companion-monkey-proposal-outcome proposal) outcome)
-      (when (eq outcome 'accepted)
-        (gemini-companion-test-monkey--write run path text)))))
+      (unless (or (eq outcome 'rejected) (gemini-companion-monkey-proposal-outcome proposal))
+        (gemini-companion-test-monkey--write run path text))
+      (setf (gemini-companion-monkey-proposal-outcome proposal) outcome))))
 
 (defun gemini-companion-test-monkey--find-proposal (run client path outcome text)
   "Return the proposal of RUN for PATH that has OUTCOME for CLIENT.
 CLIENT may inherit from a session that is cut off.  Emacs has reported
 the outcome, if accepted with the same TEXT, or the client itself has
-rejected it, or was given a prompt.  Each proposal has one outcome."
+rejected it, or was given a prompt.  Each proposal has one outcome, which
+is sent to each session once."
   (seq-find (lambda (it)
-              (and (or (eq (gemini-companion-monkey-proposal-client it) client)
-                       ;; All clients are of one process.
-                       (memq (gemini-companion-monkey-client-state
-                              (gemini-companion-monkey-proposal-client it))
-                             '(cut gone)))
+              (and (if (eq (gemini-companion-monkey-proposal-client it) client)
+                       (not (gemini-companion-monkey-proposal-outcome it))
+                     ;; All clients are of one process.  That one may have got it just before.
+                     (memq (gemini-companion-monkey-client-state
+                            (gemini-companion-monkey-proposal-client it))
+                           '(cut gone)))
                    (equal (gemini-companion-monkey-proposal-path it) path)
-                   (not (gemini-companion-monkey-proposal-outcome it))
                    (if (eq outcome 'accepted)
                        (member text (gemini-companion-test-monkey--outcomes run it outcome))
                      (or (eq (gemini-companion-monkey-proposal-closed it) 'aloud)
