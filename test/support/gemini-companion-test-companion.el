@@ -88,7 +88,10 @@ Afterwards remove the directory and new buffers, and stop the companion."
            (unless (memq buffer buffers)
              (with-current-buffer buffer (set-buffer-modified-p nil))
              (kill-buffer buffer))))
-       (delete-directory gemini-companion-test-project t))))
+       ;; The thread that deletes the discovery files is not waited for if the disk is busy.
+       (gemini-companion-test-wait
+        "the project to be removed"
+        (lambda () (ignore-errors (delete-directory gemini-companion-test-project t) t))))))
 
 (defmacro gemini-companion-test-with-client (client &rest body)
   "Evaluate BODY with the mode on and CLIENT connected, in a new project.
