@@ -432,20 +432,21 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
 
 (defun gemini-companion-review-buffer--set-major-mode (review)
   "Set the major mode of the current buffer, still empty, for the file of REVIEW."
-  (condition-case error
-      (progn
-        (gemini-companion-review-buffer-set-mode
-         ;; Inside, since loading a library may call modes.
-         (lambda ()
-           ;; Web mode and others choose a language by it.  Without a directory, it leads nowhere.
-           (let ((buffer-file-name (gemini-companion-file-nondirectory
-                                    (gemini-companion-review-path review))))
-             (funcall (gemini-companion-review-buffer--major-mode review)))))
-        (gemini-companion-review-buffer--distrust))
-    (error
-     (gemini-companion-review-buffer-set-mode #'fundamental-mode)
-     (gemini-companion-log-add "the mode of %s: %s" (gemini-companion-review-path review)
-                               (error-message-string error)))))
+  (let* ((path (gemini-companion-review-path review))
+         (name (gemini-companion-file-nondirectory path))
+         (visiting (gemini-companion-review-visiting review)))
+    (condition-case error
+        (progn
+          (gemini-companion-review-buffer-set-mode
+           ;; Inside, since loading a library may call modes.
+           (lambda ()
+             ;; Web mode and others choose a language by it.  Without a directory, it leads nowhere.
+             (let ((buffer-file-name name))
+               (funcall (gemini-companion-review-buffer--major-mode name visiting)))))
+          (gemini-companion-review-buffer--distrust))
+      (error
+       (gemini-companion-review-buffer-set-mode #'fundamental-mode)
+       (gemini-companion-log-add "the mode of %s: %s" path (error-message-string error))))))
 
 (defun gemini-companion-review-buffer--distrust ()
   "Keep Emacs from running code in the text of the current buffer.
@@ -483,12 +484,10 @@ the text, and read no local variables, since a client wrote the text."
       (gemini-companion-log-errors (format "%s" local)
         (funcall local)))))
 
-(defun gemini-companion-review-buffer--major-mode (review)
-  "Return the major mode of the buffer that visits the file of REVIEW.
-If there is none, or it is not suitable, return what the name suggests."
+(defun gemini-companion-review-buffer--major-mode (name visiting)
+  "Return the major mode of VISITING, the buffer that visits the file NAME.
+If VISITING is nil, or its mode not suitable, return what NAME suggests."
   (let* ((case-fold-search nil)
-         (name (gemini-companion-file-nondirectory (gemini-companion-review-path review)))
-         (visiting (gemini-companion-review-visiting review))
          (mode (assoc-default name auto-mode-alist #'string-match-p))
          ;; This one looks at the text.
          (mode (if (eq mode 'c-or-c++-mode) 'c-mode mode))

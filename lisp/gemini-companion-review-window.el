@@ -320,16 +320,19 @@ At the end, give it back if it is one of the user's, and otherwise delete it."
              (list window buffer (gemini-companion-review-window--place start)
                    (gemini-companion-review-window--place point) hscroll)))
      (gemini-companion-review-window--mark window buffer))
-    (_ (push window (gemini-companion-review-window-made view))
-       (gemini-companion-review-window--mark window)))
+    (_ (gemini-companion-review-window--add view window)))
   window)
 
 (defun gemini-companion-review-window-make (view window buffer)
   "Display BUFFER in WINDOW, which was made for VIEW; return WINDOW."
   (set-window-buffer window buffer)
-  (gemini-companion-review-window--mark window)
-  (cl-pushnew window (gemini-companion-review-window-made view))
+  (gemini-companion-review-window--add view window)
   window)
+
+(defun gemini-companion-review-window--add (view window)
+  "Record that WINDOW, which shows a part of VIEW, was made for it."
+  (gemini-companion-review-window--mark window)
+  (cl-pushnew window (gemini-companion-review-window-made view)))
 
 (defun gemini-companion-review-window--display-above (buffer _alist)
   "Display BUFFER above the windows of the user, for `display-buffer'.

@@ -474,7 +474,7 @@ But return nil if that may block Emacs, or lose edits that are not MERGED."
                 ;; take long to find the state now, as when Emacs saves a file.
                 (vc-file-setprop buffer-file-name 'vc-state nil)
                 (let ((changed (not (eql tick (buffer-chars-modified-tick)))))
-                  (unless (and host (not changed))
+                  (when (or changed (not host))
                     (gemini-companion-log-errors "after-revert-hook"
                       ;; Where nothing changed, `before-revert-hook' was not run, by which Eglot
                       ;; tells its server that the text is closed.

@@ -259,14 +259,23 @@ mod tests {
     use super::*;
     use crate::limits::Limits;
 
+    /// A wire whose program is never started.
+    fn unused_wire() -> Wire {
+        let bridge = Arc::new(Bridge::new(&Limits::default()));
+        Arc::new(Wires::default()).open(bridge, Command::new(""), String::new()).1
+    }
+
+    /// What a program writes, and where Emacs reads it.
+    fn stream() -> (mpsc::Sender<Vec<u8>>, Incoming) {
+        let (bytes, chunks) = mpsc::channel(1);
+        (bytes, Incoming::new(chunks))
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_host_that_says_nothing_any_more_is_given_up() {
-        let bridge = Arc::new(Bridge::new(&Limits::default()));
-        let command = Command::new("");
-        let (_, mut wire) = Arc::new(Wires::default()).open(bridge, command, String::new());
-        let (_output, chunks) = mpsc::channel(1);
-        let (_errors, nothing) = mpsc::channel(1);
-        let (mut incoming, mut complaints) = (Incoming::new(chunks), Incoming::new(nothing));
+        let mut wire = unused_wire();
+        let (_output, mut incoming) = stream();
+        let (_errors, mut complaints) = stream();
         let (input, mut written) = mpsc::channel(9);
         let began = Instant::now();
         let end = wire.exchange_frames(&mut incoming, &mut complaints, input, |_, _| false).await;
@@ -277,12 +286,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_host_is_not_given_up_because_emacs_was_stopped() {
-        let bridge = Arc::new(Bridge::new(&Limits::default()));
-        let command = Command::new("");
-        let (_, mut wire) = Arc::new(Wires::default()).open(bridge, command, String::new());
-        let (output, chunks) = mpsc::channel(1);
-        let (_errors, nothing) = mpsc::channel(1);
-        let (mut incoming, mut complaints) = (Incoming::new(chunks), Incoming::new(nothing));
+        let mut wire = unused_wire();
+        let (output, mut incoming) = stream();
+        let (_errors, mut complaints) = stream();
         let (input, mut written) = mpsc::channel(9);
         let stops = async {
             for _ in 0..3 {
