@@ -301,6 +301,26 @@ some state that is not visible."
     (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))
     (gemini-companion-test-fake-wait-restored emacs)))
 
+(ert-deftest gemini-companion-review-popup/windows-come-back-after-a-long-message ()
+  "It took lines when the windows changed, and no longer does when the review ends."
+  :tags '(e2e any-emacs)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+    ;; So many that the review puts them away.
+    (gemini-companion-test-eval emacs '(progn (setq gemini-companion-diff-policy 'queue)
+                                              (dotimes (_ 8) (split-window nil -5 'above))))
+    (gemini-companion-test-fake-propose emacs client "two\n")
+    (let ((before (car (gemini-companion-test-fake-layout emacs))))
+      (should (= (length before) 9))
+      (gemini-companion-test-run
+       emacs '(progn (message "1\n2\n3\n4\n5")
+                     (redisplay t)
+                     (gemini-companion-review-show (car (gemini-companion-review-all-open)) 'keep)
+                     (message nil)
+                     (redisplay t)))
+      (gemini-companion-test-keys emacs "M-x" "gemini-companion-reject" "Enter")
+      (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))
+      (should (= (length (car (gemini-companion-test-fake-layout emacs))) 9)))))
+
 (ert-deftest gemini-companion-review-popup/keys-typed-for-another-window-are-ignored ()
   "Keys typed just when a review is selected neither change nor decide it."
   :tags '(e2e)
