@@ -148,7 +148,9 @@ Return nil if the client has decided it already."
   "Show the change in the other view, with your edits, without dropped hunks."
   (interactive)
   (let* ((review (gemini-companion-review-current))
-         (view (if (eq (gemini-companion-review-view review) 'gemini-companion-review-ediff-show)
+         (view (if (or (gemini-companion-review-with-base review)
+                       (eq (gemini-companion-review-view review)
+                           'gemini-companion-review-ediff-show))
                    'gemini-companion-review-inline-show
                  'gemini-companion-review-ediff-show)))
     (unless (gemini-companion-file-exists-p (gemini-companion-review-path review))
@@ -220,7 +222,7 @@ Signal a `user-error' unless the user wants it."
   "Ask before an accept of REVIEW, which cannot be shown."
   (gemini-companion-review-commands-confirm
    review
-   (format "%s cannot be shown (%s).  Accept it unseen, %s in place of %d? "
+   (format "%s %s.  Accept it unseen, %s in place of %d? "
            (gemini-companion-ui-one-line (gemini-companion-review-path review))
            (gemini-companion-review-reason review)
            (gemini-companion-ui-count

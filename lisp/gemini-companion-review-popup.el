@@ -58,7 +58,7 @@ message that a change waits."
 A cons, or nil.")
 
 (defvar gemini-companion-review-popup--held nil
-  "The time since which a review is held back as the user is busy, or nil.
+  "The time since which a review is held back because the user is busy, or nil.
 It is `told' once the user was told.")
 
 ;;;; Libraries
@@ -96,7 +96,8 @@ It is `told' once the user was told.")
    (lambda (&rest _) (run-at-time 0 nil #'gemini-companion-review-popup--adjust-timers))))
 
 (defun gemini-companion-review-popup--adjust-timers ()
-  "Start or cancel the timers as needed."
+  "Start or cancel the timers as needed, and record why reviews wait."
+  (gemini-companion-review-popup--record-reasons)
   (let ((due (gemini-companion-review-popup--next)))
     (unless due
       (gemini-companion-review-popup--release))
@@ -118,24 +119,36 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
     (when timer (cancel-timer timer))
     nil))
 
+(defun gemini-companion-review-popup--waiting ()
+  "Return the reviews that wait, the oldest first."
+  (seq-filter (lambda (it) (eq (gemini-companion-review-state it) 'waiting))
+              (gemini-companion-review-all-open)))
+
 (defun gemini-companion-review-popup--next ()
   "Return the review to be shown automatically once the user is not busy, or nil."
-  (unless (gemini-companion-review-popup--obstacle)
-    (cl-loop for review in (gemini-companion-review-all-open)
-             if (eq (gemini-companion-review-state review) 'waiting) return review)))
+  (when-let* ((review (car (gemini-companion-review-popup--waiting)))
+              ((not (gemini-companion-review-popup--obstacle review))))
+    review))
+
+(defun gemini-companion-review-popup--record-reasons ()
+  "Record for each review that waits the first condition that holds it back."
+  (let ((busy (gemini-companion-review-popup--busy)))
+    (dolist (review (gemini-companion-review-popup--waiting))
+      (gemini-companion-review-hold review (or (gemini-companion-review-popup--obstacle review)
+                                               (and busy (concat "waiting: " busy)))))))
 
 (defun gemini-companion-review-popup--manual ()
   "Return why the user has to ask for reviews, as text, or nil."
   (cond ((eq gemini-companion-diff-policy 'queue) "queued")
         ((eq gemini-companion-diff-focus 'announce) "announced")))
 
-(defun gemini-companion-review-popup--obstacle ()
-  "Return why no review is to be shown automatically, as text, or nil."
-  (let ((shown (gemini-companion-review-shown)))
+(defun gemini-companion-review-popup--obstacle (review)
+  "Return why REVIEW is not shown even if the user is not busy, as text, or nil."
+  (let ((first (or (gemini-companion-review-shown)
+                   (car (gemini-companion-review-popup--waiting)))))
     (cond ((gemini-companion-review-popup--manual))
-          ((null shown) nil)
-          ((gemini-companion-review-on-screen-p shown) "waiting for the one on screen")
-          (t (concat "waiting for " (gemini-companion-review-file shown))))))
+          ((not (eq review first))
+           (concat "waiting for " (gemini-companion-review-file first))))))
 
 (defun gemini-companion-review-popup--busy ()
   "Return why no review may be shown just now, as text, or nil."
@@ -150,8 +163,8 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
   (save-match-data
     (gemini-companion-review-take-down-ended)
     (when-let* ((review (gemini-companion-review-popup--next)))
-      (if-let* ((reason (gemini-companion-review-popup--busy)))
-          (gemini-companion-review-popup--hold review reason)
+      (if (gemini-companion-review-popup--busy)
+          (gemini-companion-review-popup--hold review)
         (gemini-companion-review-popup--show review))))
   (gemini-companion-review-popup--adjust-timers))
 
@@ -169,8 +182,7 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
      (message "Cannot show the change to %s: %s.  Decide it in %s, or in M-x \
 gemini-companion-review-list"
               (gemini-companion-review-file review) (gemini-companion-ui-error-text error)
-              (gemini-companion-review-agent-title review))))
-  (gemini-companion-review-note-change))
+              (gemini-companion-review-agent-title review)))))
 
 (defun gemini-companion-review-popup--check-file ()
   "Check whether an accept of the review on screen would now lose something."
@@ -262,17 +274,14 @@ if they went to its terminal."
 
 ;;;; Reviews that are held back
 
-(defun gemini-companion-review-popup--hold (review reason)
-  "Record that REVIEW is held back for REASON; after a while, tell the user once."
-  (setf (gemini-companion-review-reason review) (concat "waiting: " reason))
+(defun gemini-companion-review-popup--hold (review)
+  "Record that REVIEW is held back; after a while, tell the user once."
   (unless gemini-companion-review-popup--held
     (setq gemini-companion-review-popup--held (float-time)))
   (when (and (numberp gemini-companion-review-popup--held)
              (> (- (float-time) gemini-companion-review-popup--held)
                 gemini-companion-review-popup--held-after))
     (setq gemini-companion-review-popup--held 'told)
-    (gemini-companion-log-add "review %d is not shown yet: %s"
-                              (gemini-companion-review-id review) reason)
     (force-mode-line-update t)
     (unless (or (current-message)
                 cursor-in-echo-area
@@ -290,15 +299,11 @@ if they went to its terminal."
 
 (defun gemini-companion-review-popup-state (review)
   "Return whether REVIEW is on screen, or why not, for the user."
-  (let ((reason (gemini-companion-review-reason review)))
-    (pcase (gemini-companion-review-state review)
-      ('shown (if (gemini-companion-review-on-screen-p review) "on screen" "out of sight"))
-      ('postponed "put off")
-      ('failed (concat "cannot be shown: " reason))
-      ('waiting (cond ((gemini-companion-review-popup--obstacle))
-                      ((eq review (gemini-companion-review-popup--next)) (or reason "waiting"))
-                      (t "waiting its turn")))
-      (_ reason))))
+  (or (gemini-companion-review-reason review)
+      (pcase (gemini-companion-review-state review)
+        ('shown (if (gemini-companion-review-on-screen-p review) "on screen" "out of sight"))
+        ('postponed "put off")
+        (_ "waiting"))))
 
 (defun gemini-companion-review-popup-held-p ()
   "Return non-nil if a review has been held back for a while."

@@ -558,17 +558,13 @@ TAB is the one that VIEW is in, or nil if that is the current one."
                         (gemini-companion-review-window--shows-p view selected))))
       (set-frame-selected-window frame before))))
 
-(defun gemini-companion-review-window--bottom (snapshots)
-  "Return the bottom edge of the lowest of the windows in SNAPSHOTS."
-  (cl-loop for (_ _ _ _ _ edges) in snapshots maximize (nth 3 edges)))
-
 (defun gemini-companion-review-window--untouched-p (view now)
   "Return non-nil if the user has not rearranged the frame of VIEW.
 NOW are snapshots of the user's windows."
   (let* ((beside (gemini-companion-review-window-beside view))
+         (bottom (lambda (it) (apply #'max 0 (mapcar (lambda (it) (nth 3 (nth 5 it))) it))))
          ;; A long message in the echo area takes lines of all windows, then or now.
-         (lines (max 1 (abs (- (gemini-companion-review-window--bottom beside)
-                               (gemini-companion-review-window--bottom now))))))
+         (lines (max 1 (abs (- (funcall bottom beside) (funcall bottom now))))))
     (and beside
          (= (length beside) (length now))
          (cl-loop for (window buffer _ _ _ edges) in now

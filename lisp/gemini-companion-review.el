@@ -10,7 +10,7 @@
 ;; one of these states; only the functions below "State" move it to another one:
 ;;
 ;;   waiting    open, not on screen; shown automatically as soon as nothing holds it back
-;;   shown      open, on screen; one review at a time is
+;;   shown      open, put on screen; one review at a time is, even if the user does not see it now
 ;;   postponed  open, not on screen; shown again when the user asks for it
 ;;   failed     open, could not be shown; tried again when the user asks for it
 ;;   ended      accepted, rejected, closed by its client...; it stays so
@@ -87,7 +87,8 @@ after the prefix of the host.")
   (request nil :documentation "See `gemini-companion-review-request-accept': (WRITER . WAITER).")
   ;; Where it is.
   (state 'waiting :documentation "See the commentary of gemini-companion-review.el.")
-  (reason nil :documentation "Why, for the user: what holds it back, its fault, how it ended.")
+  (reason nil :documentation "Why, as text for the user: the first condition that holds it back,
+why it cannot be shown, or how it ended.")
   (seen nil :documentation "Non-nil once it was on screen.")
   (hide-function nil :documentation "While on screen, a function that takes it off.")
   (front nil :documentation "While on screen, the main buffer of its view, or nil.")
@@ -126,7 +127,7 @@ merge of what was written to the file, the last one first.")
 Each is called with the review, and returns the prompt or nil.")
 
 (defvar gemini-companion-review-decide-functions nil
-  "Functions that may decide a review at once, as the user wants that.
+  "Functions that may decide a review at once, because the user wants that.
 Each is called with the new review, and returns non-nil if it has decided it.")
 
 (defvar gemini-companion-review-waiting-functions nil
@@ -145,7 +146,7 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
   "The reviews that await a decision, the oldest first.")
 
 (defvar gemini-companion-review--leaving nil
-  "Reviews that have ended, but are still on screen since the user was busy.")
+  "Reviews that have ended, but are still on screen because the user was busy.")
 
 (defvar gemini-companion-review-closed-at 0
   "The time at which a client last closed the review on screen, in seconds.")
@@ -257,10 +258,20 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
 
 (defun gemini-companion-review--enter (review state &optional reason)
   "Move REVIEW to STATE for REASON, text for the user or nil."
-  (setf (gemini-companion-review-state review) state
-        (gemini-companion-review-reason review) reason)
-  (gemini-companion-log-add "review %d: %s%s" (gemini-companion-review-id review) state
-                            (if reason (concat ", " reason) "")))
+  (unless (and (eq state (gemini-companion-review-state review))
+               (equal reason (gemini-companion-review-reason review)))
+    (setf (gemini-companion-review-state review) state
+          (gemini-companion-review-reason review) reason)
+    (gemini-companion-log-add "review %d: %s" (gemini-companion-review-id review)
+                              (or reason state))))
+
+(defun gemini-companion-review-hold (review reason)
+  "Let REVIEW, which waits, wait because of REASON, text for the user or nil."
+  (gemini-companion-review--enter review 'waiting reason))
+
+(defun gemini-companion-review-correct-reason (review reason)
+  "Let REASON, text for the user, say how REVIEW has ended, which is known only now."
+  (gemini-companion-review--enter review 'ended reason))
 
 (defun gemini-companion-review-note-change ()
   "Update all that depends on the open reviews, of which one has changed."
@@ -317,21 +328,22 @@ REVIEW cannot be shown, record why, and signal the error."
   (gemini-companion-review-take-down-ended 'now)
   (when-let* ((shown (gemini-companion-review-shown)))
     (gemini-companion-review--hide shown))
-  ;; So that after a quit it is not tried again and again.
-  (gemini-companion-review--enter review 'postponed)
   (condition-case error
       (let ((hide (funcall (gemini-companion-review-view review) review focus)))
         (unless (functionp hide)
           (error "`gemini-companion-diff-function' has not returned a function"))
         (setf (gemini-companion-review-hide-function review) hide
               (gemini-companion-review-seen review) t)
-        (gemini-companion-review--enter review 'shown)
-        (gemini-companion-review-note-change)
-        (gemini-companion-review--run-waiting-hook review))
-    (error
-     (gemini-companion-review--enter review 'failed (gemini-companion-ui-error-text error))
+        (gemini-companion-review--enter review 'shown))
+    ((error quit)
+     (if (eq (car error) 'quit)
+         (gemini-companion-review--enter review 'postponed)
+       (gemini-companion-review--enter
+        review 'failed (concat "cannot be shown: " (gemini-companion-ui-error-text error))))
      (gemini-companion-review-note-change)
-     (signal (car error) (cdr error)))))
+     (signal (car error) (cdr error))))
+  (gemini-companion-review-note-change)
+  (gemini-companion-review--run-waiting-hook review))
 
 (defun gemini-companion-review-visit (review)
   "Select REVIEW; if a part of it is not visible, show it in the selected frame."

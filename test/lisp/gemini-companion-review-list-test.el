@@ -65,26 +65,46 @@
 (ert-deftest gemini-companion-review-list/what-keeps-a-change-from-the-screen-is-said ()
   (gemini-companion-test-with-lists client
     (let ((gemini-companion-review-closed-at 0)
-          (state (lambda ()
+          (check (lambda (reason)
                    (gemini-companion-review-list)
-                   (car (gemini-companion-test-list-column "*gemini changes*" 4)))))
+                   (should (equal (car (gemini-companion-test-list-column "*gemini changes*" 4))
+                                  reason))
+                   (gemini-companion-status)
+                   (with-current-buffer "*gemini status*"
+                     (should (string-search (concat "a.txt: " reason) (buffer-string))))
+                   (should (string-search (concat "review 1: " reason)
+                                          (string-join (gemini-companion-log-last 20)))))))
       (gemini-companion-test-propose client "a.txt" "2\n")
       (let ((gemini-companion-diff-policy 'queue))
-        (should (equal (funcall state) "queued")))
+        (gemini-companion-review-note-change)
+        (funcall check "queued"))
       (let ((gemini-companion-diff-focus 'announce))
-        (should (equal (funcall state) "announced")))
+        (gemini-companion-review-note-change)
+        (funcall check "announced"))
       (let ((prefix-arg '(4)))
-        (gemini-companion-review-popup--try))
-      (should (equal (funcall state) "waiting: a prefix argument was given"))
-      (let ((gemini-companion-review-popup--held-after 0)
-            (defining-kbd-macro t))
-        (gemini-companion-review-popup--try))
-      (should (string-search "is not shown yet: a keyboard macro is active"
-                             (string-join (gemini-companion-log-last 20))))
-      (gemini-companion-status)
-      (with-current-buffer "*gemini status*"
-        (should (string-search "a.txt: waiting: a keyboard macro is active"
-                               (buffer-string)))))))
+        (gemini-companion-review-popup--try)
+        (funcall check "waiting: a prefix argument was given"))
+      (let ((defining-kbd-macro t))
+        (gemini-companion-review-popup--try)
+        (funcall check "waiting: a keyboard macro is active")))))
+
+(ert-deftest gemini-companion-review-list/an-option-that-holds-a-change-back-is-said-at-once ()
+  (gemini-companion-test-with-lists client
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (unwind-protect
+          (progn
+            (setq gemini-companion-diff-policy 'queue)
+            (gemini-companion-test-wait
+             "the reason" (lambda ()
+                            (equal (gemini-companion-review-popup-state review)
+                                   "queued"))))
+        (setq gemini-companion-diff-policy 'pop-up)))))
+
+(ert-deftest gemini-companion-review-list/a-change-says-which-one-comes-first ()
+  (gemini-companion-test-with-lists client
+    (gemini-companion-test-propose client "a.txt" "2\n")
+    (let ((later (gemini-companion-test-propose client "b.txt" "b")))
+      (should (equal (gemini-companion-review-popup-state later) "waiting for a.txt")))))
 
 (ert-deftest gemini-companion-review-list/sizes-of-edited-and-unusual-texts ()
   (gemini-companion-test-with-lists client

@@ -228,7 +228,7 @@ The file has no directory."
       (should-not (gemini-companion-review-shown))
       (should-not (gemini-companion-review-popup--next))
       (should (equal (cdr (gemini-companion-review-test--state)) (cdr before)))
-      (should (equal (gemini-companion-review-reason review) "No differences"))
+      (should (equal (gemini-companion-review-reason review) "cannot be shown: No differences"))
       ;; Once the view works again, the review is shown before it is accepted.
       (gemini-companion-accept)
       (should (eq (gemini-companion-review-shown) review))
@@ -247,7 +247,7 @@ The file has no directory."
                    (lambda (text) (setq question text) nil)))
           (should-error (gemini-companion-accept) :type 'user-error))
         (should (string-match-p
-                 "/a\\.txt cannot be shown (No differences).*1 line in place of 2" question)))
+                 "/a\\.txt cannot be shown: No differences.*1 line in place of 2" question)))
       (should (= (gemini-companion-review-count) 1))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-accept)))
@@ -911,9 +911,11 @@ x
                 (gemini-companion-review-popup--try))
               (should (equal (seq-filter (lambda (text) (string-search "Cannot show" text))
                                          gemini-companion-test-messages)
-                             (list (format "Cannot show the change to a.txt: %s.  Decide it in \
-Gemini CLI, or in M-x gemini-companion-review-list"
-                                           (gemini-companion-review-reason review)))))))
+                             (list "Cannot show the change to a.txt: Cannot open load file: \
+No such file or directory: no-such-library.  Decide it in Gemini CLI, or in M-x \
+gemini-companion-review-list")))
+              (should (string-prefix-p "cannot be shown: Cannot open load file"
+                                       (gemini-companion-review-reason review)))))
         (fmakunbound gemini-companion-diff-function)))))
 
 (ert-deftest gemini-companion-review/a-faulty-function-on-the-hook-rejects-nothing ()
