@@ -270,7 +270,8 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   (gemini-companion-review--enter review 'waiting reason))
 
 (defun gemini-companion-review-correct-reason (review reason)
-  "Let REASON, text for the user, say how REVIEW has ended, which is known only now."
+  "Let REASON, text for the user, say how REVIEW has ended.
+That is known only some time after its end."
   (gemini-companion-review--enter review 'ended reason))
 
 (defun gemini-companion-review-note-change ()
