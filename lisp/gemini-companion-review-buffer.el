@@ -215,7 +215,7 @@ The text stays when the file changes, until the view is shown anew."
 (defun gemini-companion-review-buffer-base-buffer (review)
   "Return a new buffer with the text from which REVIEW was made."
   (gemini-companion-review-buffer--read-only
-   review "base" "When proposed"
+   review "base" (if (gemini-companion-review-unmerged review) "When merged" "When proposed")
    (if-let* ((bytes (gemini-companion-review-base review)))
        (gemini-companion-review-text-of-file review bytes)
      "")))
@@ -349,8 +349,8 @@ HEADER is a function that returns the header line, given REVIEW."
 ;;;; Header lines
 
 ;; A header line consists of pieces, each a cons (RANK . TEXT).  If the window is too narrow, those
-;; of the highest rank are omitted first, those of rank 0 never.  Of the file name, which has rank
-;; 2, only directories are omitted.
+;; of the highest rank are omitted first, from left to right, those of rank 0 never.  Of the file
+;; name, which has rank 2, only directories are omitted.
 
 (defun gemini-companion-review-buffer-header (review title keys)
   "Return the header line for a buffer of REVIEW in the window being displayed.

@@ -84,7 +84,8 @@ after the prefix of the host.")
   (created nil :documentation "The time at which it was proposed.")
   (prompt nil :documentation "The prompt that led to it, (TEXT . TIME), the same for its changes.")
   (queued nil :documentation "The files whose changes follow, as the screen of its client shows.")
-  (request nil :documentation "See `gemini-companion-review-request-accept': (WRITER . WAITER).")
+  (request nil :documentation "While its client asks the user to accept it, (WRITER . WAITER), see
+`gemini-companion-review-request-accept'.")
   ;; Where it is.
   (state 'waiting :documentation "See the commentary of gemini-companion-review.el.")
   (reason nil :documentation "Why, as text for the user: the first condition that holds it back,
@@ -102,13 +103,14 @@ why it cannot be shown, or how it ended.")
   (tick nil :documentation "The modification tick of `proposal' then.")
   (comments nil :documentation "The comments of the user when `proposal' was last killed,
 see `gemini-companion-comment-save'.")
-  (base nil :documentation "The contents of the file when the client proposed, as bytes, nil if
-there was none.")
+  (base nil :documentation "The contents of the file when the client proposed, or at the last
+merge, as bytes; nil if there was no file.")
   (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
   (other-stamp nil :documentation "The last stamp with which the file had other contents, or nil.")
   (unmerged nil :documentation "A list of (TEXT BASE STAMP): `text', `base' and `stamp' before each
 merge of what was written to the file, the last one first.")
-  (conflict nil :documentation "See `gemini-companion-review-effect-conflict'.")
+  (conflict nil :documentation "What an accept would lose, as last checked, see
+`gemini-companion-review-effect-check-conflict'.")
   ;; What took long to compute.
   (results nil :documentation "Alist of functions and (ARGUMENTS . VALUE), see
 `gemini-companion-review-call-once'."))

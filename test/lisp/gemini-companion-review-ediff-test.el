@@ -584,6 +584,22 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                 (should-error (gemini-companion-accept) :type 'user-error)))
       (should (memq review (gemini-companion-review-all-open))))))
 
+(ert-deftest gemini-companion-review-ediff/after-a-merge-the-third-text-is-called-merged ()
+  (gemini-companion-test-with-client client
+    (let* ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n"))
+           (third (lambda ()
+                    (gemini-companion-review-three-way)
+                    (with-current-buffer (buffer-local-value 'ediff-buffer-C
+                                                             (car ediff-session-registry))
+                      (prog1 (list (gemini-companion-review-buffer--header-line) (buffer-string))
+                        (gemini-companion-review-three-way))))))
+      (should (string-match-p "When proposed" (car (funcall third))))
+      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+      (gemini-companion-review-merge)
+      (pcase-let ((`(,header ,text) (funcall third)))
+        (should (string-match-p "When merged" header))
+        (should (equal text "one\ntwo\nthree\n"))))))
+
 (ert-deftest gemini-companion-review-ediff/writing-the-same-text-is-no-change ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n")))
