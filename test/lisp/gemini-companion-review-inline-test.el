@@ -256,6 +256,10 @@ FOCUS is `select' by default."
       (gemini-companion-review-three-way)
       (should-not ediff-session-registry)
       (should (equal (gemini-companion-review-inline-test--lines) '("-one" "-two" "+2")))
+      (gemini-companion-review-three-way)
+      (gemini-companion-review-other-view)
+      (should-not ediff-session-registry)
+      (should (equal (gemini-companion-review-inline-test--lines) '("-one" "-two" "+2")))
       (gemini-companion-reject)
       (should (equal (gemini-companion-review-inline-test--state) before)))))
 
