@@ -135,7 +135,7 @@ new file alone, since there is nothing to compare it with."
       ;; Ediff would let the user merge the others there.
       (setq buffer-read-only t)))
   (add-hook 'ediff-before-setup-windows-hook #'gemini-companion-review-ediff--arrange nil t)
-  (add-hook 'ediff-quit-hook #'gemini-companion-review-window-take-down-soon nil t)
+  (add-hook 'ediff-quit-hook #'gemini-companion-review-window-dismiss-soon nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-review-ediff--kill-helpers nil t)
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map (make-composed-keymap gemini-companion-review-mode-map

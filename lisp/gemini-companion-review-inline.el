@@ -546,31 +546,31 @@ or the key that saves a buffer goes back."
 ;; The client writes the file a moment later.  Until then the change stays on screen, since the file
 ;; would show its old text.  A key that is pressed meanwhile is for the file.
 
-(cl-defmethod gemini-companion-review-window-leave ((view gemini-companion-review-inline--view))
+(cl-defmethod gemini-companion-review-window-stop ((view gemini-companion-review-inline--view))
   "Take VIEW off the screen, after an accept once the file has been written."
-  (let ((leave (lambda () (cl-call-next-method)))
+  (let ((stop (lambda () (cl-call-next-method)))
         (review (gemini-companion-review-window-review view)))
     (if-let* ((entry (gemini-companion-review-entry review))
               ((memq (gemini-companion-history-outcome entry) '(accepted closed)))
               ((gemini-companion-review-window-taken view))
               ((buffer-live-p (gemini-companion-review-window-main view)))
               (visiting (gemini-companion-review-visiting review)))
-        (gemini-companion-review-inline--freeze view visiting leave)
-      (funcall leave))))
+        (gemini-companion-review-inline--freeze view visiting stop)
+      (funcall stop))))
 
-(defun gemini-companion-review-inline--freeze (view visiting leave)
-  "Call LEAVE to take VIEW off the screen when VISITING is reverted, or soon."
+(defun gemini-companion-review-inline--freeze (view visiting stop)
+  "Call STOP to take VIEW off the screen when VISITING is reverted, or soon."
   (let ((timer (run-at-time gemini-companion-review-inline--write-time nil
-                            #'gemini-companion-review-window-leave-now)))
-    (setq gemini-companion-review-window-leaving
+                            #'gemini-companion-review-window-stop-now)))
+    (setq gemini-companion-review-window-stopping
           (lambda ()
             (cancel-timer timer)
             (when (buffer-live-p visiting)
               (with-current-buffer visiting
-                (remove-hook 'after-revert-hook #'gemini-companion-review-window-leave-now t)))
-            (funcall leave)))
+                (remove-hook 'after-revert-hook #'gemini-companion-review-window-stop-now t)))
+            (funcall stop)))
     (with-current-buffer visiting
-      (add-hook 'after-revert-hook #'gemini-companion-review-window-leave-now nil t))
+      (add-hook 'after-revert-hook #'gemini-companion-review-window-stop-now nil t))
     (gemini-companion-log-errors "going back to a change"
       (when-let* ((proposal (gemini-companion-review-window-proposal view))
                   (window (gemini-companion-ui-window-of proposal))
@@ -593,7 +593,7 @@ or the key that saves a buffer goes back."
   (let ((keys (this-command-keys-vector)))
     (setq prefix-arg current-prefix-arg
           this-command last-command)
-    (gemini-companion-review-window-leave-now)
+    (gemini-companion-review-window-stop-now)
     (setq unread-command-events (append (mapcar (lambda (key)
                                                   ;; A macro that is being defined has them.
                                                   (cons (if defining-kbd-macro 'no-record t) key))

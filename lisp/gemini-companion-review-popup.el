@@ -107,7 +107,7 @@ It is `told' once the user was told.")
            1 1 #'gemini-companion-review-popup--check-file)
           gemini-companion-review-popup--timer
           (gemini-companion-review-popup--adjust-timer
-           gemini-companion-review-popup--timer (or due (gemini-companion-review-leaving-p))
+           gemini-companion-review-popup--timer (or due (gemini-companion-review-ended-on-screen-p))
            0 gemini-companion-review-popup--interval
            #'gemini-companion-review-popup--try))))
 
@@ -152,7 +152,7 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
 
 (defun gemini-companion-review-popup--busy ()
   "Return why no review may be shown just now, as text, or nil."
-  (if (or (gemini-companion-review-leaving-p)
+  (if (or (gemini-companion-review-ended-on-screen-p)
           ;; A key meant for that one must not decide the next.
           (< (- (float-time) gemini-companion-review-closed-at) 1))
       "another change just ended"
@@ -161,7 +161,7 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
 (defun gemini-companion-review-popup--try ()
   "Take ended reviews off the screen and show the next, unless the user is busy."
   (save-match-data
-    (gemini-companion-review-take-down-ended)
+    (gemini-companion-review-remove-ended)
     (when-let* ((review (gemini-companion-review-popup--next)))
       (if (gemini-companion-review-popup--busy)
           (gemini-companion-review-popup--hold review)

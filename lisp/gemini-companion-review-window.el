@@ -58,14 +58,14 @@
 (defvar gemini-companion-review-window-current nil
   "The view on screen, or nil.")
 
-(defvar gemini-companion-review-window-leaving nil
+(defvar gemini-companion-review-window-stopping nil
   "Function that takes a view that has ended off the screen, or nil.")
 
-(defun gemini-companion-review-window-leave-now ()
+(defun gemini-companion-review-window-stop-now ()
   "Take a view that has ended, but is still there, off the screen."
-  (when-let* ((leave gemini-companion-review-window-leaving))
-    (setq gemini-companion-review-window-leaving nil)
-    (gemini-companion-log-errors "windows" (funcall leave))))
+  (when-let* ((stop gemini-companion-review-window-stopping))
+    (setq gemini-companion-review-window-stopping nil)
+    (gemini-companion-log-errors "windows" (funcall stop))))
 
 ;;;; Kinds of views
 
@@ -78,10 +78,10 @@ Select the window in which the user decides.")
 Remove what was added to that.  VIEW may have been started only in part,
 and any buffer of it may have been killed.")
 
-(cl-defgeneric gemini-companion-review-window-leave (view)
+(cl-defgeneric gemini-companion-review-window-stop (view)
   "Take VIEW, which is no longer the current one, off the screen.
-First take down its windows, then kill its buffers."
-  (gemini-companion-review-window--take-off-all view)
+First remove its windows, then kill its buffers."
+  (gemini-companion-review-window--remove-windows view)
   (gemini-companion-review-window-clean-up view))
 
 (defun gemini-companion-review-window-buffers (view)
@@ -100,7 +100,7 @@ First take down its windows, then kill its buffers."
 (defun gemini-companion-review-window-show (view focus)
   "Show VIEW.  Return a function that takes it off the screen.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
-  (gemini-companion-review-window-leave-now)
+  (gemini-companion-review-window-stop-now)
   (setq gemini-companion-review-window-current view)
   (gemini-companion-review-window--record-windows view focus)
   (let ((review (gemini-companion-review-window-review view))
@@ -146,7 +146,7 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
           gemini-companion-review-window-current nil))
   (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--watched)
     (remove-hook hook function))
-  (gemini-companion-review-window-leave view))
+  (gemini-companion-review-window-stop view))
 
 (defun gemini-companion-review-window--record-windows (view focus)
   "Record in VIEW the windows as they are before it is shown, and FOCUS."
@@ -168,10 +168,10 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
       (push (gemini-companion-review-window--snapshot window)
             (gemini-companion-review-window-before view)))))
 
-;;;; Removed by something else
+;;;; Dismissed by something else
 
 (defun gemini-companion-review-window--watch (view)
-  "Take VIEW down when one of its buffers, its frame or its tab goes away."
+  "Dismiss VIEW when one of its buffers, its frame or its tab goes away."
   (dolist (buffer (gemini-companion-review-window-buffers view))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
@@ -179,42 +179,42 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
   (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--watched)
     (add-hook hook function)))
 
-(defun gemini-companion-review-window-take-down-soon ()
-  "Take down the view on screen, a part of which is being killed.
+(defun gemini-companion-review-window-dismiss-soon ()
+  "Dismiss the view on screen, a part of which is being killed.
 This is for hooks; it waits until they have run."
   (when-let* ((view gemini-companion-review-window-current))
     (run-at-time 0 nil
                  (lambda ()
                    ;; No timer runs while input is pending, which may have shown the review anew.
                    (when (eq view gemini-companion-review-window-current)
-                     (gemini-companion-review-taken-down
+                     (gemini-companion-review-dismissed
                       (gemini-companion-review-window-review view)))))))
 
 (defun gemini-companion-review-window--note-killed-buffer ()
-  "Take down the view, if the current buffer, which is being killed, is its own.
+  "Dismiss the view, if the current buffer, which is being killed, is its own.
 An indirect clone of such a buffer has the same hooks, but does not count."
   (when-let* ((view gemini-companion-review-window-current)
               ((memq (current-buffer) (gemini-companion-review-window-buffers view))))
     ;; When the rest goes, its windows would show other buffers.
     (save-current-buffer
-      (gemini-companion-review-window--take-off-all view))
-    (gemini-companion-review-window-take-down-soon)))
+      (gemini-companion-review-window--remove-windows view))
+    (gemini-companion-review-window-dismiss-soon)))
 
 (defun gemini-companion-review-window--note-deleted-frame (frame)
-  "Take down the view if it is on FRAME, which is being deleted."
+  "Dismiss the view if it is on FRAME, which is being deleted."
   (gemini-companion-log-errors "closing"
     (when (eq frame (gemini-companion-review-window-frame gemini-companion-review-window-current))
-      (gemini-companion-review-window-take-down-soon))))
+      (gemini-companion-review-window-dismiss-soon))))
 
 (defun gemini-companion-review-window--note-closed-tab (tab &rest _)
-  "Take down the view if it is in TAB, which is being closed."
+  "Dismiss the view if it is in TAB, which is being closed."
   (gemini-companion-log-errors "closing"
     (let ((view gemini-companion-review-window-current))
       (when (if (eq (car tab) 'current-tab)
                 (seq-some #'get-buffer-window
                           (remq nil (gemini-companion-review-window-buffers view)))
               (gemini-companion-review-window--in-tab-p view tab))
-        (gemini-companion-review-window-take-down-soon)))))
+        (gemini-companion-review-window-dismiss-soon)))))
 
 (defun gemini-companion-review-window--in-tab-p (view tab)
   "Return non-nil if VIEW is in TAB, which is not the current tab."
@@ -466,29 +466,29 @@ If BEFORE is nil, the window was made for the view."
 
 ;;;; Deleting the windows of a view
 
-(defun gemini-companion-review-window--take-off-all (view)
-  "Take the windows of VIEW off its frame, in all tabs."
+(defun gemini-companion-review-window--remove-windows (view)
+  "Remove the windows of VIEW from its frame, in all tabs."
   (let ((window (selected-window))
         (point (window-point))
         (buffer (current-buffer)))
     (gemini-companion-log-errors "windows"
-      (gemini-companion-review-window--take-off view)
-      (gemini-companion-review-window--take-off-tabs view))
+      (gemini-companion-review-window--remove-from-frame view)
+      (gemini-companion-review-window--remove-from-tabs view))
     ;; To restore windows of another frame moves point in the selected window.
     (when (and (window-live-p window)
                (not (eq (window-frame window) (gemini-companion-review-window-frame view))))
       (set-window-point window point)
       (set-buffer buffer))))
 
-(defun gemini-companion-review-window--take-off (view &optional tab)
-  "Take the windows of VIEW off its frame, or off TAB, which the frame now shows."
+(defun gemini-companion-review-window--remove-from-frame (view &optional tab)
+  "Remove the windows of VIEW from its frame, or from TAB, which that now shows."
   (when (frame-live-p (gemini-companion-review-window-frame view))
     (gemini-companion-review-window-select-other view)
     (gemini-companion-review-window--give-back view)
     (gemini-companion-review-window--delete-windows view tab)))
 
-(defun gemini-companion-review-window--take-off-tabs (view)
-  "Take the windows of VIEW off the tabs of its frame that are not current."
+(defun gemini-companion-review-window--remove-from-tabs (view)
+  "Remove the windows of VIEW from the tabs of its frame that are not current."
   (let ((frame (gemini-companion-review-window-frame view)))
     (dolist (tab (and (frame-live-p frame) (frame-parameter frame 'tabs)))
       (let ((configuration (alist-get 'wc (cdr tab))))
@@ -498,11 +498,11 @@ If BEFORE is nil, the window was made for the view."
           (let ((here (gemini-companion-review-window--configuration frame)))
             (save-current-buffer
               (unwind-protect
-                  (gemini-companion-review-window--take-off-tab view tab)
+                  (gemini-companion-review-window--remove-from-tab view tab)
                 (set-window-configuration here t t)))))))))
 
-(defun gemini-companion-review-window--take-off-tab (view tab)
-  "Take the windows of VIEW off TAB, which its frame shows from now on."
+(defun gemini-companion-review-window--remove-from-tab (view tab)
+  "Remove the windows of VIEW from TAB, which its frame shows from now on."
   (let ((frame (gemini-companion-review-window-frame view))
         (point (alist-get 'wc-point (cdr tab))))
     (set-window-configuration (alist-get 'wc (cdr tab)) t t)
@@ -512,7 +512,7 @@ If BEFORE is nil, the window was made for the view."
       (set-window-point (frame-selected-window frame) point))
     (when (seq-some #'window-live-p (cons (car (gemini-companion-review-window-taken view))
                                           (gemini-companion-review-window-made view)))
-      (gemini-companion-review-window--take-off view tab)
+      (gemini-companion-review-window--remove-from-frame view tab)
       (let ((selected (frame-selected-window frame)))
         (setf (alist-get 'wc (cdr tab)) (gemini-companion-review-window--configuration frame)
               (alist-get 'ws (cdr tab)) (window-state-get (frame-root-window frame) 'writable)

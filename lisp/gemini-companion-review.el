@@ -147,7 +147,7 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
 (defvar gemini-companion-review--open nil
   "The reviews that await a decision, the oldest first.")
 
-(defvar gemini-companion-review--leaving nil
+(defvar gemini-companion-review--ended-on-screen nil
   "Reviews that have ended, but are still on screen because the user was busy.")
 
 (defvar gemini-companion-review-closed-at 0
@@ -217,7 +217,7 @@ current buffer has ended; then take that off the screen."
                (user-error "No change awaits your decision")))
           ((gemini-companion-review-open-p mine) mine)
           (t
-           (gemini-companion-review--take-down mine)
+           (gemini-companion-review--remove mine)
            (gemini-companion-review-check-open mine)))))
 
 (add-hook 'gemini-companion-file-needed-functions #'gemini-companion-review--of-file-p)
@@ -328,7 +328,7 @@ FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If
 REVIEW cannot be shown, record why, and signal the error."
   (gemini-companion-review-check-open review)
   (gemini-companion-ui-check-frame)
-  (gemini-companion-review-take-down-ended 'now)
+  (gemini-companion-review-remove-ended 'now)
   (when-let* ((shown (gemini-companion-review-shown)))
     (gemini-companion-review--hide shown))
   (condition-case error
@@ -377,13 +377,13 @@ REVIEW cannot be shown, record why, and signal the error."
     (format "%s still waits: \\[gemini-companion-review-next] shows the change again"
             (gemini-companion-review-agent-title review)))))
 
-(defun gemini-companion-review-taken-down (review)
+(defun gemini-companion-review-dismissed (review)
   "Postpone REVIEW, whose view the user has closed; if it has ended, let it go."
   (gemini-companion-log-errors "a closed review"
     (when (gemini-companion-review-hide-function review)
       (if (gemini-companion-review-open-p review)
           (gemini-companion-review-postpone review)
-        (gemini-companion-review--take-down review)))))
+        (gemini-companion-review--remove review)))))
 
 ;;;; State: decided
 
@@ -474,11 +474,11 @@ user is not busy."
     (when request
       (gemini-companion-log-errors "telling an outcome" (funcall (cdr request) outcome)))
     (gemini-companion-log-run-hook 'gemini-companion-review-end-functions review outcome)
-    (push review gemini-companion-review--leaving)
-    (if by-command (gemini-companion-review--take-down review)
+    (push review gemini-companion-review--ended-on-screen)
+    (if by-command (gemini-companion-review--remove review)
       (when shown
         (setq gemini-companion-review-closed-at (float-time)))
-      (gemini-companion-review-take-down-ended)))
+      (gemini-companion-review-remove-ended)))
   (gemini-companion-review-note-change))
 
 (defun gemini-companion-review-end-all ()
@@ -490,7 +490,7 @@ If a command has stopped it, also take them off the screen at once."
                                    "rejected, the companion was turned off")))
   ;; If the server has died, the user may be typing.
   (when (and this-command (not (active-minibuffer-window)))
-    (gemini-companion-review-take-down-ended 'now))
+    (gemini-companion-review-remove-ended 'now))
   (gemini-companion-review-note-change))
 
 (defun gemini-companion-review-announce-ending (review)
@@ -500,18 +500,18 @@ If a command has stopped it, also take them off the screen at once."
 
 ;;;; Ended, but still on screen
 
-(defun gemini-companion-review-leaving-p ()
+(defun gemini-companion-review-ended-on-screen-p ()
   "Return non-nil if a review that has ended is still on screen."
-  (and gemini-companion-review--leaving t))
+  (and gemini-companion-review--ended-on-screen t))
 
-(defun gemini-companion-review-take-down-ended (&optional now)
+(defun gemini-companion-review-remove-ended (&optional now)
   "Take reviews that have ended off the screen, unless the user is busy there.
 If NOW is non-nil, do so even then."
-  (dolist (review gemini-companion-review--leaving)
-    (when (or now (gemini-companion-review--may-take-down-p review))
-      (gemini-companion-review--take-down review))))
+  (dolist (review gemini-companion-review--ended-on-screen)
+    (when (or now (gemini-companion-review--may-remove-p review))
+      (gemini-companion-review--remove review))))
 
-(defun gemini-companion-review--may-take-down-p (review)
+(defun gemini-companion-review--may-remove-p (review)
   "Return non-nil if REVIEW, which has ended, may be taken off the screen.
 If one of its windows is selected, the next key would go to another buffer."
   (or (not (or (gemini-companion-review-hide-function review)
@@ -523,9 +523,9 @@ If one of its windows is selected, the next key would go to another buffer."
                (null (frame-focus-state))
                (gemini-companion-ui-idle-p 2)))))
 
-(defun gemini-companion-review--take-down (review)
+(defun gemini-companion-review--remove (review)
   "Take REVIEW, which has ended, off the screen, and kill its proposal."
-  (setq gemini-companion-review--leaving (remq review gemini-companion-review--leaving))
+  (cl-callf2 remq review gemini-companion-review--ended-on-screen)
   (unwind-protect
       (gemini-companion-review--hide review)
     (gemini-companion-log-errors "killing a proposal"

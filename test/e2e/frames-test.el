@@ -140,7 +140,7 @@ Emacs itself loses the first key after a terminal has hung up."
     (gemini-companion-test-eval emacs '(setq display-buffer-alist nil))))
 
 ;; Emacs forgets point of the selected window when it restores the windows of another frame.
-(ert-deftest gemini-companion-frames/point-on-another-frame-stays-when-it-is-taken-down ()
+(ert-deftest gemini-companion-frames/point-on-another-frame-stays-when-it-is-removed ()
   :tags '(e2e any-emacs)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-keys emacs "C-x" "b" "*scratch*" "Enter")

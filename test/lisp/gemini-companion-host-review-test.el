@@ -288,7 +288,7 @@ An unsaved line in it was merged into the change that was accepted before."
         (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
           (gemini-companion-review-show review 'keep)
           (gemini-companion-review-commands-accept review))
-        (gemini-companion-review-window-leave-now)
+        (gemini-companion-review-window-stop-now)
         (switch-to-buffer buffer)
         (let ((this-command 'query-replace))
           (gemini-companion-test-host-write client "a.txt" "2\n")
@@ -630,7 +630,7 @@ It is called with the client and the review."
               (cl-letf (((symbol-function 'gemini-companion-bridge-accept) #'always))
                 (gemini-companion-review-commands-accept review))
               (gemini-companion-bridge-handle-event 'host-file path "two\n" "t" 1700000001))
-            (gemini-companion-review-take-down-ended 'now)))
+            (gemini-companion-review-remove-ended 'now)))
         ;; These are none.
         (dolist (name '("relative" "/a/../b" "/a//b" "/a/./b" "/a/" "/.." "" "/a\0b"))
           (let ((before (hash-table-count gemini-companion-file--states)))

@@ -280,7 +280,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                 (tab-bar-close-tab)
               (tab-bar-switch-to-prev-tab)
               (tab-bar-close-tab 2))
-            (gemini-companion-test-wait-taken-down)
+            (gemini-companion-test-wait-removed)
             (should (eq (gemini-companion-review-state review) 'postponed))
             (should-not (fake-cli-find-notification client "ide/diffRejected"))
             (gemini-companion-review-next)
@@ -586,13 +586,13 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
 
 (ert-deftest gemini-companion-review-ediff/after-a-merge-the-third-text-is-called-merged ()
   (gemini-companion-test-with-client client
-    (let* ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n"))
-           (third (lambda ()
-                    (gemini-companion-review-three-way)
-                    (with-current-buffer (buffer-local-value 'ediff-buffer-C
-                                                             (car ediff-session-registry))
-                      (prog1 (list (gemini-companion-review-buffer--header-line) (buffer-string))
-                        (gemini-companion-review-three-way))))))
+    (gemini-companion-review-ediff-test--show client "1\ntwo\n")
+    (let ((third (lambda ()
+                   (gemini-companion-review-three-way)
+                   (with-current-buffer (buffer-local-value 'ediff-buffer-C
+                                                            (car ediff-session-registry))
+                     (prog1 (list (gemini-companion-review-buffer--header-line) (buffer-string))
+                       (gemini-companion-review-three-way))))))
       (should (string-match-p "When proposed" (car (funcall third))))
       (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
       (gemini-companion-review-merge)

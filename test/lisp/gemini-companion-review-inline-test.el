@@ -25,7 +25,7 @@ That is a.txt with TEXT, which the selected window shows."
        (save-buffer)
        (goto-char (point-min))
        (unwind-protect (progn ,@body)
-         (gemini-companion-review-window-leave-now)))))
+         (gemini-companion-review-window-stop-now)))))
 
 (defun gemini-companion-review-inline-test--show (client text &optional focus)
   "Have CLIENT propose TEXT for a.txt; show the review and return it.
@@ -217,7 +217,7 @@ FOCUS is `select' by default."
                      client gemini-companion-test-three-hunks-new)))
         (gemini-companion-review-inline-test--press "k")
         (kill-buffer (funcall part review))
-        (gemini-companion-test-wait-taken-down)
+        (gemini-companion-test-wait-removed)
         (should (equal (gemini-companion-review-inline-test--state) before))
         (should-not (fake-cli-find-notification client "ide/diffRejected"))
         (gemini-companion-review-next)
@@ -490,7 +490,7 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-review-inline-test--accepted client) "one\nx2\n"))
       ;; Until the file is written, the old text would be shown.
       (should (equal (gemini-companion-review-inline-test--lines) '(" one" "-two" "+x2")))
-      (gemini-companion-review-window-leave-now)
+      (gemini-companion-review-window-stop-now)
       (should (equal (gemini-companion-review-inline-test--state) before)))))
 
 (ert-deftest gemini-companion-review-inline/undo-in-the-proposal-keeps-and-unkeeps-exactly ()
@@ -658,7 +658,7 @@ FOCUS is `select' by default."
       (should (= (gemini-companion-comment-count review) 3))
       ;; Neither is a killed proposal the end of them.
       (kill-buffer (gemini-companion-review-proposal review))
-      (gemini-companion-test-wait-taken-down)
+      (gemini-companion-test-wait-removed)
       (gemini-companion-review-next)
       (gemini-companion-review-other-view)
       (should (equal (gemini-companion-review-inline-test--comments) all))
@@ -936,7 +936,7 @@ FOCUS is `select' by default."
         (should (equal (buffer-string) "zero\none\n2\n"))
         ;; Its line is now the third one.
         (should (= (line-number-at-pos (window-point)) 3))
-        (should-not (memq #'gemini-companion-review-window-leave-now after-revert-hook))))))
+        (should-not (memq #'gemini-companion-review-window-stop-now after-revert-hook))))))
 
 (ert-deftest gemini-companion-review-inline/edits-just-before-an-accept-are-not-compared-after-it ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"

@@ -175,7 +175,7 @@ The file has no directory."
           (insert "edited "))
         (kill-buffer (if (eq part 'control) control
                        (buffer-local-value part control)))
-        (gemini-companion-test-wait-taken-down)
+        (gemini-companion-test-wait-removed)
         (when-let* ((proposal (gemini-companion-review-proposal review)))
           (when (buffer-live-p proposal)
             (should-not (get-buffer-window proposal))
@@ -214,7 +214,7 @@ The file has no directory."
           (review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-test--control)
         (ediff-really-quit nil))
-      (gemini-companion-test-wait-taken-down)
+      (gemini-companion-test-wait-removed)
       (should (memq review gemini-companion-review--open))
       (should (equal (nth 3 (gemini-companion-review-test--state)) (nth 3 before))))))
 

@@ -295,7 +295,7 @@ is non-nil, the review ends before that, and otherwise after it."
                          (gemini-companion-review-postpone review)))
          (kill . ,(lambda (review)
                     (kill-buffer (gemini-companion-review-front review))
-                    (gemini-companion-test-wait-taken-down)))))
+                    (gemini-companion-test-wait-removed)))))
     (dolist (focus '(keep select))
       (ert-info ((format "%s %s" name focus))
         (gemini-companion-review-window-test--each review focus

@@ -138,7 +138,7 @@ plist, are what the relay adds to those of the CLI."
   (concat "one\n2\n2a\n" (make-string 9 ?\n) (make-string 9 ?\n) "four\nfive\n")
   "The same with three changes: a changed line, a removed line and a final newline.")
 
-(defun gemini-companion-test-wait-taken-down ()
+(defun gemini-companion-test-wait-removed ()
   "Wait until no review is on screen, since the user has closed its view."
   (gemini-companion-test-wait
    "the view to go" (lambda () (not (gemini-companion-review-shown)))))
@@ -156,7 +156,7 @@ plist, are what the relay adds to those of the CLI."
 (defun gemini-companion-test-kill-view ()
   "Kill the main buffer of the review on screen, and wait until all of it is gone."
   (kill-buffer (gemini-companion-review-front (gemini-companion-review-shown)))
-  (gemini-companion-test-wait-taken-down))
+  (gemini-companion-test-wait-removed))
 
 (defmacro gemini-companion-test-with-told (places told &rest body)
   "Evaluate BODY while clients seem to work in PLACES, a variable with a list.
