@@ -468,7 +468,8 @@ Emacs removes it from the kill ring after a minute."
                                                    'x-kde-passwordManagerHint "secret"))
   (kill-new gemini-companion-agent--copied)
   (run-at-time 60 nil #'gemini-companion-agent--forget-copy)
-  (message "Paste the command in the other terminal within 60 s, and start the CLI there"))
+  (message "Within 60 s, paste and run the command in the other terminal; then start the CLI \
+there"))
 
 (defun gemini-companion-agent--command ()
   "Return a shell command that sets the variables."

@@ -99,7 +99,7 @@ If it cannot be read, signal an error."
         (print-level nil)
         (print-escape-newlines t))
     (encode-coding-string
-     (concat ";; What you have answered to gemini-companion.  "
+     (concat ";; Your answers to the questions of gemini-companion.  "
              "To be asked again, delete a line.  -*- coding: utf-8 -*-\n(\n"
              (mapconcat (lambda (entry) (format "%S\n" entry)) (gemini-companion-answer-all) "")
              ")\n")

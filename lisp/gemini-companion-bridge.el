@@ -112,7 +112,7 @@ Discovery files that are missing or were changed are written again."
 (defun gemini-companion-bridge-check ()
   "Signal a `user-error' unless a companion is running."
   (unless gemini-companion-bridge--companion
-    (user-error "Gemini companion is off: M-x gemini-companion-mode")))
+    (user-error "Gemini companion is off; M-x gemini-companion-mode turns it on")))
 
 (defun gemini-companion-bridge-port ()
   "Return the port of the running companion."

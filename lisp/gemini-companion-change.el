@@ -123,7 +123,7 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
                                (string-match-p "[^\r]\n" bytes)
                                (not (string-search "\r" text))
                                "All line ends become CRLF")
-                          (and (not utf-8) "Not UTF-8 yet")))))))))
+                          (and (not utf-8) "Encoding becomes UTF-8")))))))))
 
 (defun gemini-companion-change-deletion-p (before after)
   "Return non-nil if AFTER lines in place of BEFORE removes most of them."

@@ -119,7 +119,7 @@ If a CLI has ended, its prompt is for the next one with such a terminal."
   "Signal a `user-error' if the user has called a command in another buffer.
 It would send, replace or kill that."
   (unless (derived-mode-p 'gemini-companion-compose-mode)
-    (user-error "No prompt is composed in this buffer: M-x gemini-companion-compose")))
+    (user-error "This buffer is not for a prompt; M-x gemini-companion-compose opens one that is")))
 
 (defun gemini-companion-cli-compose--prompt ()
   "Return the prompt in the current buffer, perhaps empty."

@@ -336,8 +336,8 @@ A client looks for it only when it starts."
                       (member (directory-file-name (file-name-directory file))
                               (gemini-companion-agent-directories agent)))
                     (gemini-companion-bridge-discovery-files))
-    (message "%s will not find this Emacs: turn `gemini-companion-mode' off and on once it has \
-created its directory; see also `gemini-companion-agents'"
+    (message "%s will not find this Emacs: once this program has created its directory, turn \
+`gemini-companion-mode' off and on; see also `gemini-companion-agents'"
              (gemini-companion-agent-get agent :title)))
   (gemini-companion-workspace-announce root))
 
@@ -518,7 +518,7 @@ LIST is the option that makes AGENT list them."
            (lambda (process output)
              (gemini-companion-cli-run--note-sessions process output title resume))
            (unless remote root)))
-    (message "Asking %s for its sessions; this may take seconds..." title)))
+    (message "Asking %s for its sessions; this may take some seconds..." title)))
 
 (defun gemini-companion-cli-run--resume-session (agent root id buffer)
   "Show the terminal of the session with ID, or run AGENT in ROOT to resume it.

@@ -251,9 +251,9 @@ If the question is not on screen, show it instead."
     (cond ((car (assq (current-buffer) running)))
           ((gemini-companion-cli-run-buffer root))
           ((null running)
-           (user-error "No CLI runs in a terminal of Emacs: M-x gemini-companion-run"))
+           (user-error "No CLI runs in a terminal of Emacs; M-x gemini-companion-run starts one"))
           ((length= running 1) (caar running))
-          (t (user-error "No CLI runs for %s: M-x gemini-companion-run" root)))))
+          (t (user-error "No CLI runs for %s; M-x gemini-companion-run starts one" root)))))
 
 (defun gemini-companion-cli-send-text (text submit &optional terminal)
   "Paste TEXT into the prompt of the CLI.
@@ -268,7 +268,7 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
        (cond ((not live)
               (kill-new text)
               (gemini-companion-ui-message
-               buffer "A CLI did not take the text for its prompt; it is in the kill ring"))
+               buffer "A CLI did not take your text; yank it from the kill ring"))
              (submit (gemini-companion-cli-send--submit))))
      (not submit))
     (if submit

@@ -175,7 +175,7 @@ that `gemini-companion-tools-enable' installs.
         ((eq 'elsewhere (gemini-companion-workspace-machine buffer-file-name))
          (user-error "You can comment only on local files and on those of connected hosts"))
         ((gemini-companion-private-reason)
-         (user-error "You cannot comment on this file: it is private, %s"
+         (user-error "You cannot comment on a private file (%s)"
                      (gemini-companion-private-reason)))))
 
 (defun gemini-companion-comment--add (first last text)
@@ -207,7 +207,7 @@ START, END and BEFORE are as in `after-change-functions'."
   (if (and (not gemini-companion-context-paused)
            (seq-some #'gemini-companion-cli-session (gemini-companion-cli-all)))
       "for your next prompt"
-    (substitute-command-keys "for \\[gemini-companion-comments-send]")))
+    (substitute-command-keys "to send with \\[gemini-companion-comments-send]")))
 
 ;;;; All comments
 
@@ -258,7 +258,7 @@ Also bring back those of buffers that were killed since."
             (setq gemini-companion-comment--gone (remq comment gemini-companion-comment--gone)))
         (error (setq problem caught))))
     (when problem
-      (user-error "Could not bring back %s, kept for another try: %s"
+      (user-error "Could not bring back %s (%s); repeat the command to try again"
                   (gemini-companion-ui-count (length gemini-companion-comment--gone) "comment")
                   (gemini-companion-ui-error-text problem))))
   (gemini-companion-comment--report))
@@ -332,7 +332,7 @@ others stay for the next prompt."
     (concat (if (= count all) (gemini-companion-ui-count all "comment")
               (format "%d of %s" count (gemini-companion-ui-count all "comment")))
             " from Emacs"
-            (unless (= count all) "; your next prompt takes more")
+            (unless (= count all) "; the others go along with your next prompts")
             "\nComments that the user has made in Emacs:\n"
             (string-join (seq-take lines count) "\n"))))
 

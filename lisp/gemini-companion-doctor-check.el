@@ -132,7 +132,7 @@
     (append
      (mapcar (lambda (line)
                (list 'problem (format "Clients cannot find this Emacs: %s." line)
-                     "Do what it says, then announce this Emacs again." button))
+                     "Correct this, then announce this Emacs again." button))
              (split-string (or (gemini-companion-bridge-discovery-fault) "") "\n" t))
      (mapcar (lambda (file)
                (list 'problem
@@ -257,7 +257,8 @@ takes care of that; or start it without a sandbox: %s --sandbox=false"
                  (cons "set it"
                        (lambda () (message "%s" (gemini-companion-setup-do agent environment)))))
          (list 'problem
-               text "Make it true there, because that file takes precedence, and restart the CLI."
+               text
+               "Set it to true in that file, which takes precedence, and restart the CLI."
                (cons "open" (lambda () (find-file-other-window file)))))
        (unless (eq t (car (gemini-companion-cli-search-setting settings '(ide hasSeenNudge))))
          (list 'note "The CLI will ask whether to connect Emacs; its \"Yes\" runs /ide install, \
@@ -300,8 +301,8 @@ which cannot work."
       ((guard (or (not own) (member (file-truename directory) (mapcar #'file-truename own))))
        (list 'problem (format "There is no discovery file in %s." directory)
              (if own "Announce this Emacs again."
-               "Turn the companion on in Emacs, M-x gemini-companion-mode, before the CLI \
-is started.")
+               "Turn the companion on in Emacs with M-x gemini-companion-mode before you start \
+the CLI.")
              (gemini-companion-doctor-check--announce-button)))
       (`(home ,variable . ,_)
        (list 'problem (concat text variable " differs.")
@@ -427,7 +428,8 @@ if the user does not want them."
         ('nil (list 'problem "The host of this directory is not connected."
                     "Connect it: M-x gemini-companion-connect." button))
         ('ready (gemini-companion-doctor-check--connected connection directory button))
-        ('connecting (list 'problem "Emacs is connecting to this host." "Wait, and look again."))
+        ('connecting (list 'problem "Emacs is connecting to this host."
+                           "Wait a moment, then run the doctor again."))
         (_ (pcase-let ((`(,text . ,remedy) (gemini-companion-host-connection-diagnosis connection)))
              (list 'problem (concat text ".") (and remedy (concat remedy ".")) button)))))))
 

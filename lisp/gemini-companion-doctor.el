@@ -271,7 +271,8 @@ Its arguments are the findings so far, and how many results are to come."
 ;;;; Probes
 
 (defconst gemini-companion-doctor--path-remedy
-  "Emacs lacks the PATH of that: start Emacs there, or set PATH and `exec-path' in your init file."
+  "Emacs does not have that terminal's PATH: start Emacs from the terminal, or set PATH and \
+`exec-path' in your init file."
   "The end of a remedy, after \"terminal\".
 A desktop starts Emacs without what a shell adds for npm, nvm or Homebrew.")
 

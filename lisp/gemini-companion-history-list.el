@@ -171,7 +171,7 @@ The changes of a prompt are together only if the list is sorted by time."
   (user-error "Nothing to %s: the change to %s was %s" action
               (gemini-companion-history-list--file entry)
               (if (eq (gemini-companion-history-outcome entry) 'closed)
-                  "decided in the CLI just now, and it is not known yet how"
+                  "decided in the CLI just now, and Emacs does not know yet how"
                 (gemini-companion-history-list--outcome entry))))
 
 (defun gemini-companion-history-list--size (entry)

@@ -107,7 +107,8 @@ connects, return DIRECTORY."
           ((file-remote-p text) text)
           ;; In "build:22", Tramp would take the port for a file.
           ((string-empty-p (file-local-name name)) name)
-          (t (user-error "%s is no name of a host, such as me@build or build#22" text)))))
+          (t (user-error "%s is not the name of a host; type a name such as me@build or build#22"
+                         text)))))
 
 (defun gemini-companion-host-connect--candidates ()
   "Return the remote names of known hosts, without contacting any of them."

@@ -81,8 +81,8 @@ already."
   (interactive "P")
   (cond (noninteractive (gemini-companion-install--signal-missing))
         ((gemini-companion-native-named-file)
-         (user-error "The module is %s: `gemini-companion-module-file' or \
-GEMINI_COMPANION_MODULE says so" (gemini-companion-native-named-file)))
+         (user-error "`gemini-companion-module-file' or GEMINI_COMPANION_MODULE names the module \
+%s; unset it to install another one" (gemini-companion-native-named-file)))
         ((and (not again) (ignore-errors (gemini-companion-native-load)))
          (gemini-companion-install--ready))
         (t (gemini-companion-install--start

@@ -39,8 +39,8 @@ apply at the moment are grayed out."
     ("S" "set up" gemini-companion-setup)
     ("y" "answer yes" gemini-companion-answer-yes :inapt-if-not gemini-companion-any-cli-p)
     ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-any-cli-p)
-    ("C" "connect a host" gemini-companion-connect)
-    ("X" "disconnect one" gemini-companion-disconnect
+    ("C" "connect to a host" gemini-companion-connect)
+    ("X" "disconnect from one" gemini-companion-disconnect
      :inapt-if-not (lambda () gemini-companion-host-all))]
    ["Send"
     ("p" "prompt" gemini-companion-send-prompt :inapt-if-not gemini-companion-any-cli-p)

@@ -65,7 +65,7 @@ is withheld."
               ((memq 'eight-bit (find-charset-string file))
                "named with bytes that are not text")
               ((and host (not (string-match-p "\\`/\\(?:[^:]\\|\\'\\)" file)))
-               "known there by another name")
+               "known to its host by another name")
               ((or (bound-and-true-p epa-file-encrypt-to)
                    (memq (find-file-name-handler file 'insert-file-contents)
                          '(epa-file-handler age-file-handler)))

@@ -48,7 +48,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
   (condition-case error
       (let ((host (gemini-companion-file-host path)))
         (unless (or (null host) (gemini-companion-file-known-p path))
-          (error "It is not known what %s contains" path))
+          (error "Emacs does not know what %s contains" path))
         (gemini-companion-review-add
          (gemini-companion-review-make
           :id id :agent agent :client client :info (cons name version)

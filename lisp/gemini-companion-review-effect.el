@@ -176,7 +176,7 @@ What was merged into it since does not count."
                    title (gemini-companion-ui-count after "line")
                    (gemini-companion-ui-count before "line")))
           (byte
-           (format "%s would write U+FFFD in place of %s, which is no character.  Accept? "
+           (format "%s would write U+FFFD in place of %s, which is not valid in UTF-8.  Accept? "
                    title byte))
           ((gemini-companion-review-effect--unmarks-p review)
            (format "%s has a byte order mark, which %s would drop.  Accept? "

@@ -325,8 +325,8 @@ Then call FUNCTION with a message, or nil, and whether that is an error."
                  (funcall function
                           (cond (fault (format "%s: %s" title fault))
                                 ((eq what 'enable)
-                                 (concat "The model can use Emacs in " title
-                                         (and changes " when it next starts")))
+                                 (concat "The model of " title " can use Emacs"
+                                         (and changes " when the CLI next starts")))
                                 ((not (and changes (eq what 'disable))) nil)
                                 (connection (concat "Removed the tools of Emacs from " title))
                                 (t
@@ -456,11 +456,12 @@ connected host, remove those there."
                         collect (concat home gemini-companion-tool-extension--directory "/")
                         if policy collect (concat home policy))))
     (y-or-n-p (concat
-               "Let the model use Emacs in "
+               "Let the models of "
                (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
-               ", and let hooks report your prompts, its questions and its edits to Emacs?  The \
-CLI will not ask before it calls a tool that only reads, or shows you a file, which runs your \
-hooks as C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
+               " use Emacs, and let hooks report your prompts, their questions and their edits to \
+Emacs?  The CLI will not ask before it calls a tool that only reads, or shows you a file, which \
+runs your hooks as C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ")
+               ") "))))
 
 (defun gemini-companion-tool-extension--report (connection outcomes)
   "Show OUTCOMES on the host of CONNECTION, or here.

@@ -248,11 +248,12 @@ EVENT is the click."
     ["List of CLIs" gemini-companion-cli-list]
     ["Go to What a CLI Wants" gemini-companion-next]
     ("The CLI"
-     ["Run Another Program" gemini-companion-run-other]
+     ["Run Another Program..." gemini-companion-run-other]
      ["Resume a Session..." gemini-companion-resume]
-     ["Set Up to Connect" gemini-companion-setup]
+     ["Let the CLI Connect by Itself..." gemini-companion-setup]
      ["Connect to a Host..." gemini-companion-connect]
-     ["Disconnect from a Host" gemini-companion-disconnect :active gemini-companion-host-all]
+     ["Disconnect from a Host..." gemini-companion-disconnect
+      :active gemini-companion-host-all]
      ["Let the Model Use Emacs" gemini-companion-tools-enable]
      ["Visit a Mentioned File..." gemini-companion-visit-mentioned
       :active (gemini-companion-any-cli-p)]

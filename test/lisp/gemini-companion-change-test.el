@@ -31,7 +31,7 @@
          (nil "two" "+1" "No newline at the end")
          ("one" "two" "+1 -1")
          (,(apply #'concat (make-list 20 "line\n")) "line\nother\n" "+1 -19" "Removes 19 of 20 lines")
-         ("caf\351\n" "caf\ufffd\n" "+1 -1" "Not UTF-8 yet")
+         ("caf\351\n" "caf\ufffd\n" "+1 -1" "Encoding becomes UTF-8")
          (unreadable "one\n" "?")))
     (ert-info ((format "%S to %S" bytes text))
       (should (equal (gemini-companion-change-test--of bytes text) expected)))))

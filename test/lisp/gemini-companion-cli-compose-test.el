@@ -169,7 +169,7 @@ yank it into Gemini CLI")))))
       (insert "mine")
       (dolist (command (list #'gemini-companion-compose-send #'gemini-companion-compose-quit
                              #'gemini-companion-compose-previous #'gemini-companion-compose-next))
-        (should (string-prefix-p "No prompt"
+        (should (string-prefix-p "This buffer is not for a prompt"
                                  (cadr (should-error (call-interactively command)
                                                      :type 'user-error))))
         (should (equal (buffer-string) "mine"))))))

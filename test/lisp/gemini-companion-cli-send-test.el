@@ -886,7 +886,7 @@ SENT is bound to a function that returns the text sent to it."
           (should (equal gemini-companion-test-messages '("Sent to terminal")))
           (setq asked nil)
           (gemini-companion-test-wait "a message" (lambda () (cdr gemini-companion-test-messages)))
-          (should (string-search "did not take the text" (car gemini-companion-test-messages)))))
+          (should (string-search "did not take your text" (car gemini-companion-test-messages)))))
       (should (equal (funcall sent) ""))
       (should (equal (gemini-companion-log-last 1) log)))))
 

@@ -257,7 +257,7 @@ a.txt:2 `two`: why?"))
         (should (equal told "1 comment for your next prompt"))
         (let ((gemini-companion-context-paused t))
           (gemini-companion-comment-test--add 1 "this")
-          (should (equal told "2 comments for M-x gemini-companion-comments-send")))))))
+          (should (equal told "2 comments to send with M-x gemini-companion-comments-send")))))))
 
 (ert-deftest gemini-companion-comment/the-context-shows-them ()
   (gemini-companion-comment-test--with
@@ -265,7 +265,7 @@ a.txt:2 `two`: why?"))
     (gemini-companion-comment-test--add 2 "why?")
     ;; There is no CLI with hooks.
     (should (string-search
-             "\nComments for M-x gemini-companion-comments-send\n  a.txt:2 `two`: why?\n"
+             "\nComments to send with M-x gemini-companion-comments-send\n  a.txt:2 `two`: why?\n"
              (gemini-companion-status--context-text)))
     (gemini-companion-comments-clear)
     (should-not (string-search "Comments" (gemini-companion-status--context-text)))))
@@ -334,7 +334,7 @@ a.txt:2 `two`: why?"))
                                   (when (member (buffer-name) '("b.txt" "d.txt"))
                                     (error "No"))))))
       (should (equal (cadr (should-error (gemini-companion-comments-restore) :type 'user-error))
-                     "Could not bring back 2 comments, kept for another try: No")))
+                     "Could not bring back 2 comments (No); repeat the command to try again")))
     (should (equal (gemini-companion-comment-test--all) '(("c.txt" 1 1 "b" "c.txt"))))
     (dolist (name '("b.txt" "d.txt"))
       (kill-buffer name))

@@ -559,7 +559,7 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--says
        report (format "ide.enabled is false in %s"
                       (gemini-companion-test-file "work/.gemini/settings.json"))
-       "-> Make it true there, because that file takes precedence" "[open]")
+       "-> Set it to true in that file, which takes precedence" "[open]")
       (should-not (string-search "set it" report)))))
 
 (ert-deftest gemini-companion-doctor/unreadable-settings ()

@@ -549,7 +549,7 @@ a.txt is not in UTF-8.  Write the text of this change to it, in UTF-8? "))
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (fake-cli-call-tool client "closeDiff"
                           (list :filePath (gemini-companion-review-path review)))
-      (should (string-search "it is not known yet how" (gemini-companion-test-list-undo t)))
+      (should (string-search "Emacs does not know yet how" (gemini-companion-test-list-undo t)))
       (gemini-companion-test-file "a.txt" "2\n")
       (gemini-companion-test-wait-outcome 'accepted-there)
       (should (equal (gemini-companion-test-list-undo t) "Undo the change to a.txt? "))

@@ -224,7 +224,7 @@ No host is asked."
                        ("/p/.ssh/config" . "named by `gemini-companion-private-files'")
                        ("/p/x.gpg" . "encrypted")
                        ("/p/caf\351" . "named with bytes that are not text")
-                       ("/:/p/x" . "known there by another name")))
+                       ("/:/p/x" . "known to its host by another name")))
         (let ((file (concat "/mock:a:" (decode-coding-string file 'utf-8))))
           (gemini-companion-host-context-test--pretend file)
           (should (equal (gemini-companion-host-context-test--reason "/mock:a:/p" file) reason))))

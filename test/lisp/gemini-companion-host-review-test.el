@@ -75,7 +75,7 @@
     (gemini-companion-host-review-test--visit "a.txt")
     (gemini-companion-test-host-unasked
       (pcase-dolist (`(,bytes ,text ,shown ,remarks)
-                     '(("caf\351\n" "café!\n" "café\n" ("Not UTF-8 yet"))
+                     '(("caf\351\n" "café!\n" "café\n" ("Encoding becomes UTF-8"))
                        ("one\r\ntwo\r\n" "one\n2\n" "one\ntwo\n" nil)
                        ("\357\273\277mark\n" "mark 2\n" "mark\n" ("Drops the byte order mark"))
                        ("a\0b\n" "a\0c\n" "a\0b\n" nil)

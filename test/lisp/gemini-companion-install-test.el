@@ -286,7 +286,7 @@ Return the choices offered, those of the last question first."
 (ert-deftest gemini-companion-install/a-file-named-by-the-user-is-not-installed ()
   (gemini-companion-install-test--in #'ignore
     (let ((gemini-companion-module-file "/nowhere/x.so"))
-      (should (string-match-p "The module is /nowhere/x.so"
+      (should (string-match-p "names the module /nowhere/x.so"
                               (error-message-string
                                (should-error (gemini-companion-install-module)
                                              :type 'user-error)))))))

@@ -632,7 +632,7 @@ review-next" text))
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
         (should-error (gemini-companion-accept) :type 'user-error))
       (should (equal question (format "Gemini CLI would write U+FFFD in place of %c, which is \
-no character.  Accept? " (unibyte-char-to-multibyte #o303))))
+not valid in UTF-8.  Accept? " (unibyte-char-to-multibyte #o303))))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-accept))
       (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")

@@ -197,8 +197,8 @@ It is `yes', `no' or, if nothing may be asked, nil."
   (gemini-companion-setup-test--with nil
     (gemini-companion-setup-test--write "[]")
     (cl-letf (((symbol-function 'gemini-companion-tool-extension-offer)
-               (lambda () "The model can use Emacs")))
-      (should (string-match-p "\\`Left .* alone: .*\nThe model can use Emacs\\'"
+               (lambda () "The model of Gemini CLI can use Emacs")))
+      (should (string-match-p "\\`Left .* alone: .*\nThe model of Gemini CLI can use Emacs\\'"
                               (cadr (should-error (gemini-companion-setup) :type 'user-error)))))))
 
 (ert-deftest gemini-companion-setup/long-strings-and-files-can-be-read ()

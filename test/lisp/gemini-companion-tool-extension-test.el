@@ -82,15 +82,15 @@ It is `yes', `no' or, if nothing may be asked, nil.  Qwen Code is used, too."
   (gemini-companion-tool-extension-test--with 'yes
     (gemini-companion-tools-enable)
     (should (equal gemini-companion-test-questions
-                   '("Let the model use Emacs in Gemini CLI and Qwen Code, and let hooks \
-report your prompts, its questions and its edits to Emacs?  The CLI will not ask before it calls a \
-tool that only reads, or shows you a file, which runs your hooks as C-x C-f does.  \
+                   '("Let the models of Gemini CLI and Qwen Code use Emacs, and let hooks \
+report your prompts, their questions and their edits to Emacs?  The CLI will not ask before it \
+calls a tool that only reads, or shows you a file, which runs your hooks as C-x C-f does.  \
 (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/emacs.toml and \
 ~/.qwen/extensions/emacs/) ")))
     (should (equal (gemini-companion-tool-extension-test--files)
                    gemini-companion-tool-extension-test--written))
     (should (gemini-companion-tool-extension-test--said-p
-             "The model can use Emacs in Gemini CLI when it next starts"))
+             "The model of Gemini CLI can use Emacs when the CLI next starts"))
     ;; Again, nothing is asked or written.
     (let ((times (mapcar (lambda (name)
                            (file-attribute-inode-number
@@ -99,7 +99,8 @@ tool that only reads, or shows you a file, which runs your hooks as C-x C-f does
       (setq gemini-companion-test-questions nil)
       (gemini-companion-tools-enable)
       (should-not gemini-companion-test-questions)
-      (should (gemini-companion-tool-extension-test--said-p "The model can use Emacs in Gemini CLI\n"))
+      (should (gemini-companion-tool-extension-test--said-p
+               "The model of Gemini CLI can use Emacs\n"))
       (should (equal times
                      (mapcar (lambda (name)
                                (file-attribute-inode-number
@@ -345,7 +346,7 @@ tool that only reads, or shows you a file, which runs your hooks as C-x C-f does
       (should-not (gemini-companion-tool-extension-offer))
       (should (= 1 (length gemini-companion-test-questions)))))
   (gemini-companion-tool-extension-test--with 'yes
-    (should (string-search "The model can use Emacs" (gemini-companion-tool-extension-offer)))
+    (should (string-search "The model of Gemini CLI can use Emacs" (gemini-companion-tool-extension-offer)))
     (should-not (gemini-companion-tool-extension-offer))
     (should (= 1 (length gemini-companion-test-questions)))
     (should-not (gemini-companion-answer-all))))
@@ -356,8 +357,8 @@ tool that only reads, or shows you a file, which runs your hooks as C-x C-f does
       (gemini-companion-setup)
       (pcase-let ((`(,last ,first) gemini-companion-test-questions))
         (should (string-prefix-p "Let Gemini CLI connect by itself?" first))
-        (should (string-prefix-p "Let the model use Emacs in Gemini CLI, and let hooks" last)))
-      (should (string-match-p "connects by itself.*\n.*The model can use Emacs in Gemini CLI"
+        (should (string-prefix-p "Let the models of Gemini CLI use Emacs, and let hooks" last)))
+      (should (string-match-p "connects by itself.*\n.*The model of Gemini CLI can use Emacs"
                               (car gemini-companion-test-messages))))))
 
 ;;;; On hosts
@@ -424,7 +425,7 @@ tool that only reads, or shows you a file, which runs your hooks as C-x C-f does
     (should (equal (gemini-companion-tool-extension-test--names)
                    gemini-companion-tool-extension-test--there-written))
     (should (gemini-companion-tool-extension-test--said-p
-             "The model can use Emacs in Gemini CLI on build when it next starts"))
+             "The model of Gemini CLI on build can use Emacs when the CLI next starts"))
     (should (equal (gemini-companion-answer-all) '(((tools . "/ssh:build:") . always))))
     (should-not (gemini-companion-tool-extension-test--files-written-here-p))
     ;; A run asks no more.
