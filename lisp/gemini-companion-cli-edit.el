@@ -33,10 +33,10 @@
 ;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-cli-edit)
 (defcustom gemini-companion-edit-in-emacs t
   "Non-nil means that this Emacs is the editor of a CLI that runs in it.
-Gemini CLI edits the prompt or a plan in an editor when you type Ctrl+G
-in it.  If this is nil, that is the editor that the variable VISUAL or EDITOR
-names.  If you have chosen an editor with its command /editor, it uses that
-one in any case.  Takes effect for CLIs that are started afterwards."
+Gemini CLI edits the prompt or a plan in an editor when you type Ctrl+G in it.
+If this is nil, it uses the editor that the environment variable VISUAL or
+EDITOR names.  If you have chosen an editor with its command /editor, it uses
+that one in any case.  Takes effect for CLIs that are started afterwards."
   :type 'boolean
   :group 'gemini-companion-terminal)
 

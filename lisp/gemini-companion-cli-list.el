@@ -181,7 +181,7 @@ If the question is not on screen, show it instead."
     (gemini-companion-send-prompt (gemini-companion-cli-send-read-prompt terminal) terminal)))
 
 (defun gemini-companion-cli-list-stop (cli)
-  "Interrupt CLI, the one on the current line, after a question."
+  "Interrupt CLI, the one on the current line, after asking you."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
   (let ((terminal (gemini-companion-cli-list--running cli)))
     (unless (memq (gemini-companion-cli-state cli) '(working asking))
@@ -208,8 +208,9 @@ It continues an earlier session, for which Emacs asks."
 (defun gemini-companion-next ()
   "Go to what a CLI wants from you: a change, a question, or the end of its work.
 A change is shown first, then the terminal of a CLI that asks something,
-then those of CLIs that are done, if you have not been there since.  Those
-outside of Emacs come last: you are told which one it is."
+then those of CLIs that are done, if you have not been there since.  CLIs
+outside of Emacs come last: for one of these, Emacs only tells you which it
+is."
   (interactive)
   (if (gemini-companion-review-waiting-p)
       (call-interactively #'gemini-companion-review-next)

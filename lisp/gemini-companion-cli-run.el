@@ -109,9 +109,9 @@ With ANOTHER, interactively the prefix argument, run another one; with two
 prefix arguments, resume an earlier session, like \\[gemini-companion-resume].
 To run another program, customize `gemini-companion-agent'.
 
-If the project is on another machine, run the CLI there, in a terminal here
-that logs in with ssh.  This first connects to that machine, like
-\\[gemini-companion-connect]."
+If the project is on another machine or in a container, run the CLI there,
+in a terminal here that logs in there, for example with ssh or docker exec.
+This first connects to that machine, like \\[gemini-companion-connect]."
   (interactive "P")
   (if (equal another '(16))
       (gemini-companion-resume)

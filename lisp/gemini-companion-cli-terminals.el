@@ -123,7 +123,7 @@ program had written before it drew its screen again."
       (funcall follow))))
 
 (defvar gemini-companion-cli-terminals--follow nil
-  "Function to call soon, as a minibuffer has just ended, or nil.")
+  "Function to call soon, because a minibuffer has just ended, or nil.")
 
 (defun gemini-companion-cli-terminals-follow-after-minibuffer ()
   "Keep windows of terminals at the cursor when the user leaves this minibuffer.

@@ -43,8 +43,8 @@ If nil, Emacs says nothing, and clients follow their own settings.
 Otherwise a list of directories: Emacs tells a client that works in or below
 one of them that you trust that directory.
 
-If its folder trust is on, Gemini CLI then does not ask and ignores its own
-list of trusted folders.  If that list says otherwise, it asks to be
+If folder trust is on in Gemini CLI, it then asks nothing, and ignores its
+own list of trusted folders.  If that list says otherwise, it asks to be
 restarted."
   :type '(choice (const :tag "Clients decide" nil)
                  (repeat :tag "These directories" directory))

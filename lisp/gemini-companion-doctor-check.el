@@ -41,7 +41,7 @@
   (terminal nil :documentation "The buffer of the terminal in which it runs, or nil.")
   (where nil :documentation "Where that is, as text for the user.")
   (remote nil :documentation "Non-nil if the directory is on another machine.")
-  (guessed nil :documentation "Non-nil if the environment is Emacs's, as its own is not known.")
+  (guessed nil :documentation "Non-nil if the environment is Emacs's because the CLI's is unknown.")
   (search nil :documentation "What it finds, a `gemini-companion-cli-search-search'.")
   (settings nil :documentation "Its settings; see `gemini-companion-cli-search-settings'."))
 

@@ -33,15 +33,16 @@
   "Let clients on the host of DIRECTORY, a remote name, connect to this Emacs.
 If the current directory is remote, use that; otherwise, or with a prefix
 argument, prompt for a host, such as /ssh:build:.  The project of DIRECTORY
-becomes a workspace root.  If DIRECTORY names only a host, the current
-project does if it is mounted in a container there, or else your home
+becomes a workspace root.  If DIRECTORY names only a host, the root is the
+current project if a container there mounts it, and otherwise your home
 directory there.  If a container mounts files of this machine, visit them
 here: Emacs tells clients there the names that these have in the container.
 
 Emacs asks for your consent once for each host.  It connects with ssh, which
-must be able to log in without asking for a password, and connects again
-when the connection breaks.  \\[gemini-companion-disconnect] ends the
-connection, and so does turning `gemini-companion-mode' off."
+must be able to log in without asking for a password, or with the program of
+a container, such as docker.  When the connection breaks, Emacs connects
+again.  \\[gemini-companion-disconnect] ends the connection, and so does
+turning `gemini-companion-mode' off."
   (interactive
    (list (if (and (not current-prefix-arg) (file-remote-p default-directory))
              default-directory

@@ -37,11 +37,11 @@
 
 ;;;###autoload
 (defun gemini-companion-setup ()
-  "Let Gemini CLI connect by itself when it starts, after a question.
-This adds ide.enabled to its settings, and leaves everything else in that
-file alone.  Emacs asks for each program that is served and used here, even
-if you have answered before.  In a buffer of a connected host, it asks for
-the programs there."
+  "Ask whether Gemini CLI may connect by itself when it starts.
+If you agree, add ide.enabled to its settings, and leave everything else in
+that file alone.  Emacs asks for each program that is served and used here,
+even if you have answered before.  In a buffer of a connected host, it asks
+for the programs there."
   (interactive)
   (if (gemini-companion-host-of-name default-directory)
       (gemini-companion-setup--on-host default-directory)

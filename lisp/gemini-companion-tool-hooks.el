@@ -42,7 +42,7 @@ when you are not busy.  This needs the hooks that
   :group 'gemini-companion-review)
 
 (defcustom gemini-companion-review-always nil
-  "Globs for files to which you want to review every change.
+  "Globs for files of which you want to review every change.
 Gemini CLI then proposes changes to these files in Emacs even if you let it
 edit files without asking, in the approval modes \"auto edit\" and \"YOLO\".
 It also does so for files with unsaved edits.  This needs the hooks that

@@ -223,7 +223,7 @@ EVENT is the click."
                   help-echo gemini-companion--help-echo
                   mouse-face mode-line-highlight
                   local-map ,map))
-  "The lighter of `gemini-companion-mode', made once as Emacs often displays it.")
+  "Lighter of `gemini-companion-mode', made once because Emacs displays it often.")
 (put 'gemini-companion-mode-line 'risky-local-variable t)
 
 ;;;###autoload
@@ -320,7 +320,7 @@ run again, when the module is there; see `gemini-companion-install-policy'."
 
 ;;;###autoload
 (defun gemini-companion-turn-on ()
-  "Turn `gemini-companion-mode' on, unless the server runs, as the command does.
+  "Turn on `gemini-companion-mode' as the user would, unless the server runs.
 So Emacs asks how to get the native module if that is missing."
   (unless (gemini-companion-bridge-running-p)
     (funcall-interactively #'gemini-companion-mode 1)))
