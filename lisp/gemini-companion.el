@@ -254,7 +254,7 @@ EVENT is the click."
      ["Connect to a Host..." gemini-companion-connect]
      ["Disconnect from a Host..." gemini-companion-disconnect
       :active gemini-companion-host-all]
-     ["Let the Model Use Emacs" gemini-companion-tools-enable]
+     ["Let the Model Use Emacs..." gemini-companion-tools-enable]
      ["Visit a Mentioned File..." gemini-companion-visit-mentioned
       :active (gemini-companion-any-cli-p)]
      ["Answer Yes" gemini-companion-answer-yes :active (gemini-companion-any-cli-p)]
