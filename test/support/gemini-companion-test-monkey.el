@@ -624,7 +624,9 @@ is sent to each session once."
                      (or (eq (gemini-companion-monkey-proposal-closed it) 'aloud)
                          (gemini-companion-test-monkey--outcomes run it outcome)
                          (gemini-companion-test-monkey--outcomes run it 'given-up)))))
-            (reverse (gemini-companion-monkey-proposals run))))
+            ;; Its own first: another client may have proposed the same file long ago.
+            (seq-sort-by (lambda (it) (if (eq (gemini-companion-monkey-proposal-client it) client) 0 1))
+                         #'< (reverse (gemini-companion-monkey-proposals run)))))
 
 (defun gemini-companion-test-monkey--outcomes (run proposal outcome)
   "Return the texts with which Emacs reported OUTCOME of PROPOSAL in RUN.
