@@ -114,6 +114,22 @@ That is a box, or the title if Qwen Code draws no box, as 0.24 does not."
 It then runs what the user types, and commands in backquotes in that."
   (string-prefix-p "!" (or (gemini-companion-cli-screen-prompt 'always) "")))
 
+(defun gemini-companion-cli-screen-shell-focused ()
+  "Return non-nil if a shell command in the CLI here gets what the user types.
+The CLI shows its prompt all the same; what it says is in the last box above
+that.  Return `background' for a command in the background, whose box may have
+no room to say whether it has the focus."
+  (gemini-companion-cli-screen--at-end
+    (goto-char (point-max))
+    (and (re-search-backward gemini-companion-cli-screen--prompt-box
+                             (line-beginning-position -30) t)
+         (re-search-backward "^ *[╰└]" (line-beginning-position -20) t)
+         (re-search-backward
+          "\\(\\(?:to unfocus\\|(Focused\\)) *│$\\)\\|^ *┌.*\n *│.*\\((PID: [0-9]+)\\)\\|^ *[╭┌]"
+          (line-beginning-position -200) t)
+         (cond ((match-beginning 1) t)
+               ((match-beginning 2) 'background)))))
+
 (defun gemini-companion-cli-screen-prompt (&optional always)
   "Return what is in the prompt of the CLI in the current buffer, or nil.
 The string has no spaces and begins with the sign of the prompt.  Return
@@ -134,7 +150,9 @@ The string has no spaces and begins with the sign of the prompt.  Return
         (let ((text (match-string-no-properties 1)))
           (if (and (not always)
                    ;; A spinner, in front of a line that may be cut.
-                   (re-search-backward "esc to cancel\\|^ ?[⠀-⣿] " (line-beginning-position -10) t))
+                   (or (re-search-backward "esc to cancel\\|^ ?[⠀-⣿] "
+                                           (line-beginning-position -10) t)
+                       (eq (gemini-companion-cli-screen-shell-focused) t)))
               'works
             (gemini-companion-cli-screen-without-spaces text)))))))
 

@@ -290,6 +290,9 @@ Keys for a prompt would answer its question, or be a command for a shell."
         ((gemini-companion-cli-screen-shell-p)
          (format "%s is in shell mode, and would run the text; leave shell mode first"
                  (gemini-companion-cli-send-title)))
+        ((gemini-companion-cli-screen-shell-focused)
+         (format "%s would give the text to a shell command; leave or close that first"
+                 (gemini-companion-cli-send-title)))
         ((gemini-companion-cli-send--starting-p)
          (format "%s is still starting, and would lose the text; try again in a moment"
                  (gemini-companion-cli-send-title)))))

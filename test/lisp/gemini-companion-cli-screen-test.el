@@ -62,6 +62,24 @@
       (concat gemini-companion-test-screen-text-question gemini-companion-test-screen-prompt)
     (should (eq (gemini-companion-cli-screen-question-p) 'text))))
 
+(ert-deftest gemini-companion-cli-screen/a-shell-may-have-the-focus-above-a-prompt ()
+  "The CLI then has no spinner, but works."
+  (pcase-dolist
+      (`(,above . ,focused)
+       `((,gemini-companion-test-screen-shell . t)
+         ;; Qwen Code.
+         (,(string-replace "Shift+Tab to unfocus" "Focused" gemini-companion-test-screen-shell) . t)
+         (,gemini-companion-test-screen-background-shell . background)
+         (,(string-replace "unfocus" "focus" gemini-companion-test-screen-shell) . nil)
+         ;; A table of the model's.
+         (,(concat gemini-companion-test-screen-shell
+                   "┌───┐\n│ a │\n├───┤\n│ 1 (PID: 1) │\n└───┘\n")
+          . nil)))
+    (gemini-companion-cli-screen-test--on (concat above gemini-companion-test-screen-prompt)
+      (should (eq (gemini-companion-cli-screen-shell-focused) focused))
+      (should (equal (gemini-companion-cli-screen-prompt)
+                     (if (eq focused t) 'works ">Typeyourmessageor@path/to/file"))))))
+
 (ert-deftest gemini-companion-cli-screen/a-question-for-a-key-is-one-for-a-text ()
   "When Gemini CLI first starts, it would keep a prompt as the key of its API."
   (gemini-companion-cli-screen-test--on

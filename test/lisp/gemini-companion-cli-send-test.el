@@ -924,6 +924,18 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-text "x" nil terminal)
     (gemini-companion-cli-send-test--wait sent "\e[200~`rm x`\e[201~\e[200~x\e[201~")))
 
+(ert-deftest gemini-companion-cli-send/a-shell-command-gets-no-prompt ()
+  "It has the focus in the CLI, and bash would run each line of a region."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (dolist (screen (list gemini-companion-test-screen-shell
+                          gemini-companion-test-screen-background-shell))
+      (gemini-companion-cli-send-test--draw terminal
+                                            (concat screen gemini-companion-test-screen-prompt))
+      (should (equal (should-error (gemini-companion-cli-send-text "1\n2\n" nil terminal))
+                     '(user-error "The CLI would give the text to a shell command; \
+leave or close that first"))))
+    (should (equal (funcall sent) ""))))
+
 (ert-deftest gemini-companion-cli-send/a-prompt-is-for-the-cli-that-ran-when-it-was-begun ()
   "If that ends meanwhile, another one does not get it."
   (pcase-dolist (`(,end . ,error)

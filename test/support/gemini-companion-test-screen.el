@@ -49,5 +49,27 @@
 ╰─────────────────────────────────────────╯
 ")
 
+(defconst gemini-companion-test-screen-shell "
+> go
+
+╭────────────────────────────────────────────────╮
+│ ⊶  Shell echo Who?; read x  (Shift+Tab to unfocus) │
+│                                                │
+│ Who?                                           │
+╰────────────────────────────────────────────────╯
+
+
+")
+
+(defconst gemini-companion-test-screen-background-shell "
+✦ Done.
+┌────────────────────────────────────────────────┐
+│  1: bash  (PID: 30231)  Close (Ctrl+B) | Kill  │
+│ root@vm:~#                                     │
+└────────────────────────────────────────────────┘
+
+
+")
+
 (provide 'gemini-companion-test-screen)
 ;;; gemini-companion-test-screen.el ends here
