@@ -149,8 +149,8 @@ The string has no spaces and begins with the sign of the prompt.  Return
                           (re-search-forward gemini-companion-cli-screen--dialog nil t)))))
         (let ((text (match-string-no-properties 1)))
           (if (and (not always)
-                   ;; A spinner, in front of a line that may be cut.
-                   (or (re-search-backward "esc to cancel\\|^ ?[⠀-⣿] "
+                   ;; A spinner, in front of a line that may be cut, or what takes its place.
+                   (or (re-search-backward "esc to cancel\\|^ ?[⠀-⣿] \\|^ *! Shell awaiting input"
                                            (line-beginning-position -10) t)
                        (eq (gemini-companion-cli-screen-shell-focused) t)))
               'works

@@ -80,6 +80,13 @@
       (should (equal (gemini-companion-cli-screen-prompt)
                      (if (eq focused t) 'works ">Typeyourmessageor@path/to/file"))))))
 
+(ert-deftest gemini-companion-cli-screen/a-shell-that-waits-is-at-work ()
+  "Gemini CLI says so in place of its spinner."
+  (gemini-companion-cli-screen-test--on
+      (concat "╰────╯\n\n ! Shell awaiting input (Tab to focus)" gemini-companion-test-screen-prompt)
+    (should (eq (gemini-companion-cli-screen-prompt) 'works))
+    (should-not (gemini-companion-cli-screen-shell-p))))
+
 (ert-deftest gemini-companion-cli-screen/a-question-for-a-key-is-one-for-a-text ()
   "When Gemini CLI first starts, it would keep a prompt as the key of its API."
   (gemini-companion-cli-screen-test--on
