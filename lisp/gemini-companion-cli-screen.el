@@ -123,9 +123,10 @@ no room to say whether it has the focus."
     (goto-char (point-max))
     (and (re-search-backward gemini-companion-cli-screen--prompt-box
                              (line-beginning-position -30) t)
-         (re-search-backward "^ *[╰└]" (line-beginning-position -20) t)
+         ;; With Gemini CLI's setting useAlternateBuffer, the rest of the screen is between them.
+         (re-search-backward "^ *[╰└]" (line-beginning-position -200) t)
          (re-search-backward
-          "\\(\\(?:to unfocus\\|(Focused\\)) *│$\\)\\|^ *┌.*\n *│.*\\((PID: [0-9]+)\\)\\|^ *[╭┌]"
+          "\\(\\(?:to unfocus\\|(Focused\\)) *│\\)\\|^ *┌.*\n *│.*\\((PID: [0-9]+)\\)\\|^ *[╭┌]"
           (line-beginning-position -200) t)
          (cond ((match-beginning 1) t)
                ((match-beginning 2) 'background)))))

@@ -69,6 +69,10 @@
        `((,gemini-companion-test-screen-shell . t)
          ;; Qwen Code.
          (,(string-replace "Shift+Tab to unfocus" "Focused" gemini-companion-test-screen-shell) . t)
+         ;; With Gemini CLI's setting useAlternateBuffer.
+         (,(concat (string-replace "│\n" "│  \n" gemini-companion-test-screen-shell)
+                   (make-string 100 ?\n))
+          . t)
          (,gemini-companion-test-screen-background-shell . background)
          (,(string-replace "unfocus" "focus" gemini-companion-test-screen-shell) . nil)
          ;; A table of the model's.
