@@ -251,6 +251,14 @@ fn text_is_told_and_bounded() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_program_can_be_ended_by_a_signal() {
+    let server = TestCompanion::start();
+    shell(&server, "kill -TERM $$; echo survived");
+    assert_eq!(end(&server), (vec![], WireEnd::Exited(None)));
+}
+
+#[test]
 fn a_program_that_cannot_be_run_is_an_event() {
     let server = TestCompanion::start();
     server.companion.open_host(BUILD).unwrap();

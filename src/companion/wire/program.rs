@@ -42,7 +42,7 @@ pub struct Kept {
 impl Program {
     pub fn start(mut command: Command) -> io::Result<Program> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        in_session_of_its_own(&mut command);
+        set_apart(&mut command);
         let mut child = command.spawn()?;
         let (to, from, complaints) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let child = Arc::new(Mutex::new(child));
@@ -81,19 +81,25 @@ impl Drop for Kept {
 }
 
 /// It must not get the signals that the keys of a terminal cause in which Emacs runs, and must not ask
-/// anything there.
+/// anything there; others it must get, which are blocked in the thread that starts it.
 #[cfg(unix)]
-fn in_session_of_its_own(command: &mut Command) {
+fn set_apart(command: &mut Command) {
     use std::os::unix::process::CommandExt;
-    // Safety: `setsid` may be called between fork and exec, and allocates nothing.
+    // Safety: all of this may be called between fork and exec, and allocates nothing.
     unsafe {
-        command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?));
+        command.pre_exec(|| {
+            rustix::process::setsid()?; // first, since the handlers are still those of Emacs
+            let mut none = std::mem::zeroed();
+            libc::sigemptyset(&mut none);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+            Ok(())
+        });
     }
 }
 
 /// Emacs may have no console, and then the program would open a window for its own.
 #[cfg(windows)]
-fn in_session_of_its_own(command: &mut Command) {
+fn set_apart(command: &mut Command) {
     const CREATE_NO_WINDOW: u32 = 0x0800_0000;
     std::os::windows::process::CommandExt::creation_flags(command, CREATE_NO_WINDOW);
 }
