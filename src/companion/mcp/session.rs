@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-use tokio::sync::oneshot::error::TryRecvError;
+use tokio::sync::{Mutex, oneshot};
 use tokio::time::Instant;
 
 use super::client::{Client, Origin};
@@ -51,8 +50,8 @@ pub struct Session {
     pub busy: usize,
     /// What cancels its calls, by their ids. Some may be over.
     calls: HashMap<Box<str>, oneshot::Sender<()>>,
-    /// The last request about a diff of each path that is in turn. It is over when its sender is dropped.
-    turns: HashMap<Box<str>, oneshot::Receiver<()>>,
+    /// What requests about a diff of each path lock one after the other, in their order.
+    turns: HashMap<Box<str>, Arc<Mutex<()>>>,
     /// How its last reviews have ended.
     pub endings: Endings,
     pub last_used: Instant,
@@ -146,15 +145,10 @@ impl Session {
         }
     }
 
-    /// Lets requests about a diff of `path` take turns. Returns what ends the turn of a new one, and the
-    /// one before, which may be over.
-    pub fn take_turn(
-        &mut self,
-        path: &str,
-    ) -> (oneshot::Sender<()>, Option<oneshot::Receiver<()>>) {
-        self.turns.retain(|_, turn| turn.try_recv() == Err(TryRecvError::Empty));
-        let (end, turn) = oneshot::channel();
-        (end, self.turns.insert(path.into(), turn))
+    /// What a request about a diff of `path` has to lock, to take its turn.
+    pub fn turns(&mut self, path: &str) -> Arc<Mutex<()>> {
+        self.turns.retain(|_, turns| Arc::strong_count(turns) > 1);
+        self.turns.entry(path.into()).or_default().clone()
     }
 
     pub fn push(&mut self, message: Outgoing) {

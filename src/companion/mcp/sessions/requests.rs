@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedMutexGuard, oneshot};
 use tokio::time::Instant;
 
 use super::Sessions;
@@ -110,12 +110,9 @@ impl ActiveSession {
 
     /// Waits until the session has handled what its client has asked of a diff of `path` before. Later
     /// requests wait until the value is dropped.
-    pub async fn in_turn(&self, path: &str) -> Option<oneshot::Sender<()>> {
-        let (end, before) = self.change(|session| session.take_turn(path))?;
-        if let Some(before) = before {
-            let _ = before.await; // it fails when it is over
-        }
-        Some(end)
+    pub async fn in_turn(&self, path: &str) -> Option<OwnedMutexGuard<()>> {
+        let turns = self.change(|session| session.turns(path))?;
+        Some(turns.lock_owned().await)
     }
 
     pub fn cancel(&self, id: &Id) {

@@ -189,6 +189,15 @@ fn next_numbered(stream: &StreamReader) -> Option<(u64, String)> {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_cancelled_while_it_waits_for_its_turn_lets_none_go_first() {
+    let (_, sessions) = sessions();
+    let session = sessions.enter(begin(&sessions, client("")).as_str(), &gemini()).unwrap();
+    let in_turn = || tokio::time::timeout(STREAM_GRACE, session.in_turn("/a"));
+    let _first = in_turn().await.unwrap();
+    assert!(in_turn().await.is_err() && in_turn().await.is_err()); // both are cancelled
+}
+
 #[test]
 fn a_review_opened_while_stopping_is_refused() {
     let (bridge, sessions) = sessions();
