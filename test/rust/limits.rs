@@ -185,6 +185,32 @@ fn a_message_counts_until_it_is_answered() {
 }
 
 #[test]
+fn a_call_whose_client_has_hung_up_counts_until_it_ends() {
+    let server = server(|limits| {
+        limits.share_requests = 1;
+        limits.stream_after = DEADLINE;
+    });
+    let session = server.open_session();
+    session.open_diff(local!("/no/such/file"), "text");
+    server.opened();
+    let close =
+        json!({ "name": "closeDiff", "arguments": { "filePath": local!("/no/such/file") } });
+    let (head, body) = (
+        server.head("POST", "/mcp", &[("Mcp-Session-Id", &session.id)]),
+        request(2, "tools/call", close),
+    );
+    let mut gone = Wire::connect(server.companion.port()).unwrap();
+    gone.send(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes()).unwrap();
+    let Event::CloseReview { call: Some(call), .. } = server.next_event() else { panic!() };
+    gone.finish();
+    assert!(matches!(gone.reply(DEADLINE, false), Next::End));
+    let ping = || session.post(&request(1, "ping", json!({}))).status;
+    assert_eq!(ping(), 429);
+    assert!(server.companion.bridge().answer(call, Ok("text".to_owned())));
+    wait_for("room", || (ping() == 200).then_some(()));
+}
+
+#[test]
 fn the_connection_that_is_idle_for_longest_makes_room() {
     let server = server(|limits| limits.connections = 3);
     let session = server.open_session();

@@ -1,6 +1,7 @@
 //! Answers to HTTP requests. Every error has a JSON body.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -23,8 +24,8 @@ pub type HttpAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 /// What a request uses until it is answered.
 pub struct Uses {
     pub _connection: admission::InUse,
-    /// Of the requests of its client's agent, or host.
-    pub _share: OwnedSemaphorePermit,
+    /// Of the requests of its client's agent, or host. Work that outlives the connection keeps it, too.
+    pub share: Arc<OwnedSemaphorePermit>,
 }
 
 impl HttpError {

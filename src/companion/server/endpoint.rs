@@ -89,7 +89,7 @@ impl Endpoint {
         let named = session_key(request.headers());
         let (answer, in_use) = match self.admit(&request, &from) {
             Ok((agent, in_use)) => {
-                let outcome = self.catch_panic(self.route(request, agent, &from));
+                let outcome = self.catch_panic(self.route(request, agent, &from, &in_use));
                 let outcome = outcome.await.unwrap_or_else(|failure| {
                     Err(HttpError { status: StatusCode::INTERNAL_SERVER_ERROR, failure })
                 });
@@ -129,7 +129,7 @@ impl Endpoint {
         let in_use = from.admission.begin_request(&agent.allowance).ok_or_else(full)?;
         let busy = |_| HttpError::new(StatusCode::TOO_MANY_REQUESTS, BUSY);
         let share = agent.allowance.requests.clone().try_acquire_owned().map_err(busy)?;
-        Ok((agent, Uses { _connection: in_use, _share: share }))
+        Ok((agent, Uses { _connection: in_use, share: share.into() }))
     }
 
     /// Runs `work`; a panic in it is reported to Emacs, and becomes an internal error.
@@ -150,6 +150,7 @@ impl Endpoint {
         request: Request<Incoming>,
         agent: Arc<Agent>,
         from: &Peer,
+        in_use: &Uses,
     ) -> Result<HttpAnswer, HttpError> {
         let (head, body) = request.into_parts();
         // Messages are logged when they are read.
@@ -165,7 +166,7 @@ impl Endpoint {
             ("/mcp/tools", _) => Ok(method_not_allowed("POST")),
             ("/events", &Method::GET) => self.events(agent, from).await,
             ("/events", _) => Ok(method_not_allowed("GET")),
-            ("/mcp", &Method::POST) => self.post(head, body, agent, from).await,
+            ("/mcp", &Method::POST) => self.post(head, body, agent, from, in_use).await,
             ("/mcp", &Method::GET) => self.get(&head.headers, &agent),
             ("/mcp", &Method::DELETE) => self.delete(&head.headers, &agent),
             ("/mcp", _) => Ok(method_not_allowed("GET, POST, DELETE")),
@@ -220,6 +221,7 @@ impl Endpoint {
         body: Incoming,
         agent: Arc<Agent>,
         from: &Peer,
+        in_use: &Uses,
     ) -> Result<HttpAnswer, HttpError> {
         let (message, reservation) = self.read_post(&head, body, &agent).await?;
         let headers = &head.headers;
@@ -229,7 +231,7 @@ impl Endpoint {
             }
             Message::Request(request) => {
                 let session = self.session_of(&request, headers, &agent, from)?;
-                Ok(self.serve(session, request, reservation).await)
+                Ok(self.serve(session, request, reservation, in_use).await)
             }
             _ if names_no_session(headers) => {
                 // Clients of document 004 may send notifications. None is about a call that it could
@@ -323,9 +325,11 @@ impl Endpoint {
         session: ActiveSession,
         request: message::Request,
         mut reservation: Reservation,
+        in_use: &Uses,
     ) -> HttpAnswer {
-        let endpoint = self.clone();
+        let (endpoint, share) = (self.clone(), in_use.share.clone());
         let work = tokio::spawn(async move {
+            let _until_done = share;
             let text = into_json(endpoint.reply(&session, request).await?, &mut reservation);
             Some((text, reservation))
         });
