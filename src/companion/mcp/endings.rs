@@ -55,7 +55,18 @@ impl Endings {
 
     /// The client proposes another change of `path`.
     pub fn forget(&mut self, path: &str) {
-        self.all.retain(|ending| *ending.path != *path);
+        self.retain(|other| other != path);
+    }
+
+    /// Keeps those of the paths that `is_wanted` selects.
+    pub fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        self.all.retain(|ending| is_wanted(&ending.path));
+    }
+
+    /// Adds those of an earlier session, of other paths.
+    pub fn inherit(&mut self, mut earlier: Endings) {
+        earlier.all.append(&mut self.all);
+        self.all = earlier.all.split_off(earlier.all.len().saturating_sub(MAX));
     }
 
     /// What there is in place of the last review of `path`, unless that has ended longer ago.

@@ -9,8 +9,8 @@ use crate::ide::ReviewId;
 use crate::mcp::client::SessionId;
 
 impl Sessions {
-    /// Moves the reviews and undelivered outcomes of lost sessions to the sessions that replace
-    /// them; not at once, since a session that returns keeps its own.
+    /// Moves what lost sessions have to the sessions that replace them; not at once, since a session
+    /// that returns keeps its own.
     pub(super) fn hand_over(&self, table: &mut Table, now: Instant) {
         for lost in table.sessions_where(|_, session| !session.is_connected(now)) {
             if let Some(successor) = table.successor_of(&lost) {
@@ -19,9 +19,11 @@ impl Sessions {
         }
     }
 
-    /// The same at once, if `session` closes a review of the session that it replaces.
+    /// The same at once, if `session` closes a review of the session that it replaces, open or not.
     pub(super) fn hand_over_to(&self, table: &mut Table, session: &SessionId, path: &str) {
-        for lost in table.sessions_where(|id, _| table.reviews.find(id, path).is_some()) {
+        for lost in table.sessions_where(|id, lost| {
+            lost.endings.find(path).is_some() || table.reviews.find(id, path).is_some()
+        }) {
             if table.successor_of(&lost).as_ref() == Some(session) {
                 self.notify_closed(table.inherit(session, &lost));
             }
@@ -41,12 +43,13 @@ impl Table {
         successors.max_by_key(|(_, successor)| successor.begun).map(|(id, _)| id.clone())
     }
 
-    /// Moves the reviews and outcomes of `lost` to `successor`, but those of files of which a later session
-    /// of the client has had another review: the client no longer waits for them. Returns the reviews
-    /// that this ends.
+    /// Moves the reviews of `lost`, their outcomes and endings, to `successor`, but those of files of
+    /// which a later session of the client has had another review: the client no longer waits for them.
+    /// Returns the reviews that this ends.
     fn inherit(&mut self, successor: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
         let Some(session) = self.sessions.get_mut(lost) else { return Vec::new() };
         let mut outcomes = session.outbox.take_outcomes();
+        let mut endings = std::mem::take(&mut session.endings);
         let session = &self.sessions[lost];
         let later = self.sessions_where(|_, other| session.is_earlier_of(other));
         let is_stale = |path: &str| {
@@ -57,12 +60,16 @@ impl Table {
             self.reviews.all().filter(|review| review.owner == *lost && is_stale(&review.path));
         let closed: Vec<ReviewId> = stale.map(|review| review.id).collect();
         outcomes.retain(|decided| !is_stale(&decided.path));
+        endings.retain(|path| !is_stale(path));
         for review in &closed {
             self.reviews.end(*review);
         }
         // The successor is one of the later sessions, so it has no review of the other files.
         self.reviews.inherit(successor, lost);
         self.deliver(successor, outcomes);
+        if let Some(session) = self.sessions.get_mut(successor) {
+            session.endings.inherit(endings);
+        }
         closed
     }
 }

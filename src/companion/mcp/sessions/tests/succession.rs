@@ -92,6 +92,7 @@ async fn a_new_session_may_close_reviews_of_the_lost_one() {
     let (_, sessions) = sessions();
     let (lost, stream) = open_here(&sessions).await;
     open_review(&sessions, &lost);
+    let decided = open_review_of(&sessions, &lost, "/b");
     let other = begin(&sessions, client(""));
     let (successor, successors_stream) = open_here(&sessions).await;
     let close = |session| sessions.close_review(session, "/a", true);
@@ -100,6 +101,9 @@ async fn a_new_session_may_close_reviews_of_the_lost_one() {
     assert!(close(&other).is_none());
     assert!(close(&successor).is_none()); // what it inherits without a stream would stay with it
     let _stream = sessions.open_stream(&successor, None);
+    assert!(sessions.decide(decided, Outcome::accepted("edited".to_owned())));
+    let last = sessions.close_review(&successor, "/b", true);
+    assert!(matches!(last, Some(LastText::Accepted(Some(text))) if &*text == "edited"));
     assert!(matches!(close(&successor), Some(LastText::Closed { by_proposer: false, .. })));
 }
 
