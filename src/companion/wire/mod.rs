@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout, timeout_at};
 
 use crate::bridge::{Bridge, Event, WireEnd, WireId};
 use crate::lock::lock;
@@ -39,6 +39,8 @@ const PING: Duration = Duration::from_secs(2);
 const MAX_UNANSWERED: u32 = 4;
 /// When a program has ended, how long others may go on to write to its standard error.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long its exit status is waited for: it may have closed its standard input alone.
+const FAREWELL: Duration = Duration::from_secs(10);
 
 /// The wires that are open.
 #[derive(Default)]
@@ -132,7 +134,10 @@ impl Wire {
         match end {
             End::Closed => {}
             End::Fault(fault) => self.end(fault),
-            End::OfOutput => self.end(WireEnd::Exited(status.await.ok().flatten())),
+            End::OfOutput => {
+                let status = timeout(FAREWELL, status).await.ok().and_then(Result::ok);
+                self.end(WireEnd::Exited(status.flatten()));
+            }
         }
     }
 
@@ -282,6 +287,19 @@ mod tests {
         assert!(matches!(end, End::Fault(WireEnd::Silent)));
         assert!(began.elapsed() < (MAX_UNANSWERED + 2) * PING);
         assert_eq!(written.try_recv(), Ok(Frame::Ping.into_bytes()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[cfg(unix)]
+    async fn a_program_whose_output_ends_alone_is_given_up() {
+        let mut wire = unused_wire();
+        let mut command = Command::new("sleep");
+        command.arg("30");
+        let started = Program::start(command).unwrap();
+        let program = Program { output: mpsc::channel(1).1, ..started };
+        wire.serve(program, |_, _| false).await;
+        let end = WireEnd::Exited(None);
+        assert_eq!(wire.bridge.next_event(), Some(Event::WireEnded { wire: wire.id, end }));
     }
 
     #[tokio::test(start_paused = true)]
