@@ -3,8 +3,9 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
+use std::time::Duration;
 
-use gemini_companion::{Event, WireEnd, WireId};
+use gemini_companion::{Event, Limits, WireEnd, WireId};
 use serde_json::json;
 
 use crate::support::{TestCompanion, request, wait_for};
@@ -266,6 +267,27 @@ fn a_program_that_cannot_be_run_is_an_event() {
     server.companion.open_wire(BUILD, command, String::new()).unwrap();
     let (lines, reason) = end(&server);
     assert!(lines.is_empty() && matches!(reason, WireEnd::NotStarted(_)), "{reason:?}");
+}
+
+#[test]
+fn a_stream_ends_with_its_channel_though_more_has_come_on_that_than_anybody_reads() {
+    let limits = Limits { keep_alive: Duration::from_millis(1), ..Limits::default() };
+    let server = TestCompanion::with(limits);
+    let mut far = Far::open(&server);
+    far.send(OPEN, 1, b"gemini");
+    far.send(DATA, 1, hello().as_bytes());
+    let answer = far.read_until(1, "serverInfo");
+    let session = answer.lines().find(|line| line.starts_with("mcp-session-id")).unwrap();
+    let head = "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream";
+    far.send(OPEN, 2, b"gemini");
+    far.send(DATA, 2, format!("{head}\r\n{session}\r\n\r\n").as_bytes());
+    far.read_until(2, ": connected");
+    for _ in 0..10 {
+        far.send(DATA, 2, &[b'x'; 64 << 10]);
+    }
+    far.send(CLOSE, 2, b"");
+    let listens = || server.companion.sessions().describe()[0].listens;
+    wait_for("the end of the stream", || (listens() == Some(false)).then_some(()));
 }
 
 #[test]

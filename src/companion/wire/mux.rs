@@ -4,6 +4,7 @@
 //! slow does not stop the others, and little waits in memory.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
@@ -130,10 +131,11 @@ impl<S: FnMut(&str, DuplexStream) -> bool> Mux<S> {
         let (from_server, to_server) = split(ours);
         let (outbox, channels) = (self.outbox.clone(), self.channels.clone());
         tokio::spawn(async move {
-            tokio::join!(
-                pass_on(number, bytes, to_server, &allowed, &outbox),
-                send_back(number, from_server, &credit, &outbox),
-            );
+            let mut send_back = pin!(send_back(number, from_server, &credit, &outbox));
+            tokio::select! {
+                () = &mut send_back => {} // the server may never take the rest
+                () = pass_on(number, bytes, to_server, &allowed, &outbox) => send_back.await,
+            }
             lock(&channels).remove(&number);
         });
         Ok(())
