@@ -330,8 +330,9 @@ impl Bridge {
 
     /// The next event for Lisp. Called on Emacs's main thread until it returns `None`.
     pub fn next_event(&self) -> Option<Event> {
-        // Before receiving, so that an event queued in between wakes Lisp again.
-        self.wake_pending.store(false, Ordering::Release);
+        // Before receiving, so that an event queued in between wakes Lisp again. That is no `store`: if
+        // somebody has queued one and not woken Lisp, it must be seen here.
+        self.wake_pending.swap(false, Ordering::AcqRel);
         let event = self.receiver.try_recv().ok()?;
         if event == Event::ClientsChanged {
             self.clients_queued.store(false, Ordering::Release);
@@ -399,7 +400,7 @@ impl Bridge {
     /// Wakes Lisp by `waker` from now on, or no more. Lisp drains the queue once afterwards.
     pub fn set_waker(&self, waker: Option<Waker>) {
         *lock(&self.waker) = waker;
-        self.wake_pending.store(false, Ordering::Release);
+        self.wake_pending.swap(false, Ordering::AcqRel);
     }
 
     fn wake_lisp(&self) {
