@@ -45,10 +45,8 @@ pub struct Host {
     /// The directories of its ignore files, these, and what matches them; told last at the end.
     ignore_files: Mutex<VecDeque<(String, IgnoreFile, Matcher)>>,
     /// What is mounted there: directories there, and what they are called here, without trailing
-    /// slashes.
-    mounts: Mutex<Vec<(String, String)>>,
-    /// Nothing else there is served: it is a sandbox.
-    is_sandbox: AtomicBool,
+    /// slashes; and whether nothing else there is served, since it is a sandbox.
+    mounts: Mutex<(Vec<(String, String)>, bool)>,
 }
 
 /// The .geminiignore of a directory on a host, as its clients tell.
@@ -73,7 +71,6 @@ impl Host {
             reachable: Mutex::default(),
             ignore_files: Mutex::default(),
             mounts: Mutex::default(),
-            is_sandbox: AtomicBool::new(false),
         }
     }
 
@@ -94,7 +91,7 @@ impl Host {
     /// What the file that clients there call `path` is called on this machine, if it is mounted from
     /// here.
     pub(crate) fn name_here(&self, path: &str) -> Option<String> {
-        let mounts = lock(&self.mounts);
+        let (mounts, _) = &*lock(&self.mounts);
         let below = |there: &str| {
             path.strip_prefix(there).filter(|rest| rest.is_empty() || rest.starts_with('/'))
         };
@@ -105,16 +102,15 @@ impl Host {
 
     /// Records what is mounted there; never the root directory of this machine.
     pub(crate) fn set_mounts(&self, mounts: Vec<(String, String)>, is_sandbox: bool) {
-        *lock(&self.mounts) = mounts;
-        self.is_sandbox.store(is_sandbox, Ordering::Relaxed);
+        *lock(&self.mounts) = (mounts, is_sandbox);
     }
 
     /// Why `path` cannot be the name of a file there, if it cannot be. The reason completes a sentence
     /// that begins with the name.
     pub(crate) fn fault(&self, path: &str) -> Option<String> {
         name::fault_on_host(path).or_else(|| {
-            let is_hidden =
-                self.is_sandbox.load(Ordering::Relaxed) && self.name_here(path).is_none();
+            let (_, is_sandbox) = *lock(&self.mounts);
+            let is_hidden = is_sandbox && self.name_here(path).is_none();
             is_hidden.then(|| "is in no directory that Emacs shares with this sandbox".to_owned())
         })
     }
