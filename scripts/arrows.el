@@ -71,7 +71,8 @@
   "Return which modules of NAMES the FILE below ROOT uses, but for its tests."
   (with-temp-buffer
     (insert-file-contents (concat root file))
-    (when (search-forward "#[cfg(test)]" nil t)
+    (when (re-search-forward (rx bol "#[cfg(" (? "all(") "test" (* nonl) "\n" (? "pub ") "mod tests {")
+                             nil t)
       (delete-region (match-beginning 0) (point-max)))
     (goto-char (point-min))
     (let ((used nil)
@@ -81,6 +82,7 @@
                                 nil t)
         (let ((base (pcase (match-string 1)
                       ("crate" nil)
+                      ((guard (gemini-companion-arrows--in-module-p)) 'self)
                       ("super" (if (string-suffix-p "/mod.rs" file) (butlast above) above))
                       (_ 'self)))
               (rest (match-string 2)))
@@ -91,6 +93,13 @@
                                           (list (string-join (seq-take parts 2) "/") (car parts)))))
                 (cl-pushnew name used :test #'equal))))))
       used)))
+
+(defun gemini-companion-arrows--in-module-p ()
+  "Return whether point is in a module that is not a file of its own."
+  (save-match-data
+    (save-excursion
+      (and (re-search-backward (rx bol (or "}" (seq (? "pub ") "mod " (+ (any "a-z" "_")) " {"))) nil t)
+           (not (eq (char-after) ?\}))))))
 
 (defun gemini-companion-arrows--paths (text)
   "Return the paths of modules in TEXT, as \"::a::{b, c}\", as lists."
