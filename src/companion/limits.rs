@@ -86,8 +86,8 @@ pub struct Limits {
     pub file_checks: usize,
     /// How long one may take.
     pub file_check_time: Duration,
-    /// Time between two comments on an idle stream. The client gives up after 300 s without a byte;
-    /// proxies do so earlier.
+    /// Time between two comments on a stream. The client gives up after 300 s without a byte; proxies
+    /// do so earlier.
     pub keep_alive: Duration,
     /// Time between two checks of the discovery files.
     pub repair_interval: Duration,

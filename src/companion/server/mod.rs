@@ -44,7 +44,8 @@ use guard::Guard;
 use peer::{Peer, Way};
 use socket::Connection;
 
-/// Blocking threads besides those that check files of clients: for processes.
+/// Blocking threads besides those that check files of clients: they look for processes, and start the
+/// programs of wires.
 const OWN_BLOCKING_THREADS: usize = 4;
 /// When the server stops, how long connections may take to end, and then blocking tasks.
 const CONNECTIONS_GRACE: Duration = Duration::from_millis(250);

@@ -71,7 +71,7 @@ impl EventStream<LateReply> {
 }
 
 impl<S: Source> EventStream<S> {
-    /// A stream with a comment whenever nothing was sent for the time `pause`.
+    /// A stream with a comment each time that `pause` has passed, unless there is an event just then.
     pub fn new(source: S, pause: Duration) -> EventStream<S> {
         let mut keep_alive = tokio::time::interval_at(Instant::now() + pause, pause);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -4,8 +4,7 @@
 //! one mutex, held briefly and never across an await or a call into Lisp. Sending an event to Lisp
 //! while holding it is fine, and keeps the events in order.
 //!
-//! The lock guards the `Table`. Each of the other files does one thing with it. Which of them use one
-//! another is in ARCHITECTURE.md, under "Arrows".
+//! The lock guards the `Table`. Each of the other files does one thing with it.
 
 mod context;
 mod lifetime;
