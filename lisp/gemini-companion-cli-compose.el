@@ -76,7 +76,7 @@ prompt that you have begun there: press the key of its external editor."
       (gemini-companion-cli-run-show terminal)
       (gemini-companion-cli-send-key
        (or (cadr (gemini-companion-agent-get
-                  (buffer-local-value 'gemini-companion-cli-run-agent terminal) :editor))
+                  (gemini-companion-cli-run-agent-in terminal) :editor))
            "\C-g")
        terminal))))
 
@@ -216,8 +216,7 @@ On another machine, where that may take long, only those that Emacs visits."
 (defun gemini-companion-cli-compose--commands ()
   "Return the names of the CLI's own commands; here, the user's and project's, too."
   (let ((agent (and (buffer-live-p gemini-companion-cli-compose-terminal)
-                    (or (buffer-local-value 'gemini-companion-cli-run-agent
-                                            gemini-companion-cli-compose-terminal)
+                    (or (gemini-companion-cli-run-agent-in gemini-companion-cli-compose-terminal)
                         gemini-companion-agent))))
     (pcase (gemini-companion-agent-get agent :commands)
       (`(,folder ,extension . ,names)

@@ -125,7 +125,7 @@ argument, send the prompt as well."
 (defun gemini-companion-cli-image--parent (terminal)
   "Return where the CLI in TERMINAL keeps temporary files of its project, or nil.
 Gemini CLI asks before it reads a file elsewhere; Qwen Code does not read it."
-  (when-let* ((agent (buffer-local-value 'gemini-companion-cli-run-agent terminal))
+  (when-let* ((agent (gemini-companion-cli-run-agent-in terminal))
               (settings (gemini-companion-agent-settings-file agent process-environment))
               (home (file-name-directory settings))
               (root (directory-file-name

@@ -174,8 +174,7 @@ If there are several, return the most recently selected one.  If AGENT is
 non-nil, ignore terminals that are known to run another agent."
   (let ((terminals (seq-filter (pcase-lambda (`(,buffer . ,_))
                                  (or (null agent)
-                                     (memq (buffer-local-value 'gemini-companion-cli-run-agent
-                                                               buffer)
+                                     (memq (gemini-companion-cli-run-agent-in buffer)
                                            (list nil agent))))
                                (gemini-companion-cli-run-terminals))))
     (car (or (rassoc root terminals)
@@ -191,6 +190,13 @@ non-nil, ignore terminals that are known to run another agent."
                                   (gemini-companion-host-remote-p directory)
                                   (not (file-in-directory-p directory root)))))
                        terminals)))))
+
+(defun gemini-companion-cli-run-agent-in (terminal)
+  "Return the agent that is known to run in the buffer TERMINAL, or nil.
+The user may have started it there."
+  (or (buffer-local-value 'gemini-companion-cli-run-agent terminal)
+      (when-let* ((cli (gemini-companion-cli-in-terminal terminal)))
+        (gemini-companion-cli-agent cli))))
 
 (defun gemini-companion-cli-run-terminals ()
   "Return the terminals in which a CLI runs, most recently selected first.

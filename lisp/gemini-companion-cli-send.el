@@ -324,7 +324,8 @@ It shows a dialog, which would take a text for keys, or draws its screen."
 
 (defun gemini-companion-cli-send-title ()
   "Return the name of the CLI in the current buffer, for the user."
-  (or (gemini-companion-agent-get gemini-companion-cli-run-agent :title) "The CLI"))
+  (or (gemini-companion-agent-get (gemini-companion-cli-run-agent-in (current-buffer)) :title)
+      "The CLI"))
 
 (defun gemini-companion-cli-send--paste (buffer text then &optional at-once polls)
   "Paste TEXT into the CLI in the terminal BUFFER, once nothing else is on its way.

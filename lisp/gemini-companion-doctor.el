@@ -189,10 +189,9 @@ Return the number of problems."
 
 (defun gemini-companion-doctor--case-of (buffer directory)
   "Return the case of a CLI in the terminal BUFFER, or else in DIRECTORY."
-  (let* ((local (lambda (variable)
-                  (and (buffer-live-p buffer) (buffer-local-value variable buffer))))
-         (root (or (funcall local 'gemini-companion-cli-run-root) directory))
-         (agent (or (funcall local 'gemini-companion-cli-run-agent) gemini-companion-agent))
+  (let* ((live (buffer-live-p buffer))
+         (root (or (and live (buffer-local-value 'gemini-companion-cli-run-root buffer)) directory))
+         (agent (or (and live (gemini-companion-cli-run-agent-in buffer)) gemini-companion-agent))
          (terminal (gemini-companion-doctor--terminal-process buffer))
          (cli (and terminal (gemini-companion-doctor--cli-below agent terminal)))
          (process (or cli terminal))

@@ -10,6 +10,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-cli-compose)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-test-companion)
@@ -134,6 +135,30 @@ sh -c 'echo front $$; exec sleep 1000'")))
       (when (funcall id "back")
         (ignore-errors (signal-process (funcall id "back") 'KILL)))
       (kill-buffer buffer))))
+
+;; `gemini-companion-run' hid it as if it were Gemini CLI, and never ran that.
+(ert-deftest gemini-companion-cli-run/a-cli-that-the-user-has-started-is-no-other-one ()
+  (gemini-companion-test-with-project
+    (let* ((buffer (generate-new-buffer "terminal"))
+           (process (make-process :name "cli" :buffer buffer :noquery t :sentinel #'ignore
+                                  :command '("sleep" "1000")))
+           (gemini-companion-cli--all nil)
+           (pressed nil))
+      (gemini-companion-cli--add 'qwen (process-id process) nil gemini-companion-test-project)
+      (unwind-protect
+          (save-window-excursion
+            (should-not (gemini-companion-cli-run-buffer gemini-companion-test-project 'gemini))
+            (should (eq (gemini-companion-cli-run-buffer gemini-companion-test-project 'qwen)
+                        buffer))
+            (should (equal (with-current-buffer buffer (gemini-companion-cli-send-title))
+                           "Qwen Code"))
+            (cl-letf (((symbol-function 'gemini-companion-cli-send-key)
+                       (lambda (key _) (setq pressed key))))
+              (with-current-buffer buffer (gemini-companion-compose t)))
+            (should (equal pressed "\C-x"))
+            (gemini-companion-compose)
+            (should (member "summary" (gemini-companion-cli-compose--commands))))
+        (delete-process process)))))
 
 ;;;; Another emulator
 
