@@ -404,14 +404,20 @@ it does not move to another button."
 (defun gemini-companion-ui-keep-point (place position function)
   "Call FUNCTION, which replaces the text of the current buffer, and keep point.
 PLACE is a function that returns the place of a position in the text, and
-POSITION one that returns the position of a place in the new text.  Point
-is kept in each window."
+POSITION one that returns the position of a place in the new text.  In each
+window, keep point, and the line at the top unless that is the first one."
   (let ((point (funcall place (point)))
-        (windows (mapcar (lambda (window) (cons window (funcall place (window-point window))))
+        (windows (mapcar (lambda (window)
+                           (list window
+                                 (funcall place (window-point window))
+                                 (and (< 1 (window-start window))
+                                      (funcall place (window-start window)))))
                          (get-buffer-window-list nil nil t))))
     (funcall function)
-    (pcase-dolist (`(,window . ,place) windows)
-      (set-window-point window (funcall position place)))
+    (pcase-dolist (`(,window ,place ,start) windows)
+      (set-window-point window (funcall position place))
+      (when start
+        (set-window-start window (funcall position start) t)))
     (goto-char (funcall position point))))
 
 (defun gemini-companion-ui--place (position)

@@ -196,6 +196,16 @@
       (dolist (key '("RET" "a" "r"))
         (should-error (gemini-companion-test-list-press key) :type 'user-error)))))
 
+(ert-deftest gemini-companion-review-list/it-does-not-scroll-when-it-is-updated ()
+  (gemini-companion-test-with-lists client
+    (let ((first (gemini-companion-test-propose client "a.txt" "a"))
+          (second (gemini-companion-test-propose client "b.txt" "b")))
+      (gemini-companion-review-list)
+      (gemini-companion-test-list-goto (current-buffer) 2)
+      (set-window-start nil (point))
+      (with-temp-buffer (gemini-companion-review-reject first))
+      (should (eq (tabulated-list-get-id (window-start)) second)))))
+
 (ert-deftest gemini-companion-review-list/it-is-updated-and-point-stays ()
   (gemini-companion-test-with-lists client
     (let ((first (gemini-companion-test-propose client "a.txt" "a"))

@@ -97,6 +97,17 @@
       (revert-buffer)
       (should (= (point) before)))))
 
+;; It jumped each second, so that point was in the middle.
+(ert-deftest gemini-companion-status/a-report-does-not-scroll-when-it-is-refreshed ()
+  (gemini-companion-test-with-client client
+    (should client)
+    (save-window-excursion
+      (gemini-companion-status)
+      (let ((start (gemini-companion-ui-line-start 3)))
+        (set-window-start nil start)
+        (revert-buffer)
+        (should (= (window-start) start))))))
+
 (ert-deftest gemini-companion-status/a-region-stays-until-it-is-copied ()
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
