@@ -70,17 +70,15 @@ For hooks, filters and timers: Emacs keeps the match data for filters only."
         (gemini-companion-log-add "%s: %s" ,where (error-message-string ,error))
         nil))))
 
-(defmacro gemini-companion-log-and-show-errors (where &rest body)
-  "Evaluate BODY; if it signals an error, log that after WHERE, and show it.
-For timers that do what the user has asked for.  Return nil after an error."
-  (declare (indent 1) (debug t))
-  (let ((error (make-symbol "error")))
-    `(gemini-companion-log-errors ,where
-       (condition-case ,error
-           (progn ,@body)
-         (error
-          (message "%s" (gemini-companion-ui-error-text ,error))
-          (signal (car ,error) (cdr ,error)))))))
+(defun gemini-companion-log-and-show-errors (where function)
+  "Call FUNCTION; if it signals an error, log that after WHERE, and show it.
+For timers that do what the user has asked for."
+  (gemini-companion-log-errors where
+    (condition-case error
+        (funcall function)
+      (error
+       (message "%s" (gemini-companion-ui-error-text error))
+       (signal (car error) (cdr error))))))
 
 (defun gemini-companion-log-when-free (where function)
   "Call FUNCTION soon, once the user is not busy; it may ask something.
@@ -88,7 +86,7 @@ If it signals an error, log that after WHERE, and show it."
   (run-at-time 0.1 nil
                (lambda ()
                  (if (gemini-companion-ui-busy) (gemini-companion-log-when-free where function)
-                   (gemini-companion-log-and-show-errors where (funcall function))))))
+                   (gemini-companion-log-and-show-errors where function)))))
 
 (defun gemini-companion-log-run-hook (hook &rest arguments)
   "Call each function of HOOK, a symbol, with ARGUMENTS.

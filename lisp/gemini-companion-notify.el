@@ -237,17 +237,20 @@ Versions before 0.8, for which OLD is non-nil, cannot do that."
 
 (defun gemini-companion-notify--visit ()
   "Show the newest subject of the notification, or any open change."
-  (gemini-companion-log-and-show-errors "a click on a notification"
-    (let ((subject (car (or gemini-companion-notify--subjects (gemini-companion-review-all-open)))))
-      (select-frame-set-input-focus
-       (or (seq-find #'display-graphic-p (cons (selected-frame) (frame-list)))
-           (selected-frame)))
-      ;; Do not interrupt a prompt.
-      (when (and subject (not (active-minibuffer-window)))
-        (if (gemini-companion-review-p subject)
-            (gemini-companion-review-visit subject)
-          (require 'gemini-companion-cli-list)
-          (gemini-companion-cli-list-visit subject))))))
+  (gemini-companion-log-and-show-errors
+   "a click on a notification"
+   (lambda ()
+     (let ((subject (car (or gemini-companion-notify--subjects
+                             (gemini-companion-review-all-open)))))
+       (select-frame-set-input-focus
+        (or (seq-find #'display-graphic-p (cons (selected-frame) (frame-list)))
+            (selected-frame)))
+       ;; Do not interrupt a prompt.
+       (when (and subject (not (active-minibuffer-window)))
+         (if (gemini-companion-review-p subject)
+             (gemini-companion-review-visit subject)
+           (require 'gemini-companion-cli-list)
+           (gemini-companion-cli-list-visit subject)))))))
 
 (provide 'gemini-companion-notify)
 ;;; gemini-companion-notify.el ends here
