@@ -72,10 +72,12 @@ For hooks, filters and timers: Emacs keeps the match data for filters only."
 
 (defun gemini-companion-log-and-show-errors (where function)
   "Call FUNCTION; if it signals an error, log that after WHERE, and show it.
-For timers that do what the user has asked for."
+For timers that do what the user has asked for, and can quit."
   (gemini-companion-log-errors where
     (condition-case error
-        (funcall function)
+        (let ((inhibit-quit nil)) (funcall function))
+      ;; It would be signaled to whatever runs the timer.
+      (quit (message "Quit"))
       (error
        (message "%s" (gemini-companion-ui-error-text error))
        (signal (car error) (cdr error))))))

@@ -70,4 +70,18 @@
           (should (string-suffix-p "a test: There is nothing"
                                    (car (gemini-companion-log-last 1)))))))))
 
+;; C-g had no effect until Eat was installed, or a large file visited.
+(ert-deftest gemini-companion-log/what-is-done-when-the-user-is-free-can-be-quit ()
+  "And the quit does not leave the timer."
+  (gemini-companion-test-with-project
+    (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
+      (let ((began nil) (went-on nil))
+        (gemini-companion-log-when-free "a test" (lambda ()
+                                                   (setq began t
+                                                         quit-flag t) ; as C-g does
+                                                   (eval '(ignore) t)
+                                                   (setq went-on t)))
+        (gemini-companion-test-wait "the call" (lambda () began))
+        (should-not went-on)))))
+
 ;;; gemini-companion-log-test.el ends here
