@@ -150,7 +150,10 @@ Each is (TEXT . MENTION)."
       (user-error "There is no file %s" file))
     (gemini-companion-ui-pop-to (find-file-noselect file))
     (when line
-      (goto-char (gemini-companion-ui-line-start line))
+      (push-mark nil t)
+      (let ((start (gemini-companion-ui-line-start line)))
+        (unless (<= (point-min) start (point-max)) (widen))
+        (goto-char start))
       (when column
         (move-to-column (max 0 (1- column)))))))
 

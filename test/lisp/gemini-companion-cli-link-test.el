@@ -78,6 +78,21 @@ src/none.py:1 and/or e.g. https://example.org/b.txt:80 src/ 1.5:2 ..\n"
           (should (= (current-column) 2)))
         (should (get-buffer-window terminal))))))
 
+;; Emacs went to the end of what was visible, and C-u C-SPC did not lead back.
+(ert-deftest gemini-companion-cli-link/a-narrowed-buffer-is-widened-if-the-line-is-elsewhere ()
+  (gemini-companion-cli-link-test--with "src/a.py:2 src/a.py:3\n"
+    (goto-char (point-min))
+    (let ((transient-mark-mode t)
+          (one (gemini-companion-cli-link--next (point-max)))
+          (other (gemini-companion-cli-link--next (point-max))))
+      (find-file "src/a.py")
+      (narrow-to-region 5 8)
+      (gemini-companion-cli-link--visit one)
+      (should (equal (list (buffer-narrowed-p) (line-number-at-pos nil t)) '(t 2)))
+      (gemini-companion-cli-link--visit other)
+      (should (equal (list (buffer-narrowed-p) (line-number-at-pos nil t)) '(nil 3)))
+      (should (equal (list (mark t) mark-active) '(5 nil))))))
+
 (ert-deftest gemini-companion-cli-link/the-command-offers-the-last-first ()
   (gemini-companion-cli-link-test--with "src/a.py:2\nb.txt\nsrc/a.py:3\nsrc/a.py:2\n/nowhere/x.c:1\n"
     (let ((choice nil) (offered nil))
