@@ -21,6 +21,7 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
+(require 'gemini-companion-workspace)
 
 (declare-function flycheck-error-message "ext:flycheck" t t)
 (declare-function flycheck-overlay-errors-at "ext:flycheck")
@@ -124,21 +125,12 @@ prefix argument, send the prompt as well."
 (defun gemini-companion-cli-send--relative (file directory)
   "Return the name of FILE for a CLI in DIRECTORY.
 If both are on the same remote machine, that is the name there."
-  (let ((there (gemini-companion-cli-send--name-there file directory)))
-    (cond (there
-           (string-remove-prefix (file-name-as-directory (file-local-name directory)) there))
-          ((and (not (gemini-companion-host-remote-p directory))
-                (file-in-directory-p file directory))
-           (file-relative-name file directory))
-          (t (expand-file-name file)))))
-
-(defun gemini-companion-cli-send--name-there (file directory)
-  "Return what the remote machine of DIRECTORY calls FILE, nil if it has none."
-  (let ((machine (gemini-companion-host-remote-p directory))
-        (host (gemini-companion-host-of-name directory)))
-    (cond ((and machine (equal machine (gemini-companion-host-remote-p file)))
-           (file-local-name file))
-          (host (gemini-companion-host-name-there host file)))))
+  (let ((machine (gemini-companion-host-remote-p directory)))
+    ;; It need not be served.
+    (if (and machine (equal machine (gemini-companion-host-remote-p file)))
+        (string-remove-prefix (file-name-as-directory (file-local-name directory))
+                              (file-local-name file))
+      (gemini-companion-workspace-client-name (expand-file-name file) directory))))
 
 (defun gemini-companion-cli-send-directory (terminal)
   "Return the directory of the CLI in TERMINAL."
@@ -149,7 +141,8 @@ If both are on the same remote machine, that is the name there."
   "Return the text that makes a CLI in DIRECTORY read FILE."
   (unless (or (equal (gemini-companion-host-remote-p file)
                      (gemini-companion-host-remote-p directory))
-              (gemini-companion-cli-send--name-there file directory))
+              (when-let* ((host (gemini-companion-host-of-name directory)))
+                (gemini-companion-host-name-there host file)))
     (user-error "The CLI runs on another machine, and cannot read %s" file))
   (concat "@" (gemini-companion-cli-send-escape
                (gemini-companion-cli-send--relative file directory))))

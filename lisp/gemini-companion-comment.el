@@ -24,7 +24,6 @@
 (require 'gemini-companion-cli)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)
-(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-private)
 (require 'gemini-companion-review)
@@ -295,18 +294,10 @@ The names have no @: Gemini CLI does not know the line numbers after them,
 and would search the project for such a file."
   (mapconcat (pcase-lambda (`(,file ,first ,last ,_ ,text ,line . ,_))
                (let ((quote-at (if typed (apply-partially #'string-replace "@" "\\@") #'identity))
-                     (name (gemini-companion-comment--name file directory)))
+                     (name (gemini-companion-workspace-client-name file directory)))
                  (gemini-companion-comment-format (funcall quote-at name) first last
                                                   (funcall quote-at line) text)))
              comments "\n"))
-
-(defun gemini-companion-comment--name (file directory)
-  "Return what a CLI in DIRECTORY calls FILE."
-  (let ((host (and directory (gemini-companion-host-of-name directory))))
-    (string-remove-prefix
-     (file-name-as-directory
-      (if host (gemini-companion-host-local-name host directory) (or directory "")))
-     (or (and host (gemini-companion-host-name-there host file)) file))))
 
 ;;;###autoload
 (defun gemini-companion-comment-add-to-prompt (cli fits-p)

@@ -401,19 +401,9 @@ Signal a `user-error' if there is none."
 ;;;; Answers
 
 (defun gemini-companion-tool-file-name (call file)
-  "Return the client's name of FILE, for the answer to CALL.
-It is relative to the directory of the client if FILE is below that."
-  (let* ((file-name-handler-alist nil)
-         (host (gemini-companion-tool-call-host call))
-         (name (if host (gemini-companion-host-name-there host file) file))
-         (directory (gemini-companion-tool-call-directory call))
-         (prefix (and directory
-                      (file-name-as-directory
-                       (if host (gemini-companion-host-local-name host directory) directory)))))
-    (gemini-companion-ui-one-line
-     (or (cl-loop for each in (and prefix (list name (if host name (file-truename file))))
-                  if (string-prefix-p prefix each) return (string-remove-prefix prefix each))
-         name))))
+  "Return the client's name of FILE, for the answer to CALL."
+  (gemini-companion-ui-one-line
+   (gemini-companion-workspace-client-name file (gemini-companion-tool-call-directory call))))
 
 (defun gemini-companion-tool-line (format &rest arguments)
   "Return FORMAT with ARGUMENTS as one line, truncated if long."

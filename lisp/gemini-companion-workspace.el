@@ -353,6 +353,21 @@ Return `elsewhere' if FILE is on a host that is not served."
       (and (string-match-p "\\`/\\(?:[^/:]+:\\|\\[[^]/]*/[^]]*\\]\\)" file)
            'elsewhere)))
 
+(defun gemini-companion-workspace-client-name (file directory)
+  "Return what a client in DIRECTORY, which may be nil, calls FILE.
+The name is relative if FILE is below DIRECTORY."
+  (let* ((file-name-handler-alist nil)
+         (host (and directory (gemini-companion-host-of-name directory)))
+         (name (or (and host (gemini-companion-host-name-there host file)) file))
+         (prefix (and directory
+                      (file-name-as-directory
+                       (if host (gemini-companion-host-local-name host directory)
+                         (expand-file-name directory))))))
+    ;; The client may work under the real name of a project that Emacs knows by a link.
+    (or (cl-loop for each in (and prefix (list name (if host name (file-truename file))))
+                 if (string-prefix-p prefix each) return (string-remove-prefix prefix each))
+        name)))
+
 (defun gemini-companion-workspace--host-scope (directory host)
   "Return the scope of DIRECTORY on HOST, going by the roots of that."
   (let* ((file-name-handler-alist nil)

@@ -177,6 +177,17 @@ SENT is bound to a function that returns the text sent to it."
     (should (equal (gemini-companion-cli-send-mention "/etc/hosts" gemini-companion-test-project)
                    "@/etc/hosts"))))
 
+;; The prompt had "@../../home/u/proj/a.c", which led elsewhere.
+(ert-deftest gemini-companion-cli-send/a-cli-may-know-the-project-by-its-real-name ()
+  (gemini-companion-test-with-project
+    (gemini-companion-test-file "real/sub/a.c" "")
+    (let ((link (gemini-companion-test-file "link")))
+      (make-symbolic-link (gemini-companion-test-file "real") link)
+      (should (equal (gemini-companion-cli-send-mention
+                      (concat link "/sub/a.c")
+                      (file-truename (gemini-companion-test-file "real/")))
+                     "@sub/a.c")))))
+
 (ert-deftest gemini-companion-cli-send/in-dired-marked-files-are-mentioned ()
   (gemini-companion-cli-send-test--with sent
     (gemini-companion-test-file "a" "")
