@@ -61,6 +61,10 @@ If CONNECTION is non-nil, AGENT is to run on its host."
 (defun gemini-companion-cli-edit--start ()
   "Return the file name of the program, and listen to it; or return nil."
   (when (featurep 'make-network-process '(:family local))
+    ;; Old files in temporary directories may be deleted.
+    (when (and gemini-companion-cli-edit--server
+               (not (file-exists-p (process-get gemini-companion-cli-edit--server 'program))))
+      (gemini-companion-cli-edit-stop))
     (unless (process-live-p gemini-companion-cli-edit--server)
       (let* ((directory (make-temp-file "gemini-companion-edit-" t))
              (program (expand-file-name "edit.mjs" directory))
@@ -88,7 +92,8 @@ If CONNECTION is non-nil, AGENT is to run on its host."
   (when-let* ((server gemini-companion-cli-edit--server))
     (setq gemini-companion-cli-edit--server nil)
     (delete-process server)
-    (delete-directory (file-name-directory (process-get server 'program)) t)))
+    (ignore-error file-missing
+      (delete-directory (file-name-directory (process-get server 'program)) t))))
 
 (defun gemini-companion-cli-edit--stop-with-mode ()
   "Stop, unless a CLI runs in a terminal, which knows no other program."

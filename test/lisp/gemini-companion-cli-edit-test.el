@@ -212,6 +212,20 @@ It is selected, and prints END and the exit code once the user is done."
       (should-not (file-exists-p directory))
       (should-not gemini-companion-cli-edit--server))))
 
+;; Ctrl+G failed in each CLI until Emacs was restarted.
+(ert-deftest gemini-companion-cli-edit/a-program-that-was-deleted-is-there-for-the-next-cli ()
+  "Something may delete old files in temporary directories."
+  (gemini-companion-test-with-project
+    (gemini-companion-mode 1)
+    (let ((program (lambda ()
+                     (string-remove-prefix
+                      "VISUAL=" (car (gemini-companion-cli-edit-environment 'qwen))))))
+      (unwind-protect
+          (dotimes (_ 2)
+            (should (file-executable-p (funcall program)))
+            (delete-directory (file-name-directory (funcall program)) t))
+        (gemini-companion-cli-edit-stop)))))
+
 (ert-deftest gemini-companion-cli-edit/the-user-may-want-another-editor ()
   (let ((process-environment (cons "VISUAL=mine" process-environment))
         (gemini-companion-edit-in-emacs nil))
