@@ -475,7 +475,7 @@ First list them, with those that cannot be undone, and ask."
                gemini-companion-history-list-mode gemini-companion-history-diff-mode)
   (dolist (entry (gemini-companion-history-all))
     (when (eq (gemini-companion-history-prompt entry) prompt)
-      (ignore-error user-error
+      (ignore-error (user-error file-error)
         (gemini-companion-history-list--note-late-write entry))))
   (let* ((plan (gemini-companion-history-list--plan
                 (or (gemini-companion-history-list--made prompt)

@@ -313,6 +313,23 @@ changed since then; you would lose later changes, too" project)
       ;; Nothing is left to undo, so there is no question.
       (should (equal (car (gemini-companion-history-list-test--undo-prompt t 1)) nil)))))
 
+;; Nothing was undone, and Emacs said only what Tramp had said.
+(ert-deftest gemini-companion-history-list/an-unwritten-change-that-cannot-be-read-stops-nothing ()
+  (gemini-companion-test-with-lists client
+    (let ((prompt (cons "do it" (current-time)))
+          (read (symbol-function 'gemini-companion-history-list--read)))
+      (gemini-companion-history-list-test--after prompt
+        (gemini-companion-test-accept-and-write client "b.txt" "b\n")
+        (setf (gemini-companion-history-outcome (car gemini-companion-history--entries)) 'unwritten)
+        (gemini-companion-test-accept-and-write client "c.txt" "c\n"))
+      (cl-letf (((symbol-function 'gemini-companion-history-list--read)
+                 (lambda (entry)
+                   (when (string-suffix-p "b.txt" (gemini-companion-history-path entry))
+                     (signal 'file-error '("Opening input file" "Broken pipe")))
+                   (funcall read entry))))
+        (should (equal (cadr (gemini-companion-history-list-test--undo-prompt t 1))
+                       "1 change undone"))))))
+
 (ert-deftest gemini-companion-history-list/changes-that-are-no-longer-kept-are-mentioned ()
   (gemini-companion-test-with-lists client
     (let ((gemini-companion-history--max-entries 2)
