@@ -98,11 +98,9 @@ argument, send the prompt as well."
   (let ((process (get-buffer-process terminal)))
     (unless (process-live-p process)
       (user-error "The CLI has ended"))
-    (let* ((directory (gemini-companion-cli-image--directory terminal process))
-           (file (expand-file-name
-                  (format "image-%d.%s" (1- (length (directory-files directory))) type) directory)))
-      (gemini-companion-file-replace file data #o600)
-      file)))
+    (let ((directory (gemini-companion-cli-image--directory terminal process))
+          (coding-system-for-write 'binary))
+      (make-temp-file (expand-file-name "image-" directory) nil (format ".%s" type) data))))
 
 ;;;; Their directories
 

@@ -48,6 +48,10 @@ Return the file that the prompt then mentions."
       (should (equal (file-name-extension other) "jpeg"))
       (should (equal (gemini-companion-file-read one) data))
       (should (= (file-modes one) #o600))
+      ;; The next one replaces none, though there are fewer.
+      (delete-file one)
+      (gemini-companion-cli-image-test--yank 'image/jpeg "new")
+      (should (equal (gemini-companion-file-read other) "jpeg"))
       (should (= (file-modes (file-name-directory one)) #o700))
       (delete-process (get-buffer-process gemini-companion-cli-compose-terminal))
       (gemini-companion-test-wait "no directory"
