@@ -114,11 +114,10 @@ SUBJECT is a review, or a CLI that asks something else, or is done."
 
 (defun gemini-companion-notify--means ()
   "Return how to notify the user: `notify-send', `osascript', `w32' or `bell'.
-The user of a text terminal may sit at another machine, but hears the bell."
-  (cond ((seq-every-p (lambda (frame)
-                        (and (gemini-companion-ui-user-frame-p frame)
-                             (not (display-graphic-p frame))))
-                      (frame-list))
+The user of a text terminal may sit at another machine, but hears the bell.
+A daemon without frames has no bell."
+  (cond ((when-let* ((frames (seq-filter #'gemini-companion-ui-user-frame-p (frame-list))))
+           (not (seq-some #'display-graphic-p frames)))
          'bell)
         ((fboundp 'w32-notification-notify) 'w32)
         ((featurep 'ns) 'osascript)
