@@ -185,6 +185,11 @@ PREFIX is that of the host that it is on, or nil."
   (let ((file-name-handler-alist nil))
     (abbreviate-file-name path)))
 
+(defun gemini-companion-file-real-name (file)
+  "Return FILE, a name from a client, without symbolic links; ask no host."
+  (let ((file-name-handler-alist nil))
+    (file-truename file)))
+
 (defun gemini-companion-file-truename (buffer)
   "Return the name without symbolic links of the file that BUFFER visits."
   (let ((file (buffer-local-value 'buffer-file-name buffer))

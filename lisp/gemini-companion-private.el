@@ -89,8 +89,7 @@ It is local, or on a host that is served.  BUFFER visits it; if nil, its
 name and, on this machine, directory-local variables decide."
   (if buffer (with-current-buffer buffer (gemini-companion-private-reason))
     (with-temp-buffer
-      ;; The name comes from a client: it must not make Emacs open a connection.
-      (setq buffer-file-truename (let ((file-name-handler-alist nil)) (file-truename file))
+      (setq buffer-file-truename (gemini-companion-file-real-name file)
             buffer-file-name file
             default-directory (file-name-directory file))
       (unwind-protect (gemini-companion-private-reason)

@@ -104,7 +104,7 @@ TERMINAL are; each but SESSION may be nil."
                          (gemini-companion-tool-secret-p call file)))))
     (let ((buffer (gemini-companion-file-visiting file))
           (target (if (gemini-companion-tool-call-host call) file
-                    (let ((file-name-handler-alist nil)) (file-truename file)))))
+                    (gemini-companion-file-real-name file))))
       (cond ((and buffer (buffer-modified-p buffer))
              "This file has unsaved edits in Emacs, so Emacs shows you the change")
             ((seq-some (apply-partially #'gemini-companion-private-match-p
@@ -152,9 +152,8 @@ Whoever has the token can report any edit, and an undo writes its old text."
   (if (gemini-companion-file-host file)
       ;; Emacs asks the host only when the user undoes it.
       (not (gemini-companion-tool-secret-p call file))
-    (and (let ((file-name-handler-alist nil))
-           (cl-loop for name in (list file (file-truename file))
-                    never (gemini-companion-tool-secret-p call name)))
+    (and (cl-loop for name in (list file (gemini-companion-file-real-name file))
+                  never (gemini-companion-tool-secret-p call name))
          (gemini-companion-file-written-p file after))))
 
 (defun gemini-companion-tool-hooks--take (call file before after modified)
@@ -251,8 +250,7 @@ Return `unreadable' if the client could not decode those."
   "Return the last change of FILE in the history if it has made that AFTER.
 The user decided it, or the client reports it twice, with the same BEFORE."
   (let* ((host (gemini-companion-file-host file))
-         (name (if host file
-                 (let ((file-name-handler-alist nil)) (file-truename file))))
+         (name (if host file (gemini-companion-file-real-name file)))
          (entry (seq-find (lambda (entry)
                             (equal name (if host (gemini-companion-history-path entry)
                                           (gemini-companion-history-truename entry))))

@@ -358,7 +358,7 @@ A name that is not absolute may be the address of something else."
       (not (gemini-companion-tool--there-p call file))
       (let* ((buffer (gemini-companion-tool-buffer call file))
              (truename (cond ((not (gemini-companion-workspace-machine file))
-                              (let ((file-name-handler-alist nil)) (file-truename file)))
+                              (gemini-companion-file-real-name file))
                              (buffer (gemini-companion-file-truename buffer))
                              (t file)))) ; as far as Emacs knows it
         (or (not (gemini-companion-tool--there-p call truename))
