@@ -408,7 +408,7 @@ would wait, and the user could not quit that in a timer."
   (let ((inhibit-quit t)
         (gemini-companion-cli-send--waiting t))
     (with-timeout (0.05 'waits)
-      (gemini-companion-cli-terminals-send process text)
+      (process-send-string process text)
       'sent)))
 
 (defun gemini-companion-cli-send--submit ()

@@ -76,7 +76,7 @@ Each element is (TERMINAL . PLIST), where TERMINAL, a symbol, is a value of
 `gemini-companion-terminal' and names the library to load.  The buffer of a
 terminal is that of the program's process, by `get-buffer-process', and its
 text is what the terminal shows.  PLIST has these keys, of which the last
-five are optional:
+four are optional:
 
 :title      The emulator's name.
 :mode       The major mode of its buffers.
@@ -86,8 +86,6 @@ five are optional:
             `process-environment', since hooks may make that buffer-local.
 :variables  Function called with an environment.  Return what to add to it,
             a list as in `process-environment'.
-:send       Function called with the process and a string, which sends that
-            string as if it had been typed; by default `process-send-string'.
 :frozen     Function called in a buffer of the mode.  Return non-nil while it
             does not show what the program writes, as in a copy mode.
 :cursor     Function called in a buffer of the mode.  Return the position of
@@ -171,12 +169,6 @@ Emacs then restores all windows but the selected one."
                                                           :cursor)))
         (if function (funcall function)
           (marker-position (process-mark process)))))))
-
-(defun gemini-companion-cli-terminals-send (process text)
-  "Send TEXT to PROCESS, that of the terminal in the current buffer."
-  (funcall (or (gemini-companion-cli-terminals-get (gemini-companion-cli-terminals-here) :send)
-               #'process-send-string)
-           process text))
 
 ;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-cli-terminals)
 (defcustom gemini-companion-terminal 'auto
