@@ -84,6 +84,7 @@ four are optional:
             It runs the program in the current buffer, in the selected
             window.  It turns the mode on, if need be, before it binds
             `process-environment', since hooks may make that buffer-local.
+            Those of Eat and vterm also answer queries for the background.
 :variables  Function called with an environment.  Return what to add to it,
             a list as in `process-environment'.
 :frozen     Function called in a buffer of the mode.  Return non-nil while it
@@ -225,7 +226,7 @@ Return non-nil if the user says yes.  In batch mode, do not ask."
           ((y-or-n-p "Term shows few colors: download and install the terminal Eat? "))
           (t
            (gemini-companion-answer-set 'eat 'never)
-           (ignore (message "Using Term until you install Eat, vterm or Ghostel"))))))
+           (ignore (message "Using Term until you install a better terminal emulator"))))))
 
 (defun gemini-companion-cli-terminals-install-eat ()
   "Install Eat, and wait until that is done.

@@ -1,18 +1,24 @@
-;;; gemini-companion-cli-terminals-test.el --- Tests of choosing a terminal emulator  -*- lexical-binding: t; -*-
+;;; gemini-companion-cli-terminals-test.el --- Tests of terminal emulators  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; A fake Eat is installed from a package archive in a directory.  Each test
-;; gives the user's answer, and an unexpected question fails the test.
+;; To choose an emulator, a fake Eat is installed from a package archive in a directory; each of
+;; these tests gives the user's answer, and an unexpected question fails it.  The others run scripts
+;; in place of the CLI; test/e2e/run-test.el tests real emulators.
 
 ;;; Code:
 
 (require 'ert)
 (require 'package)
 (require 'gemini-companion-cli-run)
+(require 'gemini-companion-cli-send)
 (require 'gemini-companion-test-companion)
+
+(defvar vterm-timer-delay)
+
+;;;; Choosing one
 
 (defmacro gemini-companion-cli-terminals-test--with (answer &rest body)
   "Evaluate BODY in an Emacs without packages, answering questions with ANSWER.
@@ -92,7 +98,7 @@ not fetched yet."
     (should (eq (gemini-companion-cli-terminals-choose) 'term))
     (should (equal (gemini-companion-test-read custom-file) ";; mine\n"))
     (should (equal (car gemini-companion-test-messages)
-                   "Using Term until you install Eat, vterm or Ghostel"))
+                   "Using Term until you install a better terminal emulator"))
     ;; The next session.
     (setq gemini-companion-cli-terminals--offered nil)
     (should-not (gemini-companion-cli-terminals-test--offer))
@@ -177,5 +183,316 @@ not fetched yet."
       (should (equal (cadr (should-error (gemini-companion-cli-terminals-choose) :type 'user-error))
                      (format "`gemini-companion-terminal' is `%s', which %s"
                              gemini-companion-terminal why))))))
+
+;;;; Another emulator
+
+(defconst gemini-companion-cli-terminals-test--question
+  "╭──────────────────╮
+│ ? Shell git push │
+│                  │
+│ ● 1. Allow once  │
+│   2. No (esc)    │
+╰──────────────────╯
+"
+  "A question of a CLI.")
+
+(defun gemini-companion-cli-terminals-test--converse ()
+  "Run a CLI, send it a prompt, and answer what it asks then."
+  (let ((gemini-companion-cli-send--poll-interval 0.01)
+        (read (lambda (name)
+                (let ((file (gemini-companion-test-file name)))
+                  (if (file-exists-p file) (gemini-companion-test-read file) "")))))
+    (gemini-companion-test-file "question" gemini-companion-cli-terminals-test--question)
+    (gemini-companion-cli-terminals-test--program
+     "stty raw -echo; echo ready; head -c 18 >prompt; cat question; head -c 1 >answer; echo end; cat")
+    (gemini-companion-mode 1)
+    (save-window-excursion
+      (gemini-companion-run)
+      (let ((terminal (window-buffer)))
+        (gemini-companion-test-wait
+         "the CLI" (lambda () (string-search "ready" (with-current-buffer terminal (buffer-string)))))
+        ;; It shows no prompt, so it may be starting.
+        (should-error (gemini-companion-send-prompt "hello") :type 'user-error)
+        ;; That is not certain after a while.
+        (gemini-companion-cli-note-ready terminal)
+        (gemini-companion-send-prompt "hello")
+        (gemini-companion-test-wait
+         "the prompt" (lambda () (equal (funcall read "prompt") "\e[200~hello\e[201~\r")))
+        (gemini-companion-test-wait
+         "the question"
+         (lambda () (with-current-buffer terminal
+                      (and (null gemini-companion-cli-send--busy)
+                           (gemini-companion-cli-screen-question-p)))))
+        ;; In batch mode, Emacs does not know what is on screen.
+        (cl-letf (((symbol-function 'gemini-companion-cli-send--question-seen-p) #'always))
+          (gemini-companion-answer-no))
+        (gemini-companion-cli-terminals-test--output terminal)
+        (should (equal (funcall read "answer") "\e"))
+        terminal))))
+
+(ert-deftest gemini-companion-cli-terminals/the-emulator-of-the-manual-is-one-entry ()
+  "A CLI runs in it, gets a prompt, and gets an answer."
+  (gemini-companion-test-with-project
+    (let ((gemini-companion-cli-terminals gemini-companion-cli-terminals)
+          (gemini-companion-workspace-terminal-modes gemini-companion-workspace-terminal-modes)
+          (gemini-companion-terminal 'auto)
+          gemini-companion-program)
+      (with-temp-buffer
+        (insert-file-contents (gemini-companion-test-path "docs" "gemini-companion.texi"))
+        (search-forward "(defun my-start-in-comint")
+        (narrow-to-region (match-beginning 0) (progn (search-forward "@end lisp") (match-beginning 0)))
+        (eval-buffer))
+      (should (eq gemini-companion-terminal 'comint))
+      (let ((terminal (gemini-companion-cli-terminals-test--converse)))
+        (should (eq (buffer-local-value 'major-mode terminal) 'comint-mode))
+        (delete-process (get-buffer-process terminal))))))
+
+(defun gemini-companion-cli-terminals-test--obey (&rest _)
+  "Do what a shell asks for."
+  'obeyed)
+
+(define-derived-mode gemini-companion-cli-terminals-test-mode nil "Fictitious"
+  "Major mode of an emulator that shows the text that a program writes.")
+
+(defun gemini-companion-cli-terminals-test--start (program arguments environment)
+  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by the fictitious emulator."
+  (gemini-companion-cli-terminals-test-mode)
+  (let ((process-environment environment))
+    (make-process :name "fictitious" :buffer (current-buffer) :noquery t :coding 'utf-8-unix
+                  :command (cons program arguments) :connection-type 'pty)))
+
+(ert-deftest gemini-companion-cli-terminals/an-entry-says-what-differs-in-an-emulator ()
+  (gemini-companion-test-with-project
+    (let* ((gemini-companion-cli-terminals
+            (cons '(fictitious
+                    :title "Fictitious"
+                    :mode gemini-companion-cli-terminals-test-mode
+                    :start gemini-companion-cli-terminals-test--start
+                    :variables (lambda (_) '("FICTITIOUS=1"))
+                    :frozen (lambda () buffer-read-only)
+                    :trackers (gemini-companion-cli-terminals-test--obey))
+                  gemini-companion-cli-terminals))
+           (gemini-companion-workspace-terminal-modes gemini-companion-workspace-terminal-modes)
+           (gemini-companion-terminal 'auto)
+           gemini-companion-program
+           (terminal (progn (provide 'fictitious)
+                            (unwind-protect (gemini-companion-cli-terminals-test--converse)
+                              (setq features (delq 'fictitious features))))))
+      (with-current-buffer terminal
+        (should (derived-mode-p 'gemini-companion-cli-terminals-test-mode))
+        (should-not (gemini-companion-cli-terminals-test--obey))
+        (setq buffer-read-only t)
+        (should-error (gemini-companion-send-prompt "next") :type 'user-error))
+      (should (gemini-companion-cli-terminals-test--obey))
+      ;; The advice goes with the mode, and the last terminal.
+      (delete-process (get-buffer-process terminal))
+      (gemini-companion-mode -1)
+      (should-not (advice-member-p #'gemini-companion-cli-terminals--not-ours-p
+                                   'gemini-companion-cli-terminals-test--obey)))))
+
+;;;; Term
+
+(ert-deftest gemini-companion-cli-terminals/titles-are-not-shown-as-text ()
+  "That holds wherever the output of a program is cut."
+  (let ((text "a\e]0;title ◇\ab\e[31mred\e]2;x\e\\c\e[2K\e]8;;http://x\adone\e(B\e[0m"))
+    (dotimes (one (length text))
+      (dolist (other (number-sequence one (1- (length text))))
+        (let ((function (gemini-companion-cli-terminals--term-output)))
+          (should (equal (concat (cadr (funcall function (list nil (substring text 0 one))))
+                                 (cadr (funcall function (list nil (substring text one other))))
+                                 (cadr (funcall function (list nil (substring text other)))))
+                         "ab\e[31mredc\e[1K\e[Kdone\e(B\e[0m"))))))
+  ;; Text that turns out not to be a title is not held back.
+  (let ((function (gemini-companion-cli-terminals--term-output))
+        (long (concat "\e]" (make-string 2000 ?x))))
+    (should (equal (cadr (funcall function (list nil long))) long))))
+
+(ert-deftest gemini-companion-cli-terminals/term-gets-whole-characters ()
+  "Emacs 28 would show the parts of a character as bytes."
+  (let* ((text "aé│\e[1m│𝄞b")
+         (bytes (encode-coding-string text 'utf-8)))
+    (dotimes (cut (length bytes))
+      (let ((function (gemini-companion-cli-terminals--term-output)))
+        (should (equal (mapconcat (lambda (part)
+                                    (decode-coding-string (cadr (funcall function (list nil part)))
+                                                          'utf-8))
+                                  (list (substring bytes 0 cut) (substring bytes cut))
+                                  "")
+                       text))))))
+
+(defun gemini-companion-cli-terminals-test--output (terminal)
+  "Return the text of TERMINAL once it contains the word \"end\"."
+  (with-current-buffer terminal
+    (gemini-companion-test-wait
+     "the output" (lambda () (string-search "end" (buffer-string))))
+    (buffer-string)))
+
+(defun gemini-companion-cli-terminals-test--program (text)
+  "Make the shell script TEXT the program that is run."
+  (setq gemini-companion-program (gemini-companion-test-file "program"
+                                                             (concat "#!/bin/sh\n" text "\n")))
+  (set-file-modes gemini-companion-program #o755))
+
+(defun gemini-companion-cli-terminals-test--lines (script)
+  "Return the lines that Term shows when the program is a shell SCRIPT."
+  (gemini-companion-test-with-project
+    (let ((gemini-companion-terminal 'term)
+          gemini-companion-program)
+      (gemini-companion-cli-terminals-test--program script)
+      (gemini-companion-mode 1)
+      (gemini-companion-run)
+      (prog1 (split-string (gemini-companion-cli-terminals-test--output (window-buffer)) "[ \t]*\n" t)
+        (delete-process (get-buffer-process (window-buffer)))))))
+
+(ert-deftest gemini-companion-cli-terminals/term-erases-whole-lines ()
+  "That includes text before the cursor, as when Gemini CLI redraws its screen."
+  (should (equal (gemini-companion-cli-terminals-test--lines
+                  "printf 'one\\r\\ntwo\\r\\nthree'
+printf '\\033[2K\\033[1A\\033[2K\\033[1A\\033[2K\\033[G''a\\r\\nend\\r\\n'; read line")
+                 '("a" "end"))))
+
+(ert-deftest gemini-companion-cli-terminals/term-goes-to-the-next-and-the-previous-line ()
+  "Gemini CLI does, with the settings useAlternateBuffer and terminalBuffer."
+  (should (equal (gemini-companion-cli-terminals-test--lines
+                  "printf 'one\\r\\ntwo\\r\\nthree\\r\\nfour'
+printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
+                 '("end" "TWO" "THREE" "four"))))
+
+(defun gemini-companion-cli-terminals-test--escapes (terminal &rest escapes)
+  "Run a program that prints ESCAPES in TERMINAL, and check that they do nothing."
+  (gemini-companion-test-with-project
+    (let ((gemini-companion-terminal terminal)
+          (asked nil)
+          gemini-companion-program)
+      (gemini-companion-test-file "x.txt" "x\n")
+      (gemini-companion-cli-terminals-test--program
+       (mapconcat (lambda (text) (format "printf '%s'\n" text)) `(,@escapes "end") ""))
+      (gemini-companion-mode 1)
+      (require 'tramp)                  ; it would define the function while that is another
+      (cl-letf (((symbol-function 'tramp-file-name-handler)
+                 (lambda (&rest arguments) (push arguments asked) nil)))
+        (save-window-excursion
+          (gemini-companion-run)
+          (let ((terminal (window-buffer))
+                (windows (length (window-list))))
+            (gemini-companion-cli-terminals-test--output terminal)
+            (should (= windows (length (window-list))))
+            (should (equal (buffer-local-value 'default-directory terminal)
+                           gemini-companion-test-project))
+            (should-not (get-file-buffer (gemini-companion-test-file "x.txt"))))))
+      (should-not asked))))
+
+(ert-deftest gemini-companion-cli-terminals/output-in-term-visits-nothing ()
+  "Nor does it make Emacs log in somewhere, however it is put together."
+  (gemini-companion-cli-terminals-test--escapes
+   'term "\\032//ssh:evil:/\\n" "\\032//tmp/\\n" "\\032\\032x.txt:1:0:beg:0x0\\n"
+   "\\033AnSiTh %s\\n' \"$(hostname)\" '" "\\033AnSiTu %s\\n' \"$(id -un)\" '"
+   "\\033AnSiTc /ssh:evil:~/\\n" "\\033AnSiTh evil\\n" "\\033AnSi" "Tc /\\n"
+   ;; A title in it, which is taken out.
+   "\\033\\033]0;x\\007AnSiTc /\\n"))
+
+(ert-deftest gemini-companion-cli-terminals/output-in-vterm-visits-nothing ()
+  (let ((load-path (append (gemini-companion-test-terminal-directories 'vterm) load-path))
+        ;; Its timer changes the match data.
+        (vterm-timer-delay nil))
+    (gemini-companion-cli-terminals-test--escapes
+     'vterm "\\033]51;Efind-file \"x.txt\"\\033\\\\" "\\033]51;A/ssh:evil:/\\033\\\\"
+     "\\033]51;A/tmp\\007" "\\033]\\00051;Ame@evil:/\\033\\\\")))
+
+(ert-deftest gemini-companion-cli-terminals/term-has-no-colors-on-a-light-background ()
+  (pcase-dolist (`(,background ,own ,colors) '((light nil "1") (nil nil "1") (dark nil "none")
+                                               (light "NO_COLOR=" "") (light "FORCE_COLOR=1" "none")
+                                               ;; As `setenv' removes it.
+                                               (light "NO_COLOR" "1")))
+    (gemini-companion-test-with-project
+      (let* ((process-environment
+              (append (and own (list own))
+                      (seq-remove (lambda (it) (string-match-p "\\`\\(?:NO\\|FORCE\\)_COLOR=" it))
+                                  process-environment)))
+             (gemini-companion-terminal 'term)
+             (before (frame-parameter nil 'background-mode))
+             gemini-companion-program)
+        (gemini-companion-cli-terminals-test--program
+         "printf '\\033]0;title\\007<%s>' \"${NO_COLOR-none}\"; echo end")
+        (gemini-companion-mode 1)
+        (unwind-protect
+            (progn
+              (set-frame-parameter nil 'background-mode background)
+              (gemini-companion-run)
+              ;; The program may have ended already.
+              (should (string-prefix-p (format "<%s>end" colors)
+                                       (gemini-companion-cli-terminals-test--output (window-buffer)))))
+          (set-frame-parameter nil 'background-mode before))))))
+
+(ert-deftest gemini-companion-cli-terminals/programs-in-term-use-its-colors ()
+  "The terminal in which Emacs was started does not matter."
+  (dolist (own '("COLORTERM=truecolor" "COLORTERM"))
+    (gemini-companion-test-with-project
+      (let ((process-environment (cons own process-environment))
+            (gemini-companion-terminal 'term)
+            gemini-companion-program)
+        (gemini-companion-cli-terminals-test--program "printf '<%s>end' \"${COLORTERM-none}\"")
+        (gemini-companion-mode 1)
+        (gemini-companion-run)
+        (should (string-prefix-p (if (< emacs-major-version 29) "<none>" "<truecolor>")
+                                 (gemini-companion-cli-terminals-test--output (window-buffer))))))))
+
+;;;; Eat and vterm
+
+(ert-deftest gemini-companion-cli-terminals/programs-in-eat-and-vterm-use-all-colors ()
+  (pcase-dolist (`(,colors ,own ,value) '((16777216 "A=1" "truecolor") (256 "A=1" nil)
+                                          (16777216 "COLORTERM=x" nil)
+                                          (16777216 "COLORTERM" "truecolor")))
+    (cl-letf (((symbol-function 'display-color-cells) (lambda (&rest _) colors)))
+      (should (equal (getenv-internal "COLORTERM"
+                                      (gemini-companion-cli-terminals--color-variables (list own)))
+                     value)))))
+
+(ert-deftest gemini-companion-cli-terminals/programs-can-ask-for-the-background-color ()
+  "It gets an answer to each query, wherever that is cut."
+  (pcase-dolist (`(,background ,mode ,answer)
+                 '(("white" light "fefe/fefe/fefe") ("#102030" dark "1010/2020/3030")
+                   ("unspecified-bg" light "fefe/fefe/fefe") ("unspecified-bg" dark "0000/0000/0000")))
+    (let ((sent nil))
+      (cl-letf (((symbol-function 'process-send-string) (lambda (_ text) (push text sent)))
+                ((symbol-function 'face-background) (lambda (&rest _) background))
+                ((symbol-function 'color-values)
+                 (lambda (color &rest _)
+                   (cdr (assoc color '(("white" 65535 65535 65535) ("#102030" #x1010 #x2020 #x3030))))))
+                ((symbol-function 'frame-parameter) (lambda (&rest _) mode)))
+        (let* ((question "a\e[?u\e]11;?\e\\b\e]11;x")
+               (answer (format "\e]11;rgb:%s\e\\" answer)))
+          (dotimes (cut (length question))
+            (let ((filter (gemini-companion-cli-terminals--answer-background)))
+              (should (equal (concat (cadr (funcall filter (list nil (substring question 0 cut))))
+                                     (cadr (funcall filter (list nil (substring question cut)))))
+                             "a\e[?ub\e]11;x"))
+              (should (equal sent (list answer)))
+              (funcall filter (list nil question))
+              (should (equal sent (list answer answer)))
+              (setq sent nil))))))))
+
+(ert-deftest gemini-companion-cli-terminals/a-terminal-is-resized-once ()
+  "Its own buffer is current then, or vterm's module would crash."
+  (save-window-excursion
+    (with-temp-buffer
+      (let* ((buffer (current-buffer))
+             (process (make-process :name "cat" :buffer buffer :command '("cat") :noquery t))
+             (filter (gemini-companion-cli-terminals--fit-once))
+             (asked nil))
+        (process-put process 'adjust-window-size-function
+                     (lambda (_ windows)
+                       (push (cons (current-buffer) windows) asked)
+                       '(33 . 7)))
+        (unwind-protect
+            (progn
+              (switch-to-buffer buffer)
+              (with-temp-buffer
+                (funcall filter process "a")
+                (funcall filter process "b"))
+              (should (equal asked (list (list buffer (selected-window)))))
+              (should (equal (process-lines "stty" "-F" (process-tty-name process) "size")
+                             '("7 33"))))
+          (delete-process process))))))
 
 ;;; gemini-companion-cli-terminals-test.el ends here
