@@ -216,14 +216,16 @@ M-x gemini-companion-run, which takes care of that.")))))
 (defun gemini-companion-doctor-check--sandbox (case)
   "Check whether the CLI in CASE runs itself in a container."
   (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment settings) case)
-               (variable (gemini-companion-agent-getenv "GEMINI_SANDBOX" environment))
-               (setting (gemini-companion-cli-search-setting settings '(tools sandbox))))
+               (`(,name . ,path) (gemini-companion-agent-get agent :sandbox))
+               (variable (and name (gemini-companion-agent-getenv name environment)))
+               (setting (and path (gemini-companion-cli-search-setting settings path))))
     (when (and (if variable (not (equal variable "false"))
                  (and setting (not (member (car setting) '(nil :json-false "")))))
                (not (gemini-companion-doctor-check--connected-p case)))
       (list 'note
             (format "The CLI runs itself in a sandbox (%s), from which it cannot reach this Emacs."
-                    (if variable "GEMINI_SANDBOX" (format "tools.sandbox in %s" (cdr setting))))
+                    (if variable name
+                      (format "%s in %s" (mapconcat #'symbol-name path ".") (cdr setting))))
             (format "If that is Docker or Podman, start it with M-x gemini-companion-run, which \
 takes care of that; or start it without a sandbox: %s --sandbox=false"
                     (gemini-companion-cli-run-program agent))))))

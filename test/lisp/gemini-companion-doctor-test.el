@@ -463,6 +463,16 @@ It has no other variables with which a CLI finds this Emacs."
 
 ;;;; The environment
 
+;; It named GEMINI_SANDBOX, which Qwen Code does not read.
+(ert-deftest gemini-companion-doctor/a-sandbox-is-that-of-the-program ()
+  (gemini-companion-doctor-test--with
+    (gemini-companion-doctor-test--in-terminal '("GEMINI_SANDBOX=docker")
+      (let ((gemini-companion-agent 'qwen))
+        (should-not (string-search "in a sandbox" (gemini-companion-doctor-test--report))))
+      (setq gemini-companion-cli-run-agent 'gemini)
+      (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
+                                          "in a sandbox (GEMINI_SANDBOX)"))))
+
 (ert-deftest gemini-companion-doctor/variables-that-keep-a-cli-from-connecting ()
   (pcase-dolist
       (`(,variable . ,texts)
