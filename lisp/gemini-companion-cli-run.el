@@ -226,7 +226,7 @@ Otherwise a shell would read, and run, what is sent to its terminal."
          ;; Without a terminal, its foreground group is -1.
          (or (null .tpgid) (< .tpgid 0) (eql .tpgid .pgrp)))))
 
-(add-hook 'gemini-companion-cli-functions #'gemini-companion-cli-run-terminals)
+(add-hook 'gemini-companion-cli-running-functions #'gemini-companion-cli-run-terminals)
 
 (defun gemini-companion-cli-run-terminal-named (name prefix)
   "Return the terminal that programs of its CLI call NAME, or nil.

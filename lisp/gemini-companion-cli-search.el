@@ -32,8 +32,8 @@
   (content nil :documentation "The object in it, an alist.")
   (fits nil :documentation "Non-nil if a root contains the client's directory."))
 
-(cl-defstruct (gemini-companion-cli-search-search
-               (:constructor gemini-companion-cli-search--make-search) (:copier nil))
+(cl-defstruct (gemini-companion-cli-search-result
+               (:constructor gemini-companion-cli-search--make-result) (:copier nil))
   "What a client finds."
   (directory nil :documentation "Where it looks for discovery files.")
   (wanted nil :documentation "The process id that it takes for the editor's, or nil.")
@@ -61,7 +61,7 @@ PROCESS is the id of the process in which, or below which, it runs."
                                 (eql only (gemini-companion-cli-search-file-process file)))
                          collect file))
          (files (gemini-companion-cli-search--sort files wanted)))
-    (gemini-companion-cli-search--make-search
+    (gemini-companion-cli-search--make-result
      :directory place :wanted wanted :files files
      :chosen (gemini-companion-cli-search--choose agent files environment))))
 

@@ -46,7 +46,7 @@ in Emacs, or not known.")
 (defvar gemini-companion-cli--all nil
   "The known CLIs, the oldest first.")
 
-(defvar gemini-companion-cli-functions nil
+(defvar gemini-companion-cli-running-functions nil
   "Functions that return non-nil if a CLI is running in a terminal of Emacs.")
 
 (defvar gemini-companion-cli-change-hook nil

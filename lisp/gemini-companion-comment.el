@@ -163,8 +163,8 @@ that `gemini-companion-tools-enable' installs.
       (deactivate-mark)
       (if (string-empty-p text)
           (message (if old "Comment removed" "No comment"))
-        (gemini-companion-comment--add (line-number-at-pos first t) (line-number-at-pos last t)
-                                       text)
+        (gemini-companion-comment--add-to-file (line-number-at-pos first t)
+                                               (line-number-at-pos last t) text)
         (gemini-companion-comment--report)))))
 
 (defun gemini-companion-comment--check ()
@@ -177,7 +177,7 @@ that `gemini-companion-tools-enable' installs.
          (user-error "You cannot comment on a private file (%s)"
                      (gemini-companion-private-reason)))))
 
-(defun gemini-companion-comment--add (first last text)
+(defun gemini-companion-comment--add-to-file (first last text)
   "Add a comment, TEXT, on the lines FIRST to LAST of the current buffer."
   (gemini-companion-comment-add (current-buffer) first last text)
   (add-hook 'kill-buffer-hook #'gemini-companion-comment--buffer-killed nil t))
@@ -253,7 +253,7 @@ Also bring back those of buffers that were killed since."
                    gemini-companion-comment--gone)
       (condition-case caught
           (with-current-buffer (find-file-noselect file)
-            (gemini-companion-comment--add first last text)
+            (gemini-companion-comment--add-to-file first last text)
             (setq gemini-companion-comment--gone (remq comment gemini-companion-comment--gone)))
         (error (setq problem caught))))
     (when problem

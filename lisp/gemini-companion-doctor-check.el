@@ -42,7 +42,7 @@
   (where nil :documentation "Where that is, as text for the user.")
   (remote nil :documentation "Non-nil if the directory is on another machine.")
   (guessed nil :documentation "Non-nil if the environment is Emacs's because the CLI's is unknown.")
-  (search nil :documentation "What it finds, a `gemini-companion-cli-search-search'.")
+  (search nil :documentation "What it finds, a `gemini-companion-cli-search-result'.")
   (settings nil :documentation "Its settings; see `gemini-companion-cli-search-settings'."))
 
 (defun gemini-companion-doctor-check-find-program (case name)
@@ -119,7 +119,7 @@
             "Add it, or run it once; then turn the mode off and on."))
      (t (list (unless remote
                 (list (gemini-companion-doctor-check--announcement)
-                      (gemini-companion-doctor-check--connection case)
+                      (gemini-companion-doctor-check--session case)
                       (gemini-companion-doctor-check--container)))
               (when gemini-companion-context-paused
                 (list 'note "The context is paused: clients see no open files."
@@ -147,10 +147,10 @@ the CLI, or restart it." button))
     (cons "announce again"
           (lambda () (gemini-companion-bridge-set-roots (gemini-companion-workspace-roots))))))
 
-(defun gemini-companion-doctor-check--connection (case)
+(defun gemini-companion-doctor-check--session (case)
   "Check whether the CLI in CASE, if it runs, is connected."
   (let ((process (gemini-companion-doctor-check-case-running case)))
-    (cond ((gemini-companion-doctor-check--connected-p case)
+    (cond ((gemini-companion-doctor-check--session-p case)
            (list 'fine "The CLI in this terminal is connected."))
           (process
            (list 'problem
@@ -159,7 +159,7 @@ it starts." process)
                  "Type /ide enable in it; if it says that the editor is not supported, restart \
 it.")))))
 
-(defun gemini-companion-doctor-check--connected-p (case)
+(defun gemini-companion-doctor-check--session-p (case)
   "Return non-nil if the CLI in CASE, perhaps in its sandbox, is connected."
   (when-let* (((gemini-companion-bridge-running-p))
               (terminal (gemini-companion-doctor-check-case-terminal case))
@@ -221,7 +221,7 @@ M-x gemini-companion-run, which takes care of that.")))))
                (setting (and path (gemini-companion-cli-search-setting settings path))))
     (when (and (if variable (not (equal variable "false"))
                  (and setting (not (member (car setting) '(nil :json-false "")))))
-               (not (gemini-companion-doctor-check--connected-p case)))
+               (not (gemini-companion-doctor-check--session-p case)))
       (list 'note
             (format "The CLI runs itself in a sandbox (%s), from which it cannot reach this Emacs."
                     (if variable name
@@ -271,7 +271,7 @@ which cannot work."
 
 (defun gemini-companion-doctor-check--search (case)
   "Check which discovery file the CLI in CASE takes."
-  (pcase-let (((cl-struct gemini-companion-cli-search-search directory files chosen)
+  (pcase-let (((cl-struct gemini-companion-cli-search-result directory files chosen)
                (gemini-companion-doctor-check-case-search case)))
     (cond (chosen (gemini-companion-doctor-check--chosen case chosen))
           (files (list 'problem (format "Clients ignore all files in %s." directory)
@@ -415,7 +415,7 @@ if the user does not want them."
 
 ;;;; Checks of another machine
 
-(defun gemini-companion-doctor-check-connection (case)
+(defun gemini-companion-doctor-check-host-connection (case)
   "Return the connection to the machine of CASE, or nil."
   (gemini-companion-host-connection-of-directory
    (gemini-companion-doctor-check-case-directory case)))
@@ -424,18 +424,18 @@ if the user does not want them."
   "Check whether the machine of CASE is connected, as far as Emacs knows."
   (when (gemini-companion-bridge-running-p)
     (let* ((directory (gemini-companion-doctor-check-case-directory case))
-           (connection (gemini-companion-doctor-check-connection case))
+           (connection (gemini-companion-doctor-check-host-connection case))
            (button (cons "connect" (lambda () (gemini-companion-connect directory)))))
       (pcase (and connection (gemini-companion-host-connection-state connection))
         ('nil (list 'problem "The host of this directory is not connected."
                     "Connect it: M-x gemini-companion-connect." button))
-        ('ready (gemini-companion-doctor-check--connected connection directory button))
+        ('ready (gemini-companion-doctor-check--ready-host connection directory button))
         ('connecting (list 'problem "Emacs is connecting to this host."
                            "Wait a moment, then run the doctor again."))
         (_ (pcase-let ((`(,text . ,remedy) (gemini-companion-host-connection-diagnosis connection)))
              (list 'problem (concat text ".") (and remedy (concat remedy ".")) button)))))))
 
-(defun gemini-companion-doctor-check--connected (connection directory button)
+(defun gemini-companion-doctor-check--ready-host (connection directory button)
   "Check CONNECTION, which is ready, for a CLI in DIRECTORY; BUTTON connects that."
   (let ((name (gemini-companion-host-connection-name connection))
         (local (file-name-as-directory (file-local-name directory))))

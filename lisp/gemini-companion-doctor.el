@@ -146,7 +146,7 @@ Return the number of problems."
 (defun gemini-companion-doctor--insert-facts (case)
   "Insert what the CLI in CASE sees, and the versions of what runs here."
   (pcase-let (((cl-struct gemini-companion-doctor-check-case agent environment
-                          (search (cl-struct gemini-companion-cli-search-search
+                          (search (cl-struct gemini-companion-cli-search-result
                                              directory wanted files chosen)))
                case))
     (gemini-companion-doctor--line "looks in %s, for process %s" directory (or wanted "(any)"))
@@ -250,7 +250,7 @@ Return the number of problems."
 (defun gemini-companion-doctor--examine (case callback)
   "Examine CASE, and call CALLBACK now and for each later result.
 Its arguments are the findings so far, and how many results are to come."
-  (let* ((connection (gemini-companion-doctor-check-connection case))
+  (let* ((connection (gemini-companion-doctor-check-host-connection case))
          (probes (cond ((not (gemini-companion-doctor-check-case-remote case))
                         '(gemini-companion-doctor--probe-server
                           gemini-companion-doctor--probe-program))
@@ -305,7 +305,7 @@ It is that of this Emacs, or, if that is off, of the Emacs that the CLI takes."
       (when-let* ((token (gemini-companion-bridge-token
                           (gemini-companion-doctor-check-case-agent case))))
         `(,(gemini-companion-bridge-port) ,token . "The server of this Emacs"))
-    (when-let* ((chosen (gemini-companion-cli-search-search-chosen
+    (when-let* ((chosen (gemini-companion-cli-search-result-chosen
                          (gemini-companion-doctor-check-case-search case))))
       (let-alist (gemini-companion-cli-search-file-content chosen)
         (and (natnump .port) (< 0 .port 65536)
@@ -335,7 +335,7 @@ terminal finds it, %s"
 
 (defun gemini-companion-doctor--probe-remote-program (case callback)
   "Find out which version the CLI on the machine of CASE has, and call CALLBACK."
-  (let* ((connection (gemini-companion-doctor-check-connection case))
+  (let* ((connection (gemini-companion-doctor-check-host-connection case))
          (agent (gemini-companion-doctor-check-case-agent case))
          (program (gemini-companion-agent-get agent :program)))
     (gemini-companion-doctor--run
@@ -352,7 +352,7 @@ terminal finds it, %s"
   (let ((agent (gemini-companion-doctor-check-case-agent case)))
     (if (not (gemini-companion-agent-get agent :extension)) (funcall callback nil)
       (gemini-companion-tool-extension-state-there
-       (gemini-companion-doctor-check-connection case) agent
+       (gemini-companion-doctor-check-host-connection case) agent
        (lambda (state declined)
          (funcall callback (gemini-companion-doctor-check-tools state declined)))))))
 

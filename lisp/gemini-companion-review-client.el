@@ -89,7 +89,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
                          (gemini-companion-review-bytes review)))
                (stamp (if made (gemini-companion-review-stamp review)
                         (gemini-companion-file-stamp path))))
-    (gemini-companion-write-revert review text made)
+    (gemini-companion-write-revert-when-written review text made)
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-review-end
      review 'closed before
@@ -164,7 +164,7 @@ Return nil if it was decided meanwhile; the file is then as before."
       (error "%s now leads to another file: reject this change"
              (gemini-companion-review-file review)))
     (gemini-companion-review-client--check-place review directory)
-    (gemini-companion-write-revert review text)
+    (gemini-companion-write-revert-when-written review text)
     ;; First, so that the report is true.
     (gemini-companion-file-write
      file (gemini-companion-file-encode text (gemini-companion-review-base review)))

@@ -94,7 +94,7 @@ BY is as in `gemini-companion-review-decide'; unless it is nil, ask nothing."
     (let ((text (gemini-companion-review-current-text review))
           (tell (or (car (gemini-companion-review-request review))
                     #'gemini-companion-review-commands--tell-accepted)))
-      (gemini-companion-write-revert review text)
+      (gemini-companion-write-revert-when-written review text)
       (gemini-companion-review-decide review 'accepted
                                       (lambda (_id) (funcall tell review text)) by))))
 

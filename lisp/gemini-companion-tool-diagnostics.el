@@ -397,7 +397,7 @@ Wait WAIT seconds at most until they are fresh."
          (path (unless (equal path "") path)) ; models write that for no argument
          (buffers (if path (list (gemini-companion-tool-open-buffer call path))
                     (gemini-companion-tool-diagnostics--checked-buffers call))))
-    (mapc #'gemini-companion-tool-take-file buffers)
+    (mapc #'gemini-companion-tool-refresh-buffer buffers)
     (cond ((not buffers) "Neither Flymake nor Flycheck checks an open file.")
           ((not (gemini-companion-tool-diagnostics-checked-p (car buffers)))
            (user-error "Neither Flymake nor Flycheck checks this file in Emacs: %s" path))

@@ -201,7 +201,7 @@ Its texts were BEFORE, which may be nil, and AFTER."
     (gemini-companion-log-errors "Following a CLI"
       (let ((buffer (gemini-companion-tool-buffer call file)))
         (when buffer
-          (gemini-companion-tool-take-file buffer))
+          (gemini-companion-tool-refresh-buffer buffer))
         (unless (and buffer (eq buffer (window-buffer)))
           (let ((window (gemini-companion-tool-display call file line
                                                        (gemini-companion-tool-hooks--action))))
@@ -272,7 +272,7 @@ The user decided it, or the client reports it twice, with the same BEFORE."
 (defun gemini-companion-tool-hooks--compare (call buffer)
   "Answer CALL with what checkers report about BUFFER only since the edit."
   ;; A hook makes the snapshot, now or when Emacs took the edit.
-  (gemini-companion-tool-take-file buffer)
+  (gemini-companion-tool-refresh-buffer buffer)
   (with-current-buffer buffer
     (let ((before (if (gemini-companion-tool-hooks--before-p)
                       (cdr gemini-companion-tool-hooks--before)

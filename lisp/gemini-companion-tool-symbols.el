@@ -37,7 +37,7 @@ For CAPABILITY, ANSWER and EXTRA see `gemini-companion-tool-symbols--request'.
 If ELISP is non-nil, it returns the answer for a symbol and a call in Lisp."
   (lambda (call path line symbol)
     (let ((buffer (gemini-companion-tool-open-buffer call path)))
-      (gemini-companion-tool-take-file buffer)
+      (gemini-companion-tool-refresh-buffer buffer)
       (with-current-buffer buffer
         (gemini-companion-ui-widened
           (goto-char (gemini-companion-tool-symbols--position line symbol))

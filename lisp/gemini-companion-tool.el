@@ -389,7 +389,7 @@ Signal a `user-error' if there is none."
         (user-error "%s is not open in Emacs%s" (gemini-companion-tool-file-name call file)
                     (if (gemini-companion-workspace-machine file) "" "; showFile opens it")))))
 
-(defun gemini-companion-tool-take-file (buffer)
+(defun gemini-companion-tool-refresh-buffer (buffer)
   "Revert BUFFER if its file is local and has changed, and that loses no edits."
   (let ((file (buffer-file-name buffer)))
     (unless (or (gemini-companion-host-remote-p file)
@@ -503,7 +503,7 @@ have to ask a question, signal a `user-error'."
   (gemini-companion-tool--check-file call file)
   (let* ((buffer (gemini-companion-tool--visit call file))
          (window (display-buffer buffer action)))
-    (gemini-companion-tool-take-file buffer)
+    (gemini-companion-tool-refresh-buffer buffer)
     (when (and window line)
       (with-selected-window window
         (goto-char (gemini-companion-ui-line-start line))

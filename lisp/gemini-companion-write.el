@@ -264,7 +264,7 @@ M-x gemini-companion-history-list keeps those to %s"
 (defvar gemini-companion-write--awaited nil
   "The files that clients may write, the newest first.")
 
-(defun gemini-companion-write-revert (review &optional text made)
+(defun gemini-companion-write-revert-when-written (review &optional text made)
   "Revert the buffer of the file of REVIEW once the client has written TEXT to it.
 A buffer that begins to visit the file meanwhile counts.  MADE is non-nil if
 the client, on a host, has written already."

@@ -230,7 +230,7 @@ EVENT is the click."
 (defun gemini-companion-any-cli-p ()
   "Return non-nil if there may be a CLI that takes prompts."
   (or (> gemini-companion-bridge-clients 0)
-      (run-hook-with-args-until-success 'gemini-companion-cli-functions)))
+      (run-hook-with-args-until-success 'gemini-companion-cli-running-functions)))
 
 ;;;; The menu bar
 

@@ -100,8 +100,8 @@ The client is a child process of this Emacs."
                                   (format "gemini-ide-server-%d-%d.json.x" process number))))
                    (gemini-companion-doctor-test--random-content top number))))
               (let* ((search (gemini-companion-cli-search-find 'gemini directory environment process))
-                     (chosen (gemini-companion-cli-search-search-chosen search))
-                     (ours (list (gemini-companion-cli-search-search-wanted search)
+                     (chosen (gemini-companion-cli-search-result-chosen search))
+                     (ours (list (gemini-companion-cli-search-result-wanted search)
                                  (cdr (and chosen (gemini-companion-cli-search-ide chosen)))))
                      (theirs (gemini-companion-test-real-client-find
                               client directory environment)))

@@ -572,7 +572,7 @@ It is called with the client and the review."
       (gemini-companion-test-host-unasked
         (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
           (gemini-companion-review-show review 'keep)
-          (gemini-companion-write-revert review)
+          (gemini-companion-write-revert-when-written review)
           (gemini-companion-test-host-close gemini-companion-test-host-prefix)
           (gemini-companion-test-wait
            "the end" (lambda () (not (gemini-companion-review-open-p review))))
@@ -648,7 +648,7 @@ It is called with the client and the review."
       (dolist (modified (list nil -5 (expt 2 62) 1 (time-convert nil 'integer)))
         (gemini-companion-test-host-unasked
           (with-current-buffer buffer (set-visited-file-modtime 0))
-          (gemini-companion-write-revert
+          (gemini-companion-write-revert-when-written
            (gemini-companion-review-make :path (gemini-companion-test-host-file "a.txt")
                                          :proposed "" :text ""))
           (let ((text (format "%s\n" modified)))

@@ -23,7 +23,7 @@
 
 (defun gemini-companion-write-revert-test--follow (file &optional text)
   "Expect that the client of a review of FILE writes TEXT."
-  (gemini-companion-write-revert
+  (gemini-companion-write-revert-when-written
    (gemini-companion-review-make :path file :proposed "" :text "") text))
 
 (defun gemini-companion-write-revert-test--write (text)
