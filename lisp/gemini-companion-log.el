@@ -8,7 +8,8 @@
 
 ;; A bounded buffer of one line for each thing worth knowing when something does not work.
 ;; Hooks, filters and timers log their errors here instead of signaling them into the user's
-;; command loop.  Tokens and file contents are never logged.
+;; command loop.  Tokens are never logged, and the beginnings of files only after
+;; `gemini-companion-toggle-protocol-log'.
 
 ;;; Code:
 

@@ -161,8 +161,8 @@ Whoever has the token can report any edit, and an undo writes its old text."
 If FILE is on a host, and has just AFTER since MODIFIED, give it to the buffer
 that visits FILE.  If the user follows the CLI, show FILE."
   (let ((buffer (gemini-companion-tool-buffer call file))
-        (host (gemini-companion-file-host file)))
-    (when (and buffer modified host)
+        (prefix (gemini-companion-file-host file)))
+    (when (and buffer modified prefix)
       (unless (gemini-companion-file-written-p file after)
         (gemini-companion-file-note file (encode-coding-string after 'utf-8-unix)
                                     (number-to-string modified) modified))
@@ -170,7 +170,7 @@ that visits FILE.  If the user follows the CLI, show FILE."
         (gemini-companion-log-errors "reverting a buffer"
           (gemini-companion-write-revert-now file))))
     ;; Emacs visits no file on a host without the user.
-    (when (and gemini-companion-follow after (or buffer (not host)))
+    (when (and gemini-companion-follow after (or buffer (not prefix)))
       (gemini-companion-tool-hooks--follow call file before after))))
 
 ;;;; Showing edited files
@@ -249,10 +249,10 @@ Return `unreadable' if the client could not decode those."
 (defun gemini-companion-tool-hooks--known (file before after)
   "Return the last change of FILE in the history if it has made that AFTER.
 The user decided it, or the client reports it twice, with the same BEFORE."
-  (let* ((host (gemini-companion-file-host file))
-         (name (if host file (gemini-companion-file-real-name file)))
+  (let* ((prefix (gemini-companion-file-host file))
+         (name (if prefix file (gemini-companion-file-real-name file)))
          (entry (seq-find (lambda (entry)
-                            (equal name (if host (gemini-companion-history-path entry)
+                            (equal name (if prefix (gemini-companion-history-path entry)
                                           (gemini-companion-history-truename entry))))
                           (gemini-companion-history-all))))
     (and entry
