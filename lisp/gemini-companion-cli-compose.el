@@ -261,7 +261,7 @@ If the reason is empty, just reject REVIEW."
 (defun gemini-companion-cli-compose-send-comments (review outcome comments)
   "Send COMMENTS, on REVIEW, which has ended with OUTCOME, to its client.
 If the client has given up the change, put them into the kill ring."
-  (let* ((file (gemini-companion-review-project-path review))
+  (let* ((file (gemini-companion-review-path-in-project review))
          (lead (pcase outcome
                  ('accepted (format "I accepted the change to %s, with comments:" file))
                  ('rejected (format "I rejected the change to %s:" file))

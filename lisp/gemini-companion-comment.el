@@ -447,7 +447,7 @@ that line in the proposal, and the text of removed lines or nil."
   (when (buffer-live-p (gemini-companion-review-proposal review))
     (gemini-companion-comment-save review))
   (when-let* ((comments (gemini-companion-review-comments review))
-              (name (gemini-companion-review-project-path review)))
+              (name (gemini-companion-review-path-in-project review)))
     (mapconcat
      (pcase-lambda (`(,first ,last ,quote ,text ,line))
        ;; For Gemini CLI an @ stands before the name of a file.

@@ -525,8 +525,9 @@ Each is (ENTRY . BYTES), what its file contains then, or text: why it stays."
     (insert "This will be undone:\n")
     (pcase-dolist (`(,entry . ,current) steps)
       (let ((warning (gemini-companion-history-list--warning entry current)))
-        (insert "  " (gemini-companion-review-project-name (gemini-companion-history-path entry)
-                                                           (gemini-companion-history-host entry) t)
+        (insert "  "
+                (gemini-companion-review-name-in-project
+                 (gemini-companion-history-path entry) (gemini-companion-history-host entry) t)
                 "  " (gemini-companion-history-list--size entry)
                 (if (gemini-companion-history-before entry) "" ", the file is deleted")
                 (if warning (concat ", " warning) "")

@@ -51,11 +51,11 @@ apply at the moment are grayed out."
      :inapt-if-not gemini-companion-any-cli-p)
     ("m" "comment on line" gemini-companion-comment)]
    ["Changes"
-    ("v" "view next" gemini-companion-review-next :inapt-if-not gemini-companion-review-waiting-p)
-    ("a" "accept" gemini-companion-accept :inapt-if-not gemini-companion-review-waiting-p)
-    ("k" "reject" gemini-companion-reject :inapt-if-not gemini-companion-review-waiting-p)
+    ("v" "view next" gemini-companion-review-next :inapt-if-not gemini-companion-review-any-open-p)
+    ("a" "accept" gemini-companion-accept :inapt-if-not gemini-companion-review-any-open-p)
+    ("k" "reject" gemini-companion-reject :inapt-if-not gemini-companion-review-any-open-p)
     ("A" "accept all" gemini-companion-accept-all
-     :inapt-if-not gemini-companion-review-waiting-p)
+     :inapt-if-not gemini-companion-review-any-open-p)
     ("l" "list" gemini-companion-review-list)
     ("h" "history" gemini-companion-history-list)]
    ["Companion"

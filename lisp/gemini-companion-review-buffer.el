@@ -144,7 +144,7 @@ not included, because enabling it may change the text."
 
 ;;;; The proposal
 
-(defun gemini-companion-review-buffer-buffer (review)
+(defun gemini-companion-review-buffer-proposal (review)
   "Return the buffer with the proposal of REVIEW; make it if needed."
   (unless (buffer-live-p (gemini-companion-review-proposal review))
     (with-current-buffer (gemini-companion-review-buffer-make-buffer review "proposal")
@@ -263,7 +263,7 @@ PART is for its name, and TITLE, or what that returns, for its header line."
 Programs that are started in it run on this machine."
   (let ((buffer (generate-new-buffer
                  (format "*gemini %s: %s*" part
-                         (gemini-companion-review-project-path review)))))
+                         (gemini-companion-review-path-in-project review)))))
     (with-current-buffer buffer
       (when (gemini-companion-host-remote-p default-directory)
         (setq default-directory "~/")))
@@ -407,7 +407,7 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
 (defun gemini-companion-review-buffer--path (review)
   "Return the piece with the file name of REVIEW."
   (cons 2
-        (propertize (gemini-companion-review-project-path review)
+        (propertize (gemini-companion-review-path-in-project review)
                     'help-echo (gemini-companion-ui-one-line
                                 (gemini-companion-review-path review)))))
 

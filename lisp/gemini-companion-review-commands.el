@@ -265,7 +265,7 @@ something, show it instead."
          (open (cons review (gemini-companion-write-others review)))
          (rest (gemini-companion-review-queued review))
          (host (gemini-companion-review-host review))
-         (names (mapcar (lambda (path) (gemini-companion-review-project-name path host))
+         (names (mapcar (lambda (path) (gemini-companion-review-name-in-project path host))
                         (append (mapcar #'gemini-companion-review-path open) rest))))
     (gemini-companion-review-commands-confirm
      review (format "Accept %s: %s? " (gemini-companion-ui-count (length names) "change")

@@ -87,7 +87,7 @@ new file alone, since there is nothing to compare it with."
           (cons (gemini-companion-review-buffer-file-buffer review)
                 (and (gemini-companion-review-with-base review)
                      (list (gemini-companion-review-buffer-base-buffer review)))))
-    (gemini-companion-review-ediff--start (gemini-companion-review-buffer-buffer review)
+    (gemini-companion-review-ediff--start (gemini-companion-review-buffer-proposal review)
                                           (gemini-companion-review-window-others view))
     (dolist (buffer (cdr (gemini-companion-review-window-buffers view)))
       (with-current-buffer buffer

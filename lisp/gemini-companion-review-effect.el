@@ -60,7 +60,7 @@ While the proposal is being edited this may lag behind for a moment."
   (let ((change (gemini-companion-review-effect-change review)))
     (format "%s %s, %s"
             (if (gemini-companion-change-new change) "a new file" "a change to")
-            (gemini-companion-review-project-path review)
+            (gemini-companion-review-path-in-project review)
             (gemini-companion-change-size change))))
 
 (defun gemini-companion-review-effect-remarks (review)
@@ -252,7 +252,7 @@ A merge would take the difference for edits of the user."
                (before (gemini-companion-review-current-text review)))
     (unless bytes
       (user-error "Nothing to merge: %s was deleted, or cannot be read"
-                  (gemini-companion-review-project-path review)))
+                  (gemini-companion-review-path-in-project review)))
     (gemini-companion-review-effect--merge-text
      review (gemini-companion-review-text-of-file review bytes))
     (unless (equal before (gemini-companion-review-current-text review))

@@ -104,7 +104,7 @@ or three texts, as `gemini-companion-review-ediff-show' does."
 (cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-inline--view))
   "Show VIEW in the window of its file, and follow edits of the proposal."
   (let* ((review (gemini-companion-review-window-review view))
-         (proposal (gemini-companion-review-buffer-buffer review))
+         (proposal (gemini-companion-review-buffer-proposal review))
          (buffer (gemini-companion-review-buffer-make-buffer review "review")))
     (setf (gemini-companion-review-window-main view) buffer)
     (with-current-buffer proposal

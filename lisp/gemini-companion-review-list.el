@@ -121,7 +121,7 @@ For WITH-REASON, interactively the prefix argument, see
 
 (defun gemini-companion-review-list--keys ()
   "Return the keys that work on the current line of the list of open changes."
-  `(,(unless (gemini-companion-review-waiting-p) "No change awaits your decision")
+  `(,(unless (gemini-companion-review-any-open-p) "No change awaits your decision")
     ,@(when (tabulated-list-get-id)
         '((gemini-companion-review-list-visit . "show")
           (gemini-companion-review-list-accept . "accept")
@@ -248,7 +248,7 @@ TIME is a function that returns the time of an id."
 (defun gemini-companion-review-list-link (path host action)
   "Return the name of the file PATH as a link; ACTION says what a click does.
 HOST is the prefix of the host that it is on, or nil."
-  (propertize (gemini-companion-review-project-name path host t)
+  (propertize (gemini-companion-review-name-in-project path host t)
               'mouse-face 'highlight
               'help-echo (format "%s\nmouse-1, RET: %s"
                                  (gemini-companion-ui-one-line path) action)))

@@ -644,7 +644,7 @@ ends this mode, so that you can edit.
 (cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-window--new))
   "Show the proposal of VIEW, read-only for now."
   (let ((proposal
-         (gemini-companion-review-buffer-buffer (gemini-companion-review-window-review view))))
+         (gemini-companion-review-buffer-proposal (gemini-companion-review-window-review view))))
     (with-current-buffer proposal
       (gemini-companion-log-errors 'gemini-companion-new-file-mode-hook
         (gemini-companion-new-file-mode)))

@@ -48,7 +48,7 @@ shows a change in the other view.
 
 Any other function is called with a `gemini-companion-review' and `keep' or
 `select', as in `gemini-companion-diff-focus'.  It displays the buffer that
-`gemini-companion-review-buffer-buffer' returns, and returns a function of no
+`gemini-companion-review-buffer-proposal' returns, and returns a function of no
 arguments that takes the change off the screen again."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Ediff, or the file's window in a small frame" auto)
@@ -171,7 +171,7 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
   "Return the number of reviews that await a decision."
   (length gemini-companion-review--open))
 
-(defun gemini-companion-review-waiting-p ()
+(defun gemini-companion-review-any-open-p ()
   "Return non-nil if a review awaits a decision."
   (and gemini-companion-review--open t))
 
@@ -566,12 +566,12 @@ That has U+FFFD in place of bytes that are no characters."
   (gemini-companion-file-short-title (gemini-companion-review-path review)
                                      (gemini-companion-review-host review)))
 
-(defun gemini-companion-review-project-path (review)
+(defun gemini-companion-review-path-in-project (review)
   "Return the name of the file of REVIEW relative to its project, for the user."
-  (gemini-companion-review-project-name (gemini-companion-review-path review)
-                                        (gemini-companion-review-host review)))
+  (gemini-companion-review-name-in-project (gemini-companion-review-path review)
+                                           (gemini-companion-review-host review)))
 
-(defun gemini-companion-review-project-name (path host &optional with-project)
+(defun gemini-companion-review-name-in-project (path host &optional with-project)
   "Return the file name PATH relative to its project, for the user.
 HOST is as in `gemini-companion-review'.  If WITH-PROJECT is non-nil, the
 name begins with that of the project."

@@ -596,7 +596,7 @@ It is called with the client and the review."
                                                (concat gemini-companion-test-host-prefix "/p/a")
                                                "text\n" "x" "1" nil))
         (should (equal rejected '(7)))
-        (should-not (gemini-companion-review-waiting-p))))))
+        (should-not (gemini-companion-review-any-open-p))))))
 
 ;;;; Hostile names
 
@@ -616,7 +616,7 @@ It is called with the client and the review."
             (gemini-companion-bridge-handle-event 'host-file path "one\n" "s" 1700000000)
             (gemini-companion-bridge-handle-event 'open-review 99 'gemini "x" path "two\n" "x" "1" nil)
             (let* ((review (gemini-companion-review-with-id 99))
-                   (shown (gemini-companion-review-project-path review)))
+                   (shown (gemini-companion-review-path-in-project review)))
               (should (string-prefix-p "build:" shown))
               (should-not (string-match-p "[[:cntrl:]\u202e]" shown))
               (should (< (length shown) 300))

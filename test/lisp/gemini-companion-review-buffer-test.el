@@ -38,13 +38,13 @@
       (unwind-protect
           (progn
             (gemini-companion-review-buffer-test-global-modal-mode 1)
-            (dolist (buffer (list (gemini-companion-review-buffer-buffer review)
+            (dolist (buffer (list (gemini-companion-review-buffer-proposal review)
                                   (gemini-companion-review-buffer-file-buffer review)))
               (with-current-buffer buffer
                 (should (eq (key-binding "x") #'delete-char))
                 (should (eq (key-binding (kbd "C-c C-c")) #'gemini-companion-accept))
                 (should-not (buffer-modified-p))))
-            (with-current-buffer (gemini-companion-review-buffer-buffer review)
+            (with-current-buffer (gemini-companion-review-buffer-proposal review)
               (should (equal (buffer-string) "1\n2\n"))))
         (gemini-companion-review-buffer-test-global-modal-mode -1)))))
 
@@ -52,7 +52,7 @@
   (gemini-companion-test-with-client client
     (let ((gemini-companion-modal-modes gemini-companion-review-buffer-test--modal-modes)
           (review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
-      (with-current-buffer (gemini-companion-review-buffer-buffer review)
+      (with-current-buffer (gemini-companion-review-buffer-proposal review)
         (should (eq (key-binding "x") #'self-insert-command))))))
 
 (ert-deftest gemini-companion-review-buffer/a-modal-mode-that-fails-does-no-harm ()
@@ -60,7 +60,7 @@
     (let ((gemini-companion-modal-modes (list (cons 'gemini-companion-mode
                                                     (lambda () (error "Not today")))))
           (review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
-      (with-current-buffer (gemini-companion-review-buffer-buffer review)
+      (with-current-buffer (gemini-companion-review-buffer-proposal review)
         (should (equal (buffer-string) "1\n2\n"))
         (should gemini-companion-review-mode)))))
 
@@ -68,7 +68,7 @@
 
 (defun gemini-companion-review-buffer-test--mode-for (client name text)
   "Return the major mode of the proposal of CLIENT for the file NAME with TEXT."
-  (buffer-local-value 'major-mode (gemini-companion-review-buffer-buffer
+  (buffer-local-value 'major-mode (gemini-companion-review-buffer-proposal
                                    (gemini-companion-test-propose client name text))))
 
 (ert-deftest gemini-companion-review-buffer/a-heavy-text-has-no-major-mode ()
@@ -88,7 +88,7 @@
   (gemini-companion-test-with-client client
     (let* ((text (concat "one\n" (make-string 20000 ?x) "\nthree\n"))
            (review (gemini-companion-test-propose client "a.txt" text)))
-      (with-current-buffer (gemini-companion-review-buffer-buffer review)
+      (with-current-buffer (gemini-companion-review-buffer-proposal review)
         (should (equal (buffer-string) text))
         (should-not (invisible-p 10000))
         (should (invisible-p 10010))
@@ -117,7 +117,7 @@
                                         (fail . fundamental-mode)))
         (let ((gemini-companion-review-buffer-test--fontify time))
           (let* ((text (mapconcat #'number-to-string (number-sequence 1 500) "\n"))
-                 (buffer (gemini-companion-review-buffer-buffer
+                 (buffer (gemini-companion-review-buffer-proposal
                           (gemini-companion-test-propose client "a.x" text))))
             (gemini-companion-test-wait
              "the fontification to end"
@@ -131,7 +131,7 @@
   "Without keywords, fontification leaves point at the end."
   (gemini-companion-test-with-client client
     (let ((noninteractive nil)) ; Emacs in batch mode does not fontify
-      (with-current-buffer (gemini-companion-review-buffer-buffer
+      (with-current-buffer (gemini-companion-review-buffer-proposal
                             (gemini-companion-test-propose client "new.txt" "one\ntwo\nthree\n"))
         (should font-lock-mode)
         (should (= (point) 1))))))
@@ -140,13 +140,13 @@
   "Emacs calls it before the text is there."
   (let ((nxml-auto-insert-xml-declaration-flag t))
     (gemini-companion-test-with-client client
-      (with-current-buffer (gemini-companion-review-buffer-buffer
+      (with-current-buffer (gemini-companion-review-buffer-proposal
                             (gemini-companion-test-propose client "a.xml" "<a/>\n"))
         (should (equal (buffer-string) "<a/>\n"))))))
 
 (ert-deftest gemini-companion-review-buffer/xml-is-not-validated ()
   (gemini-companion-test-with-client client
-    (with-current-buffer (gemini-companion-review-buffer-buffer
+    (with-current-buffer (gemini-companion-review-buffer-proposal
                           (gemini-companion-test-propose client "a.xml" "<a></b>\n"))
       (should (derived-mode-p 'nxml-mode))
       (should-not (bound-and-true-p rng-validate-mode)))))
@@ -161,7 +161,7 @@ that is not there yet."
           (hidden nil))
       (cl-letf (((symbol-function 'message)
                  (lambda (&rest _) (push (and inhibit-message (null message-log-max)) hidden))))
-        (gemini-companion-review-buffer-buffer review))
+        (gemini-companion-review-buffer-proposal review))
       (should-not (memq nil hidden)))))
 
 (ert-deftest gemini-companion-review-buffer/edits-are-indented-as-in-the-file ()
@@ -172,7 +172,7 @@ that is not there yet."
         (setq indent-tabs-mode nil))
       (setq-default indent-tabs-mode t)
       (unwind-protect
-          (with-current-buffer (gemini-companion-review-buffer-buffer
+          (with-current-buffer (gemini-companion-review-buffer-proposal
                                 (gemini-companion-test-propose client "a.py" text))
             (goto-char (point-min))
             (search-forward "z:")
@@ -184,7 +184,7 @@ that is not there yet."
 (ert-deftest gemini-companion-review-buffer/a-newline-does-not-indent-the-line-above-by-a-guess ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "a.js" "")
-    (with-current-buffer (gemini-companion-review-buffer-buffer
+    (with-current-buffer (gemini-companion-review-buffer-proposal
                           (gemini-companion-test-propose client "a.js" "if (x) {\n  y();\n}\n"))
       (goto-char (point-min))
       (search-forward "y();")
@@ -204,7 +204,7 @@ that is not there yet."
   (when (get-buffer "*Warnings*") (kill-buffer "*Warnings*"))
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-test-propose client name "x = 1\n")))
-      (with-current-buffer (gemini-companion-review-buffer-buffer review)
+      (with-current-buffer (gemini-companion-review-buffer-proposal review)
         (should (equal (buffer-string) "x = 1\n"))
         (should-not (get-buffer "*Warnings*"))
         major-mode))))
@@ -228,13 +228,13 @@ that is not there yet."
                                           ("new.h" nil c-mode)))
       (when text
         (find-file-noselect (gemini-companion-test-file name text)))
-      (with-current-buffer (gemini-companion-review-buffer-buffer
+      (with-current-buffer (gemini-companion-review-buffer-proposal
                             (gemini-companion-test-propose client name "int x;\n"))
         (should (eq major-mode mode))))))
 
 (ert-deftest gemini-companion-review-buffer/a-mode-may-choose-a-language-by-the-name ()
   (gemini-companion-test-with-client client
-    (with-current-buffer (gemini-companion-review-buffer-buffer
+    (with-current-buffer (gemini-companion-review-buffer-proposal
                           (gemini-companion-test-propose client "a.zsh" "ls\n"))
       (should (eq sh-shell 'zsh))
       (should-not buffer-file-name))))

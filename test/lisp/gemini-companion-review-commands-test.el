@@ -47,7 +47,7 @@
       (delete-file file)
       (fake-cli-call-tool client "openDiff" `(:filePath ,file :newContent "1\n"))
       (gemini-companion-bridge-drain)
-      (should (gemini-companion-review-waiting-p))
+      (should (gemini-companion-review-any-open-p))
       (gemini-companion-review-end-all))))
 
 (ert-deftest gemini-companion-review-commands/an-accept-is-forgotten-after-a-while ()

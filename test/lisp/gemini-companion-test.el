@@ -199,7 +199,7 @@
           (should (memq #'gemini-companion--stop kill-emacs-hook))
           (dolist (name '("a.txt" "b.txt" "c.txt"))
             (let ((review (gemini-companion-test-propose client name "x")))
-              (with-current-buffer (gemini-companion-review-buffer-buffer review)
+              (with-current-buffer (gemini-companion-review-buffer-proposal review)
                 (add-hook 'kill-buffer-hook failure nil t))))
           (let ((stop-workspace (symbol-function 'gemini-companion-workspace-stop)))
             (cl-letf (((symbol-function 'gemini-companion-workspace-stop)

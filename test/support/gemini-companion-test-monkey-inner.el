@@ -72,8 +72,10 @@
   "Commands that end a review, and must leave the user's windows alone.")
 
 (defconst gemini-companion-monkey--showing-commands
-  '(gemini-companion-review-next gemini-companion-review-list-visit
-    gemini-companion-review-other-view gemini-companion-review-three-way)
+  '(gemini-companion-review-next
+    gemini-companion-review-list-visit
+    gemini-companion-review-other-view
+    gemini-companion-review-three-way)
   "Commands that show a review.")
 
 ;;;; Faults
