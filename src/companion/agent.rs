@@ -1,7 +1,6 @@
 //! The agents, programs that are forks of one another: how each finds the companion, and its token.
 //!
-//! Each has its own token, so that the companion can distinguish them, and none can impersonate
-//! another.
+//! Each has its own token, so that the companion can distinguish them, and none can impersonate another.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -24,8 +23,7 @@ pub struct Agent {
     /// The directories in which it searches for discovery files: the temporary directory may differ
     /// between terminals.
     pub directories: Vec<PathBuf>,
-    /// The name of such a file, with PID for the process id of Emacs and PORT for
-    /// the port.
+    /// The name of such a file, with PID for the process id of Emacs and PORT for the port.
     pub file: String,
     /// Ids of other processes that it may take for Emacs: each has a file with its id in the name.
     pub alias_pids: Vec<u32>,

@@ -112,8 +112,7 @@ impl Companion {
         self.roster.open_host(prefix, &self.limits)
     }
 
-    /// Stops serving clients on a host: their tokens become invalid, their sessions and reviews
-    /// end.
+    /// Stops serving clients on a host: their tokens become invalid, their sessions and reviews end.
     pub fn close_host(&self, prefix: &str) {
         if let Some(host) = self.roster.close_host(prefix) {
             self.sessions.leave(&host);
@@ -205,8 +204,7 @@ impl Companion {
     }
 }
 
-/// Listens on `port`, or else on a free one, with the reason: clients find that by the discovery
-/// file.
+/// Listens on `port`, or else on a free one, with the reason: clients find that by the discovery file.
 fn listen(port: u16) -> Result<(TcpListener, Option<String>)> {
     let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     let fault = match bind(port) {

@@ -1,8 +1,7 @@
 //! What companions exchange with their clients beyond MCP: the context, and the outcomes of reviews.
 //!
-//! Shapes as in document 000, "II. The Context Interface" and "III. The Diffing Interface".
-//! Optional members are omitted rather than null: the client's schema rejects null, and it
-//! disconnects.
+//! Shapes as in document 000, "II. The Context Interface" and "III. The Diffing Interface". Optional
+//! members are omitted rather than null: the client's schema rejects null, and it disconnects.
 
 use std::sync::Arc;
 

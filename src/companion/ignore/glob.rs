@@ -76,8 +76,7 @@ impl Glob {
         Some(Glob(tokens))
     }
 
-    /// Calls `found` with the length of each directory in `path`, and of the whole, that this
-    /// matches.
+    /// Calls `found` with the length of each directory in `path`, and of the whole, that this matches.
     pub fn find(
         &self,
         path: &Path,

@@ -2,9 +2,8 @@
 //!
 //! Messages are numbered from 1. `sent` is the last one given to a stream, which does not mean that the
 //! client has it: one whose stream broke says what it has received, and the rest is sent again. So an
-//! outcome is kept until the client says that, as far as there is room. A context, active file or
-//! ping supersedes the one before; an outcome is superseded only by that of a newer review of the
-//! same file.
+//! outcome is kept until the client says that, as far as there is room. A context, active file or ping
+//! supersedes the one before; an outcome is superseded only by that of a newer review of the same file.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,9 +13,8 @@ use crate::ide::{Decision, Meta, Outcome, ReviewId};
 
 /// Messages that may wait to be sent. With more of them the client has to read first.
 const MAX_WAITING: usize = 64;
-/// Messages that are kept after they were sent, in case the stream was broken: as many as reviews may
-/// be open, since the user may decide all before that is noticed. `Limits::kept_bytes` limits their
-/// bytes.
+/// Messages that are kept after they were sent, in case the stream was broken: as many as reviews may be
+/// open, since the user may decide all before that is noticed. `Limits::kept_bytes` limits their bytes.
 const MAX_KEPT: usize = 512;
 
 /// A message as it goes over the wire.

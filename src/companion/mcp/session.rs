@@ -245,8 +245,7 @@ impl Session {
         self.is_lost() && self.process().is_some_and(|process| !process.is_alive())
     }
 
-    /// Whether `later` is of the same client, and began when this session's stream was lost or
-    /// later.
+    /// Whether `later` is of the same client, and began when this session's stream was lost or later.
     pub fn may_be_replaced_by(&self, later: &Session) -> bool {
         matches!(self.stream, Stream::Lost { since } if later.begun + RECHECK_INTERVAL > since)
             && self.is_earlier_of(later)

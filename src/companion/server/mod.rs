@@ -153,8 +153,7 @@ impl Server {
     }
 }
 
-/// Serves until it is told to stop. Returns false if it dies instead; streams end properly even
-/// then.
+/// Serves until it is told to stop. Returns false if it dies instead; streams end properly even then.
 fn run(
     runtime: Runtime,
     listener: tokio::net::TcpListener,

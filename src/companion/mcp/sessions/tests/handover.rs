@@ -134,8 +134,7 @@ impl<'c> Simulation<'c> {
         self.read_stream(who);
     }
 
-    /// The client begins a new session. The server may notice later that it has abandoned the old
-    /// one.
+    /// The client begins a new session. The server may notice later that it has abandoned the old one.
     fn replace_session(&mut self, who: usize) {
         let abandoned = self.clients[who].stream.take();
         if self.random_below(2) == 0 {
