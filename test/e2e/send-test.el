@@ -187,6 +187,30 @@ Ignore what the CLI itself adds."
     (gemini-companion-cli-send-test--wait-asked
      cli '("file /elsewhere/b.txt, line 1:\n```\ntwo\n```"))))
 
+(gemini-companion-test-with-terminals gemini-companion-cli-send/nothing-is-sent-to-a-shell-command terminal
+  "It has the focus in the CLI, which shows its empty prompt all the same."
+  (gemini-companion-cli-send-test--with (emacs cli '(("a.txt" . "one\n")) terminal)
+    (let ((press (lambda (keys)
+                   (gemini-companion-test-run
+                    emacs `(process-send-string
+                            (get-buffer-process (gemini-companion-cli-send-terminal)) ,keys)))))
+      (gemini-companion-test-cli-script
+       cli '("run_shell_command" :command "read answer; echo it was $answer") "All done")
+      (gemini-companion-test-run
+       emacs '(progn (display-buffer (gemini-companion-cli-send-terminal)) nil))
+      (gemini-companion-test-run emacs '(gemini-companion-send-prompt "please ask"))
+      (gemini-companion-test-wait-screen emacs "Allow once\\(?:.\\|\n\\)*╰")
+      (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
+      (gemini-companion-test-cli-wait-terminal cli "(Tab to focus)")
+      (funcall press "\t")
+      (gemini-companion-test-cli-wait-terminal cli "(Shift\\+Tab to unfocus)")
+      (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
+      (gemini-companion-test-wait-screen emacs "would give the text to a shell command")
+      (funcall press "mine\r")
+      (gemini-companion-test-cli-wait-terminal cli "it was mine\\(?:.\\|\n\\)*All done")
+      (gemini-companion-test-run emacs '(gemini-companion-send-prompt "hello"))
+      (gemini-companion-cli-send-test--wait-asked cli '("please ask" "hello")))))
+
 (ert-deftest gemini-companion-cli-send/a-cli-started-by-the-user-is-found ()
   "It runs in a terminal that was not made by `gemini-companion-run'."
   :tags '(e2e real)
