@@ -495,9 +495,11 @@ Return the coding system, of which what the text does not determine stays."
         (after-insert-file-functions nil))
     (with-current-buffer buffer
       (gemini-companion-file-insert file)
-      (if (and (eq (coding-system-type before) 'utf-16)
-               (not (eq (coding-system-type last-coding-system-used) 'utf-16)))
-          ;; Nobody writes ASCII like that.
+      (if (or (and (coding-system-get before :bom)
+                   (not (coding-system-get last-coding-system-used :bom)))
+              ;; Nobody writes ASCII like that.
+              (and (eq (coding-system-type before) 'utf-16)
+                   (not (eq (coding-system-type last-coding-system-used) 'utf-16))))
           last-coding-system-used
         (merge-coding-systems last-coding-system-used before)))))
 

@@ -582,20 +582,23 @@ whether modes were preserved.  So does diff-hl, before it marks the new differen
     (should (equal (buffer-string) "é and ü\none\n"))
     (should (eq (coding-system-type buffer-file-coding-system) 'utf-8))))
 
-(ert-deftest gemini-companion-write-revert/ascii-is-not-taken-for-utf-16 ()
-  "Otherwise the user's next save would turn the file into UTF-16 again."
-  (gemini-companion-write-revert-test--with "one\n"
-    (let ((coding-system-for-write 'utf-16le-with-signature-dos) (create-lockfiles nil))
-      (write-region nil nil buffer-file-name nil 0))
-    (revert-buffer t t)
-    (should (eq (coding-system-type buffer-file-coding-system) 'utf-16))
-    (should (equal (buffer-string) "one\n"))
-    (gemini-companion-write-revert-test--write "two\n")
-    (should (equal (buffer-string) "two\n"))
-    (goto-char (point-max))
-    (insert "three\n")
-    (let ((inhibit-message t)) (save-buffer))
-    (should (equal (gemini-companion-test-bytes buffer-file-name) "two\nthree\n"))))
+(ert-deftest gemini-companion-write-revert/ascii-is-not-taken-for-utf-16-nor-marked ()
+  "Otherwise the user's next save would bring back UTF-16, or the byte order mark."
+  (dolist (coding '(utf-16le-with-signature-dos utf-8-with-signature-unix utf-16le-unix))
+    (gemini-companion-write-revert-test--with "one\n"
+      (let ((coding-system-for-write coding) (create-lockfiles nil))
+        (write-region nil nil buffer-file-name nil 0))
+      (let ((coding-system-for-read (and (eq coding 'utf-16le-unix) coding)))
+        (revert-buffer t t))
+      (setq buffer-file-coding-system-explicit nil)
+      (should (eq buffer-file-coding-system coding))
+      (should (equal (buffer-string) "one\n"))
+      (gemini-companion-write-revert-test--write "two\n")
+      (should (equal (buffer-string) "two\n"))
+      (goto-char (point-max))
+      (insert "three\n")
+      (let ((inhibit-message t)) (save-buffer))
+      (should (equal (gemini-companion-test-bytes buffer-file-name) "two\nthree\n")))))
 
 (ert-deftest gemini-companion-write-revert/the-encoding-that-the-user-chose-stays ()
   (gemini-companion-write-revert-test--with "one\n"
