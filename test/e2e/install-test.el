@@ -356,7 +356,7 @@ Otherwise each run would take a minute to build them."
     (gemini-companion-test-eval emacs '(setq gemini-companion-program "cat"
                                              gemini-companion-terminal 'term))
     (gemini-companion-test-m-x emacs "gemini-companion-run")
-    (gemini-companion-test-wait-screen emacs "is off: M-x gemini-companion-mode")
+    (gemini-companion-test-wait-screen emacs "is off; M-x gemini-companion-mode")
     (gemini-companion-test-eval emacs '(setq gemini-companion-install--declined nil))
     (gemini-companion-test-m-x emacs "gemini-companion-run")
     (gemini-companion-test-wait-screen emacs "needs its native module")

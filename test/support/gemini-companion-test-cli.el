@@ -227,7 +227,7 @@ It runs in DIRECTORY, by default the project of EMACS."
 (defun gemini-companion-test-enable-tools (emacs)
   "Let the user of EMACS enable the tools, and the hooks that go with them."
   (gemini-companion-test-m-x emacs "gemini-companion-tools-enable")
-  (gemini-companion-test-wait-screen emacs "Let the models of Gemini CLI use Emacs")
+  (gemini-companion-test-wait-screen emacs "Let the models of Gemini CLI.* use Emacs")
   (gemini-companion-test-keys emacs "y")
   (gemini-companion-test-wait-screen emacs "The model of Gemini CLI can use Emacs"))
 
