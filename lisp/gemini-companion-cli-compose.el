@@ -100,7 +100,8 @@ prompt that you have begun there: press the key of its external editor."
   "Return the buffer for a prompt of the CLI in TERMINAL, a new one if needed.
 If a CLI has ended, its prompt is for the next one with such a terminal."
   (let* ((name (format "*prompt for %s*" (string-trim (buffer-name terminal) "\\*" "\\*")))
-         (same (get-buffer name)))
+         (same (get-buffer name))
+         (before (and same (buffer-local-value 'gemini-companion-cli-compose-terminal same))))
     (cond
      ;; The user may have renamed terminals.
      ((seq-find (lambda (buffer)
@@ -109,9 +110,8 @@ If a CLI has ended, its prompt is for the next one with such a terminal."
                          (eq terminal gemini-companion-cli-compose-terminal)
                          (not gemini-companion-cli-compose-finish-function))))
                 (buffer-list)))
-     ((and same (not (process-live-p
-                      (get-buffer-process
-                       (buffer-local-value 'gemini-companion-cli-compose-terminal same)))))
+     ;; When its buffer has just been killed, a program is about to end.
+     ((and same (not (and (buffer-live-p before) (process-live-p (get-buffer-process before)))))
       same)
      (t (generate-new-buffer name)))))
 
