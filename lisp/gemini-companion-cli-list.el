@@ -186,6 +186,9 @@ If the question is not on screen, show it instead."
   (let ((terminal (gemini-companion-cli-list--running cli)))
     (unless (memq (gemini-companion-cli-state cli) '(working asking))
       (user-error "%s is doing nothing now" (gemini-companion-cli-title cli)))
+    (when (with-current-buffer terminal (gemini-companion-cli-screen-shell-focused))
+      (user-error "A shell command in %s gets the keys; leave or stop that first"
+                  (gemini-companion-cli-title cli)))
     (when (y-or-n-p (format "Stop what %s is doing in %s? " (gemini-companion-cli-title cli)
                             (gemini-companion-cli-project cli)))
       (gemini-companion-cli-send-key "\e" terminal))))

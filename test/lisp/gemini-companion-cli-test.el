@@ -9,6 +9,7 @@
 (require 'gemini-companion-cli-list)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-test-lists)
+(require 'gemini-companion-test-screen)
 (require 'gemini-companion-test-tools)
 
 (defmacro gemini-companion-cli-test--with (sessions &rest body)
@@ -246,6 +247,26 @@ ABOUT is a plist of :session, :process, :text and :path."
              "the only answer"
              (lambda () (equal (with-current-buffer other (buffer-string))
                                (concat screen "\r")))))
+        (delete-process process)))))
+
+(ert-deftest gemini-companion-cli/a-shell-command-is-not-stopped-in-its-place ()
+  "That has the focus, so that it would get the key."
+  (gemini-companion-cli-test--with nil
+    (gemini-companion-cli-test--tell "prompt" :text "do it")
+    (let* ((cli (car (gemini-companion-cli-all)))
+           (terminal (generate-new-buffer "terminal"))
+           (process (make-process :name "cli" :buffer terminal :command '("cat") :noquery t
+                                  :connection-type 'pipe :sentinel #'ignore)))
+      (unwind-protect
+          (with-current-buffer terminal
+            (setq gemini-companion-cli-run-root default-directory)
+            (insert gemini-companion-test-screen-shell gemini-companion-test-screen-prompt)
+            (set-marker (process-mark process) (point))
+            (setf (gemini-companion-cli-terminal cli) terminal)
+            (gemini-companion-test-with-answer nil
+              (should (string-match-p "A shell command in Gemini CLI gets the keys"
+                                      (cadr (should-error (gemini-companion-cli-list-stop cli)
+                                                          :type 'user-error))))))
         (delete-process process)))))
 
 (ert-deftest gemini-companion-cli/another-one-resumes-where-emacs-has-started-this-one ()
