@@ -87,17 +87,21 @@ It is `told' once the user was told.")
 
 ;;;; When a review is shown
 
-(add-hook 'gemini-companion-review-change-hook #'gemini-companion-review-popup--adjust-timers -50)
+(add-hook 'gemini-companion-review-change-hook #'gemini-companion-review-popup--update -50)
 
 (dolist (option '(gemini-companion-diff-policy gemini-companion-diff-focus))
   (add-variable-watcher
    option
    ;; The option is just being changed.
-   (lambda (&rest _) (run-at-time 0 nil #'gemini-companion-review-popup--adjust-timers))))
+   (lambda (&rest _) (run-at-time 0 nil #'gemini-companion-review-popup--update))))
+
+(defun gemini-companion-review-popup--update ()
+  "Record why reviews wait, and start or cancel the timers as needed."
+  (gemini-companion-review-popup--record-reasons)
+  (gemini-companion-review-popup--adjust-timers))
 
 (defun gemini-companion-review-popup--adjust-timers ()
-  "Start or cancel the timers as needed, and record why reviews wait."
-  (gemini-companion-review-popup--record-reasons)
+  "Start or cancel the timers as needed."
   (let ((due (gemini-companion-review-popup--next)))
     (unless due
       (gemini-companion-review-popup--release))
@@ -126,29 +130,25 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
 
 (defun gemini-companion-review-popup--next ()
   "Return the review to be shown automatically once the user is not busy, or nil."
-  (when-let* ((review (car (gemini-companion-review-popup--waiting)))
-              ((not (gemini-companion-review-popup--obstacle review))))
-    review))
+  (unless (or (gemini-companion-review-popup--manual) (gemini-companion-review-shown))
+    (car (gemini-companion-review-popup--waiting))))
 
 (defun gemini-companion-review-popup--record-reasons ()
   "Record for each review that waits the first condition that holds it back."
-  (let ((busy (gemini-companion-review-popup--busy)))
-    (dolist (review (gemini-companion-review-popup--waiting))
-      (gemini-companion-review-hold review (or (gemini-companion-review-popup--obstacle review)
-                                               (and busy (concat "waiting: " busy)))))))
+  (let* ((waiting (gemini-companion-review-popup--waiting))
+         (first (or (gemini-companion-review-shown) (car waiting))))
+    (dolist (review waiting)
+      (gemini-companion-review-hold
+       review
+       (cond ((gemini-companion-review-popup--manual))
+             ((not (eq review first)) (concat "waiting for " (gemini-companion-review-file first)))
+             ((when-let* ((busy (gemini-companion-review-popup--busy)))
+                (concat "waiting: " busy))))))))
 
 (defun gemini-companion-review-popup--manual ()
   "Return why the user has to ask for reviews, as text, or nil."
   (cond ((eq gemini-companion-diff-policy 'queue) "queued")
         ((eq gemini-companion-diff-focus 'announce) "announced")))
-
-(defun gemini-companion-review-popup--obstacle (review)
-  "Return why REVIEW is not shown even if the user is not busy, as text, or nil."
-  (let ((first (or (gemini-companion-review-shown)
-                   (car (gemini-companion-review-popup--waiting)))))
-    (cond ((gemini-companion-review-popup--manual))
-          ((not (eq review first))
-           (concat "waiting for " (gemini-companion-review-file first))))))
 
 (defun gemini-companion-review-popup--busy ()
   "Return why no review may be shown just now, as text, or nil."
@@ -162,9 +162,10 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
   "Take ended reviews off the screen and show the next, unless the user is busy."
   (save-match-data
     (gemini-companion-review-remove-ended)
+    (gemini-companion-review-popup--record-reasons)
     (when-let* ((review (gemini-companion-review-popup--next)))
-      (if (gemini-companion-review-popup--busy)
-          (gemini-companion-review-popup--hold review)
+      (if (gemini-companion-review-reason review)
+          (gemini-companion-review-popup--tell-held review)
         (gemini-companion-review-popup--show review))))
   (gemini-companion-review-popup--adjust-timers))
 
@@ -274,8 +275,8 @@ if they went to its terminal."
 
 ;;;; Reviews that are held back
 
-(defun gemini-companion-review-popup--hold (review)
-  "Record that REVIEW is held back; after a while, tell the user once."
+(defun gemini-companion-review-popup--tell-held (review)
+  "Tell the user once that REVIEW is held back, if it has been for a while."
   (unless gemini-companion-review-popup--held
     (setq gemini-companion-review-popup--held (float-time)))
   (when (and (numberp gemini-companion-review-popup--held)

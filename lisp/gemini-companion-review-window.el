@@ -562,7 +562,8 @@ TAB is the one that VIEW is in, or nil if that is the current one."
   "Return non-nil if the user has not rearranged the frame of VIEW.
 NOW are snapshots of the user's windows."
   (let* ((beside (gemini-companion-review-window-beside view))
-         (bottom (lambda (it) (apply #'max 0 (mapcar (lambda (it) (nth 3 (nth 5 it))) it))))
+         (bottom (lambda (snapshots)
+                   (apply #'max 0 (mapcar (lambda (it) (nth 3 (nth 5 it))) snapshots))))
          ;; A long message in the echo area takes lines of all windows, then or now.
          (lines (max 1 (abs (- (funcall bottom beside) (funcall bottom now))))))
     (and beside
