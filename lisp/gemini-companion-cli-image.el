@@ -98,9 +98,11 @@ argument, send the prompt as well."
   (let ((process (get-buffer-process terminal)))
     (unless (process-live-p process)
       (user-error "The CLI has ended"))
-    (let ((directory (gemini-companion-cli-image--directory terminal process))
-          (coding-system-for-write 'binary))
-      (make-temp-file (expand-file-name "image-" directory) nil (format ".%s" type) data))))
+    ;; Given the text, `make-temp-file' would say "Wrote".
+    (let* ((directory (gemini-companion-cli-image--directory terminal process))
+           (file (make-temp-file (expand-file-name "image-" directory) nil (format ".%s" type))))
+      (gemini-companion-file-replace file data #o600)
+      file)))
 
 ;;;; Their directories
 

@@ -371,6 +371,9 @@ So it is when the CLI is run again from its terminal after it has ended."
                  'image/png ,(base64-decode-string gemini-companion-cli-run-test--image))
                 (gemini-companion-compose-send)
                 nil))
+      (should-not (gemini-companion-test-eval
+                   emacs '(with-current-buffer "*Messages*"
+                            (string-search "Wrote" (buffer-string)))))
       (let ((request (gemini-companion-test-cli-wait-requests cli 1)))
         (should (seq-some (lambda (content)
                             (seq-some (lambda (part)
