@@ -138,7 +138,7 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
   (let* ((waiting (gemini-companion-review-popup--waiting))
          (first (or (gemini-companion-review-shown) (car waiting))))
     (dolist (review waiting)
-      (gemini-companion-review-hold
+      (gemini-companion-review-note-reason
        review
        (cond ((gemini-companion-review-popup--manual))
              ((not (eq review first)) (concat "waiting for " (gemini-companion-review-file first)))

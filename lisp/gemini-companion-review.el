@@ -267,14 +267,9 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
     (gemini-companion-log-add "review %d: %s" (gemini-companion-review-id review)
                               (or reason state))))
 
-(defun gemini-companion-review-hold (review reason)
-  "Let REVIEW, which waits, wait because of REASON, text for the user or nil."
-  (gemini-companion-review--enter review 'waiting reason))
-
-(defun gemini-companion-review-correct-reason (review reason)
-  "Let REASON, text for the user, say how REVIEW has ended.
-That is known only some time after its end."
-  (gemini-companion-review--enter review 'ended reason))
+(defun gemini-companion-review-note-reason (review reason)
+  "Record that REASON, text for the user or nil, is why REVIEW is in its state."
+  (gemini-companion-review--enter review (gemini-companion-review-state review) reason))
 
 (defun gemini-companion-review-note-change ()
   "Update all that depends on the open reviews, of which one has changed."

@@ -117,7 +117,7 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
 (defun gemini-companion-write--note-decision (review written quietly)
   "Record that REVIEW was accepted in its client if WRITTEN, else rejected.
 Tell the user unless QUIETLY is non-nil."
-  (gemini-companion-review-correct-reason
+  (gemini-companion-review-note-reason
    review (concat (if written "accepted in " "rejected in ")
                   (gemini-companion-review-agent-title review)))
   (gemini-companion-history-note (gemini-companion-review-entry review)
