@@ -15,7 +15,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'gemini-companion-bridge)
 (require 'gemini-companion-change)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)

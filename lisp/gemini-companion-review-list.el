@@ -72,16 +72,14 @@ Its value is an argument for `gemini-companion-review-list-header'.")
 
 (defun gemini-companion-review-list-visit (review)
   "Show and select the change on the current line, REVIEW."
-  (interactive (list (gemini-companion-review-list--review))
-               gemini-companion-review-list-mode)
+  (interactive (list (gemini-companion-review-list--review)) gemini-companion-review-list-mode)
   (gemini-companion-review-visit review))
 
 (defun gemini-companion-review-list-accept (review)
   "Accept the change on the current line, REVIEW.
 The client then writes the file.  If you have not seen the change yet, show
 it instead.  If accepting it would lose something, ask first."
-  (interactive (list (gemini-companion-review-list--review))
-               gemini-companion-review-list-mode)
+  (interactive (list (gemini-companion-review-list--review)) gemini-companion-review-list-mode)
   (gemini-companion-review-commands-accept review))
 
 (defun gemini-companion-review-list-reject (review &optional with-reason)

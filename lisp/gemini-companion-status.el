@@ -76,8 +76,7 @@
   (gemini-companion-status--insert-log)
   (gemini-companion-status--heading "Versions")
   (gemini-companion-ui-line "package and module %s, Emacs %s on %s"
-                            gemini-companion-native-version emacs-version
-                            system-configuration))
+                            gemini-companion-native-version emacs-version system-configuration))
 
 (defun gemini-companion-status--heading (text &rest buttons)
   "Insert TEXT as a heading, and BUTTONS, each (LABEL . FUNCTION)."
