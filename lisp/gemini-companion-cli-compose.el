@@ -272,21 +272,26 @@ If the client has given up the change, put them into the kill ring."
      (memq outcome '(accepted rejected closed)))))
 
 (defun gemini-companion-cli-compose--read-reason (review)
-  "Return the user's reason for rejecting REVIEW.
-If REVIEW ends meanwhile, put it into the kill ring, and signal a `user-error'."
-  (let ((prompt (format "Reject %s because: " (gemini-companion-review-file review)))
-        (reason ""))
+  "Return the user's reason for rejecting REVIEW."
+  (let ((prompt (format "Reject %s because: " (gemini-companion-review-file review))))
+    (gemini-companion-cli-compose-read
+     review "the reason"
+     (lambda () (read-string prompt nil 'gemini-companion-cli-compose--reason-history)))))
+
+;;;###autoload
+(defun gemini-companion-cli-compose-read (review name read)
+  "Return what the user writes about REVIEW, as the function READ returns it.
+If REVIEW ends meanwhile, put that into the kill ring, and signal a
+`user-error' that calls it NAME."
+  (let ((text ""))
     (condition-case error
         (gemini-companion-review-ask
-         review
-         (lambda ()
-           (setq reason (gemini-companion-ui-trim
-                         (read-string prompt nil 'gemini-companion-cli-compose--reason-history)))))
+         review (lambda () (setq text (gemini-companion-ui-trim (funcall read)))))
       (user-error
-       (when (string-empty-p reason)
+       (when (string-empty-p text)
          (signal (car error) (cdr error)))
-       (kill-new reason)
-       (user-error "%s; the reason is in the kill ring" (error-message-string error))))))
+       (kill-new text)
+       (user-error "%s; %s is in the kill ring" (error-message-string error) name)))))
 
 (defun gemini-companion-cli-compose--send (review text possible)
   "Send TEXT, about REVIEW, which has ended, to its client if POSSIBLE.

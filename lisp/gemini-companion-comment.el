@@ -30,6 +30,7 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
+(declare-function gemini-companion-cli-compose-read "gemini-companion-cli-compose")
 (declare-function gemini-companion-cli-compose-send-comments "gemini-companion-cli-compose")
 (declare-function gemini-companion-cli-send-directory "gemini-companion-cli-send")
 (declare-function gemini-companion-cli-send-terminal "gemini-companion-cli-send")
@@ -385,8 +386,9 @@ sends all comments on a change when you have accepted or rejected it."
                                  (string-search (concat "\n" quote "\n")
                                                 (concat "\n" quoted "\n"))))
                           (gemini-companion-comment-list proposal)))
-               (text (gemini-companion-comment-read first before)))
-    (gemini-companion-review-check-open review)
+               (text (gemini-companion-cli-compose-read
+                      review "the comment"
+                      (lambda () (gemini-companion-comment-read first before)))))
     (when overlay
       (delete-overlay overlay))
     (unless (string-empty-p text)

@@ -351,4 +351,21 @@ a.txt:2 `two`: why?"))
       (should (= (gemini-companion-comment-count review) 1))
       (should-not (gemini-companion-comment--all)))))
 
+(ert-deftest gemini-companion-comment/in-a-review-it-is-kept-if-the-change-ends-first ()
+  "The client ends while the user types."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client "a.txt" "one\n2\n"))
+          (kill-ring nil))
+      (gemini-companion-review-next)
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (cl-letf (((symbol-function 'read-string)
+                   (lambda (&rest _)
+                     (fake-cli-call-tool client "closeDiff"
+                                         (list :filePath (gemini-companion-test-file "a.txt")
+                                               :suppressNotification t))
+                     "why?")))
+          (should (equal (cadr (should-error (gemini-companion-comment) :type 'user-error))
+                         "a.txt: decided in Gemini CLI; the comment is in the kill ring"))))
+      (should (equal kill-ring '("why?"))))))
+
 ;;; gemini-companion-comment-test.el ends here
