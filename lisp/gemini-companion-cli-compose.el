@@ -300,19 +300,20 @@ If its terminal is not in Emacs, or takes no prompt, use the kill ring."
          (file (gemini-companion-review-file review))
          (ended (format "Change to %s %s" file (gemini-companion-review-reason review)))
          (terminal (and possible (gemini-companion-cli-send-terminal-of review)))
+         ;; The topic of the messages is TEXT: how the client has decided is told, too.
          (finish (lambda (outcome)
                    (pcase outcome
-                     ('sent (gemini-companion-ui-message review "%s; %s has what you wrote"
+                     ('sent (gemini-companion-ui-message text "%s; %s has what you wrote"
                                                          ended title))
                      ('put (gemini-companion-ui-message
-                            review "Added what you wrote to the prompt of %s without sending it: \
+                            text "Added what you wrote to the prompt of %s without sending it: \
 complete or send it in %s" title (buffer-name terminal)))
                      (_ (kill-new text)
                         (gemini-companion-ui-message
-                         review "%s: %s.  What you wrote is in the kill ring: yank it into %s"
+                         text "%s: %s.  What you wrote is in the kill ring: yank it into %s"
                          file (gemini-companion-review-reason review) title))))))
     (if (not terminal) (funcall finish nil)
-      (gemini-companion-ui-message review "%s; sending what you wrote as soon as %s is ready"
+      (gemini-companion-ui-message text "%s; sending what you wrote as soon as %s is ready"
                                    ended title)
       (gemini-companion-cli-send-at-rest
        ;; A prompt that begins with a slash is a command of the CLI.

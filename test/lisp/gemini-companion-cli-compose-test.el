@@ -162,6 +162,24 @@ yank it into Gemini CLI")))))
          (gemini-companion-review-make :agent 'gemini :path "/a.txt" :text "") reason t)))
     (should (equal sent '("use /opt" "Reason: /usr is wrong")))))
 
+(ert-deftest gemini-companion-cli-compose/where-it-is-hides-not-behind-the-decision ()
+  "Both are told once the user, who is in the minibuffer, can see them."
+  (let ((review (gemini-companion-review-make :agent 'gemini :path "/a.txt" :text ""))
+        (gemini-companion-ui--messages nil)
+        (kill-ring nil)
+        (asked t))
+    (cl-letf (((symbol-function 'gemini-companion-ui-key-expected) (lambda () asked)))
+      (setf (gemini-companion-review-reason review) "decided in Gemini CLI")
+      (gemini-companion-cli-compose-send-comments review 'withdrawn "a.txt:1: why?")
+      (setf (gemini-companion-review-reason review) "rejected in Gemini CLI")
+      (gemini-companion-review-announce-ending review)
+      (setq asked nil)
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-ui--show-messages)
+        (should (string-match-p
+                 "What you wrote is in the kill ring.*; a\\.txt: rejected in Gemini CLI"
+                 (car gemini-companion-test-messages)))))))
+
 (ert-deftest gemini-companion-cli-compose/other-buffers-stay ()
   "M-x offers the commands everywhere."
   (let ((gemini-companion-cli-send-history '("earlier")))
