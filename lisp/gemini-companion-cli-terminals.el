@@ -264,8 +264,11 @@ It runs in the current buffer, which the selected window shows."
   (dolist (function (gemini-companion-cli-terminals-get terminal :trackers))
     (when (fboundp function)
       (advice-add function :before-while #'gemini-companion-cli-terminals--not-ours-p)))
-  (funcall (gemini-companion-cli-terminals-get terminal :start) program arguments
-           (append (gemini-companion-cli-terminals-variables terminal environment) environment)))
+  ;; CLIs write and read UTF-8 in any locale.  Eat has Emacs decode the output, Term and vterm do so.
+  (let ((default-process-coding-system '(utf-8-unix . utf-8-unix)))
+    (funcall (gemini-companion-cli-terminals-get terminal :start) program arguments
+             (append (gemini-companion-cli-terminals-variables terminal environment) environment)))
+  (setq-local locale-coding-system 'utf-8-unix))
 
 (defun gemini-companion-cli-terminals-variables (terminal environment)
   "Return what to add to ENVIRONMENT for programs in the emulator TERMINAL."

@@ -344,6 +344,37 @@ not fetched yet."
       (prog1 (split-string (gemini-companion-cli-terminals-test--output (window-buffer)) "[ \t]*\n" t)
         (delete-process (get-buffer-process (window-buffer)))))))
 
+(defun gemini-companion-cli-terminals-test--converse-in-utf-8 (terminal locale)
+  "Check that a program in TERMINAL shows and gets UTF-8.
+LOCALE is the coding system of the locale of Emacs."
+  (gemini-companion-test-with-project
+    (let ((locale-coding-system locale)
+          (default-process-coding-system (cons (or locale 'undecided-unix) locale))
+          (gemini-companion-terminal terminal)
+          gemini-companion-program)
+      (gemini-companion-cli-terminals-test--program "printf '│ é│'; read line; printf end; sleep 100")
+      (gemini-companion-mode 1)
+      (save-window-excursion
+        (gemini-companion-run)
+        (with-current-buffer (window-buffer)
+          (gemini-companion-test-wait "the output"
+                                      (lambda () (string-search "│ é│" (buffer-string))))
+          (gemini-companion-cli-send-key "ü│\n" (current-buffer))
+          (should (string-search "│ é│ü│" (gemini-companion-cli-terminals-test--output
+                                           (current-buffer))))
+          (delete-process (get-buffer-process (current-buffer))))))))
+
+(ert-deftest gemini-companion-cli-terminals/in-term-the-locale-does-not-matter ()
+  "Without one, the boxes of a CLI's questions would not be recognized."
+  (gemini-companion-cli-terminals-test--converse-in-utf-8 'term nil)
+  (gemini-companion-cli-terminals-test--converse-in-utf-8 'term 'iso-latin-1-unix))
+
+(ert-deftest gemini-companion-cli-terminals/in-vterm-the-locale-does-not-matter ()
+  (let ((load-path (append (gemini-companion-test-terminal-directories 'vterm) load-path))
+        (vterm-timer-delay nil))
+    (gemini-companion-cli-terminals-test--converse-in-utf-8 'vterm nil)
+    (gemini-companion-cli-terminals-test--converse-in-utf-8 'vterm 'iso-latin-1-unix)))
+
 (ert-deftest gemini-companion-cli-terminals/term-erases-whole-lines ()
   "That includes text before the cursor, as when Gemini CLI redraws its screen."
   (should (equal (gemini-companion-cli-terminals-test--lines
