@@ -19,7 +19,6 @@
 (eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-file)
-(require 'gemini-companion-log)
 (require 'gemini-companion-private)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-effect)

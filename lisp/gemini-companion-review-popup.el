@@ -11,7 +11,6 @@
 
 ;;; Code:
 
-(eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-effect)
