@@ -250,8 +250,8 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
   "Display CONTROL and BUFFERS of VIEW, and return their windows."
   (let ((area (gemini-companion-review-window-display view (car buffers))))
     (cons (gemini-companion-review-window-make
-           view (split-window area (- (max window-min-height 3)) 'below) control)
-          (gemini-companion-review-window-split view area buffers
+           (split-window area (- (max window-min-height 3)) 'below) control)
+          (gemini-companion-review-window-split area buffers
                                                 (gemini-companion-review-ediff--turned view)))))
 
 (defun gemini-companion-review-ediff--select-first (view)

@@ -46,7 +46,6 @@
   (layouts nil :documentation "Alist of the frames before, and their configurations.")
   (before nil :documentation "Snapshots of all windows before.")
   (beside nil :documentation "Snapshots of the user's windows once it was shown.")
-  (made nil :documentation "The windows made for it, including deleted ones.")
   (taken nil :documentation "A window of the user that shows it, and what that showed: a list
 (WINDOW BUFFER START POINT HSCROLL) with places for the positions; or nil."))
 
@@ -292,7 +291,7 @@ VIEW.  If the user has deleted all windows but these, bring them back."
       (if (and own (null (gemini-companion-review-window--users-windows view 'main)))
           (let ((window (gemini-companion-review-window--delete-others (car own))))
             (set-window-dedicated-p window nil)
-            (gemini-companion-review-window-make view window buffer))
+            (gemini-companion-review-window-make window buffer))
         (gemini-companion-review-window--give-back view)
         (setf (gemini-companion-review-window-taken view) nil)
         (mapc #'gemini-companion-review-window--delete-window own)
@@ -320,19 +319,14 @@ At the end, give it back if it is one of the user's, and otherwise delete it."
              (list window buffer (gemini-companion-review-window--place start)
                    (gemini-companion-review-window--place point) hscroll)))
      (gemini-companion-review-window--mark window buffer))
-    (_ (gemini-companion-review-window--add view window)))
+    (_ (gemini-companion-review-window--mark window)))
   window)
 
-(defun gemini-companion-review-window-make (view window buffer)
-  "Display BUFFER in WINDOW, which was made for VIEW; return WINDOW."
+(defun gemini-companion-review-window-make (window buffer)
+  "Display BUFFER in WINDOW, which was made for a view; return WINDOW."
   (set-window-buffer window buffer)
-  (gemini-companion-review-window--add view window)
-  window)
-
-(defun gemini-companion-review-window--add (view window)
-  "Record that WINDOW, which shows a part of VIEW, was made for it."
   (gemini-companion-review-window--mark window)
-  (cl-pushnew window (gemini-companion-review-window-made view)))
+  window)
 
 (defun gemini-companion-review-window--display-above (buffer _alist)
   "Display BUFFER above the windows of the user, for `display-buffer'.
@@ -379,8 +373,8 @@ Delete all other windows; if a side window is selected, that one, too."
       (delete-other-windows-internal window main)))
   window)
 
-(defun gemini-companion-review-window-split (view window buffers &optional turned)
-  "Show BUFFERS of VIEW in equal parts of WINDOW, and return these in order.
+(defun gemini-companion-review-window-split (window buffers &optional turned)
+  "Show BUFFERS of a view in equal parts of WINDOW, and return these in order.
 WINDOW shows the first.  They are side by side if each is then at least 70
 columns wide, and otherwise one above the other; if TURNED is non-nil it is
 the other way around."
@@ -392,7 +386,7 @@ the other way around."
              for last = (car windows)
              for size = (if side (window-total-width last) (window-total-height last))
              do (push (gemini-companion-review-window-make
-                       view (split-window last (/ size parts) (if side 'right 'below)) buffer)
+                       (split-window last (/ size parts) (if side 'right 'below)) buffer)
                       windows))
     (nreverse windows)))
 
@@ -510,8 +504,8 @@ If BEFORE is nil, the window was made for the view."
     (when (and (markerp point)
                (eq (marker-buffer point) (window-buffer (frame-selected-window frame))))
       (set-window-point (frame-selected-window frame) point))
-    (when (seq-some #'window-live-p (cons (car (gemini-companion-review-window-taken view))
-                                          (gemini-companion-review-window-made view)))
+    (when (seq-some (lambda (it) (window-parameter it 'gemini-companion-review))
+                    (window-list frame 'no-minibuffer))
       (gemini-companion-review-window--remove-from-frame view tab)
       (let ((selected (frame-selected-window frame)))
         (setf (alist-get 'wc (cdr tab)) (gemini-companion-review-window--configuration frame)
