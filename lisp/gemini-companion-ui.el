@@ -402,11 +402,12 @@ it does not move to another button."
        (set-buffer-modified-p nil)))))
 
 (defun gemini-companion-ui-keep-point (place position function)
-  "Call FUNCTION, which replaces the text of the current buffer, and keep point.
+  "Call FUNCTION, which replaces the text of this buffer; keep point and mark.
 PLACE is a function that returns the place of a position in the text, and
 POSITION one that returns the position of a place in the new text.  In each
 window, keep point, and the line at the top unless that is the first one."
   (let ((point (funcall place (point)))
+        (mark (and (mark t) (funcall place (mark t))))
         (windows (mapcar (lambda (window)
                            (list window
                                  (funcall place (window-point window))
@@ -418,6 +419,8 @@ window, keep point, and the line at the top unless that is the first one."
       (set-window-point window (funcall position place))
       (when start
         (set-window-start window (funcall position start) t)))
+    (when mark
+      (set-marker (mark-marker) (funcall position mark)))
     (goto-char (funcall position point))))
 
 (defun gemini-companion-ui--place (position)

@@ -233,6 +233,23 @@
         (gemini-companion-mode -1)
         (should (equal (gemini-companion-test-list-rows buffer) nil))))))
 
+(ert-deftest gemini-companion-review-list/it-is-updated-and-the-region-stays ()
+  "Otherwise the user would copy something else."
+  (gemini-companion-test-with-lists client
+    (let ((first (gemini-companion-test-propose client "a.txt" "a"))
+          (transient-mark-mode t)
+          region)
+      (gemini-companion-test-propose client "b.txt" "b")
+      (gemini-companion-review-list)
+      (gemini-companion-test-list-goto (current-buffer) 2)
+      (push-mark nil t t)
+      (search-forward "b.txt")
+      (setq region (buffer-substring-no-properties (region-beginning) (region-end)))
+      (with-temp-buffer (gemini-companion-review-reject first))
+      (should (use-region-p))
+      (should (equal (buffer-substring-no-properties (region-beginning) (region-end))
+                     region)))))
+
 (ert-deftest gemini-companion-review-list/a-key-decides-only-what-the-user-has-seen ()
   "A client closes a review at the moment in which the user decides it."
   (gemini-companion-test-with-lists client
