@@ -18,6 +18,8 @@
 (declare-function evil-emacs-state "ext:evil-states" t t)
 (declare-function evil-initial-state "ext:evil-core")
 (declare-function evil-initial-state-for-buffer "ext:evil-core")
+(declare-function global-hl-line-highlight "hl-line")
+(declare-function hl-line-highlight "hl-line")
 (defvar evil-emacs-state-modes)
 (defvar evil-insert-state-modes)
 (defvar evil-state)
@@ -421,7 +423,10 @@ window, keep point, and the line at the top unless that is the first one."
         (set-window-start window (funcall position start) t)))
     (when mark
       (set-marker (mark-marker) (funcall position mark)))
-    (goto-char (funcall position point))))
+    (goto-char (funcall position point))
+    ;; Otherwise the current line would be highlighted again only after the next command.
+    (cond ((bound-and-true-p hl-line-mode) (hl-line-highlight))
+          ((bound-and-true-p global-hl-line-mode) (global-hl-line-highlight)))))
 
 (defun gemini-companion-ui--place (position)
   "Return the place of POSITION: the subject of its button, line and column."

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'hl-line)
 (require 'gemini-companion-test-lists)
 
 ;;;; Open changes
@@ -249,6 +250,23 @@
       (should (use-region-p))
       (should (equal (buffer-substring-no-properties (region-beginning) (region-end))
                      region)))))
+
+(ert-deftest gemini-companion-review-list/it-is-updated-and-the-current-line-stays-highlighted ()
+  "Whichever mode of Hl-Line the user has turned on."
+  (dolist (mode '(hl-line-mode global-hl-line-mode))
+    (gemini-companion-test-with-lists client
+      (let ((first (gemini-companion-test-propose client "a.txt" "a")))
+        (gemini-companion-test-propose client "b.txt" "b")
+        (gemini-companion-review-list)
+        (gemini-companion-test-list-goto (current-buffer) 2)
+        (unwind-protect
+            (progn
+              (funcall mode 1)
+              (funcall (if (eq mode 'hl-line-mode) #'hl-line-highlight
+                         #'global-hl-line-highlight))
+              (with-temp-buffer (gemini-companion-review-reject first))
+              (should (eq (get-char-property (point) 'face) 'hl-line)))
+          (funcall mode -1))))))
 
 (ert-deftest gemini-companion-review-list/a-key-decides-only-what-the-user-has-seen ()
   "A client closes a review at the moment in which the user decides it."
