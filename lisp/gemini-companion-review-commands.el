@@ -131,13 +131,11 @@ Return nil if the client has decided it already."
          (answer (gemini-companion-review-ask
                   review
                   (lambda ()
-                    (condition-case nil
-                        (car (read-multiple-choice
-                              "Proposed change:"
-                              `((?a "accept" ,(concat title " writes the text as it now reads"))
-                                (?r "reject" "The file stays as it is")
-                                (?l "later" ,(concat title " keeps waiting")))))
-                      (quit nil))))))
+                    (car (read-multiple-choice
+                          "Proposed change:"
+                          `((?a "accept" ,(concat title " writes the text as it now reads"))
+                            (?r "reject" "The file stays as it is")
+                            (?l "later" ,(concat title " keeps waiting")))))))))
     (pcase answer
       (?a (gemini-companion-review-commands-accept review))
       (?r (gemini-companion-review-reject review))

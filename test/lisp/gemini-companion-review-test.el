@@ -191,21 +191,27 @@ The file has no directory."
         (should (equal (gemini-companion-review-test--outcome client "ide/diffAccepted")
                        '("a.txt" "edited 2\n")))))))
 
-(ert-deftest gemini-companion-review/q-asks-once-and-quitting-postpones ()
+(defun gemini-companion-review-test--answer-q (answer)
+  "Type q in the control panel, and then ANSWER, or quit if that is nil."
+  (with-current-buffer (gemini-companion-review-test--control)
+    (should (eq (key-binding (kbd "q")) #'gemini-companion-review-quit))
+    (cl-letf (((symbol-function 'read-multiple-choice)
+               (lambda (&rest _) (if answer (list answer) (signal 'quit nil)))))
+      (condition-case nil
+          (gemini-companion-review-quit)
+        (quit nil)))))
+
+(ert-deftest gemini-companion-review/q-asks-and-quitting-leaves-the-change-on-screen ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
-      (with-current-buffer (gemini-companion-review-test--control)
-        (should (eq (key-binding (kbd "q")) #'gemini-companion-review-quit))
-        (cl-letf (((symbol-function 'read-multiple-choice)
-                   (lambda (&rest _) (signal 'quit nil))))
-          (gemini-companion-review-quit)))
+      (gemini-companion-review-test--answer-q nil)
+      (should (eq (gemini-companion-review-shown) review))
+      (gemini-companion-review-test--answer-q ?l)
       (should-not (gemini-companion-review-shown))
       (should (memq review gemini-companion-review--open))
       (should-not (gemini-companion-review-popup--next))
       (gemini-companion-review-next)
-      (with-current-buffer (gemini-companion-review-test--control)
-        (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?r))))
-          (gemini-companion-review-quit)))
+      (gemini-companion-review-test--answer-q ?r)
       (should (gemini-companion-review-test--outcome client "ide/diffRejected")))))
 
 (ert-deftest gemini-companion-review/ediff-s-own-quit-postpones ()
