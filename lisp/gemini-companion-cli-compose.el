@@ -50,7 +50,7 @@ commands after a slash at the beginning.
 \\[gemini-companion-compose-quit] cancels, "
                            "Prompt: \\[gemini-companion-compose-send] sends, \
 \\[gemini-companion-compose-quit] discards, ")
-                         "\\[gemini-companion-compose-previous] recalls an earlier prompt"))))
+                         "\\[gemini-companion-compose-previous] recalls an earlier one"))))
   (add-hook 'kill-buffer-hook #'gemini-companion-cli-compose--save nil t)
   ;; Not those of Text mode, which may call ispell.
   (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete

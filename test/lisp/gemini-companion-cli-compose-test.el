@@ -150,6 +150,14 @@ yank it into Gemini CLI")))))
       (should (eq (buffer-local-value 'gemini-companion-cli-compose-terminal (window-buffer))
                   terminal)))))
 
+(ert-deftest gemini-companion-cli-compose/the-keys-fit-in-a-terminal-of-80-columns ()
+  (with-temp-buffer
+    (gemini-companion-compose-mode)
+    (dolist (gemini-companion-cli-compose-finish-function (list nil #'ignore))
+      (let ((header (eval (cadr header-line-format) t)))
+        (should (string-match-p "C-c C-c .*C-c C-k .*M-p " header))
+        (should (<= (string-width header) 80))))))
+
 (ert-deftest gemini-companion-cli-compose/it-is-no-command-of-the-cli ()
   (let ((sent nil))
     (cl-letf (((symbol-function 'gemini-companion-cli-send-at-rest)
