@@ -610,7 +610,7 @@ NOW are snapshots."
 
 (define-minor-mode gemini-companion-new-file-mode
   "Read the proposed text of a new file; letters do not insert themselves.
-\\<gemini-companion-new-file-mode-map>\\[gemini-companion-new-file-edit]
+\\<gemini-companion-new-file-mode-map>\\[gemini-companion-new-file-edit] \
 ends this mode, so that you can edit.
 
 \\{gemini-companion-new-file-mode-map}"
