@@ -180,8 +180,8 @@ client proposed the change.  Save and accept nothing."
       (user-error "Nothing to merge: the proposed text contains all edits to %s"
                   (gemini-companion-review-file review)))
     (gemini-companion-review-commands--merge review)
-    (message "%s" (substitute-command-keys
-                   "Merged into the proposed text; \\[gemini-companion-accept] accepts it"))))
+    (message "Merged into the proposed text; %s"
+             (gemini-companion-ui-key 'gemini-companion-accept "accepts it"))))
 
 (defun gemini-companion-review-commands--merge (review)
   "Merge into the text of REVIEW the edits that it lacks, and show it again."

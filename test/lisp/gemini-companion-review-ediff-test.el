@@ -391,6 +391,19 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
       (should (equal (buffer-string) "one\ntwo\nthree\nmine\nmore\n"))
       (set-buffer-modified-p nil))))
 
+(ert-deftest gemini-companion-review-ediff/after-a-merge-a-message-names-the-key-that-works-there ()
+  (gemini-companion-test-with-client client
+    (goto-char (point-max))
+    (insert "mine\n")
+    (gemini-companion-review-ediff-test--show client "1\ntwo\n" 'select)
+    (set-buffer (window-buffer))
+    (gemini-companion-test-with-answer nil
+      (cl-letf (((symbol-function 'gemini-companion-test--selected-buffer)
+                 (lambda (&rest _) (window-buffer))))
+        (call-interactively (key-binding (kbd "C-c C-e"))))
+      (should (equal (car gemini-companion-test-messages)
+                     "Merged into the proposed text; C-c C-c accepts it")))))
+
 (ert-deftest gemini-companion-review-ediff/edits-of-the-same-lines-are-not-merged ()
   (gemini-companion-test-with-client client
     (goto-char (point-min))
