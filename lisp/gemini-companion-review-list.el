@@ -256,7 +256,9 @@ HOST is the prefix of the host that it is on, or nil."
 (defun gemini-companion-review-list-width ()
   "Return the width in characters of the narrowest window of the current buffer."
   (let ((windows (or (get-buffer-window-list nil nil 'visible) (list (selected-window)))))
-    (apply #'min (mapcar #'window-max-chars-per-line windows))))
+    ;; This selects each window, and so moves point there.
+    (save-excursion
+      (apply #'min (mapcar #'window-max-chars-per-line windows)))))
 
 (defun gemini-companion-review-list--lay-out (entries)
   "Make the current list show ENTRIES, with columns that fit its windows."

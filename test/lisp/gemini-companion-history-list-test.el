@@ -191,6 +191,21 @@ after it."
       (tabulated-list-sort 2)
       (should-not (funcall headings)))))
 
+(ert-deftest gemini-companion-history-list/in-a-window-that-is-not-selected-lines-keep-their-order ()
+  "To measure that window, Emacs selects it, and so moves point."
+  (let ((gemini-companion-history--entries nil))
+    (save-window-excursion
+      (gemini-companion-history-list)
+      (select-window (split-window))
+      (switch-to-buffer (get-buffer-create "other"))
+      (dolist (prompt '("first" "second"))
+        (gemini-companion-history-add :path "/a" :after "1" :client "C" :outcome 'rejected :size "+1"
+                                      :prompt (cons prompt (current-time))))
+      (with-current-buffer "*gemini history*"
+        (gemini-companion-review-list-print)
+        (should (string-match-p "\\` *Time.*\nPrompt .*\n[0-9].*\nPrompt .*\n[0-9].*\n\\'"
+                                (buffer-string)))))))
+
 (ert-deftest gemini-companion-history-list/all-changes-of-a-prompt-can-be-undone ()
   "Of several changes of one file as well; changes of other prompts stay."
   (gemini-companion-test-with-lists client
