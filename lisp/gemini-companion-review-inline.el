@@ -362,8 +362,8 @@ See `gemini-companion-comment-proposal-place-function'."
   (or (gemini-companion-review-hunk-at (line-beginning-position))
       (user-error "No hunk here: %s"
                   (if (null gemini-companion-review-hunk-list) "none is left"
-                    (substitute-command-keys "\\<gemini-companion-review-inline-mode-map>\
-\\[gemini-companion-review-inline-next] goes to the next one")))))
+                    (gemini-companion-ui-key 'gemini-companion-review-inline-next
+                                             "goes to the next one")))))
 
 (defun gemini-companion-review-inline-next (count)
   "Go to the next hunk; with a prefix argument, COUNT hunks forward."

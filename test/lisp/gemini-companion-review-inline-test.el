@@ -1079,6 +1079,17 @@ FOCUS is `select' by default."
                                    :type 'user-error)
                      '(user-error "No hunk here: none is left"))))))
 
+(ert-deftest gemini-companion-review-inline/away-from-hunks-a-message-names-a-key-that-works ()
+  "In modal editing, neither n nor TAB does."
+  (gemini-companion-review-inline-test--with client "1\n2\n3\n"
+    (gemini-companion-review-inline-test--show client "1\n2\nthree\n")
+    (with-current-buffer (window-buffer)
+      (goto-char (point-min))
+      (setq-local minor-mode-overriding-map-alist
+                  `((buffer-read-only keymap (?n . ignore) (?\t . ignore)))))
+    (should (equal (should-error (gemini-companion-review-inline-test--press "C-c C-d"))
+                   '(user-error "No hunk here: C-c C-n goes to the next one")))))
+
 (ert-deftest gemini-companion-review-inline/what-is-copied-has-neither-colors-nor-signs ()
   (gemini-companion-review-inline-test--with client "one\n"
     (gemini-companion-review-inline-test--show client "1\n")
