@@ -172,9 +172,9 @@ when that is run."
        (gemini-companion-review-list--lay-out
         (funcall gemini-companion-review-list-entries-function))
        (tabulated-list-print)))
-    ;; A line that was added at the end has moved no other.
+    ;; A line that was added at the end, but not to an empty list, has moved no other.
     (unless (or this-command
-                (equal ids (seq-take (mapcar #'car tabulated-list-entries) (length ids))))
+                (equal ids (seq-take (mapcar #'car tabulated-list-entries) (max 1 (length ids)))))
       (setq gemini-companion-review-list--moved-at (float-time))))
   (gemini-companion-review-list--show-keys))
 
@@ -193,7 +193,8 @@ If the id is gone, return a position in the line that has taken its place."
     (save-excursion
       (goto-char (or (and id (text-property-any (point-min) (point-max) 'tabulated-list-id id))
                      (gemini-companion-ui-line-start line)))
-      (when (and id (eobp))
+      ;; In an empty list, the next line comes here, below the names of the columns.
+      (when (and id (eobp) (tabulated-list-get-id (1- (point))))
         (forward-line -1))
       (min (+ (point) column) (line-end-position)))))
 

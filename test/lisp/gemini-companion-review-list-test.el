@@ -268,6 +268,18 @@
               (should (eq (get-char-property (point) 'face) 'hl-line)))
           (funcall mode -1))))))
 
+(ert-deftest gemini-companion-review-list/after-the-last-change-point-is-where-the-next-one-appears ()
+  (gemini-companion-test-with-lists client
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-review-list)
+      (should (eq (tabulated-list-get-id) review))
+      (gemini-companion-review-reject review)
+      (should-not (tabulated-list-get-id))
+      (should (eq (gemini-companion-test-propose client "b.txt" "2\n") (tabulated-list-get-id)))
+      ;; The key was pressed before the user can have seen it.
+      (should (string-search "has just changed"
+                             (cadr (should-error (gemini-companion-test-list-press "k"))))))))
+
 (ert-deftest gemini-companion-review-list/a-key-decides-only-what-the-user-has-seen ()
   "A client closes a review at the moment in which the user decides it."
   (gemini-companion-test-with-lists client
