@@ -118,7 +118,7 @@ Do not ask while it is being built."
                             (list ?d "download" (gemini-companion-install--url)))
                        (and (gemini-companion-install--manifest)
                             (list ?b "build" "with cargo, from the sources in this package"))
-                       '(?n "not now" "leave the mode off")))))
+                       '(?n "not now" "install nothing")))))
       (unless (cdr choices)
         (gemini-companion-install--check-published))
       (pcase (car (read-multiple-choice
@@ -138,8 +138,9 @@ Do not ask while it is being built."
               gemini-companion-install--build-buffer))
     ('download (gemini-companion-install--download))
     ('build (gemini-companion-install--build))
-    ('later (message "Gemini companion stays off without its native module: \
-M-x gemini-companion-install-module gets it"))
+    ('later (message (if (gemini-companion-native-current-p) "Nothing was installed"
+                       "Gemini companion stays off without its native module: \
+M-x gemini-companion-install-module gets it")))
     (_ (gemini-companion-install--signal-missing))))
 
 (defun gemini-companion-install--signal-missing ()

@@ -283,6 +283,17 @@ Return the choices offered, those of the last question first."
               (gemini-companion-install-module t)))
     (gemini-companion-install-test--is-installed)))
 
+(ert-deftest gemini-companion-install/who-has-the-module-is-not-told-that-it-is-missing ()
+  (gemini-companion-install-test--in #'ignore
+    (pcase-dolist (`(,current-p ,said) '((always "Nothing was installed")
+                                         (ignore "stays off without its native module")))
+      (let ((told nil))
+        (cl-letf (((symbol-function 'gemini-companion-native-current-p) current-p)
+                  ((symbol-function 'message) (lambda (text &rest _) (setq told text))))
+          (gemini-companion-install-test--answering ?n
+            (gemini-companion-install-module t)))
+        (should (string-search said told))))))
+
 (ert-deftest gemini-companion-install/a-file-named-by-the-user-is-not-installed ()
   (gemini-companion-install-test--in #'ignore
     (let ((gemini-companion-module-file "/nowhere/x.so"))
