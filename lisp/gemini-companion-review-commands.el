@@ -164,6 +164,9 @@ While it is shown, compare the proposed text with your own text, including
 unsaved edits."
   (interactive)
   (let ((review (gemini-companion-review-current)))
+    (unless (or (gemini-companion-review-with-base review)
+                (gemini-companion-file-exists-p (gemini-companion-review-path review)))
+      (user-error "A new file has only one text"))
     (cl-callf not (gemini-companion-review-with-base review))
     (gemini-companion-review-show review 'select)))
 

@@ -627,7 +627,17 @@ ends this mode, so that you can edit.
   ("RET" "e" "<remap> <read-only-mode>") #'gemini-companion-new-file-edit
   "c" #'gemini-companion-review-comment
   "q" #'gemini-companion-review-quit
+  "?" #'gemini-companion-new-file-show-keys
   "g" #'undefined)
+
+(defun gemini-companion-new-file-show-keys ()
+  "Describe the keys for a new file in the echo area."
+  (interactive nil gemini-companion-new-file-mode)
+  (message "%s" "\
+SPC DEL  scroll                   e RET    edit the text
+c        comment on the line      q        decide, now or later
+C-c C-c  accept                   C-c C-k  reject
+C-c C-a  accept all of the turn"))
 
 (defun gemini-companion-new-file-edit ()
   "Make the proposed text editable."

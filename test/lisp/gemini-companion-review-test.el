@@ -391,6 +391,10 @@ CLIENT closes REVIEW while the question is open."
                               (gemini-companion-review-buffer--header-line)))
       ;; The text is read-only until the user wants to edit it.
       (should (eq (key-binding "x") #'undefined))
+      (gemini-companion-test-with-answer nil
+        (call-interactively (key-binding "?"))
+        (should (string-search "e RET    edit the text" (car gemini-companion-test-messages))))
+      (should-error (gemini-companion-review-three-way) :type 'user-error)
       (should-error (insert "x") :type 'buffer-read-only)
       (call-interactively (key-binding "e"))
       (insert "more ")
