@@ -264,7 +264,7 @@ It runs in the current buffer, which the selected window shows."
   (dolist (function (gemini-companion-cli-terminals-get terminal :trackers))
     (when (fboundp function)
       (advice-add function :before-while #'gemini-companion-cli-terminals--not-ours-p)))
-  ;; CLIs write and read UTF-8 in any locale.  Eat has Emacs decode the output, Term and vterm do so.
+  ;; CLIs write and read UTF-8 in any locale.  For Eat, Emacs decodes that; Term and vterm do so.
   (let ((default-process-coding-system '(utf-8-unix . utf-8-unix)))
     (funcall (gemini-companion-cli-terminals-get terminal :start) program arguments
              (append (gemini-companion-cli-terminals-variables terminal environment) environment)))
