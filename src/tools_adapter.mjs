@@ -700,8 +700,10 @@ function isDenial(file) {
   }
 }
 
-// Qwen Code says again what follows from a prompt, with an empty one.
+// If a model says nothing once a tool has run, Gemini CLI itself tells it to go on.  Qwen Code says again
+// what follows from a prompt, with an empty one.
 function promptOf({ prompt, submitted_prompt: submitted = prompt }) {
+  if (/^\[System: You /.test(submitted)) return { event: 'ran' };
   return submitted ? { text: brief(String(submitted).split(REFERENCED)[0]) } : undefined;
 }
 
