@@ -159,7 +159,8 @@ The string has no spaces and begins with the sign of the prompt.  Return
 
 (defun gemini-companion-cli-screen-without-spaces (text)
   "Return TEXT without the whitespace that a terminal may add or change."
-  (replace-regexp-in-string "[[:space:]\u00a0]+" "" text))
+  ;; In a buffer of a program, a newline ends a comment instead.
+  (replace-regexp-in-string "[[:space:]\n\u00a0]+" "" text))
 
 ;;;; The changes of a turn
 

@@ -771,6 +771,17 @@ SENT is bound to a function that returns the text sent to it."
            "the prompt to be submitted"
            (lambda () (string-suffix-p "\e[201~\r" (funcall sent)))))))))
 
+(ert-deftest gemini-companion-cli-send/from-a-program-two-lines-are-submitted-at-once ()
+  "Emacs compares them with the screen, in whatever buffer the user is.
+There, a newline need not be whitespace, and the prompt took 20 seconds."
+  (gemini-companion-cli-send-test--with-screen terminal _sent
+    (gemini-companion-cli-send-test--draw
+     terminal (gemini-companion-cli-send-test--screen " > hello\n   there "))
+    (with-temp-buffer
+      (emacs-lisp-mode)
+      (should (gemini-companion-cli-send--shown-p terminal "hello\nthere"))
+      (should-not (gemini-companion-cli-send--shown-p terminal "hello\nyou")))))
+
 (ert-deftest gemini-companion-cli-send/a-prompt-that-the-cli-drops-is-given-back ()
   "A CLI drops what it gets while it clears its screen."
   (gemini-companion-cli-send-test--with-screen terminal sent
