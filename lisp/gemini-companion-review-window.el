@@ -532,7 +532,7 @@ TAB is the one that VIEW is in, or nil if that is the current one."
                 (seq-some (lambda (it) (eq (car (window-parameter it 'quit-restore)) 'tab)) own))
            (with-selected-frame frame
              (tab-bar-close-tab (and tab (1+ (seq-position tabs tab #'eq))))))
-          ((and known (or (null (gemini-companion-review-window--users-windows view 'main))
+          ((and known (or (gemini-companion-review-window--nothing-new-p view now)
                           (gemini-companion-review-window--untouched-p view now)))
            (gemini-companion-review-window--restore view))
           (t (mapc #'gemini-companion-review-window--delete-window own)))
@@ -551,6 +551,13 @@ TAB is the one that VIEW is in, or nil if that is the current one."
                    (and (eq selected (car (gemini-companion-review-window-taken view)))
                         (gemini-companion-review-window--shows-p view selected))))
       (set-frame-selected-window frame before))))
+
+(defun gemini-companion-review-window--nothing-new-p (view now)
+  "Return non-nil if only side windows are left beside VIEW, with known buffers.
+NOW are snapshots of them.  The user may have opened one, such as the CLI's."
+  (and (null (gemini-companion-review-window--users-windows view 'main))
+       (cl-loop with known = (mapcar #'cadr (gemini-companion-review-window-before view))
+                for (_ buffer) in now always (memq buffer known))))
 
 (defun gemini-companion-review-window--untouched-p (view now)
   "Return non-nil if the user has not rearranged the frame of VIEW.
@@ -577,14 +584,17 @@ NOW are snapshots of the user's windows."
       (delete-window window))))
 
 (defun gemini-companion-review-window--restore (view)
-  "Restore the window configuration from before VIEW; keep the window selected."
+  "Restore the window configuration from before VIEW; keep the window selected.
+If that is gone, select another one that shows the same buffer."
   (let* ((frame (gemini-companion-review-window-frame view))
-         (selected (frame-selected-window frame)))
+         (selected (frame-selected-window frame))
+         (buffer (window-buffer selected)))
     ;; This must neither select the frame nor change the minibuffer.
     (set-window-configuration
      (alist-get frame (gemini-companion-review-window-layouts view)) t t)
-    (when (window-live-p selected)
-      (set-frame-selected-window frame selected))))
+    (when-let* ((window (if (window-live-p selected) selected
+                          (get-buffer-window buffer frame))))
+      (set-frame-selected-window frame window))))
 
 (defun gemini-companion-review-window--scroll-back (view now)
   "Scroll each window of the user as before VIEW, or as in NOW if point has moved.

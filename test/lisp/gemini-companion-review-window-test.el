@@ -158,6 +158,23 @@ Emacs 29 has `display-buffer-full-frame'."
           (should (equal (mapcar #'cadr (cadr windows))
                          (mapcar #'window-buffer (window-list)))))))))
 
+(ert-deftest gemini-companion-review-window/the-user-s-new-side-window-stays-selected ()
+  "When only the change is on screen, the user shows the CLI, and answers there."
+  (dolist (side '("*scratch*" "*a CLI*"))
+    (gemini-companion-review-window-test--each review 'select
+      ;; In the window of the user, C-x 1 is about the others of the user.
+      (unless (eq (gemini-companion-review-view review) 'gemini-companion-review-inline-show)
+        (delete-other-windows)
+        (select-window (display-buffer-in-side-window (get-buffer-create side) '((side . right))))
+        (with-temp-buffer
+          (gemini-companion-review-reject review))
+        (should-not (gemini-companion-review-window-test--shown review))
+        (should (equal (buffer-name (window-buffer)) side))
+        ;; The others come back if that can be.
+        (should (eq (seq-set-equal-p (mapcar #'cadr (cadr windows))
+                                     (mapcar #'window-buffer (window-list)))
+                    (equal side "*scratch*")))))))
+
 (ert-deftest gemini-companion-review-window/nobody-is-asked-whether-to-kill-its-buffers ()
   "Some packages ask so for each buffer, and others say no."
   (gemini-companion-review-window-test--each review 'select
