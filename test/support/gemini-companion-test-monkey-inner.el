@@ -796,7 +796,9 @@ from which the user was asked something may hold positions for the answer."
   (delq nil
         (mapcar (lambda (buffer)
                   (let ((file (buffer-file-name buffer))
-                        (asking (minibuffer-selected-window)))
+                        (asking (or (minibuffer-selected-window)
+                                    ;; Emacs 28 asks some without a minibuffer.
+                                    (and gemini-companion-monkey-asking (selected-window)))))
                     (and file (not (buffer-modified-p buffer))
                          (not (and asking (eq buffer (window-buffer asking))))
                          (file-exists-p file)
