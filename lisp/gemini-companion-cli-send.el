@@ -378,7 +378,7 @@ Add a space where Enter would begin a line, or might complete a name with an @."
                "[\u0000-\u0008\u000b-\u001f\u007f-\u009f]" ""
                (string-replace "\r" "\n" (string-replace "\r\n" "\n" text))
                t t)))
-    (if (string-match-p "\\(?:\\\\\\|@[^[:space:]]*\\)\\'"
+    (if (string-match-p "\\(?:\\\\\\|@[^[:space:]\n]*\\)\\'"
                         ;; Names are not longer, and a long text with many @ would take long.
                         (substring text (- (min 1000 (length text)))))
         (concat text " ")

@@ -780,7 +780,9 @@ There, a newline need not be whitespace, and the prompt took 20 seconds."
     (with-temp-buffer
       (emacs-lisp-mode)
       (should (gemini-companion-cli-send--shown-p terminal "hello\nthere"))
-      (should-not (gemini-companion-cli-send--shown-p terminal "hello\nyou")))))
+      (should-not (gemini-companion-cli-send--shown-p terminal "hello\nyou"))
+      ;; Only a name at the end needs a space.
+      (should (equal (gemini-companion-cli-send--clean "@a.py\nthere") "@a.py\nthere")))))
 
 (ert-deftest gemini-companion-cli-send/a-prompt-that-the-cli-drops-is-given-back ()
   "A CLI drops what it gets while it clears its screen."
