@@ -33,13 +33,14 @@ if PATH has an empty element, since that means the current directory.")
      :program "gemini"
      :install "npm install -g @google/gemini-cli"
      :tested "0.61.0"
+     :oldest "0.7.0"
      :takes-edits t
      :needs-no-text (("streamable-http-client" "0.45.2" "0.61.0")
                      ("stdio-client" "0.61.0" "0.61.0"))
      :ignore-file ".geminiignore"
      :directory (temporary "gemini/ide")
      :file "gemini-ide-server-PID-PORT.json"
-     :stdio "0.7.0"
+     :stdio t
      :resume ("--resume" "--list-sessions")
      ;; It would be suspended if the first word contained "vi" or "emacs".
      :editor ("env PROGRAM" "\C-g")

@@ -370,15 +370,15 @@ Kill it if it takes too long."
   "Return the finding about the version of PROGRAM, AGENT's, from its OUTPUT.
 With REMOTE, that includes what a shell on another machine has printed."
   (let* ((install (gemini-companion-agent-get agent :install))
-         (oldest (gemini-companion-agent-get agent :stdio))
+         (oldest (gemini-companion-agent-get agent :oldest))
          (tested (gemini-companion-agent-get agent :tested))
          (version (and (string-match (concat (and remote "^") "[0-9]+\\.[0-9]+\\.[0-9]+") output)
                        (match-string 0 output))))
     (cond
-     ((and version remote (stringp oldest) (version< version oldest))
+     ((and version oldest (version< version oldest))
       (list 'problem
-            (format "%s has version %s, which cannot connect from another machine." program version)
-            (format "Install version %s or later there: %s" oldest install)))
+            (format "%s has version %s, which cannot connect to Emacs." program version)
+            (format "Install version %s or later%s: %s" oldest (if remote " there" "") install)))
      (version
       (list 'fine (format "%s has version %s%s." program version
                           (if tested (format "; %s was tested with this package" tested) ""))))

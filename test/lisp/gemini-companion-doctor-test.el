@@ -621,6 +621,15 @@ It has no other variables with which a CLI finds this Emacs."
     (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
                                         "Notes" "leaves it alone")))
 
+(ert-deftest gemini-companion-doctor/an-old-cli-is-a-problem ()
+  "Before 0.7.0, Gemini CLI connects only to editors that it knows."
+  (gemini-companion-doctor-test--with
+    (gemini-companion-test-file "bin/gemini" "#!/bin/sh\necho 0.6.1\n")
+    (gemini-companion-doctor-test--says
+     (gemini-companion-doctor-test--report)
+     "One problem" "bin/gemini has version 0.6.1, which cannot connect to Emacs."
+     "Install version 0.7.0 or later: npm install")))
+
 ;;;; Another fork
 
 (defconst gemini-companion-doctor-test--fork
