@@ -323,7 +323,9 @@ run again, when the module is there; see `gemini-companion-install-policy'."
   "Turn on `gemini-companion-mode' as the user would, unless the server runs.
 So Emacs asks how to get the native module if that is missing."
   (unless (gemini-companion-bridge-running-p)
-    (funcall-interactively #'gemini-companion-mode 1)))
+    ;; Native code would call `funcall-interactively' without a trace for `called-interactively-p'.
+    (let ((current-prefix-arg 1))
+      (call-interactively #'gemini-companion-mode))))
 
 (defun gemini-companion--switch-on (ask)
   "Start the companion; if that fails, leave the mode off and say why.

@@ -56,6 +56,18 @@
       (should gemini-companion-mode)
       (should (eql (gemini-companion-bridge-port) port)))))
 
+(ert-deftest gemini-companion/native-code-turns-it-on-as-the-user-would ()
+  "So Emacs asks how to get the module."
+  (skip-unless (and (fboundp 'native-comp-available-p) (native-comp-available-p)))
+  (gemini-companion-test-with-project
+    (let ((asks nil))
+      (cl-letf (((symbol-function 'gemini-companion-turn-on)
+                 (symbol-function 'gemini-companion-turn-on))
+                ((symbol-function 'gemini-companion--switch-on) (lambda (ask) (push ask asks))))
+        (native-compile 'gemini-companion-turn-on)
+        (gemini-companion-turn-on))
+      (should (equal asks '(t))))))
+
 (ert-deftest gemini-companion/processes-of-emacs-find-it ()
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
