@@ -178,7 +178,7 @@ If the question is not on screen, show it instead."
       (user-error "%s" fault))
     (cond ((not (gemini-companion-cli-send--question-seen-p))
            (gemini-companion-cli-send--show-question)
-           (message "The question of %s was not on screen; look at it, then answer"
+           (message "The question of %s was not all on screen; look at it, then answer"
                     (gemini-companion-cli-send-title)))
           ((eq (gemini-companion-cli-screen-question-p) 'text)
            (user-error "Type your answer to %s in its terminal" (gemini-companion-cli-send-title)))
@@ -188,11 +188,16 @@ If the question is not on screen, show it instead."
            (message "Answered %s in %s" name (buffer-name))))))
 
 (defun gemini-companion-cli-send--question-seen-p ()
-  "Return non-nil if a window shows as much of the question here as it can."
-  (pcase-let ((`(,start . ,end) (gemini-companion-cli-screen-question-bounds)))
+  "Return non-nil if a window shows as much of the question here as it can.
+The upper border of its box does not matter."
+  (pcase-let* ((`(,start . ,end) (gemini-companion-cli-screen-question-bounds))
+               (text (save-excursion
+                       (goto-char start)
+                       (skip-chars-forward " ╭─╮│\n")
+                       (line-beginning-position))))
     (seq-some (lambda (window)
                 (and (<= (window-start window) end (window-end window t))
-                     (or (<= (window-start window) start)
+                     (or (<= (window-start window) text)
                          (zerop (window-max-delta window)))))
               (gemini-companion-ui-windows-of (current-buffer)))))
 

@@ -64,7 +64,7 @@ Ignore what the CLI itself adds."
       (gemini-companion-test-wait-screen emacs "Gemini CLI asks a question; answer it first")
       ;; The terminal is in no window yet.
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
-      (gemini-companion-test-wait-screen emacs "was not on screen; look at it, then answer")
+      (gemini-companion-test-wait-screen emacs "was not all on screen; look at it, then answer")
       (gemini-companion-test-wait-screen emacs "● 1\\. Allow once")
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
       (gemini-companion-test-wait "the file to be written"

@@ -181,7 +181,7 @@ Wait until EMACS and the CLI show it."
     (gemini-companion-test-wait-screen emacs "Gem:1\\?")
     (gemini-companion-test-wait-screen emacs "Gemini CLI asks a question in project")
     (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
-    (gemini-companion-test-wait-screen emacs "was not on screen; look at it, then answer")
+    (gemini-companion-test-wait-screen emacs "was not all on screen; look at it, then answer")
     (gemini-companion-test-wait-screen emacs "Gem:1[^?]")
     (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
     (gemini-companion-test-wait "the command"
@@ -261,7 +261,7 @@ The change takes the place of its file above."
       (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
       (gemini-companion-test-wait-screen emacs "Gem:1\\?")
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
-      (gemini-companion-test-wait-screen emacs "was not on screen; look at it, then answer")
+      (gemini-companion-test-wait-screen emacs "was not all on screen; look at it, then answer")
       (gemini-companion-test-wait-screen emacs "touch made\\.txt")
       ;; The CLI draws it again in the larger window; meanwhile, not all of it is on screen.
       (gemini-companion-test-wait

@@ -639,10 +639,17 @@ Allow execution of [Shell]?
                    (car gemini-companion-cli-send-test--questions))))
       (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
         (delete-windows-on terminal)
-        (should (string-search "was not on screen; look at it, then answer"
+        (should (string-search "was not all on screen; look at it, then answer"
                                (call-interactively command)))
         (should (equal (funcall sent) screen))
         (should (eq (selected-window) selected)))
+      ;; The CLI has drawn the question again, and no room is left for the border of its box.
+      (let ((window (get-buffer-window terminal)))
+        (set-window-start window (with-current-buffer terminal
+                                   (goto-char (point-min))
+                                   (search-forward "│ ?")
+                                   (line-beginning-position)))
+        (should (> (window-max-delta window) 0)))
       (gemini-companion-answer-yes)
       (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))
 
