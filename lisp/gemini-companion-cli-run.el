@@ -330,8 +330,8 @@ EXEC gets ENVIRONMENT, and if the sandbox reaches Emacs, what that needs."
   "Return the file name of the program of AGENT."
   (let ((program (gemini-companion-cli-run-program agent)))
     (or (executable-find program)
-        (user-error "Cannot find `%s': install it with  %s  or set `gemini-companion-program'"
-                    program (gemini-companion-agent-get agent :install)))))
+        (user-error "Cannot find `%s' in `exec-path': install it with  %s  or set \
+`gemini-companion-program'" program (gemini-companion-agent-get agent :install)))))
 
 (defun gemini-companion-cli-run--announce (agent root)
   "Make sure that a client of AGENT that starts in ROOT can find this Emacs.

@@ -161,7 +161,8 @@ echo ready\nread line && echo \"line: $line\"\n"
     (gemini-companion-test-eval emacs '(setq gemini-companion-program "no-such-gemini"))
     (gemini-companion-test-m-x emacs "gemini-companion-run")
     (gemini-companion-test-wait-screen
-     emacs "Cannot find .no-such-gemini.: install it with  npm install -g @google/gemini-cli")
+     emacs (concat "Cannot find .no-such-gemini. in .exec-path.: "
+                   "install it with  npm install -g @google/gemini-cli"))
     (should (equal (gemini-companion-cli-run-test--windows emacs) '("a.txt")))))
 
 (defun gemini-companion-cli-run-test--wait-width (emacs)
