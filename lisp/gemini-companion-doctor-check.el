@@ -87,14 +87,14 @@
       (cond ((gemini-companion-native-current-p)
              (list 'fine (format "The native module is loaded, version %s."
                                  gemini-companion-native-version)))
+            ((gemini-companion-native-loaded-version)
+             (list 'problem "The version of the loaded native module is not that of this package."
+                   "Turn the mode off and on; restart Emacs if that tells you to."))
             ((not (gemini-companion-native-find))
              (list 'problem (format "The native module is missing: %s."
                                     (gemini-companion-native-describe-missing))
                    "Install it: M-x gemini-companion-install-module."
-                   (cons "install" 'gemini-companion-install-module)))
-            ((gemini-companion-native-loaded-version)
-             (list 'problem "The version of the loaded native module is not that of this package."
-                   "Turn the mode off and on; restart Emacs if that tells you to.")))
+                   (cons "install" 'gemini-companion-install-module))))
     (user-error
      (list 'problem (format "Cannot use the native module: %s."
                             (gemini-companion-ui-error-text error))))))

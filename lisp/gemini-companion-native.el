@@ -73,10 +73,20 @@ after what failed."
   "Return non-nil if the native module of this version is loaded."
   (equal (gemini-companion-native-loaded-version) gemini-companion-native-version))
 
+(defun gemini-companion-native-check-unused ()
+  "Signal an error if the mode is on with a module of another version.
+Once another one is loaded, nothing can reach the server of the old one."
+  (when (and (bound-and-true-p gemini-companion-mode)
+             (not (gemini-companion-native-current-p)))
+    (gemini-companion-native-signal
+     "The native module in use is not that of this package, %s; turn the mode off and on to get it"
+     gemini-companion-native-version)))
+
 (defun gemini-companion-native-load ()
   "Load the native module of this version, unless it is loaded.
 Return non-nil if it is loaded, nil if there is none.  Signal a
-`user-error' if there is one that cannot be loaded."
+`user-error' if there is one that cannot be loaded now."
+  (gemini-companion-native-check-unused)
   (let ((tried gemini-companion-native--loaded)
         (failures nil)
         (file nil))

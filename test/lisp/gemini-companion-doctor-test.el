@@ -279,8 +279,10 @@ It has no other variables with which a CLI finds this Emacs."
          (format "belongs to another user (uid %d)" owner))))))
 
 (ert-deftest gemini-companion-doctor/old-module ()
+  "Whether the new one is installed or not."
   (gemini-companion-doctor-test--with
-    (cl-letf (((symbol-function 'gemini-companion--mod-version) (lambda () "0.0.1")))
+    (cl-letf (((symbol-function 'gemini-companion--mod-version) (lambda () "0.0.1"))
+              ((symbol-function 'gemini-companion-native--search) #'ignore))
       (gemini-companion-doctor-test--says
        (gemini-companion-doctor-test--report)
        "The version of the loaded native module is not that of"

@@ -13,6 +13,8 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-test-http)
 
+(defvar gemini-companion-mode)
+
 (defconst gemini-companion-install-test--module
   (concat (apply #'unibyte-string (number-sequence 0 255)) "\r\n\n"
           (format "gemini-companion-module:version=%s:end" gemini-companion-native-version)
@@ -345,6 +347,24 @@ Return the choices offered, those of the last question first."
       (let ((before (file-attribute-inode-number (file-attributes file))))
         (gemini-companion-install-test--switch-on)
         (should-not (equal (file-attribute-inode-number (file-attributes file)) before))))))
+
+(ert-deftest gemini-companion-install/a-module-in-use-is-not-replaced ()
+  "The package was upgraded while the mode is on: another module could not reach its server."
+  (gemini-companion-install-test--in #'gemini-companion-install-test--good
+    (let ((old (gemini-companion-test-write (expand-file-name "old" directory)
+                                            "gemini-companion-module:version=0.0.9:end"))
+          (new (gemini-companion-test-write (expand-file-name "new" directory)
+                                            gemini-companion-install-test--module))
+          (gemini-companion-mode t))
+      (setq gemini-companion-install-test--loaded old)
+      (dolist (function (list #'gemini-companion-native-load
+                              #'gemini-companion-install-module
+                              (lambda () (gemini-companion-install-from-file new))))
+        (should (string-search "turn the mode off and on"
+                               (error-message-string (should-error (funcall function)
+                                                                   :type 'user-error)))))
+      (should-not (gemini-companion-install-test--installed))
+      (should (equal gemini-companion-install-test--loaded old)))))
 
 (ert-deftest gemini-companion-install/a-directory-that-cannot-be-created-is-reported ()
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
