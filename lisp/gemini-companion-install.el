@@ -79,7 +79,7 @@ Ask which, unless `gemini-companion-install-policy' says so.  With a prefix
 argument AGAIN, always ask, and install the module even if there is one
 already."
   (interactive "P")
-  (gemini-companion-native-check-unused)
+  (gemini-companion-native-check)
   (cond (noninteractive (gemini-companion-install--signal-missing))
         ((gemini-companion-native-named-file)
          (user-error "`gemini-companion-module-file' or GEMINI_COMPANION_MODULE names the module \
@@ -96,7 +96,7 @@ already."
 FILE must be the published module of this version.  To use one that you
 built yourself, set `gemini-companion-module-file'."
   (interactive "fFile of the native module: ")
-  (gemini-companion-native-check-unused)
+  (gemini-companion-native-check)
   (gemini-companion-install--check-published)
   (gemini-companion-install--put-published (gemini-companion-file-read-as-named file) file))
 

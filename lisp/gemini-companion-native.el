@@ -73,20 +73,25 @@ after what failed."
   "Return non-nil if the native module of this version is loaded."
   (equal (gemini-companion-native-loaded-version) gemini-companion-native-version))
 
-(defun gemini-companion-native-check-unused ()
-  "Signal an error if the mode is on with a module of another version.
-Once another one is loaded, nothing can reach the server of the old one."
-  (when (and (bound-and-true-p gemini-companion-mode)
-             (not (gemini-companion-native-current-p)))
+(defun gemini-companion-native-check ()
+  "Signal an error if this Emacs cannot load a module, or not now.
+If the mode is on with a module of another version, nothing could reach its
+server once this one is loaded."
+  (unless module-file-suffix
     (gemini-companion-native-signal
-     "The native module in use is not that of this package, %s; turn the mode off and on to get it"
-     gemini-companion-native-version)))
+     "this Emacs was built without support for native modules; install one that has it (its \
+build option is --with-modules)"))
+  (when-let* (((bound-and-true-p gemini-companion-mode))
+              ((not (gemini-companion-native-current-p)))
+              (used (gemini-companion-native-loaded-version)))
+    (gemini-companion-native-signal
+     "version %s of the module is in use; turn the mode off and on to get version %s"
+     used gemini-companion-native-version)))
 
 (defun gemini-companion-native-load ()
   "Load the native module of this version, unless it is loaded.
 Return non-nil if it is loaded, nil if there is none.  Signal a
 `user-error' if there is one that cannot be loaded now."
-  (gemini-companion-native-check-unused)
   (let ((tried gemini-companion-native--loaded)
         (failures nil)
         (file nil))
@@ -119,10 +124,7 @@ Return non-nil if it is loaded, nil if there is none.  Signal a
   "Return the first file with the module of this version, or nil.
 Ignore the files EXCEPT, a list.  Signal a `user-error' if the user names a
 file that is not such a module."
-  (unless module-file-suffix
-    (gemini-companion-native-signal
-     "this Emacs was built without support for native modules; install one that has it (its \
-build option is --with-modules)"))
+  (gemini-companion-native-check)
   (let ((named (gemini-companion-native-named-file)))
     (cond ((not named)
            (gemini-companion-native--search

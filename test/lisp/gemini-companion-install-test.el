@@ -264,6 +264,15 @@ Return the choices offered, those of the last question first."
                              (error-message-string
                               (should-error (gemini-companion-install-module))))))))))
 
+(ert-deftest gemini-companion-install/an-emacs-without-modules-is-not-asked ()
+  (gemini-companion-install-test--in #'ignore
+    (let ((module-file-suffix nil))
+      (dolist (again '(nil t))
+        (should (string-search "without support for native modules"
+                               (error-message-string
+                                (should-error (gemini-companion-install-module again)
+                                              :type 'user-error))))))))
+
 (ert-deftest gemini-companion-install/batch-mode-installs-nothing ()
   (gemini-companion-install-test--in #'gemini-companion-install-test--good
     (let ((noninteractive t))
