@@ -11,6 +11,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-bridge)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
@@ -78,7 +79,9 @@
         (gemini-companion-cli-list-stop . "stop")
         (gemini-companion-cli-list-resume . "resume")
         (gemini-companion-status . "status"))
-    '("No CLI is connected; in a CLI, type /ide enable" (gemini-companion-status . "status"))))
+    (list (if (gemini-companion-bridge-running-p) "No CLI is connected; in a CLI, type /ide enable"
+            "Gemini companion is off; M-x gemini-companion-mode turns it on")
+          '(gemini-companion-status . "status"))))
 
 (defun gemini-companion-cli-list-state (cli)
   "Return what CLI does and since when, as text for the user."

@@ -198,6 +198,13 @@ ABOUT is a plist of :session, :process, :text and :path."
     (unwind-protect (buffer-substring-no-properties (point-min) (point-max))
       (kill-buffer))))
 
+(ert-deftest gemini-companion-cli/an-empty-list-says-how-one-gets-there ()
+  (gemini-companion-cli-test--with nil
+    (pcase-dolist (`(,running . ,says) '((always . "type /ide enable")
+                                         (ignore . "M-x gemini-companion-mode turns it on")))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-running-p) running))
+        (should (string-search says (car (gemini-companion-cli-list--keys))))))))
+
 (ert-deftest gemini-companion-cli/the-list-says-what-each-does ()
   (gemini-companion-cli-test--with
       (list (gemini-companion-cli-test--session "k1" (emacs-pid) "/home/me/project")
