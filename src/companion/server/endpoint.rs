@@ -1,7 +1,7 @@
 //! `/mcp` and `/events`: turns HTTP requests into calls of the protocol, and results into
 //! responses.
 //!
-//! Statuses are those of contract 2 and of MCP's Streamable HTTP transport.
+//! Statuses are those of the contract and of MCP's Streamable HTTP transport.
 
 use std::convert::Infallible;
 use std::future::Future;
