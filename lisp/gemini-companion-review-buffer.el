@@ -25,6 +25,7 @@
 (defvar major-mode-remap-alist) ; Emacs 29
 (defvar untrusted-content) ; Emacs 30
 (defvar warning-suppress-log-types)
+(declare-function undo-tree-mode "ext:undo-tree")
 
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-review-buffer)
 (defcustom gemini-companion-modal-modes
@@ -300,6 +301,8 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
     (setq-local electric-indent-inhibit t))
   (gemini-companion-heavy-shorten-lines)
   (gemini-companion-review-buffer-enable-modal-modes)
+  (when (bound-and-true-p global-undo-tree-mode)
+    (undo-tree-mode))                   ; without it, Evil may undo nothing
   (gemini-companion-review-buffer-set-up review header))
 
 (defun gemini-companion-review-buffer--indentation-variables (buffer)
