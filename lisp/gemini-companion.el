@@ -42,6 +42,7 @@
 
 (declare-function gemini-companion-tool-extension-keep-current "gemini-companion-tool-extension")
 (declare-function gemini-companion-install-instead "gemini-companion-install")
+(declare-function evil-declare-not-repeat "ext:evil-common")
 
 (defun gemini-companion--load-autoloads ()
   "Generate the autoloads of this checkout, and load them.
@@ -162,6 +163,15 @@ must exceed the size of your largest file.  Takes effect when
 For instance (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map).")
 ;;;###autoload (autoload 'gemini-companion-command-map "gemini-companion" nil nil 'keymap)
 (fset 'gemini-companion-command-map gemini-companion-command-map)
+
+(defun gemini-companion--keep-from-repeating ()
+  "Keep Evil's key \\`.' from repeating our commands.
+It would accept the next change, or answer yes to the next question."
+  (when (fboundp 'evil-declare-not-repeat)
+    (dolist (name (all-completions "gemini-companion-" obarray #'commandp))
+      (evil-declare-not-repeat (intern name)))))
+(add-hook 'evil-mode-hook #'gemini-companion--keep-from-repeating)
+(gemini-companion--keep-from-repeating) ; Evil may be on already
 
 ;;;; The mode line
 

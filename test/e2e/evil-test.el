@@ -16,6 +16,7 @@
                (expand-file-name "../support"
                                  (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
+(require 'gemini-companion-test-fake-client)
 
 (defun gemini-companion-evil-test--directories ()
   "Return the directories of Evil; skip the test if it is not installed."
@@ -87,5 +88,32 @@
     (should (eq (gemini-companion-test-eval
                  emacs '(with-current-buffer "a.txt" evil-state))
                 'normal))))
+
+(ert-deftest gemini-companion-ui/evil-does-not-repeat-our-commands ()
+  "After an accept, the key . repeats an edit, and does not accept the next change."
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("b.txt" . "123\n") ("a.txt" . "a\n")))
+    (gemini-companion-test-eval
+     emacs `(progn (setq load-path (append ',(gemini-companion-evil-test--directories)
+                                           ',(file-expand-wildcards
+                                              "/usr/share/emacs/site-lisp/elpa-src/goto-chg-[0-9]*")
+                                           load-path))
+                   (require 'evil)
+                   (evil-mode 1)
+                   (define-key evil-normal-state-map [f5] #'gemini-companion-accept)))
+    (gemini-companion-test-keys emacs "x")
+    (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "23\n"))
+    (gemini-companion-test-fake-propose emacs client "b\n")
+    (gemini-companion-test-wait-review emacs "b\n")
+    (gemini-companion-test-keys emacs "F5")
+    (gemini-companion-test-fake-wait-outcomes client '((accepted "a.txt" "b\n")))
+    (gemini-companion-test-fake-propose emacs client "c\n")
+    (gemini-companion-test-wait-review emacs "c\n")
+    (gemini-companion-test-keys emacs ".")
+    (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "3\n"))
+    (should (gemini-companion-test-review emacs))
+    (gemini-companion-test-keys emacs "F5")
+    (gemini-companion-test-fake-wait-outcomes client '((accepted "a.txt" "b\n")
+                                                       (accepted "a.txt" "c\n")))))
 
 ;;; evil-test.el ends here
