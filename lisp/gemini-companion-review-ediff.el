@@ -244,7 +244,8 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
             ediff-window-B (nth 2 windows)
             ediff-window-C (nth 3 windows))
       (select-window (car windows))
-      (ediff-setup-control-buffer control))))
+      (let ((switch-to-buffer-obey-display-actions nil))
+        (ediff-setup-control-buffer control)))))
 
 (defun gemini-companion-review-ediff--display (view control buffers)
   "Display CONTROL and BUFFERS of VIEW, and return their windows."

@@ -195,6 +195,15 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
               (gemini-companion-reject))
           (set-frame-width nil before))))))
 
+(ert-deftest gemini-companion-review-ediff/the-control-panel-has-only-one-window ()
+  (gemini-companion-test-with-client client
+    (let ((switch-to-buffer-obey-display-actions t)
+          (display-buffer-alist '(("\\`\\*Ediff" display-buffer-use-some-window
+                                   (inhibit-same-window . t)))))
+      (gemini-companion-review-ediff-test--show client "2\n")
+      (should (= (length (get-buffer-window-list (car ediff-session-registry))) 1))
+      (gemini-companion-reject))))
+
 (ert-deftest gemini-companion-review-ediff/the-first-difference-is-visible-and-selected ()
   (gemini-companion-test-with-client client
     (let* ((lines (mapcar #'number-to-string (number-sequence 1 500)))
