@@ -537,7 +537,8 @@ class Announcement {
     if (!Number.isInteger(keeper) || keeper <= 0) return false;
     if (keeper !== process.pid && isAlive(keeper)) return emacs === this.emacs;
     [sockets].flat().forEach(removeSocket);
-    this.left = keeper;
+    // In a container that was started again, it may have had our id.
+    if (keeper !== process.pid) this.left = keeper;
     return true;
   }
 

@@ -412,6 +412,20 @@ test('what a dead keeper has left is replaced', async (t) => {
   assert.deepEqual(await filesIn(home), await keeper.files());
 });
 
+test('a dead keeper may have had the same process id', async (t) => {
+  // As in a container that was started again.
+  const { home } = await stage(t);
+  const dead = await (await Keeper.start(t, home)).announce();
+  dead.process.kill('SIGKILL');
+  await dead.ended;
+  const keeper = await Keeper.start(t, home);
+  const configuration = await dead.read(dead.configuration());
+  await writeFile(dead.configuration(), JSON.stringify({ ...configuration, keeper: keeper.process.pid }));
+  await keeper.announce();
+  assert.equal(keeper.ready.slot, 1);
+  assert.ok(existsSync(keeper.discovery));
+});
+
 test('what is not ours stays', async (t) => {
   const { home, cache } = await stage(t);
   const configuration = (slot) => path.join(cache, `${machine()}-laptop_me-${slot}-gemini.json`);
