@@ -202,6 +202,7 @@ impl Sessions {
         session.wake();
         self.close_reviews_of(table, id);
         self.announce(table, Instant::now());
+        self.bridge.send(Event::ClientsChanged); // Lisp forgets a client that was lost before
     }
 
     fn remove_listener(&self, table: &mut Table, number: u64) {
