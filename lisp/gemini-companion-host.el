@@ -129,8 +129,8 @@ The names have trailing slashes."
   (let* ((root (file-name-as-directory root))
          (mounts (gemini-companion-host-mounts host))
          (here (gemini-companion-host--rename root mounts)))
-    (mapcar #'file-name-as-directory
-            (delete-dups
+    (delete-dups
+     (mapcar #'file-name-as-directory
              `(,(concat (gemini-companion-host-prefix host) root)
                ,@(and here (list here))
                ,@(cl-loop for (there . here) in mounts

@@ -173,6 +173,8 @@ No host is asked."
       (should (equal (gemini-companion-host-name-there host here) there)))
     (should (equal (gemini-companion-host-name-here "/mock:a:/other/a") "/mock:a:/other/a"))
     (should (equal (gemini-companion-host-name-there host "/mock:a:/other/a") "/other/a"))
+    (should (equal (gemini-companion-host-directory-names host "/app")
+                   '("/mock:a:/app/" "/home/me/p/" "/srv/lib/")))
     (setf (gemini-companion-host-mounts host) '(("/app" . "/home/me/p")))
     (should-not (gemini-companion-host-name-there host "/home/me/pq/a"))))
 
