@@ -307,7 +307,9 @@ ended."
           (string-remove-prefix "gemini-companion: fault node " line))))
        (t                               ; it may say why the connection ends
         (setf (gemini-companion-host-connection-lines connection)
-              (seq-take (cons line (gemini-companion-host-connection-lines connection)) 20)))))))
+              (seq-take (cons (string-remove-suffix "\r" line) ; ssh ends its own lines so
+                              (gemini-companion-host-connection-lines connection))
+                        20)))))))
 
 (defun gemini-companion--handle-wire-message (wire text)
   "Handle the message TEXT from the other end of WIRE, supposedly its keeper."

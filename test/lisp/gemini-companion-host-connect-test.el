@@ -384,8 +384,8 @@ If Emacs did not know that, the CLI would be told of files in all projects."
 
 (ert-deftest gemini-companion-host-connect/faults-say-what-to-do ()
   (pcase-dolist (`(,file ,text ,expected)
-                 '(("refusal" "me@build: Permission denied (publickey,password)."
-                    "without asking for a password.*Permission denied.*ssh-agent")
+                 '(("refusal" "me@build: Permission denied (publickey,password).\r"
+                    "without asking for a password (me@build: .*password)\\.)\\.  .*ssh-agent")
                    ("refusal" "Host key verification failed." "key of the host.*terminal")
                    ("refusal" "ssh: Could not resolve hostname build: Name or service not known"
                     "cannot be reached")
