@@ -33,11 +33,12 @@ If nil, as in batch mode, they hold until Emacs exits.")
 
 (defun gemini-companion-answer-all ()
   "Return all answers, an alist of questions and `always' or `never'."
-  (seq-uniq (append gemini-companion-answer--unsaved (gemini-companion-answer--read))
-            (lambda (one other) (equal (car one) (car other)))))
+  (seq-filter #'cdr
+              (seq-uniq (append gemini-companion-answer--unsaved (gemini-companion-answer--read))
+                        (lambda (one other) (equal (car one) (car other))))))
 
 (defun gemini-companion-answer-set (question answer)
-  "Store ANSWER, `always' or `never', to QUESTION.
+  "Store ANSWER, `always' or `never', to QUESTION; if nil, forget the earlier one.
 If the file cannot be written, ANSWER holds until Emacs exits."
   (setf (alist-get question gemini-companion-answer--unsaved nil nil #'equal) answer)
   (when gemini-companion-answer--file

@@ -788,6 +788,18 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
                                                                    ""))))
         (should-not (get-buffer "*gemini: build:it's*"))))))
 
+(ert-deftest gemini-companion-host-connect/fault-takes-the-consent-to-tools-back ()
+  "Nothing could be written, so the next attempt asks again."
+  (gemini-companion-host-connect-test--with-cli
+    (gemini-companion-host-connect-test--put "refusal" "Permission denied (publickey).")
+    (cl-letf (((symbol-function 'gemini-companion-tool-extension-ask-host)
+               (lambda (_) (gemini-companion-answer-set '(tools . "/ssh:build:") 'always) t)))
+      (gemini-companion-run))
+    (gemini-companion-test-wait "the end of the attempt"
+                                (lambda () (not (get-buffer "*gemini: build:it's*"))))
+    (should-not (gemini-companion-answer-get '(tools . "/ssh:build:")))
+    (should (gemini-companion-answer-get '(setup gemini . "/ssh:build:")))))
+
 (ert-deftest gemini-companion-host-connect/killed-terminal-stays-killed ()
   (gemini-companion-host-connect-test--with-cli
     (gemini-companion-run)
