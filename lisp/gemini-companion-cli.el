@@ -304,9 +304,10 @@ only while it starts or asks."
           (t
            (gemini-companion-cli-enter cli (cond ((gemini-companion-cli-session cli) 'working)
                                                  ((gemini-companion-cli-process cli) 'idle)
-                                                 ;; The user has perhaps trusted the folder;
-                                                 ;; the prompt comes next.
-                                                 (t 'starting)))))))
+                                                 ;; Perhaps `starting': the user has trusted
+                                                 ;; the folder, and the prompt comes next.
+                                                 (t (gemini-companion-cli-before cli))))
+           (gemini-companion-cli-forget-ended)))))
 
 (defun gemini-companion-cli-asking-unseen ()
   "Return a CLI that asks something in a terminal that is not visible, or nil."

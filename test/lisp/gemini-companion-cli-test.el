@@ -137,6 +137,20 @@ ABOUT is a plist of :session, :process, :text and :path."
           (delete-process process)
           (should-not (string-search "starts" (gemini-companion-cli-test--list))))))))
 
+(ert-deftest gemini-companion-cli/one-that-does-not-connect-starts-only-once ()
+  "It may ask something while it starts, or later."
+  (gemini-companion-cli-test--with nil
+    (with-temp-buffer
+      (let ((process (start-process "cli" (current-buffer) "sleep" "100")))
+        (set-process-query-on-exit-flag process nil)
+        (gemini-companion-cli-note-start (current-buffer) 'gemini "/p/")
+        (dolist (states '((starting) nil))
+          (gemini-companion-cli-note-screen (current-buffer) t 'gemini "/p/")
+          (should (equal (gemini-companion-cli-test--states) '(asking)))
+          (gemini-companion-cli-note-screen (current-buffer) nil 'gemini "/p/")
+          (should (equal (gemini-companion-cli-test--states) states))
+          (gemini-companion-cli-note-ready (current-buffer)))))))
+
 (ert-deftest gemini-companion-cli/a-prompt-is-known-by-its-reviews ()
   (gemini-companion-cli-test--with nil
     (gemini-companion-cli-test--tell "prompt" :text "do it")
