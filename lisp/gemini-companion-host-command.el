@@ -107,10 +107,13 @@ It leads to this machine, where programs use DIRECTORY for temporary files."
   "Return a command that prints the mounts of the container at HOPS, or nil.
 Only those of a container on this machine are useful here.  The value is a
 list of a program, which prints JSON, and its arguments."
-  (pcase-let ((`(,method ,program . ,_) (gemini-companion-host-command--container (car hops))))
-    (and (member method '("docker" "podman"))
-         (list program "inspect" "--format" "{{json .Mounts}}"
-               (tramp-file-name-host (car hops))))))
+  (pcase-let* ((`(,method . ,words) (gemini-companion-host-command--container (car hops)))
+               ;; The program may be sudo, or have options that choose a machine.
+               (end (and (member method '("docker" "podman"))
+                         (seq-position words "exec"))))
+    (and end
+         `(,@(seq-take words end)
+           "inspect" "--format" "{{json .Mounts}}" ,(tramp-file-name-host (car hops))))))
 
 (defun gemini-companion-host-command-mounts (output)
   "Return the directories of this machine in OUTPUT of an inspection.

@@ -924,6 +924,18 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
 
 ;;;; What a container has from this machine
 
+(ert-deftest gemini-companion-host-connect/mounts-are-asked-for-as-commands-are-run ()
+  (let ((inspect '("inspect" "--format" "{{json .Mounts}}" "box"))
+        (docker (make-tramp-file-name :method "docker" :user "me" :host "box"))
+        (other (make-tramp-file-name :method "toolbox" :host "box")))
+    (should (equal (gemini-companion-host-command-inspection (list docker)) `("docker" ,@inspect)))
+    (let ((gemini-companion-containers
+           '(("docker" "sudo" "-n" "docker" "--context" "x" "exec" "-i" "%h")
+             ("toolbox" "toolbox" "run" "-c" "%h"))))
+      (should (equal (gemini-companion-host-command-inspection (list docker))
+                     `("sudo" "-n" "docker" "--context" "x" ,@inspect)))
+      (should-not (gemini-companion-host-command-inspection (list other))))))
+
 (ert-deftest gemini-companion-host-connect/mounts-of-a-container ()
   (let* ((directory (directory-file-name (file-truename (gemini-companion-test-temp-directory))))
          (mount (lambda (type here there)
