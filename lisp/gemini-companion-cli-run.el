@@ -24,6 +24,7 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
+(declare-function gemini-companion-host-command-container-p "gemini-companion-host-command")
 (declare-function gemini-companion-host-command-environment "gemini-companion-host-command")
 (declare-function gemini-companion-host-command-quote "gemini-companion-host-command")
 (declare-function gemini-companion-host-connection-command "gemini-companion-host-connection")
@@ -32,6 +33,7 @@
                   "gemini-companion-host-connect")
 (declare-function gemini-companion-host-connect-to "gemini-companion-host-connect")
 (declare-function gemini-companion-host-connection-when-ready "gemini-companion-host-connection")
+(declare-function gemini-companion-host-connection-hops "gemini-companion-host-connection" t t)
 (declare-function gemini-companion-host-connection-host "gemini-companion-host-connection" t t)
 (declare-function gemini-companion-host-connection-keeper "gemini-companion-host-connection" t t)
 (declare-function gemini-companion-host-connection-name "gemini-companion-host-connection" t t)
@@ -457,6 +459,7 @@ TERMINAL is the emulator, ENVIRONMENT that of the program that leads there."
          ;; Of the CLI's own variables, only that for the process is known and needed there: it
          ;; names the keeper.
          (process (gemini-companion-agent-variable agent 'process)))
+    (gemini-companion-cli-run--prepare-hanging-up connection)
     (gemini-companion-cli-run--on-host
      connection gemini-companion-cli-run-root
      `("env"
@@ -480,6 +483,47 @@ They run in ROOT, a remote name, and if TERMINAL is non-nil, in a terminal."
            (gemini-companion-host-command-quote (directory-file-name (file-local-name root)))
            (mapconcat #'gemini-companion-host-command-quote words " "))
    terminal))
+
+;; A container does not notice that a terminal here is gone: without that, a CLI would go on there,
+;; connected to Emacs, where nobody sees it.
+
+(defvar-local gemini-companion-cli-run--hang-up nil
+  "What ends the CLI of this buffer in its container, a list of words, or nil.")
+(put 'gemini-companion-cli-run--hang-up 'permanent-local t)
+
+(defun gemini-companion-cli-run--prepare-hanging-up (connection)
+  "If CONNECTION leads to a container, end the CLI there with this buffer."
+  (when (gemini-companion-host-command-container-p
+         (gemini-companion-host-connection-hops connection))
+    (setq gemini-companion-cli-run--hang-up
+          (gemini-companion-host-connection-command
+           connection
+           (concat "exec sh -c "
+                   (gemini-companion-host-command-quote
+                    (format "for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ | grep -qx %s && \
+kill -HUP ${p#/proc/}; done 2>/dev/null"
+                            (gemini-companion-cli-run--name-entry))))))
+    (add-hook 'kill-buffer-hook #'gemini-companion-cli-run--hang-up nil t)
+    (add-hook 'kill-emacs-hook #'gemini-companion-cli-run--hang-up-all)))
+
+(defun gemini-companion-cli-run--hang-up ()
+  "End the CLI of this buffer, if it runs in a container."
+  (when (and gemini-companion-cli-run--hang-up
+             (process-live-p (get-buffer-process (current-buffer))))
+    (gemini-companion-log-errors "the end of a CLI in a container"
+      (let ((default-directory gemini-companion-agent-neutral-directory)
+            (process-environment
+             (gemini-companion-host-command-environment process-environment)))
+        ;; Nothing waits for it, as Emacs may exit.
+        (apply #'call-process (car gemini-companion-cli-run--hang-up) nil 0 nil
+               (cdr gemini-companion-cli-run--hang-up))))))
+(put 'gemini-companion-cli-run--hang-up 'permanent-local-hook t)
+
+(defun gemini-companion-cli-run--hang-up-all ()
+  "End the CLIs that run in containers, in terminals of Emacs."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (gemini-companion-cli-run--hang-up))))
 
 ;;;; Earlier sessions
 

@@ -81,6 +81,20 @@ podman."
                             emacs `(gemini-companion-host-title
                                     ,(gemini-companion-test-far-prefix far))))))))
 
+(gemini-companion-container-test--define gemini-companion-container/the-cli-ends-with-its-terminal
+    podman
+  "Podman does not tell it that the terminal is gone."
+  (gemini-companion-container-test--with (emacs far podman)
+    (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-run far emacs))
+      (let ((command (format "kill -0 %d" (gemini-companion-test-far-cli-id cli))))
+        (gemini-companion-test-far-run far command)
+        (gemini-companion-test-run emacs '(let ((kill-buffer-query-functions nil))
+                                            (kill-buffer (window-buffer))
+                                            nil))
+        (gemini-companion-test-wait
+         "the end of the CLI"
+         (lambda () (not (eql 0 (car (gemini-companion-test-far-call far command))))))))))
+
 (gemini-companion-container-test--define gemini-companion-container/what-is-mounted-is-visited-here
     podman
   "The CLI has other names for the files of this machine, and Emacs its own."
