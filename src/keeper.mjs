@@ -549,7 +549,7 @@ class Announcement {
     for (const agent of this.agents) this.announceAgent(agent);
     if (this.files.size === 0) {
       const [directory] = this.warned;
-      throw new Fault(`${directory ?? 'every directory'} belongs to another user, or cannot be made, so no CLI finds Emacs: set TMPDIR to a directory of your own there`, 'owner');
+      throw new Fault(`${directory ?? 'every directory'} belongs to another user, or cannot be made, so no CLI finds Emacs`, 'owner');
     }
   }
 

@@ -467,6 +467,19 @@ test('a directory of others is left alone', async (t) => {
   assert.deepEqual(await readdir(elsewhere), []);
 });
 
+test('if all directories are of others, that is a fault, and Emacs says what to do', async (t) => {
+  const { home } = await stage(t);
+  await symlink(home, path.join(home, 'tmp', 'gemini'));
+  const keeper = await Keeper.start(t, home);
+  await keeper.said('home');
+  // In a sandbox, there is only one directory.
+  keeper.tell({ do: 'announce', relay: '', editor: '', hash: '0', id: 'x', emacs: 'e', slot: null, roots: [], agents: [GEMINI], sandbox: true });
+  const fault = await keeper.said('fault');
+  assert.equal(fault.kind, 'owner');
+  assert.match(fault.text, /gemini belongs to another user, or cannot be made, so no CLI finds Emacs$/);
+  assert.equal(await keeper.ended, 1);
+});
+
 test('a cache of others is a fault', async (t) => {
   const home = await directoryFor(t);
   await mkdir(path.join(home, 'tmp'));
