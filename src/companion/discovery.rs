@@ -81,17 +81,15 @@ impl DiscoveryFile {
 
     /// Its names under which it is missing or was changed, or others can read it.
     pub fn damaged(&self) -> impl Iterator<Item = &Path> {
-        self.paths.iter().map(PathBuf::as_path).filter(|path| !self.is_intact_at(path))
+        self.paths.iter().map(PathBuf::as_path).filter(|path| {
+            let is_private = fs::symlink_metadata(path).is_ok_and(|entry| is_own(&entry, 0o077));
+            !is_private || read_untrusted(path).is_none_or(|text| text.as_bytes() != self.content)
+        })
     }
 
     /// Whether it is as it was written, under all its names.
     pub fn is_intact(&self) -> bool {
         self.damaged().next().is_none()
-    }
-
-    fn is_intact_at(&self, path: &Path) -> bool {
-        let is_private = fs::symlink_metadata(path).is_ok_and(|entry| is_own(&entry, 0o077));
-        is_private && read_untrusted(path).is_some_and(|text| text.as_bytes() == self.content)
     }
 }
 

@@ -22,9 +22,8 @@ impl Guard {
         Guard { roster, hosts }
     }
 
-    /// Returns the agent whose token the request has. The order is the contract's: Host (against
-    /// DNS rebinding), Origin (against any web page), token. An error repeats nothing of the
-    /// request.
+    /// Returns the agent whose token the request has. The order is the contract's: Host, against DNS
+    /// rebinding, Origin, against web pages, and token. An error repeats nothing of the request.
     pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<Arc<Agent>, HttpError> {
         let forbidden = |reason| Err(HttpError::new(StatusCode::FORBIDDEN, reason));
         let host = only(headers, &HOST).map(HeaderValue::as_bytes);

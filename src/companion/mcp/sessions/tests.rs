@@ -266,7 +266,6 @@ async fn a_client_on_a_host_that_does_not_return_when_it_can_has_ended() {
     assert!(!events(&bridge).contains(&closed));
     host.set_reachable(true);
     advance(&sessions, REACHABLE_TIME).await;
-    // Lisp forgets the client only now.
     assert_eq!(events(&bridge), [closed, Event::ClientsChanged]);
     assert_eq!(sessions.describe(), []);
 }
