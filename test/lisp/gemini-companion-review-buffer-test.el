@@ -67,14 +67,15 @@
 ;; By that mode, Evil undoes nothing where it is off.
 (ert-deftest gemini-companion-review-buffer/undo-tree-mode-that-is-on-elsewhere-is-on ()
   (gemini-companion-test-with-client client
-    (dlet ((global-undo-tree-mode nil) (enabled nil))
-      (cl-letf (((symbol-function 'undo-tree-mode)
-                 (lambda () (push (buffer-name) enabled))))
-        (gemini-companion-review-buffer-proposal (gemini-companion-test-propose client "a.txt" "1\n"))
-        (should-not enabled)
-        (setq global-undo-tree-mode t)
-        (gemini-companion-review-buffer-proposal (gemini-companion-test-propose client "b.txt" "1\n"))
-        (should (equal enabled '("*gemini proposal: b.txt*")))))))
+    (let ((enabled nil))
+      (dlet ((global-undo-tree-mode nil))
+        (cl-letf (((symbol-function 'undo-tree-mode)
+                   (lambda () (push (buffer-name) enabled))))
+          (gemini-companion-review-buffer-proposal (gemini-companion-test-propose client "a.txt" "1\n"))
+          (should-not enabled)
+          (setq global-undo-tree-mode t)
+          (gemini-companion-review-buffer-proposal (gemini-companion-test-propose client "b.txt" "1\n"))
+          (should (equal enabled '("*gemini proposal: b.txt*"))))))))
 
 ;;;; Heavy texts
 
