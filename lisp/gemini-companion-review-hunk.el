@@ -371,7 +371,15 @@ LINE is the number of the first one, from 0."
          ,(propertize (format (format "%%s%%%ds " (- left-margin-width 2))
                               (pcase kind ('removed "-") ('added "+") (_ " "))
                               (if (and line (not (eq kind 'removed))) line ""))
-                      'face `(,@(and face (list face)) ,@(and line '(line-number)))))))))
+                      'face `((:height gemini-companion-review-hunk--margin-height)
+                              ,@(and face (list face)) ,@(and line '(line-number)))))))))
+
+(defun gemini-companion-review-hunk--margin-height (height)
+  "Return the height of what is in the margin, in a buffer whose text has HEIGHT.
+Text Scale mode makes the text larger, but not the margin wider."
+  (if (display-graphic-p)
+      (min height (face-attribute 'default :height))
+    height))
 
 ;;;; Words
 

@@ -618,6 +618,20 @@ FOCUS is `select' by default."
           (forward-line))
         (should (equal (nreverse prefixes) '("  1 " "-   " "+ 2 " "  3 ")))))))
 
+(ert-deftest gemini-companion-review-inline/text-scale-mode-cuts-off-no-numbers ()
+  "It enlarges the text, but the margin stays as wide as it is."
+  (gemini-companion-review-inline-test--with client "1\n"
+    (setq-local display-line-numbers t)
+    (gemini-companion-review-inline-test--show client "one\n")
+    (with-current-buffer (window-buffer)
+      (gemini-companion-review-inline-test--fontify)
+      (cl-letf* ((sign (nth 1 (get-text-property 0 'display (get-text-property 1 'line-prefix))))
+                 (height (plist-get (car (get-text-property 0 'face sign)) :height))
+                 ((symbol-function 'display-graphic-p) #'always)
+                 ((symbol-function 'face-attribute) (lambda (&rest _) 100)))
+        (should (= 100 (funcall height 173)))
+        (should (= 60 (funcall height 60)))))))
+
 ;;;; Comments
 
 (defun gemini-companion-review-inline-test--comment (text place)
