@@ -295,7 +295,9 @@ So does a change of another client on screen: its header line names these keys."
 (defun gemini-companion-terminal-interrupt (&optional with-reason)
   "Ask whether to accept the change that waits, or to send ^C to the CLI.
 For WITH-REASON, the prefix argument, see `gemini-companion-reject'."
-  (interactive "P" gemini-companion-cli-watch--mode)
+  (interactive (if gemini-companion-cli-watch--mode (list current-prefix-arg)
+                 (user-error "No CLI runs in this buffer"))
+               gemini-companion-cli-watch--mode)
   (let ((review (gemini-companion-cli-watch--review)))
     (pcase (and review (gemini-companion-cli-watch--ask review))
       ((guard (not review))

@@ -368,9 +368,9 @@ removed lines, their text.  The default is for the proposal itself.")
   "Comment on the line at point, or on the lines of the region.
 If there is a comment already, edit it; to remove it, leave it empty.  Emacs
 sends all comments on a change when you have accepted or rejected it."
-  (interactive nil gemini-companion-review-mode)
-  (gemini-companion-review-check-open
-   (or gemini-companion-review-of-buffer (user-error "No proposed change is shown here")))
+  (interactive (gemini-companion-review-check-here gemini-companion-review-of-buffer)
+               gemini-companion-review-mode)
+  (gemini-companion-review-check-open gemini-companion-review-of-buffer)
   (pcase-let* ((`(,start . ,end) (gemini-companion-comment-bounds))
                (review gemini-companion-review-of-buffer)
                (`(,proposal ,first ,last ,quote)

@@ -136,7 +136,8 @@ not included, because enabling it may change the text."
 
 (defun gemini-companion-review-buffer-save ()
   "Explain that the client, not you, writes the file."
-  (interactive nil gemini-companion-review-mode)
+  (interactive (gemini-companion-review-check-here gemini-companion-review-mode)
+               gemini-companion-review-mode)
   (message "%s" (substitute-command-keys
                  (format "\\<gemini-companion-review-mode-map>%s writes the file when you accept: \
 \\[gemini-companion-accept]"

@@ -170,9 +170,14 @@ C-c C-c  accept                      C-c C-k  reject   q  decide, now or later
 C-c C-a  accept all of the turn      C-c C-v  the other view   C-c C-t  3-way"
                         (if ediff-3way-job "ab" "a"))))
 
+(defun gemini-companion-review-ediff--check ()
+  "Signal a `user-error' if the user has called a command outside of our panel."
+  (gemini-companion-review-check-here
+   (and (derived-mode-p 'ediff-mode) gemini-companion-review-of-buffer)))
+
 (defun gemini-companion-review-ediff-edit ()
   "Select the proposed text so that you can edit it."
-  (interactive nil ediff-mode)
+  (interactive (gemini-companion-review-ediff--check) ediff-mode)
   (unless (window-live-p ediff-window-B)
     (ediff-recenter 'no-rehighlight))
   (select-window ediff-window-B)
@@ -181,7 +186,7 @@ accepts it, \\[gemini-companion-review-next] goes back")))
 
 (defun gemini-companion-review-ediff-turn ()
   "Show the texts side by side, or one above the other if they are side by side."
-  (interactive nil ediff-mode)
+  (interactive (gemini-companion-review-ediff--check) ediff-mode)
   (cl-callf not (gemini-companion-review-ediff--turned gemini-companion-review-window-current))
   (setq ediff-window-config-saved "")   ; have Ediff arrange the windows
   (ediff-recenter))
@@ -189,7 +194,7 @@ accepts it, \\[gemini-companion-review-next] goes back")))
 (defun gemini-companion-review-ediff-drop (argument)
   "Drop the current difference, or with a prefix argument that of number ARGUMENT.
 The letter is easily typed by mistake: ask if you have not selected one."
-  (interactive "P" ediff-mode)
+  (interactive (prog1 (list current-prefix-arg) (gemini-companion-review-ediff--check)) ediff-mode)
   (let ((view gemini-companion-review-window-current))
     (when (or (not (gemini-companion-review-ediff--offered view))
               argument

@@ -321,11 +321,11 @@ If there is none, stay at the line where point is."
 (defun gemini-companion-review-inline--view-here ()
   "Return the view of the current buffer, whose review must be open."
   (let ((view gemini-companion-review-window-current))
-    (unless (and view
-                 (eq (current-buffer) (gemini-companion-review-window-main view))
-                 ;; If that was killed, the view is about to go away.
-                 (gemini-companion-review-window-proposal view))
-      (user-error "No proposed change is shown here"))
+    (gemini-companion-review-check-here
+     (and view
+          (eq (current-buffer) (gemini-companion-review-window-main view))
+          ;; If that was killed, the view is about to go away.
+          (gemini-companion-review-window-proposal view)))
     (gemini-companion-review-check-open (gemini-companion-review-window-review view))
     view))
 
@@ -389,8 +389,10 @@ See `gemini-companion-comment-proposal-place-function'."
 
 (defun gemini-companion-review-inline-goto-line (line)
   "Go to LINE of the proposed text."
-  (interactive (list (if current-prefix-arg (prefix-numeric-value current-prefix-arg)
-                       (read-number "Go to line of the proposed text: ")))
+  (interactive (progn
+                 (gemini-companion-review-inline--view-here)
+                 (list (if current-prefix-arg (prefix-numeric-value current-prefix-arg)
+                         (read-number "Go to line of the proposed text: "))))
                gemini-companion-review-inline-mode)
   (push-mark)
   (widen)
@@ -525,7 +527,8 @@ or the key that saves a buffer goes back."
 
 (defun gemini-companion-review-inline-return ()
   "Go back from the proposed text to the change, at the same line."
-  (interactive nil gemini-companion-review-inline-edit-mode)
+  (interactive (gemini-companion-review-check-here gemini-companion-review-inline-edit-mode)
+               gemini-companion-review-inline-edit-mode)
   (let* ((view gemini-companion-review-window-current)
          (line (line-number-at-pos nil t))
          (row (gemini-companion-review-inline--row)))

@@ -651,7 +651,8 @@ C-c C-a  accept all of the turn"))
 
 (defun gemini-companion-new-file-edit ()
   "Make the proposed text editable."
-  (interactive nil gemini-companion-new-file-mode)
+  (interactive (gemini-companion-review-check-here gemini-companion-new-file-mode)
+               gemini-companion-new-file-mode)
   (gemini-companion-review-check-open gemini-companion-review-of-buffer)
   (gemini-companion-new-file-mode -1)
   (force-mode-line-update))

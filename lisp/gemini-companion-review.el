@@ -163,6 +163,12 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
     (user-error "%s: %s" (gemini-companion-review-file review)
                 (gemini-companion-review-reason review))))
 
+(defun gemini-companion-review-check-here (here)
+  "Signal a `user-error' if HERE is nil.
+\\[execute-extended-command] calls commands of a review in any buffer."
+  (unless here
+    (user-error "No proposed change is shown here")))
+
 (defun gemini-companion-review-all-open ()
   "Return the reviews that await a decision, the oldest first."
   (copy-sequence gemini-companion-review--open))

@@ -158,4 +158,22 @@ Only the core was loaded, and Customize loads the rest."
                      "send-file" "send-prompt" "send-region" "setup" "show-context" "status"
                      "toggle-context" "toggle-protocol-log" "tools-disable" "tools-enable" "visit-mentioned")))))
 
+;; By default, M-x offers the others, too.
+(ert-deftest gemini-companion-manual/a-command-says-where-it-makes-no-sense ()
+  (gemini-companion-manual-test--public)
+  (let ((inhibit-message t))
+    (with-temp-buffer
+      (insert "mine")
+      (mapatoms
+       (lambda (symbol)
+         (when (and (commandp symbol)
+                    (command-modes symbol)
+                    (string-prefix-p "gemini-companion-" (symbol-name symbol))
+                    (not (string-match-p "-show-keys\\'\\|-test" (symbol-name symbol))))
+           (ert-info ((symbol-name symbol))
+             (unless (memq symbol '(gemini-companion-ping gemini-companion-menu-bar))
+               (should-error (call-interactively symbol) :type 'user-error))))))
+      (should (equal (buffer-string) "mine"))
+      (should-not buffer-read-only))))
+
 ;;; gemini-companion-manual-test.el ends here
