@@ -64,7 +64,8 @@ TERMINAL is as in `gemini-companion-cli-send-text'."
   (gemini-companion-cli-send-check terminal)
   (minibuffer-with-setup-hook
       (lambda () (run-hook-with-args 'gemini-companion-cli-send-read-functions terminal))
-    (read-string "Prompt: " nil 'gemini-companion-cli-send-history)))
+    (read-string (format "Prompt for %s: " (buffer-name terminal))
+                 nil 'gemini-companion-cli-send-history)))
 
 ;;;###autoload
 (defun gemini-companion-send-region (start end &optional submit)

@@ -119,7 +119,7 @@ Ignore what the CLI itself adds."
           (asks (lambda (asked) (gemini-companion-cli-send-test--wait-asked
                                  cli (reverse asked)))))
       (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
-      (gemini-companion-test-wait-screen emacs "^Prompt:")
+      (gemini-companion-test-wait-screen emacs "^Prompt for \\*gemini: project\\*:")
       (gemini-companion-test-type emacs "hello ä𝕏")
       (gemini-companion-test-keys emacs "Enter")
       (push "hello ä𝕏" asked)

@@ -40,6 +40,16 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-test--wait sent "\e[200~hello ä𝕏\e[201~\r")
     (should-error (gemini-companion-send-prompt " ") :type 'user-error)))
 
+(ert-deftest gemini-companion-cli-send/the-minibuffer-says-which-cli-gets-the-prompt ()
+  "There may be several in a project, of different programs."
+  (gemini-companion-cli-send-test--with sent
+    (cl-letf (((symbol-function 'read-string)
+               (lambda (prompt &rest _)
+                 (should (equal prompt "Prompt for terminal: "))
+                 "hello")))
+      (call-interactively #'gemini-companion-send-prompt))
+    (gemini-companion-cli-send-test--wait sent "\e[200~hello\e[201~\r")))
+
 (ert-deftest gemini-companion-cli-send/texts-contain-no-control-characters ()
   (gemini-companion-cli-send-test--with sent
     (gemini-companion-cli-send-text "a\e[201~\C-c\r\nb\rc\td\177\u009b" t)
