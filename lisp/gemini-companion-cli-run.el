@@ -112,7 +112,8 @@ to add to its environment, as in `process-environment'.")
 If it is already running, show its terminal; in that terminal, hide it.
 With ANOTHER, interactively the prefix argument, run another one; with two
 prefix arguments, resume an earlier session, like \\[gemini-companion-resume].
-To run another program, customize `gemini-companion-agent'.
+To run another program, customize `gemini-companion-agent'; in the terminal
+of another one, this command is about that one.
 
 If the project is on another machine or in a container, run the CLI there,
 in a terminal here that logs in there, for example with ssh or docker exec.
@@ -120,7 +121,7 @@ This first connects to that machine, like \\[gemini-companion-connect]."
   (interactive "P")
   (if (equal another '(16))
       (gemini-companion-resume)
-    (gemini-companion-cli-run--toggle gemini-companion-agent another)))
+    (gemini-companion-cli-run--toggle (gemini-companion-cli-run--agent) another)))
 
 ;;;###autoload
 (defun gemini-companion-run-other (agent)
@@ -136,7 +137,12 @@ Emacs asks for the session as soon as the CLI has listed its sessions,
 which can take some seconds.  If one of the CLIs here is in that session,
 show its terminal.  Qwen Code asks you in its own terminal."
   (interactive)
-  (gemini-companion-cli-run-resume gemini-companion-agent (gemini-companion-cli-run-project)))
+  (gemini-companion-cli-run-resume (gemini-companion-cli-run--agent)
+                                   (gemini-companion-cli-run-project)))
+
+(defun gemini-companion-cli-run--agent ()
+  "Return the agent of the CLI in this buffer, or else the preferred one."
+  (or (gemini-companion-cli-run-agent-in (current-buffer)) gemini-companion-agent))
 
 (defun gemini-companion-cli-run--toggle (agent &optional another)
   "Show or hide the terminal of AGENT in the current project.

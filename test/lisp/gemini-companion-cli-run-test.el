@@ -62,6 +62,27 @@ answered with no."
       (should-not (buffer-live-p terminal))
       (should (= (length gemini-companion-cli-run-test--asked) 1)))))
 
+(ert-deftest gemini-companion-cli-run/in-the-terminal-of-another-program-it-is-about-that-one ()
+  "It hides that terminal, and does not run Gemini CLI."
+  (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
+    (let ((gemini-companion-agent-profiles '((qwen :program "cat")))
+          (gemini-companion-agents '(gemini qwen)))
+      (save-window-excursion
+        (gemini-companion-run-other 'qwen)
+        (let ((terminal (window-buffer)))
+          (should (equal (buffer-local-value 'gemini-companion-cli-run-agent terminal) 'qwen))
+          (with-current-buffer terminal
+            (gemini-companion-run))
+          (should-not (get-buffer-window terminal))
+          (should (equal (mapcar #'car (gemini-companion-cli-run-terminals)) (list terminal)))
+          (with-current-buffer terminal
+            (gemini-companion-run t))
+          (should (equal (buffer-local-value 'gemini-companion-cli-run-agent (window-buffer))
+                         'qwen))
+          ;; In other buffers it is Gemini CLI.
+          (with-temp-buffer (gemini-companion-run)))
+        (should (length= (gemini-companion-cli-run-terminals) 3))))))
+
 (ert-deftest gemini-companion-cli-run/its-directory-is-a-root-as-long-as-it-runs ()
   "Also if it would not be guessed, such as the user's home directory."
   (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
