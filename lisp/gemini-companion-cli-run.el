@@ -465,20 +465,21 @@ TERMINAL is the emulator, ENVIRONMENT that of the program that leads there."
          ;; Of the CLI's own variables, only that for the process is known and needed there: it
          ;; names the keeper.
          (process (gemini-companion-agent-variable agent 'process)))
-    (gemini-companion-cli-run--prepare-hanging-up connection)
-    (gemini-companion-cli-run--on-host
-     connection gemini-companion-cli-run-root
-     `("env"
-       ,(gemini-companion-cli-run--name-entry)
-       ,@(mapcan (lambda (function) (funcall function agent connection))
-                 gemini-companion-cli-run-environment-functions)
-       ,@(and process
-              (list (format "%s=%d" process (gemini-companion-host-connection-keeper connection))))
-       ,@(seq-filter (lambda (entry) (string-search "=" entry))
-                     (gemini-companion-cli-terminals-variables terminal environment))
-       ,(gemini-companion-agent-get agent :program)
-       ,@arguments)
-     t)))
+    (gemini-companion-cli-run--hang-up
+     connection
+     (gemini-companion-cli-run--on-host
+      connection gemini-companion-cli-run-root
+      `("env"
+        ,(gemini-companion-cli-run--name-entry)
+        ,@(mapcan (lambda (function) (funcall function agent connection))
+                  gemini-companion-cli-run-environment-functions)
+        ,@(and process
+               (list (format "%s=%d" process (gemini-companion-host-connection-keeper connection))))
+        ,@(seq-filter (lambda (entry) (string-search "=" entry))
+                      (gemini-companion-cli-terminals-variables terminal environment))
+        ,(gemini-companion-agent-get agent :program)
+        ,@arguments)
+      t))))
 
 (defun gemini-companion-cli-run--on-host (connection root words &optional terminal)
   "Return a list of a program and its arguments that run WORDS by CONNECTION.
@@ -493,43 +494,26 @@ They run in ROOT, a remote name, and if TERMINAL is non-nil, in a terminal."
 ;; A container does not notice that a terminal here is gone: without that, a CLI would go on there,
 ;; connected to Emacs, where nobody sees it.
 
-(defvar-local gemini-companion-cli-run--hang-up nil
-  "What ends the CLI of this buffer in its container, a list of words, or nil.")
-(put 'gemini-companion-cli-run--hang-up 'permanent-local t)
-
-(defun gemini-companion-cli-run--prepare-hanging-up (connection)
-  "If CONNECTION leads to a container, end the CLI there with this buffer."
-  (when (gemini-companion-host-command-container-p
-         (gemini-companion-host-connection-hops connection))
-    (setq gemini-companion-cli-run--hang-up
-          (gemini-companion-host-connection-command
-           connection
-           (concat "exec sh -c "
-                   (gemini-companion-host-command-quote
-                    (format "for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ | grep -qx %s && \
-kill -HUP ${p#/proc/}; done 2>/dev/null"
-                            (gemini-companion-cli-run--name-entry))))))
-    (add-hook 'kill-buffer-hook #'gemini-companion-cli-run--hang-up nil t)
-    (add-hook 'kill-emacs-hook #'gemini-companion-cli-run--hang-up-all)))
-
-(defun gemini-companion-cli-run--hang-up ()
-  "End the CLI of this buffer, if it runs in a container."
-  (when (and gemini-companion-cli-run--hang-up
-             (process-live-p (get-buffer-process (current-buffer))))
-    (gemini-companion-log-errors "the end of a CLI in a container"
-      (let ((default-directory gemini-companion-agent-neutral-directory)
-            (process-environment
-             (gemini-companion-host-command-environment process-environment)))
-        ;; Nothing waits for it, as Emacs may exit.
-        (apply #'call-process (car gemini-companion-cli-run--hang-up) nil 0 nil
-               (cdr gemini-companion-cli-run--hang-up))))))
-(put 'gemini-companion-cli-run--hang-up 'permanent-local-hook t)
-
-(defun gemini-companion-cli-run--hang-up-all ()
-  "End the CLIs that run in containers, in terminals of Emacs."
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (gemini-companion-cli-run--hang-up))))
+(defun gemini-companion-cli-run--hang-up (connection command)
+  "Return COMMAND, a list of words, which runs the CLI of this buffer.
+If CONNECTION leads to a container, the CLI ends when the terminal is closed."
+  (if (not (gemini-companion-host-command-container-p
+            (gemini-companion-host-connection-hops connection)))
+      command
+    `("sh" "-c"
+      ;; The terminal's second SIGHUP must not end this.
+      ,(format "end() { trap '' HUP; %s; } </dev/null >/dev/null 2>&1; trap end HUP; \"$@\"; exit"
+               (mapconcat
+                #'shell-quote-argument
+                (gemini-companion-host-connection-command
+                 connection
+                 (concat "exec sh -c "
+                         (gemini-companion-host-command-quote
+                          (format "for p in /proc/[0-9]*; do \
+tr '\\0' '\\n' <$p/environ | grep -qx %s && kill -HUP ${p#/proc/}; done"
+                                  (gemini-companion-cli-run--name-entry)))))
+                " "))
+      "sh" ,@command)))
 
 ;;;; Earlier sessions
 

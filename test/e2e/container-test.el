@@ -81,19 +81,30 @@ podman."
                             emacs `(gemini-companion-host-title
                                     ,(gemini-companion-test-far-prefix far))))))))
 
+(defun gemini-companion-container-test--check-end (emacs far form)
+  "Check that the CLI of EMACS on FAR ends when FORM ends its terminal."
+  (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-run far emacs))
+    (let ((command (format "kill -0 %d" (gemini-companion-test-far-cli-id cli))))
+      (gemini-companion-test-far-run far command)
+      (gemini-companion-test-run emacs form)
+      (gemini-companion-test-wait
+       "the end of the CLI"
+       (lambda () (not (eql 0 (car (gemini-companion-test-far-call far command)))))))))
+
 (gemini-companion-container-test--define gemini-companion-container/the-cli-ends-with-its-terminal
     podman
   "Podman does not tell it that the terminal is gone."
   (gemini-companion-container-test--with (emacs far podman)
-    (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-run far emacs))
-      (let ((command (format "kill -0 %d" (gemini-companion-test-far-cli-id cli))))
-        (gemini-companion-test-far-run far command)
-        (gemini-companion-test-run emacs '(let ((kill-buffer-query-functions nil))
-                                            (kill-buffer (window-buffer))
-                                            nil))
-        (gemini-companion-test-wait
-         "the end of the CLI"
-         (lambda () (not (eql 0 (car (gemini-companion-test-far-call far command))))))))))
+    (gemini-companion-container-test--check-end
+     emacs far '(let ((kill-buffer-query-functions nil))
+                  (kill-buffer (window-buffer))
+                  nil))))
+
+(gemini-companion-container-test--define gemini-companion-container/the-cli-ends-with-emacs podman
+  "Also if that is killed."
+  (gemini-companion-container-test--with (emacs far podman)
+    (gemini-companion-container-test--check-end
+     emacs far '(run-at-time 0 nil #'signal-process (emacs-pid) 'SIGKILL))))
 
 (gemini-companion-container-test--define gemini-companion-container/what-is-mounted-is-visited-here
     podman
