@@ -115,10 +115,11 @@ list of a program, which prints JSON, and its arguments."
          `(,@(seq-take words end)
            "inspect" "--format" "{{json .Mounts}}" ,(tramp-file-name-host (car hops))))))
 
-(defun gemini-companion-host-command-mounts (output)
-  "Return the directories of this machine in OUTPUT of an inspection.
-The value is as in `gemini-companion-host-mounts'.  It omits the root
-directory: whoever mounts that does not work in it."
+(defun gemini-companion-host-command-mounts (output prefix)
+  "Return the mounts in OUTPUT of an inspection of the container with PREFIX.
+The value is as in `gemini-companion-host-mounts'.  What is no directory of
+this machine has names with PREFIX, and so has the root directory: whoever
+mounts that does not work in it."
   (let ((file-name-handler-alist nil)
         (json-array-type 'list)
         (json-object-type 'alist))
@@ -126,11 +127,13 @@ directory: whoever mounts that does not work in it."
       (cl-loop for mount in (json-read-from-string output)
                for here = (alist-get 'Source mount)
                for there = (alist-get 'Destination mount)
-               if (and (equal (alist-get 'Type mount) "bind")
-                       (stringp there) (file-name-absolute-p there)
-                       (stringp here) (file-name-absolute-p here) (file-directory-p here)
-                       (not (equal (file-truename here) "/")))
-               nconc (cl-loop for name in (delete-dups (list here (file-truename here)))
+               for is-here = (and (equal (alist-get 'Type mount) "bind")
+                                  (stringp here) (file-name-absolute-p here)
+                                  (file-directory-p here)
+                                  (not (equal (file-truename here) "/")))
+               if (and (stringp there) (file-name-absolute-p there))
+               nconc (cl-loop for name in (if is-here (delete-dups (list here (file-truename here)))
+                                            (list (concat prefix there)))
                               collect (cons (directory-file-name there)
                                             (directory-file-name name)))))))
 

@@ -150,7 +150,8 @@ Its argument is nil if it is ready, or else why not, as text for the user."
        connection inspection
        (lambda (_status output)
          (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
-               (gemini-companion-host-command-mounts output))
+               (gemini-companion-host-command-mounts
+                output (gemini-companion-host-connection-prefix connection)))
          (gemini-companion-host-connection--open connection)))
     (gemini-companion-host-connection--open connection)))
 

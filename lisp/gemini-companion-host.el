@@ -21,8 +21,8 @@
   "A host whose clients are served."
   (prefix nil :documentation "The prefix of its file names in Emacs, \"/ssh:build:\".")
   (roots nil :documentation "Workspace roots, as the host names them, without trailing slashes.")
-  (mounts nil :documentation "Alist of directories there and what they are called here, if a
-container has them from this machine.  No name has a trailing slash.")
+  (mounts nil :documentation "Alist of what is mounted in a container, and Emacs's name of
+it: one of this machine if it is from there.  No name has a trailing slash.")
   (sandbox nil :documentation "The terminal, a buffer, of the CLI whose sandbox it is, or nil.
 Emacs has no names for other files there.")
   (lost nil :documentation "Non-nil while the connection to it is lost.  The mode line shows it."))
@@ -99,9 +99,13 @@ It names the host of DIRECTORY, and those that are lost."
   "Return what HOST calls FILE, a name of Emacs, or nil if HOST does not have it."
   (if (string-prefix-p (gemini-companion-host-prefix host) file)
       (gemini-companion-host-local-name host file)
-    (gemini-companion-host--rename
-     file (mapcar (pcase-lambda (`(,there . ,here)) (cons here there))
-                  (gemini-companion-host-mounts host)))))
+    (let ((mounts (gemini-companion-host-mounts host)))
+      (pcase-let* ((`(,directory . ,here) (gemini-companion-host--mount file mounts #'cdr))
+                   (there (concat directory (substring file (length here)))))
+        ;; Something else may be mounted in such a directory.
+        (and directory
+             (equal directory (car (gemini-companion-host--mount there mounts #'car)))
+             there)))))
 
 (defun gemini-companion-host-name-here (file)
   "Return what FILE, a name of Emacs, is called on this machine if it is mounted.
@@ -112,16 +116,20 @@ Otherwise return FILE."
                                             (gemini-companion-host-mounts host)))
         file)))
 
-(defun gemini-companion-host--rename (file names)
-  "Return FILE with its directory renamed as in NAMES, or nil.
-NAMES is an alist of old and new names; the longest old name that matches
-counts."
+(defun gemini-companion-host--rename (file mounts)
+  "Return what Emacs calls FILE, a name in a container with MOUNTS, or nil."
+  (pcase-let ((`(,there . ,name) (gemini-companion-host--mount file mounts #'car)))
+    (and there (concat name (substring file (length there))))))
+
+(defun gemini-companion-host--mount (file mounts key)
+  "Return that of MOUNTS which FILE is in, the innermost one, or nil.
+KEY returns the name of its directory, of which FILE is one."
   (let ((found nil))
-    (pcase-dolist (`(,old . ,new) names)
-      (when (and (string-prefix-p (file-name-as-directory old) (file-name-as-directory file))
-                 (or (null found) (length> old (length (car found)))))
-        (setq found (cons old new))))
-    (and found (concat (cdr found) (substring file (length (car found)))))))
+    (dolist (mount mounts found)
+      (let ((name (funcall key mount)))
+        (when (and (string-prefix-p (file-name-as-directory name) (file-name-as-directory file))
+                   (or (null found) (length> name (length (funcall key found)))))
+          (setq found mount))))))
 
 (defun gemini-companion-host-directory-names (host root)
   "Return what Emacs calls ROOT, a directory of HOST, and what is mounted in it.

@@ -44,8 +44,8 @@ pub struct Host {
     reachable: Mutex<Option<Instant>>,
     /// The directories of its ignore files, these, and what matches them; told last at the end.
     ignore_files: Mutex<VecDeque<(String, IgnoreFile, Matcher)>>,
-    /// What is mounted there: directories there, and what they are called here, without trailing
-    /// slashes; and whether nothing else there is served, since it is a sandbox.
+    /// What is mounted there: directories there, and what Emacs calls them, without trailing slashes;
+    /// and whether nothing else there is served, since it is a sandbox.
     mounts: Mutex<(Vec<(String, String)>, bool)>,
 }
 
@@ -97,7 +97,7 @@ impl Host {
         };
         let found = mounts.iter().filter_map(|(there, here)| Some((below(there)?, here)));
         let (rest, here) = found.min_by_key(|(rest, _)| rest.len())?;
-        Some(format!("{here}{rest}"))
+        (!here.starts_with(&self.prefix)).then(|| format!("{here}{rest}"))
     }
 
     /// Records what is mounted there; never the root directory of this machine.
@@ -215,11 +215,14 @@ mod tests {
     fn files_that_are_mounted_have_the_names_of_this_machine() {
         let host = Host::new("/docker:box:", &Limits::default());
         let mount = |there: &str, here: &str| (there.to_owned(), here.to_owned());
-        let mounts = [mount("/app", "/home/me/project"), mount("/app/lib", "/srv/lib")];
+        let volume = mount("/app/lib/volume", "/docker:box:/app/lib/volume");
+        let mounts = [mount("/app", "/home/me/project"), mount("/app/lib", "/srv/lib"), volume];
         host.set_mounts(mounts.to_vec(), false);
+        assert_eq!(host.name_here("/app/lib/volume/a"), None);
         for (there, here) in [
             ("/app/a", "/home/me/project/a"),
             ("/app/lib/a", "/srv/lib/a"),
+            ("/app/lib/volume/a", "/docker:box:/app/lib/volume/a"),
             ("/app/library/a", "/home/me/project/library/a"),
             ("/apps/a", "/docker:box:/apps/a"),
         ] {

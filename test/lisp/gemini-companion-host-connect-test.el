@@ -953,10 +953,15 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
                                          (funcall mount "bind" "here" "/relative")
                                          (funcall mount "bind" "/" "/host")
                                          (funcall mount "bind" directory nil))
-                                   ",")))
-                         `(("/app" . ,directory))))
+                                   ","))
+                          "/docker:box:")
+                         ;; They hide what is mounted around them.
+                         `(("/app" . ,directory) ("/volume" . "/docker:box:/volume")
+                           ("/etc/passwd" . "/docker:box:/etc/passwd")
+                           ("/none" . "/docker:box:/none") ("/relative" . "/docker:box:/relative")
+                           ("/host" . "/docker:box:/host"))))
           (dolist (output '("" "null" "Error: no such container" "{}" "[1, null]" "[[" "7"))
-            (should-not (gemini-companion-host-command-mounts output))))
+            (should-not (gemini-companion-host-command-mounts output "/docker:box:"))))
       (delete-directory directory))))
 
 ;;;; Settings of a CLI on a host

@@ -165,7 +165,8 @@ No host is asked."
   (let* ((gemini-companion-host-all nil)
          (host (gemini-companion-host-add "/mock:a:")))
     (setf (gemini-companion-host-mounts host)
-          '(("/app" . "/home/me/p") ("/app/lib" . "/srv/lib")))
+          '(("/app" . "/home/me/p") ("/app" . "/real/p") ("/app/lib" . "/srv/lib")
+            ("/app/volume" . "/mock:a:/app/volume")))
     (pcase-dolist (`(,there . ,here)
                    '(("/app/a" . "/home/me/p/a") ("/app" . "/home/me/p")
                      ("/app/lib/a" . "/srv/lib/a")))
@@ -173,8 +174,16 @@ No host is asked."
       (should (equal (gemini-companion-host-name-there host here) there)))
     (should (equal (gemini-companion-host-name-here "/mock:a:/other/a") "/mock:a:/other/a"))
     (should (equal (gemini-companion-host-name-there host "/mock:a:/other/a") "/other/a"))
+    (should (equal (gemini-companion-host-name-there host "/real/p/a") "/app/a"))
+    ;; Something else is mounted there.
+    (should-not (gemini-companion-host-name-there host "/home/me/p/lib/a"))
+    (should-not (gemini-companion-host-name-there host "/home/me/p/volume/a"))
+    (let ((file "/mock:a:/app/volume/a"))
+      (should (equal (gemini-companion-host-name-here file) file))
+      (should (equal (gemini-companion-host-name-there host file) "/app/volume/a")))
     (should (equal (gemini-companion-host-directory-names host "/app")
-                   '("/mock:a:/app/" "/home/me/p/" "/srv/lib/")))
+                   '("/mock:a:/app/" "/home/me/p/" "/real/p/" "/srv/lib/"
+                     "/mock:a:/app/volume/")))
     (setf (gemini-companion-host-mounts host) '(("/app" . "/home/me/p")))
     (should-not (gemini-companion-host-name-there host "/home/me/pq/a"))))
 
