@@ -32,7 +32,9 @@
 
 (defcustom gemini-companion-containers
   '(("docker" "docker" "exec" "-i" terminal ("-u" "%u") "%h")
-    ("podman" "podman" "exec" "-i" terminal ("-u" "%u") "%h"))
+    ("podman" "podman" "exec" "-i" terminal ("-u" "%u") "%h")
+    ("dockercp" "docker" "exec" "-i" terminal ("-u" "%u") "%h")
+    ("podmancp" "podman" "exec" "-i" terminal ("-u" "%u") "%h"))
   "Alist of Tramp methods and what runs a command in their containers.
 Each element is (METHOD PROGRAM ARGUMENT...), to which the command is
 added.  In an argument, %h stands for the name of the container, and %u
@@ -109,7 +111,7 @@ Only those of a container on this machine are useful here.  The value is a
 list of a program, which prints JSON, and its arguments."
   (pcase-let* ((`(,method . ,words) (gemini-companion-host-command--container (car hops)))
                ;; The program may be sudo, or have options that choose a machine.
-               (end (and (member method '("docker" "podman"))
+               (end (and (member method '("docker" "podman" "dockercp" "podmancp"))
                          (seq-position words "exec"))))
     (and end
          `(,@(seq-take words end)

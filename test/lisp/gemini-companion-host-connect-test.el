@@ -929,6 +929,13 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
         (docker (make-tramp-file-name :method "docker" :user "me" :host "box"))
         (other (make-tramp-file-name :method "toolbox" :host "box")))
     (should (equal (gemini-companion-host-command-inspection (list docker)) `("docker" ,@inspect)))
+    ;; Methods of Tramp in Emacs 30 that copy files in another way.
+    (pcase-dolist (`(,method ,program) '(("dockercp" "docker") ("podmancp" "podman")))
+      (let ((copying (make-tramp-file-name :method method :host "box")))
+        (should (equal (gemini-companion-host-command (list copying) "x")
+                       `(,program "exec" "-i" "box" "sh" "-c" "x")))
+        (should (equal (gemini-companion-host-command-inspection (list copying))
+                       `(,program ,@inspect)))))
     (let ((gemini-companion-containers
            '(("docker" "sudo" "-n" "docker" "--context" "x" "exec" "-i" "%h")
              ("toolbox" "toolbox" "run" "-c" "%h"))))
