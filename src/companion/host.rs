@@ -88,8 +88,7 @@ impl Host {
         format!("{}{path}", self.prefix)
     }
 
-    /// What the file that clients there call `path` is called on this machine, if it is mounted from
-    /// here.
+    /// What this machine calls the file that clients there call `path`, if it is mounted from here.
     pub(crate) fn name_here(&self, path: &str) -> Option<String> {
         let (mounts, _) = &*lock(&self.mounts);
         let below = |there: &str| {

@@ -366,8 +366,7 @@ pub enum Output {
     Ready(&'static RawValue),
 }
 
-/// A text, which is JSON: an object with this `content`. It may be large, and is made only when it is
-/// sent.
+/// A text, which is JSON: an object with this `content`. It may be large, so it is made when sent.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "text")]
 pub struct Final {

@@ -346,8 +346,7 @@ fn check_path(path: &str, largest: usize) -> Result<usize, String> {
     }
 }
 
-/// Whether `path`, or the directory in which it would be created, is in a virtual file system of the
-/// kernel.
+/// Whether `path`, or where it would be created, is in a virtual file system of the kernel.
 fn is_of_the_system(path: &Path) -> bool {
     let real = || path.ancestors().find_map(|it| it.canonicalize().ok());
     let is_system = |real: PathBuf| ["/proc", "/sys", "/dev"].iter().any(|it| real.starts_with(it));
