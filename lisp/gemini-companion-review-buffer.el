@@ -303,7 +303,8 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
   (gemini-companion-heavy-shorten-lines)
   (gemini-companion-review-buffer-enable-modal-modes)
   (when (bound-and-true-p global-undo-tree-mode)
-    (undo-tree-mode))                   ; without it, Evil may undo nothing
+    (gemini-companion-log-errors "undo-tree-mode"
+      (undo-tree-mode)))                ; without it, Evil may undo nothing
   (gemini-companion-review-buffer-set-up review header))
 
 (defun gemini-companion-review-buffer--indentation-variables (buffer)

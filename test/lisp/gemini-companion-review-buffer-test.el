@@ -75,7 +75,11 @@
           (should-not enabled)
           (setq global-undo-tree-mode t)
           (gemini-companion-review-buffer-proposal (gemini-companion-test-propose client "b.txt" "1\n"))
-          (should (equal enabled '("*gemini proposal: b.txt*"))))))))
+          (should (equal enabled '("*gemini proposal: b.txt*")))))
+      (dlet ((global-undo-tree-mode t))
+        (cl-letf (((symbol-function 'undo-tree-mode) (lambda () (error "Not today"))))
+          (should (gemini-companion-review-buffer-proposal
+                   (gemini-companion-test-propose client "c.txt" "1\n"))))))))
 
 ;;;; Heavy texts
 
