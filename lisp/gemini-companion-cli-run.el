@@ -13,7 +13,6 @@
 (require 'cl-lib)
 (require 'project)
 (require 'gemini-companion-agent)
-(require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-cli-search)
@@ -34,13 +33,12 @@
 (declare-function gemini-companion-host-connect-to "gemini-companion-host-connect")
 (declare-function gemini-companion-host-connection-when-ready "gemini-companion-host-connection")
 (declare-function gemini-companion-host-connection-hops "gemini-companion-host-connection" t t)
-(declare-function gemini-companion-host-connection-host "gemini-companion-host-connection" t t)
 (declare-function gemini-companion-host-connection-keeper "gemini-companion-host-connection" t t)
 (declare-function gemini-companion-host-connection-name "gemini-companion-host-connection" t t)
 (declare-function gemini-companion-turn-on "gemini-companion")
 (declare-function gemini-companion-tool-extension-ask-host "gemini-companion-tool-extension")
 (declare-function gemini-companion-tool-extension-change-all "gemini-companion-tool-extension")
-(declare-function gemini-companion-tool-question "gemini-companion-tool")
+(declare-function gemini-companion-tool-extension-forget-host "gemini-companion-tool-extension")
 
 ;;;; Options
 
@@ -435,10 +433,8 @@ Show the terminal at once, so that the user sees where it will be."
               (if (not tools) (funcall start nil)
                 (gemini-companion-tool-extension-change-all connection 'enable
                                                             (lambda (_) (funcall start nil))))))
-         (when tools ; nothing was written, so the next attempt asks again
-           (gemini-companion-answer-set (gemini-companion-tool-question
-                                         (gemini-companion-host-connection-host connection))
-                                        nil))
+         (when tools
+           (gemini-companion-tool-extension-forget-host connection))
          (funcall start fault))))))
 
 (defun gemini-companion-cli-run--start-in (buffer exec)

@@ -523,6 +523,11 @@ before it calls a tool that only reads, or shows you a file that is open.  \
              (gemini-companion-host-connection-name connection))
      again)))
 
+(defun gemini-companion-tool-extension-forget-host (connection)
+  "Forget what the user said about models on the host of CONNECTION.
+Nothing could be written there, so the next attempt asks again."
+  (gemini-companion-answer-set (gemini-companion-tool-extension--question connection) nil))
+
 ;;;###autoload
 (defun gemini-companion-tool-extension-keep-host-current (connection)
   "Replace files on the host of CONNECTION that this package would write anew."
