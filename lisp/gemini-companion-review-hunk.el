@@ -413,10 +413,12 @@ For START, MIDDLE and END see `gemini-companion-review-hunk'."
   (pcase-let ((`(,start ,end ,face) range))
     (save-excursion
       (goto-char start)
-      (cl-loop while (re-search-forward "[^ \t\n].*" end t)
-               unless (and (eolp) (= (match-beginning 0) (save-excursion (back-to-indentation)
-                                                                         (point))))
-               collect (list (match-beginning 0) (point) face)))))
+      (skip-chars-forward " \t" end)
+      (if (= (point) end) (list range)   ; only blanks differ
+        (cl-loop while (re-search-forward "[^ \t\n].*" end t)
+                 unless (and (eolp) (= (match-beginning 0) (save-excursion (back-to-indentation)
+                                                                           (point))))
+                 collect (list (match-beginning 0) (point) face))))))
 
 (defun gemini-companion-review-hunk--tokens (start end)
   "Return the words from START to END: a vector of positions, and a text.

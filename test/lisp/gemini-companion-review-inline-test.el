@@ -600,6 +600,20 @@ FOCUS is `select' by default."
                (should (memq face (ensure-list (get-text-property (1- (point)) 'face))))
                (should-not (memq face (ensure-list (get-text-property (1+ (point)) 'face))))))))
 
+(ert-deftest gemini-companion-review-inline/blanks-are-marked-if-only-they-differ ()
+  "Otherwise, the removed line and the added one look the same."
+  (cl-loop
+   for (old new place face) in '(("some text  \n" "some text\n" 10 gemini-companion-removed-word)
+                                 ("some text\n" "some text  \n" 20 gemini-companion-added-word)
+                                 ("\tsome text\n" "        some text\n" 1
+                                  gemini-companion-removed-word))
+   do (gemini-companion-review-inline-test--with client old
+        (gemini-companion-review-inline-test--show client new)
+        (with-current-buffer (window-buffer)
+          (gemini-companion-review-inline-test--fontify)
+          (should (memq face (ensure-list (get-text-property place 'face))))
+          (should-not (memq face (ensure-list (get-text-property 5 'face))))))))
+
 (ert-deftest gemini-companion-review-inline/the-margin-has-the-numbers-of-lines ()
   (gemini-companion-review-inline-test--with client "1\n2\n3\n"
     (setq-local display-line-numbers t)
