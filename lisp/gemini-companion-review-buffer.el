@@ -53,7 +53,8 @@ not included, because enabling it may change the text."
 
 ;; Those of Diff mode look purple and teal in dark terminals of 256 colors.  There, we use colors
 ;; that such terminals have; because the darkest green is too bright behind most text, we color the
-;; text instead where no difference is selected.
+;; text instead where no difference is selected.  Elsewhere, text in nearly the color of its
+;; background, such as a pale comment, gets another one.
 
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-review-buffer)
 (defface gemini-companion-removed
@@ -75,8 +76,9 @@ not included, because enabling it may change the text."
   :group 'gemini-companion-review)
 
 (defface gemini-companion-removed-current
-  '((((min-colors 257) (background dark)) :background "#6a2a2a" :extend t)
-    (((min-colors 257)) :background "#ffcccc" :extend t)
+  '((((min-colors 257) (background dark))
+     :background "#6a2a2a" :distant-foreground "#fff" :extend t)
+    (((min-colors 257)) :background "#ffcccc" :distant-foreground "#000" :extend t)
     (((min-colors 88) (background dark)) :background "#5f0000" :extend t)
     (((min-colors 88)) :background "#ffafaf" :extend t)
     (t :inverse-video t :foreground "red"))
@@ -84,8 +86,9 @@ not included, because enabling it may change the text."
   :group 'gemini-companion-review)
 
 (defface gemini-companion-added-current
-  '((((min-colors 257) (background dark)) :background "#24552a" :extend t)
-    (((min-colors 257)) :background "#bfeebf" :extend t)
+  '((((min-colors 257) (background dark))
+     :background "#1f4d26" :distant-foreground "#fff" :extend t)
+    (((min-colors 257)) :background "#bfeebf" :distant-foreground "#000" :extend t)
     (((min-colors 88) (background dark)) :background "#005f00" :extend t)
     (((min-colors 88)) :background "#afffaf" :extend t)
     (t :inverse-video t :foreground "green"))
@@ -93,8 +96,8 @@ not included, because enabling it may change the text."
   :group 'gemini-companion-review)
 
 (defface gemini-companion-removed-word
-  '((((min-colors 257) (background dark)) :background "#963838")
-    (((min-colors 257)) :background "#ff9f9f")
+  '((((min-colors 257) (background dark)) :background "#963838" :distant-foreground "#fff")
+    (((min-colors 257)) :background "#ff9f9f" :distant-foreground "#000")
     (((min-colors 88) (background dark)) :background "#af0000" :foreground "white" :weight bold)
     (((min-colors 88)) :background "#ff8787" :weight bold)
     (t :inherit gemini-companion-removed-current :weight bold :underline t))
@@ -102,8 +105,8 @@ not included, because enabling it may change the text."
   :group 'gemini-companion-review)
 
 (defface gemini-companion-added-word
-  '((((min-colors 257) (background dark)) :background "#30753a")
-    (((min-colors 257)) :background "#86d986")
+  '((((min-colors 257) (background dark)) :background "#28632f" :distant-foreground "#fff")
+    (((min-colors 257)) :background "#86d986" :distant-foreground "#000")
     (((min-colors 88) (background dark)) :background "#008700" :foreground "white" :weight bold)
     (((min-colors 88)) :background "#87ff5f" :weight bold)
     (t :inherit gemini-companion-added-current :weight bold :underline t))

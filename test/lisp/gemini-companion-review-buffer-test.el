@@ -263,4 +263,16 @@ that is not there yet."
     (should (eq (gemini-companion-review-buffer-test--mode-of "a.py")
                 (if (fboundp 'python-ts-mode) 'python-ts-mode 'python-mode)))))
 
+;;;; Faces
+
+(ert-deftest gemini-companion-review-buffer/pale-text-is-readable-where-words-are-marked ()
+  "Comments of many themes have nearly the color of these backgrounds."
+  (dolist (face '(gemini-companion-removed-current gemini-companion-added-current
+                  gemini-companion-removed-word gemini-companion-added-word))
+    (pcase-dolist (`(,condition . ,attributes) (face-default-spec face))
+      (when (equal (car-safe condition) '(min-colors 257))
+        (ert-info ((format "%s %S" face condition))
+          (should (equal (if (member '(background dark) condition) "#fff" "#000")
+                         (plist-get attributes :distant-foreground))))))))
+
 ;;; gemini-companion-review-buffer-test.el ends here
