@@ -260,7 +260,8 @@ PART is for its name, and TITLE, or what that returns, for its header line."
 ;;;; Any buffer of a review
 
 (defconst gemini-companion-review-buffer-display-variables
-  '(tab-width truncate-lines word-wrap display-line-numbers)
+  '(tab-width truncate-lines word-wrap display-line-numbers line-spacing
+    face-remapping-alist dimmer-buffer-face-remaps)
   "Variables with which text looks as in the buffer that visits its file.")
 
 (defun gemini-companion-review-buffer-make-buffer (review part)
@@ -324,7 +325,9 @@ Hooks set them, or a major mode that finds out how its text is indented."
   "Give VARIABLES the values that they have in BUFFER, if they are local there."
   (dolist (variable variables)
     (when (local-variable-p variable buffer)
-      (set (make-local-variable variable) (buffer-local-value variable buffer)))))
+      (set (make-local-variable variable) (buffer-local-value variable buffer))))
+  ;; Text Scale mode, for example, changes such a list in place.
+  (setq-local face-remapping-alist (copy-alist face-remapping-alist)))
 
 (defun gemini-companion-review-buffer-set-up (review header)
   "Make the current buffer one of REVIEW, with its keys and a header line.

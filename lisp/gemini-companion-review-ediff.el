@@ -281,7 +281,8 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
   (mapc #'gemini-companion-ui-kill-buffer (gemini-companion-review-window-others view))
   (when-let* ((proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer proposal
-      (kill-local-variable 'face-remapping-alist)
+      (setq-local face-remapping-alist
+                  (seq-difference face-remapping-alist gemini-companion-review-ediff--faces))
       (mapc #'delete-overlay (seq-filter (lambda (it) (overlay-get it 'ediff-diff-num))
                                          (overlays-in (point-min) (point-max)))))))
 

@@ -127,18 +127,14 @@ or three texts, as `gemini-companion-review-ediff-show' does."
     (select-window (gemini-companion-review-inline--display view))))
 
 (defun gemini-companion-review-inline--look-like (proposal visiting)
-  "Make the current buffer look like the buffer VISITING, if that is non-nil.
-PROPOSAL is the buffer with the proposal, in the major mode of the file."
+  "Make the current buffer look like the buffer VISITING, or else like PROPOSAL.
+That is the buffer with the proposal, in the major mode of the file."
   (set-syntax-table (with-current-buffer proposal (syntax-table)))
-  (when visiting
-    (gemini-companion-review-buffer-copy-variables
-     `(,@gemini-companion-review-buffer-display-variables
-       line-spacing face-remapping-alist ctl-arrow buffer-display-table cursor-type
-       bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace
-       dimmer-buffer-face-remaps)
-     visiting)
-    ;; Text Scale mode, for example, changes such a list in place.
-    (setq-local face-remapping-alist (copy-alist face-remapping-alist))))
+  (gemini-companion-review-buffer-copy-variables
+   `(,@gemini-companion-review-buffer-display-variables
+     ctl-arrow buffer-display-table cursor-type
+     bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace)
+   (or visiting proposal)))
 
 (cl-defmethod gemini-companion-review-window-clean-up ((view gemini-companion-review-inline--view))
   "Kill the buffers of VIEW, and stop watching and editing the proposal."

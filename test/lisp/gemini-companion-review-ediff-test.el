@@ -587,6 +587,26 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                        '(gemini-companion-removed)))
         (should (string-match-p "n p move  a drops  e edits" (buffer-string)))))))
 
+(ert-deftest gemini-companion-review-ediff/text-is-scaled-as-in-the-buffer-of-the-file ()
+  (gemini-companion-test-with-client client
+    (let ((scale (lambda (buffer)
+                   (plist-get (car (alist-get 'default (buffer-local-value 'face-remapping-alist
+                                                                           buffer)))
+                              :height))))
+      (with-current-buffer "a.txt"
+        (text-scale-set 3))
+      (let* ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n"))
+             (proposal (gemini-companion-review-proposal review))
+             (wanted (funcall scale (get-buffer "a.txt"))))
+        (should (< 1.5 wanted))
+        (with-current-buffer (car ediff-session-registry)
+          (should (equal (funcall scale ediff-buffer-A) wanted)))
+        (should (equal (funcall scale proposal) wanted))
+        (gemini-companion-review-postpone review)
+        (should-not (string-search "ediff" (prin1-to-string (buffer-local-value
+                                                             'face-remapping-alist proposal))))
+        (should (equal (funcall scale proposal) wanted))))))
+
 (ert-deftest gemini-companion-review-ediff/changes-on-disk-are-shown ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\n")))

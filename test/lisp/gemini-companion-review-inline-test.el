@@ -799,6 +799,15 @@ FOCUS is `select' by default."
         (gemini-companion-review-reject review)
         (should (equal (with-current-buffer file (funcall remapped)) before))))))
 
+(ert-deftest gemini-companion-review-inline/it-looks-like-a-file-that-no-buffer-visits ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-diff-function #'gemini-companion-review-inline-show))
+      (gemini-companion-test-file "Makefile" "שלום:\n\tls\n")
+      (gemini-companion-review-show (gemini-companion-test-propose client "Makefile" "שלום:\n\tcat\n")
+                                    'select)
+      (should (derived-mode-p 'gemini-companion-review-inline-mode))
+      (should (eq bidi-paragraph-direction 'left-to-right)))))
+
 (ert-deftest gemini-companion-review-inline/another-major-mode-keeps-what-one-does ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (gemini-companion-review-inline-test--show client "ONE\ntwo\n")
