@@ -123,7 +123,8 @@ not included, because enabling it may change the text."
   "Value of `face-remapping-alist' for a buffer that shows a diff.")
 
 (define-minor-mode gemini-companion-review-mode
-  "Keys to decide the change that this buffer belongs to."
+  "Keys to decide the change that this buffer belongs to.
+\\{gemini-companion-review-mode-map}"
   :interactive nil
   :keymap (make-sparse-keymap))
 

@@ -47,10 +47,6 @@
 It contains the proposed text, with the lines that the change removes.  You
 accept or reject all hunks together, but can drop some first.
 
-\\<gemini-companion-review-mode-map>\
-\\[gemini-companion-accept] accepts the change as it now reads, \
-\\[gemini-companion-reject] rejects it.
-
 \\{gemini-companion-review-inline-mode-map}"
   :interactive nil
   (setq-local revert-buffer-function #'gemini-companion-review-inline--revert)

@@ -808,6 +808,16 @@ FOCUS is `select' by default."
       (should (derived-mode-p 'gemini-companion-review-inline-mode))
       (should (eq bidi-paragraph-direction 'left-to-right)))))
 
+(ert-deftest gemini-companion-review-inline/help-lists-all-keys ()
+  (gemini-companion-review-inline-test--with client "one\n"
+    (gemini-companion-review-inline-test--show client "ONE\n")
+    (save-window-excursion
+      (describe-mode)
+      (with-current-buffer "*Help*"
+        (dolist (command '("accept" "accept-all" "review-other-view" "review-inline-drop"))
+          (goto-char (point-min))
+          (should (re-search-forward (format "^C-c .*\\<gemini-companion-%s$" command))))))))
+
 (ert-deftest gemini-companion-review-inline/another-major-mode-keeps-what-one-does ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (gemini-companion-review-inline-test--show client "ONE\ntwo\n")
