@@ -366,7 +366,8 @@ LINE is the number of the first one, from 0."
     (propertize
      " " 'display
      (if (zerop left-margin-width)
-         `(left-fringe ,(if (eq kind 'removed) 'diff-fringe-del 'diff-fringe-add) ,face)
+         (if (eq kind 'removed) '(left-fringe diff-fringe-del diff-indicator-removed)
+           '(left-fringe diff-fringe-add diff-indicator-added))
        `((margin left-margin)
          ,(propertize (format (format "%%s%%%ds " (- left-margin-width 2))
                               (pcase kind ('removed "-") ('added "+") (_ " "))

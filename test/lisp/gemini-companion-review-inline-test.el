@@ -632,6 +632,19 @@ FOCUS is `select' by default."
           (forward-line))
         (should (equal (nreverse prefixes) '("  1 " "-   " "+ 2 " "  3 ")))))))
 
+(ert-deftest gemini-companion-review-inline/signs-in-the-fringe-have-a-color-of-their-own ()
+  "In many themes, the foreground of the fringe is nearly its background."
+  (gemini-companion-review-inline-test--with client "1\n"
+    (cl-letf (((symbol-function 'display-graphic-p) #'always))
+      (gemini-companion-review-inline-test--show client "one\n")
+      (with-current-buffer (window-buffer)
+        (gemini-companion-review-inline-test--fontify)
+        (should (equal (mapcar (lambda (line)
+                                 (nth 2 (get-text-property
+                                         0 'display (get-text-property line 'line-prefix))))
+                               '(1 3))
+                       '(diff-indicator-removed diff-indicator-added)))))))
+
 (ert-deftest gemini-companion-review-inline/text-scale-mode-cuts-off-no-numbers ()
   "It enlarges the text, but the margin stays as wide as it is."
   (gemini-companion-review-inline-test--with client "1\n"
