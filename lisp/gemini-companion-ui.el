@@ -208,8 +208,9 @@ Return nil if no window of the frame shows a review, or there is no other."
 
 (defun gemini-companion-ui--set-height (window)
   "Give WINDOW a third of its frame, as far as that leaves others large enough.
-With a number for its height, Emacs takes too much of these, or may fail."
-  (window-resize window (window-resizable window (- (/ (frame-height) 3)
+Side windows, as of a CLI, do not count.  With a number for its height,
+Emacs takes too much of the others, or may fail."
+  (window-resize window (window-resizable window (- (/ (window-total-height (window-main-window)) 3)
                                                     (window-total-height window)))))
 
 (defun gemini-companion-ui--review-window-p (window)

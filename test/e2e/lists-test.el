@@ -153,6 +153,26 @@ and check that the others are as before."
     (gemini-companion-test-reject emacs)
     (gemini-companion-test-wait-no-review emacs)))
 
+(ert-deftest gemini-companion-lists/a-review-beside-a-list-and-a-terminal-can-be-read ()
+  :tags '(e2e)
+  (gemini-companion-lists-test--with (emacs client)
+    (gemini-companion-test-eval
+     emacs '(let ((selected (selected-window)))
+              (setq gemini-companion-diff-function 'gemini-companion-review-inline-show)
+              (select-window (display-buffer-in-side-window
+                              (get-buffer-create "terminal")
+                              '((side . bottom) (window-height . 0.45))))
+              (select-window selected)
+              nil))
+    (gemini-companion-lists-test--propose emacs client "a.txt" "2\n")
+    (gemini-companion-test-m-x emacs "gemini-companion-review-next")
+    (gemini-companion-test-wait-review emacs "2\n")
+    (gemini-companion-test-m-x emacs "gemini-companion-review-list")
+    (gemini-companion-test-wait-eval emacs '(get-buffer-window "*gemini changes*"))
+    (should (gemini-companion-test-eval
+             emacs '(< (window-height (get-buffer-window "*gemini changes*"))
+                       (window-height (get-buffer-window "*gemini review: a.txt*")))))))
+
 (ert-deftest gemini-companion-lists/another-window-is-used-beside-a-review ()
   :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
