@@ -308,12 +308,23 @@ It runs in the current buffer, which the selected window shows."
     map)
   "Keys of CLIs that Term does not send.")
 
+(defun gemini-companion-cli-terminals--term-map ()
+  "Return the keymap for Term's character mode.
+After \\`C-c', Term has the keys of \\`C-x', too, of which Magit's \\`g' would hide ours."
+  (let ((map (make-sparse-keymap)))
+    (when (keymapp (lookup-key term-raw-map (kbd "C-c")))
+      (map-keymap (lambda (key binding)
+                    (when (eq (indirect-function binding)
+                              (indirect-function 'gemini-companion-command-map))
+                      (define-key map (vector ?\C-c key) binding)))
+                  mode-specific-map))
+    (make-composed-keymap (list map gemini-companion-cli-terminals--term-keys) term-raw-map)))
+
 (defun gemini-companion-cli-terminals--start-term (program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Term."
   (term-mode)
   ;; Term takes this very map for its character mode.
-  (setq-local term-raw-map
-              (make-composed-keymap gemini-companion-cli-terminals--term-keys term-raw-map))
+  (setq-local term-raw-map (gemini-companion-cli-terminals--term-map))
   (let ((process-environment environment))
     (term-exec (current-buffer) (buffer-name) program nil arguments))
   (add-function :filter-args (process-filter (get-buffer-process (current-buffer)))

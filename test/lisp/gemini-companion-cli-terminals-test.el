@@ -468,6 +468,26 @@ printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
         (should (string-prefix-p (if (< emacs-major-version 29) "<none>" "<truecolor>")
                                  (gemini-companion-cli-terminals-test--output (window-buffer))))))))
 
+;; Magit binds C-x g.
+(ert-deftest gemini-companion-cli-terminals/after-C-c-term-has-our-keys-before-those-of-C-x ()
+  (dolist (prefix (list 'gemini-companion-command-map gemini-companion-command-map))
+    (gemini-companion-test-with-project
+      (let ((gemini-companion-terminal 'term)
+            gemini-companion-program)
+        (gemini-companion-cli-terminals-test--program "sleep 100")
+        (gemini-companion-mode 1)
+        (unwind-protect
+            (progn
+              (global-set-key (kbd "C-c g") prefix)
+              (global-set-key (kbd "C-x g") #'ignore)
+              (gemini-companion-run)
+              (with-current-buffer (window-buffer)
+                (should (eq (key-binding (kbd "C-c g r")) #'gemini-companion-run))
+                (should (eq (key-binding (kbd "C-c b")) #'switch-to-buffer))
+                (delete-process (get-buffer-process (current-buffer)))))
+          (global-unset-key (kbd "C-c g"))
+          (global-unset-key (kbd "C-x g")))))))
+
 ;;;; Eat and vterm
 
 (ert-deftest gemini-companion-cli-terminals/programs-in-eat-and-vterm-use-all-colors ()
