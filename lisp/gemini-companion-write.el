@@ -282,6 +282,8 @@ the client, on a host, has written already."
                                  (t (gemini-companion-file-stamp path))))))
     (gemini-companion-write--forget earlier)
     (push awaited gemini-companion-write--awaited)
+    (add-function :before-while (default-value 'buffer-stale-function)
+                  #'gemini-companion-write--complete-p)
     (if (not host)
         (gemini-companion-write--poll awaited review)
       ;; On a host, what was rejected stays in the list.
@@ -350,6 +352,14 @@ The client of REVIEW may first wait for decisions on others."
                  (gemini-companion-write--awaited-merged awaited) nil)
            (gemini-companion-write--poll awaited review)))))))
 
+(defun gemini-companion-write--complete-p (&rest _)
+  "Return nil while the client has yet to write the file that is visited here.
+Auto Revert mode would show it half written, and lose point."
+  (cl-loop for awaited in gemini-companion-write--awaited
+           never (and (gemini-companion-write--awaited-text awaited)
+                      (eq (gemini-companion-file-visiting (gemini-companion-write--awaited-path awaited))
+                          (current-buffer)))))
+
 (defun gemini-companion-write-revert-now (path)
   "Revert the buffer that visits PATH, a file that was just written.
 Return nil if that was done, or if there is no such buffer.  Return the
@@ -364,6 +374,7 @@ show the text of the file, or the file no longer exists."
 (defun gemini-companion-write-stop ()
   "Stop checking files."
   (cancel-function-timers #'gemini-companion-write--look)
+  (remove-function (default-value 'buffer-stale-function) #'gemini-companion-write--complete-p)
   (setq gemini-companion-write--awaited nil)
   (gemini-companion-file-forget-all))
 

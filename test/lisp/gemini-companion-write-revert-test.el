@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'autorevert)
 (require 'ert)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-test-companion)
@@ -75,6 +76,30 @@
       (should-not (funcall check))
       (gemini-companion-test-write-bytes "a.txt" "two!\n")
       (should (funcall check)))))
+
+(ert-deftest gemini-companion-write-revert/auto-revert-mode-shows-nothing-half-written ()
+  "CLIs empty the file first, so point would go to its beginning."
+  (gemini-companion-write-revert-test--with "one\ntwo\nthree\n"
+    (gemini-companion-mode 1)
+    (let ((auto-revert-use-notify nil)
+          (auto-revert-verbose nil))
+      (unwind-protect
+          (progn
+            (auto-revert-mode 1)
+            (search-forward "thr")
+            (gemini-companion-write-revert-test--follow buffer-file-name "1\ntwo\nthree\n4\n")
+            (dolist (text '("" "1\ntwo\nthree\n4\n"))
+              (gemini-companion-test-write-bytes "a.txt" text)
+              (auto-revert-buffers)
+              (should (looking-at "ee\n")))
+            (gemini-companion-test-wait-followed)
+            (should (equal (buffer-string) "1\ntwo\nthree\n4\n"))
+            (should (looking-at "ee\n"))
+            ;; It does its work when nothing is expected any more.
+            (gemini-companion-test-write-bytes "a.txt" "5\n")
+            (auto-revert-buffers)
+            (should (equal (buffer-string) "5\n")))
+        (auto-revert-mode -1)))))
 
 (defun gemini-companion-write-revert-test--undo (&optional again command)
   "Undo as a user does by COMMAND or `undo'; AGAIN means as after another undo."
