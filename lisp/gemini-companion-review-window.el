@@ -64,7 +64,8 @@
   "Take a view that has ended, but is still there, off the screen."
   (when-let* ((stop gemini-companion-review-window-stopping))
     (setq gemini-companion-review-window-stopping nil)
-    (gemini-companion-log-errors "windows" (funcall stop))))
+    ;; Other functions of `after-revert-hook' follow.
+    (gemini-companion-log-errors "windows" (save-current-buffer (funcall stop)))))
 
 ;;;; Kinds of views
 

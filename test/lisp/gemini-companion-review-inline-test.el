@@ -997,6 +997,26 @@ FOCUS is `select' by default."
         (should (= (line-number-at-pos (window-point)) 3))
         (should-not (memq #'gemini-companion-review-window-stop-now after-revert-hook))))))
 
+;; That takes the change off the screen first.
+(ert-deftest gemini-companion-review-inline/what-follows-a-revert-runs-in-the-buffer-of-the-file ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let* ((file (buffer-file-name))
+           (gemini-companion-review-inline--write-time 60)
+           (buffers nil)
+           (note (lambda () (push (buffer-name) buffers))))
+      (select-window (split-window))
+      (switch-to-buffer "*scratch*")
+      (gemini-companion-review-commands-accept
+       (gemini-companion-review-inline-test--show client "one\n2\n" 'keep))
+      (unwind-protect
+          (progn
+            (add-hook 'after-revert-hook note)
+            (gemini-companion-test-write file "one\n2\n")
+            (gemini-companion-test-wait "the file to be back"
+                                        (lambda () (get-buffer-window "a.txt")))
+            (should (equal buffers '("a.txt"))))
+        (remove-hook 'after-revert-hook note)))))
+
 (ert-deftest gemini-companion-review-inline/edits-just-before-an-accept-are-not-compared-after-it ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (let ((gemini-companion-review-inline--write-time 60)
