@@ -33,7 +33,7 @@ if PATH has an empty element, since that means the current directory.")
      :program "gemini"
      :install "npm install -g @google/gemini-cli"
      :tested "0.61.0"
-     :oldest "0.7.0"
+     :oldest "0.31.0"
      :takes-edits t
      :needs-no-text (("streamable-http-client" "0.45.2" "0.61.0")
                      ("stdio-client" "0.61.0" "0.61.0"))

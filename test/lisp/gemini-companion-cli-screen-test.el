@@ -127,11 +127,15 @@
 (ert-deftest gemini-companion-cli-screen/a-question-is-seen-above-the-rest-of-a-prompt ()
   "Gemini CLI leaves it there after a question that filled the screen."
   (let ((line (make-string 34 ?─)))
-    (gemini-companion-cli-screen-test--on
-        (concat gemini-companion-test-screen-question "   \n" line
-                "\n workspace (/directory)     /model\n ~/project        gemini-2.5-flash\n")
-      (should (gemini-companion-cli-screen-question-p))
-      (should (equal (gemini-companion-cli-screen-queued-files) '("src/b.txt" "c.txt"))))
+    (dolist (between '("   \n"
+                       ;; As Gemini CLI 0.35 does.
+                       " Press Ctrl+O to show more lines\n\n\n"))
+      (gemini-companion-cli-screen-test--on
+          (concat gemini-companion-test-screen-question between line
+                  "\n Shift+Tab to accept edits\n workspace (/directory)     /model\n"
+                  " ~/project        gemini-2.5-flash\n")
+        (should (gemini-companion-cli-screen-question-p))
+        (should (equal (gemini-companion-cli-screen-queued-files) '("src/b.txt" "c.txt")))))
     ;; A whole prompt takes a text.
     (gemini-companion-cli-screen-test--on
         (concat gemini-companion-test-screen-question "\n✦ I see.\n" line "\n(r:) x\n" line "\n")

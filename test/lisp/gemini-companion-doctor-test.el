@@ -624,13 +624,13 @@ It has no other variables with which a CLI finds this Emacs."
                                         "Notes" "leaves it alone")))
 
 (ert-deftest gemini-companion-doctor/an-old-cli-is-a-problem ()
-  "Before 0.7.0, Gemini CLI connects only to editors that it knows."
+  "Before 0.31.0, Gemini CLI rarely knows which process is Emacs, and connects to no other."
   (gemini-companion-doctor-test--with
-    (gemini-companion-test-file "bin/gemini" "#!/bin/sh\necho 0.6.1\n")
+    (gemini-companion-test-file "bin/gemini" "#!/bin/sh\necho 0.30.1\n")
     (gemini-companion-doctor-test--says
      (gemini-companion-doctor-test--report)
-     "One problem" "bin/gemini has version 0.6.1, which cannot connect to Emacs."
-     "Install version 0.7.0 or later: npm install")))
+     "One problem" "bin/gemini has version 0.30.1, which cannot connect to Emacs."
+     "Install version 0.31.0 or later: npm install")))
 
 ;;;; Another fork
 
