@@ -210,8 +210,9 @@ Return nil if no window of the frame shows a review, or there is no other."
   "Give WINDOW a third of its frame, as far as that leaves others large enough.
 Side windows, as of a CLI, do not count.  With a number for its height,
 Emacs takes too much of the others, or may fail."
-  (window-resize window (window-resizable window (- (/ (window-total-height (window-main-window)) 3)
-                                                    (window-total-height window)))))
+  (let ((main (window-main-window (window-frame window))))
+    (window-resize window (window-resizable window (- (/ (window-total-height main) 3)
+                                                      (window-total-height window))))))
 
 (defun gemini-companion-ui--review-window-p (window)
   "Return non-nil if WINDOW shows a buffer of a review."
