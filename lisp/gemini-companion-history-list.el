@@ -313,22 +313,25 @@ undone, make it again."
   (interactive (list (gemini-companion-history-list--entry))
                gemini-companion-history-list-mode gemini-companion-history-diff-mode)
   (gemini-companion-history-list--note-late-write entry)
-  (let ((undone (eq (gemini-companion-history-outcome entry) 'undone)))
-    (unless (or undone (gemini-companion-history-made-p entry))
-      (gemini-companion-history-list--refuse entry "undo"))
-    (let ((bytes (if undone
-                     (cdr (gemini-companion-history-undone entry))
-                   (gemini-companion-history-before entry)))
-          (current (gemini-companion-history-list--read entry)))
-      (when-let* ((fault (gemini-companion-history-list--undo-fault entry bytes current)))
-        (user-error "%s" fault))
-      (gemini-companion-history-list--ask
-       (gemini-companion-history-list--question entry bytes current))
-      (gemini-companion-history-list--replace entry current bytes)
-      (if undone
-          (gemini-companion-history-note-redone entry)
-        (gemini-companion-history-note-undone entry current)))
-    (gemini-companion-history-list--finish entry (if undone "made again" "undone"))))
+  (unless (or (eq (gemini-companion-history-outcome entry) 'undone)
+              (gemini-companion-history-made-p entry))
+    (gemini-companion-history-list--refuse entry "undo"))
+  (gemini-companion-history-list--restore (list entry)))
+
+(defun gemini-companion-history-list-undo-prompt (prompt)
+  "Undo all accepted changes that PROMPT, on the current line, led to.
+First name the files, and what cannot be undone, and ask."
+  (interactive (list (or (gemini-companion-history-list--prompt
+                          (gemini-companion-history-list--at-point))
+                         (user-error "The prompt that led to this change is unknown")))
+               gemini-companion-history-list-mode gemini-companion-history-diff-mode)
+  (dolist (entry (gemini-companion-history-all))
+    (when (eq (gemini-companion-history-prompt entry) prompt)
+      (ignore-error (user-error file-error)
+        (gemini-companion-history-list--note-late-write entry))))
+  (gemini-companion-history-list--restore
+   (or (gemini-companion-history-list--made prompt)
+       (user-error "Nothing to undo: you accepted no change of this prompt"))))
 
 (defun gemini-companion-history-list--note-late-write (entry)
   "Record it if the client of ENTRY has written its text after all."
@@ -336,6 +339,58 @@ undone, make it again."
              (not (gemini-companion-history-list--warning
                    entry (gemini-companion-history-list--read entry))))
     (gemini-companion-history-note-written entry)))
+
+(defun gemini-companion-history-list--restore (entries)
+  "Undo the changes ENTRIES, the newest first, or make one again that was undone.
+Ask first.  Leave alone what cannot be undone, and say why."
+  (let* ((redo (gemini-companion-history-undone (car entries)))
+         (steps (mapcar (pcase-lambda (`(,_ . ,changes))
+                          (gemini-companion-history-list--step changes))
+                        ;; Its client may use several names of a file.
+                        (seq-group-by (lambda (entry)
+                                        (or (gemini-companion-history-truename entry)
+                                            (gemini-companion-history-path entry)))
+                                      entries)))
+         (faults (seq-filter #'stringp steps))
+         (steps (seq-remove #'stringp steps))
+         (done nil))
+    (when steps
+      (gemini-companion-history-list--ask (gemini-companion-history-list--question steps faults)))
+    (dolist (step steps)
+      (condition-case error
+          (setq done (append (gemini-companion-history-list--run step) done))
+        (error (push (gemini-companion-ui-error-text error) faults))))
+    (unless done
+      (user-error "%s" (string-join faults "; ")))
+    (gemini-companion-history-list--finish done (if redo "made again" "undone") faults)))
+
+(defun gemini-companion-history-list--step (entries)
+  "Return what restores the file of ENTRIES, its changes, the newest first.
+The value is (BYTES CURRENT . ENTRIES), where the file gets BYTES in place of
+CURRENT, or text: why it stays as it is."
+  (condition-case error
+      (pcase-let* (((cl-struct gemini-companion-history-entry before undone)
+                    (car (last entries)))
+                   (file (gemini-companion-history-list--file (car entries)))
+                   (bytes (if undone (cdr undone) before))
+                   (current (gemini-companion-history-list--read (car entries))))
+        (cond ((eq bytes 'unreadable)
+               (format "The previous contents of %s are not known" file))
+              ((equal current bytes)
+               (format "%s is already as it was before the %s" file (if undone "undo" "change")))
+              (t `(,bytes ,current . ,entries))))
+    (error (gemini-companion-ui-error-text error))))
+
+(defun gemini-companion-history-list--run (step)
+  "Restore the file of STEP, see `gemini-companion-history-list--step'.
+Return its changes."
+  (pcase-let ((`(,bytes ,current . ,entries) step))
+    (gemini-companion-history-list--replace (car entries) current bytes)
+    (dolist (entry entries entries)
+      (if (gemini-companion-history-undone entry) (gemini-companion-history-note-redone entry)
+        (gemini-companion-history-note-undone entry current)
+        ;; As if they were undone one after another, so that each can be made again.
+        (setq current (gemini-companion-history-before entry))))))
 
 (defun gemini-companion-history-list--read (entry)
   "Return the bytes that the file of ENTRY contains now, nil if there is none.
@@ -377,43 +432,49 @@ The name has no handler, but on a host that of Tramp."
                       (gemini-companion-history-list--file entry)))
         (funcall function path)))))
 
-(defun gemini-companion-history-list--undo-fault (entry bytes current)
-  "Return why the file of ENTRY cannot or need not get BYTES, or nil.
-CURRENT is what it contains."
-  (let ((file (gemini-companion-history-list--file entry)))
-    (cond ((eq bytes 'unreadable)
-           (format "The previous contents of %s are not known" file))
-          ((equal current bytes)
-           (format "%s is already as it was before the %s" file
-                   (if (eq (gemini-companion-history-outcome entry) 'undone) "undo"
-                     "change"))))))
-
 (defun gemini-companion-history-list--ask (question)
   "Signal a `user-error' unless the user says yes to QUESTION."
   (unless (y-or-n-p question)
     (user-error "Left as it is")))
 
-(defun gemini-companion-history-list--question (entry bytes current)
-  "Return the question before the file of ENTRY gets BYTES in place of CURRENT."
-  (pcase-let (((cl-struct gemini-companion-history-entry path after outcome) entry)
-              (file (gemini-companion-history-list--file entry)))
-    (concat (gemini-companion-history-list--warning-sentence entry current)
-            (pcase outcome
-              ('undone (format "Make the change to %s again" file))
-              ('unreviewed
-               (format "Only the CLI knows what %s contained before.  Undo the change, %s" file
-                       (gemini-companion-change-size
-                        (gemini-companion-change-of
-                         path current
-                         (gemini-companion-change-decode path (or bytes "") after)))))
-              (_ (format "Undo the change to %s" file)))
-            (if bytes "? " ", which deletes the file? "))))
+(defun gemini-companion-history-list--question (steps faults)
+  "Return the question before STEPS are run, with remarks, and FAULTS of others."
+  (let* ((entries (seq-mapcat #'cddr steps))
+         (file (gemini-companion-history-list--file (car entries)))
+         (remarks (mapconcat (lambda (remark) (concat remark ".  "))
+                             (append faults
+                                     (seq-mapcat #'gemini-companion-history-list--remarks steps))
+                             "")))
+    (cond ((cdr entries)
+           (format "%s: %s.  %sUndo them? "
+                   (gemini-companion-ui-count (length entries) "change")
+                   (mapconcat (pcase-lambda (`(,_ ,_ ,entry . ,_))
+                                (gemini-companion-review-name-in-project
+                                 (gemini-companion-history-path entry)
+                                 (gemini-companion-history-host entry)))
+                              steps ", ")
+                   remarks))
+          ((gemini-companion-history-undone (car entries))
+           (format "%sMake the change to %s again? " remarks file))
+          (t (format "%sUndo the change to %s? " remarks file)))))
 
-(defun gemini-companion-history-list--warning-sentence (entry current)
-  "Return a sentence that warns that CURRENT is not what ENTRY left, or \"\"."
-  (let ((warning (gemini-companion-history-list--warning entry current)))
-    (if (not warning) ""
-      (format "%s %s.  " (gemini-companion-history-list--file entry) warning))))
+(defun gemini-companion-history-list--remarks (step)
+  "Return sentences that the user should read before STEP is run."
+  (pcase-let* ((`(,bytes ,current ,entry . ,_) step)
+               ((cl-struct gemini-companion-history-entry path after outcome) entry)
+               (file (gemini-companion-history-list--file entry))
+               (warning (gemini-companion-history-list--warning entry current)))
+    (delq nil
+          (list (and warning (concat file " " warning))
+                (and (eq outcome 'unreviewed)
+                     (format "Only the CLI knows what %s contained before; this changes it by %s"
+                             file
+                             (gemini-companion-change-size
+                              (gemini-companion-change-of
+                               path current
+                               (gemini-companion-change-decode path (or bytes "") after)))))
+                (unless bytes
+                  (format "This deletes %s" file))))))
 
 (defun gemini-companion-history-list--warning (entry current)
   "Return a warning unless CURRENT is what the change of ENTRY, or its undo, left."
@@ -440,120 +501,29 @@ CURRENT is what it contains."
         (and bytes (time-convert (file-attribute-modification-time (file-attributes path))
                                  'integer)))))))
 
-(defun gemini-companion-history-list--finish (entry done)
-  "Update buffers after the change of ENTRY was DONE, a word, and tell the user."
-  (let ((rest (gemini-companion-history-list--revert entry done)))
-    (gemini-companion-history-list--refresh)
-    (message "Change to %s %s%s" (gemini-companion-history-list--file entry) done rest)))
+(defun gemini-companion-history-list--finish (entries done &optional faults)
+  "Update buffers after the changes of ENTRIES were DONE, a word; tell the user.
+FAULTS are texts about others."
+  (let ((rests (mapcar (lambda (entry) (gemini-companion-history-list--revert entry done)) entries)))
+    (gemini-companion-log-run-hook 'gemini-companion-review-change-hook)
+    (when-let* ((diff (get-buffer gemini-companion-history-list--diff-buffer)))
+      (with-current-buffer diff
+        (gemini-companion-history-list--show-header)))
+    (message "%s %s"
+             (if (cdr entries) (gemini-companion-ui-count (length entries) "change")
+               (concat "Change to " (gemini-companion-history-list--file (car entries))))
+             ;; Several changes may be of one file.
+             (string-join (cons done (append (delete-dups (delq nil rests)) faults)) "; "))))
 
 (defun gemini-companion-history-list--revert (entry done)
   "Log that the change of ENTRY was DONE, a word, and revert its buffer.
 Return how the buffer still differs from the file, as text for the user."
   (let ((path (gemini-companion-history-path entry)))
     (gemini-companion-log-add "change to %s %s" path done)
-    (let ((buffer (gemini-companion-write-revert-now path)))
-      (cond ((not buffer) "")
-            ((buffer-modified-p buffer)
-             (format "; unsaved edits in %s are kept" (buffer-name buffer)))
-            (t (format "; could not update the buffer %s" (buffer-name buffer)))))))
-
-(defun gemini-companion-history-list--refresh ()
-  "Update the buffers that show the history, or a change of it."
-  (gemini-companion-log-run-hook 'gemini-companion-review-change-hook)
-  (when-let* ((diff (get-buffer gemini-companion-history-list--diff-buffer)))
-    (with-current-buffer diff
-      (gemini-companion-history-list--show-header))))
-
-;;;; Undoing all changes of a prompt
-
-(defun gemini-companion-history-list-undo-prompt (prompt)
-  "Undo all accepted changes that PROMPT, on the current line, led to.
-First list them, with those that cannot be undone, and ask."
-  (interactive (list (or (gemini-companion-history-list--prompt
-                          (gemini-companion-history-list--at-point))
-                         (user-error "The prompt that led to this change is unknown")))
-               gemini-companion-history-list-mode gemini-companion-history-diff-mode)
-  (dolist (entry (gemini-companion-history-all))
-    (when (eq (gemini-companion-history-prompt entry) prompt)
-      (ignore-error (user-error file-error)
-        (gemini-companion-history-list--note-late-write entry))))
-  (let* ((plan (gemini-companion-history-list--plan
-                (or (gemini-companion-history-list--made prompt)
-                    (user-error "Nothing to undo: you accepted no change of this prompt"))))
-         (faults (append (seq-filter #'stringp plan)
-                         (and (gethash prompt gemini-companion-history-incomplete)
-                              '("The first changes of this prompt are no longer in the history"))))
-         (steps (seq-remove #'stringp plan)))
-    (unless steps
-      (user-error "%s" (string-join faults "; ")))
-    (gemini-companion-history-list--ask-plan steps faults)
-    (gemini-companion-history-list--run-plan steps faults)))
-
-(defun gemini-companion-history-list--plan (entries)
-  "Return the steps to undo the changes ENTRIES, the newest first.
-Each is (ENTRY . BYTES), what its file contains then, or text: why it stays."
-  (let ((known nil) (kept nil))
-    (mapcar
-     (lambda (entry)
-       (let ((path (or (gemini-companion-history-truename entry) ; the CLI may use several names
-                       (gemini-companion-history-path entry)))
-             (before (gemini-companion-history-before entry)))
-         (condition-case error
-             (let* ((current (if-let* ((now (assoc path known))) (cdr now)
-                               (gemini-companion-history-list--read entry)))
-                    (fault (if (member path kept)
-                               (format "A later change to %s stays"
-                                       (gemini-companion-history-list--file entry))
-                             (gemini-companion-history-list--undo-fault entry before current))))
-               (cond ((not fault) (push (cons path before) known))
-                     ((eq before 'unreadable) (push path kept)))
-               (or fault (cons entry current)))
-           (error (push path kept)
-                  (gemini-companion-ui-error-text error)))))
-     entries)))
-
-(defun gemini-companion-history-list--ask-plan (steps faults)
-  "Show STEPS and FAULTS, those of other changes, and ask whether to run STEPS."
-  (with-current-buffer-window "*gemini undo*"
-      '((display-buffer-below-selected) (window-height . fit-window-to-buffer))
-      (lambda (window _)
-        (unwind-protect
-            (gemini-companion-history-list--ask
-             (format "Undo %s? " (gemini-companion-ui-count (length steps) "change")))
-          (when (window-live-p window)
-            (quit-restore-window window 'kill))))
-    (insert "This will be undone:\n")
-    (pcase-dolist (`(,entry . ,current) steps)
-      (let ((warning (gemini-companion-history-list--warning entry current)))
-        (insert "  "
-                (gemini-companion-review-name-in-project
-                 (gemini-companion-history-path entry) (gemini-companion-history-host entry) t)
-                "  " (gemini-companion-history-list--size entry)
-                (if (gemini-companion-history-before entry) "" ", the file is deleted")
-                (if warning (concat ", " warning) "")
-                "\n")))
-    (when faults
-      (insert "This is left alone:\n")
-      (dolist (fault faults)
-        (insert "  " fault "\n")))))
-
-(defun gemini-companion-history-list--run-plan (steps faults)
-  "Run each of STEPS whose file has not changed, and report it with FAULTS."
-  (let ((done nil) (rests nil))
-    (pcase-dolist (`(,entry . ,current) steps)
-      (condition-case error
-          (progn
-            (gemini-companion-history-list--replace
-             entry current (gemini-companion-history-before entry))
-            (gemini-companion-history-note-undone entry current)
-            (push entry done)
-            (push (gemini-companion-history-list--revert entry "undone") rests))
-        (error (push (gemini-companion-ui-error-text error) faults))))
-    (gemini-companion-history-list--refresh)
-    (message "%s undone%s%s" (gemini-companion-ui-count (length done) "change")
-             ;; Several may be of one file.
-             (string-join (delete-dups (nreverse rests)))
-             (mapconcat (lambda (fault) (concat "; " fault)) faults ""))))
+    (when-let* ((buffer (gemini-companion-write-revert-now path)))
+      (format (if (buffer-modified-p buffer) "unsaved edits in %s are kept"
+                "could not update the buffer %s")
+              (buffer-name buffer)))))
 
 ;;;; Writing an accepted change
 
@@ -572,18 +542,16 @@ or wrote it without your edits."
     (when (and current (gemini-companion-file-text-p path current after))
       (user-error "%s already has this text" file))
     (gemini-companion-history-list--ask
-     (format (cond ((not current) "%sWrite the text of this change to %s? ")
-                   ((gemini-companion-change-recoded
-                     (gemini-companion-change-of path current after))
-                    "%s%s is not in UTF-8.  Write the text of this change to it, in UTF-8? ")
-                   (t "%sWrite the text of this change to %s, in place of what is there? "))
-             (if (member current (list nil before)) ""
-               (gemini-companion-history-list--warning-sentence entry current))
-             file))
+     (concat (and (not (member current (list nil before)))
+                  (format "%s %s.  " file (gemini-companion-history-list--warning entry current)))
+             (and current
+                  (gemini-companion-change-recoded (gemini-companion-change-of path current after))
+                  (format "%s is not in UTF-8, but will be.  " file))
+             (format "Write the text of this change to %s? " file)))
     (gemini-companion-history-list--replace
      entry current (gemini-companion-file-encode after before))
     (gemini-companion-history-note-written entry)
-    (gemini-companion-history-list--finish entry "written")))
+    (gemini-companion-history-list--finish (list entry) "written")))
 
 (provide 'gemini-companion-history-list)
 ;;; gemini-companion-history-list.el ends here

@@ -702,9 +702,9 @@ It is called with the client and the review."
             (file (gemini-companion-test-file name)))
         (should (equal (gemini-companion-host-review-test--answering t
                          (gemini-companion-history-list-undo entry))
-                       (list (format (if before "Undo the change to build:%s? "
-                                       "Undo the change to build:%s, which deletes the file? ")
-                                     (file-name-nondirectory name)))))
+                       (let ((title (concat "build:" (file-name-nondirectory name))))
+                         (list (concat (unless before (format "This deletes %s.  " title))
+                                       (format "Undo the change to %s? " title))))))
         (if before (should (equal (gemini-companion-test-bytes file) before))
           (should-not (file-exists-p file)))
         (should (eq (gemini-companion-history-outcome entry) 'undone))
@@ -764,14 +764,12 @@ Undo the change to build:a.txt? ")))
       (gemini-companion-host-review-test--change client "b.txt" "b2\n")
       (gemini-companion-host-review-test--change client "a.txt" "3\n")
       (gemini-companion-test-file "b.txt" "later\n")
-      (let ((shown nil))
-        (cl-letf (((symbol-function 'y-or-n-p)
-                   (lambda (_)
-                     (setq shown (with-current-buffer "*gemini undo*" (buffer-string)))
-                     t)))
-          (gemini-companion-history-list-undo-prompt
-           (gemini-companion-history-prompt (car gemini-companion-history--entries))))
-        (should (string-match-p "b\\.txt .*you would lose later changes, too" shown)))
+      (should (string-match-p
+               "\\`3 changes: build:[^,]*b\\.txt, .*  build:b\\.txt has changed since then; you would lose"
+               (car (gemini-companion-host-review-test--answering t
+                      (gemini-companion-history-list-undo-prompt
+                       (gemini-companion-history-prompt
+                        (car gemini-companion-history--entries)))))))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
       (should (equal (gemini-companion-test-file-bytes "b.txt") "b\n")))))
 
@@ -783,7 +781,7 @@ Undo the change to build:a.txt? ")))
     (let ((entry (car (gemini-companion-history-all))))
       (should (equal (gemini-companion-host-review-test--answering t
                        (gemini-companion-history-list-write entry))
-                     '("Write the text of this change to build:a.txt, in place of what is there? ")))
+                     '("Write the text of this change to build:a.txt? ")))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "2\n"))
       (gemini-companion-host-review-test--answering t
         (should-error (gemini-companion-history-list-write entry) :type 'user-error)))))

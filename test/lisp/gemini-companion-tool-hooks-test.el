@@ -268,7 +268,8 @@ That is a window, where point is in its buffer, and the number of windows."
                        (car (gemini-companion-history-all)))
                       :type 'user-error)
         (should (equal gemini-companion-test-questions
-                       '("Only the CLI knows what a.txt contained before.  Undo the change, +2 -1? "))))
+                       '("Only the CLI knows what a.txt contained before; this changes it by +2 -1.  \
+Undo the change to a.txt? "))))
       (should (equal (gemini-companion-test-read file) "one\n")))
     (let ((file (gemini-companion-test-file "b.txt" "one\n")))
       (gemini-companion-test-call-tool "noteEdit" file "replace" nil "one\n")
@@ -276,8 +277,8 @@ That is a window, where point is in its buffer, and the number of windows."
         (should-error (gemini-companion-history-list-undo
                        (car (gemini-companion-history-all))))
         (should (equal gemini-companion-test-questions
-                       '("Only the CLI knows what b.txt contained before.  Undo the change, +0 -1, \
-which deletes the file? ")))))))
+                       '("Only the CLI knows what b.txt contained before; this changes it by +0 -1.  \
+This deletes b.txt.  Undo the change to b.txt? ")))))))
 
 (ert-deftest gemini-companion-tool-hooks/no-edit-outside-of-the-project-is-recorded ()
   "Whoever has the token could let the user undo, and so write, anything anywhere."
