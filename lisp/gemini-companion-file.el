@@ -8,9 +8,9 @@
 
 ;; Reads and writes files as bytes, and knows which buffer visits one.
 ;;
-;; A file on a host is not read: its client reports what it contains, and that is remembered as long
-;; as somebody needs it, in bounded number and size.  So nothing here asks a host for anything, and
-;; nothing waits for Tramp, whose handlers see no names.
+;; A file on a host is not read: its client reports what it contains, and that is remembered, in
+;; bounded number and size.  So nothing here asks a host for anything, and nothing waits for Tramp,
+;; whose handlers see no names.
 
 ;;; Code:
 
@@ -27,12 +27,11 @@
 
 ;;;; What is known of files on hosts
 
-(defconst gemini-companion-file--max-unneeded 8
-  "Number of files on hosts that are remembered although nobody needs them.
-A review that needs a file comes right after the report of it.")
+(defconst gemini-companion-file--max-states 100
+  "Number of files that are remembered for each host.")
 
 (defvar gemini-companion-file--max-size (* 256 1024 1024)
-  "Maximum number of bytes that are remembered.")
+  "Maximum number of bytes that are remembered for each host.")
 
 (cl-defstruct (gemini-companion-file--state
                (:constructor gemini-companion-file--make-state)
@@ -43,12 +42,8 @@ A review that needs a file comes right after the report of it.")
   (stamp nil :documentation "A string that changes when the file is written.")
   (modified nil :documentation "When it was written, in seconds since 1970, or nil."))
 
-(defvar gemini-companion-file--states (make-hash-table :test #'equal)
-  "What is known of files on hosts, by their names in Emacs.")
-
-(defvar gemini-companion-file-needed-functions nil
-  "Functions that may need to know a file on a host.
-Each is called with its name, and returns non-nil if it does.")
+(defvar gemini-companion-file--states nil
+  "Alist of names of files on hosts in Emacs and what is known of them, newest first.")
 
 (defvar gemini-companion-file-change-functions nil
   "Functions called with the name of a file on a host that was reported.")
@@ -74,7 +69,7 @@ time at which it was written, in seconds since 1970; nil without a file."
 (defun gemini-companion-file-note (path bytes stamp modified)
   "Remember that the file PATH, on a host, contains BYTES.
 These, STAMP and MODIFIED are as in the event `host-file'."
-  (let* ((before (gethash path gemini-companion-file--states))
+  (let* ((before (gemini-companion-file--known path))
          (host (or (gemini-companion-file-host path)
                    ;; See `gemini-companion-file--flush'.
                    (let ((file-name-handler-alist (copy-sequence file-name-handler-alist)))
@@ -82,14 +77,32 @@ These, STAMP and MODIFIED are as in the event `host-file'."
          (stamp (and bytes (or stamp ""))))
     (unless (and before (equal stamp (gemini-companion-file--state-stamp before)))
       (gemini-companion-file--flush path host))
-    ;; The newest is the last one.
-    (remhash path gemini-companion-file--states)
-    (puthash path
-             (gemini-companion-file--make-state
-              :host host :bytes bytes :stamp stamp
-              :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified))
-             gemini-companion-file--states)
-    (gemini-companion-file--limit path)))
+    (setf (alist-get path gemini-companion-file--states nil 'remove #'equal) nil)
+    (push (cons path (gemini-companion-file--make-state
+                      :host host :stamp stamp
+                      :bytes (if (and (stringp bytes) (length> bytes gemini-companion-file--max-size))
+                                 'unreadable
+                               bytes)
+                      :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified)))
+          gemini-companion-file--states)
+    (gemini-companion-file--limit host)))
+
+(defun gemini-companion-file--known (path)
+  "Return what is known of the file PATH, on a host, or nil."
+  (cdr (assoc path gemini-companion-file--states)))
+
+(defun gemini-companion-file--limit (host)
+  "Forget files on HOST, a prefix, that exceed the limits, the oldest first."
+  (let ((count 0)
+        (size 0))
+    (setq gemini-companion-file--states
+          (cl-loop for known in gemini-companion-file--states
+                   for bytes = (gemini-companion-file--state-bytes (cdr known))
+                   if (or (not (equal host (gemini-companion-file--state-host (cdr known))))
+                          (and (<= (cl-incf count) gemini-companion-file--max-states)
+                               (<= (cl-incf size (if (stringp bytes) (length bytes) 0))
+                                   gemini-companion-file--max-size)))
+                   collect known))))
 
 (defun gemini-companion-file--flush (path host)
   "Make Tramp, if loaded, forget what it knows of the file PATH on HOST, a prefix."
@@ -112,45 +125,21 @@ Return nil if Tramp is not loaded, or takes PATH for no remote name."
 
 (defun gemini-companion-file-forget-all ()
   "Forget all files on hosts."
-  (clrhash gemini-companion-file--states))
-
-(defun gemini-companion-file--limit (newest)
-  "Forget files on hosts that exceed the limits, the oldest first.
-Keep NEWEST and those that somebody needs; if all are still too large,
-forget the contents of NEWEST."
-  (let ((unneeded (cl-loop for path being the hash-keys of gemini-companion-file--states
-                           unless (or (equal path newest)
-                                      (run-hook-with-args-until-success
-                                       'gemini-companion-file-needed-functions path))
-                           collect path)))
-    (while (and unneeded (or (length> unneeded gemini-companion-file--max-unneeded)
-                             (gemini-companion-file--too-large-p)))
-      (remhash (pop unneeded) gemini-companion-file--states)))
-  (when (gemini-companion-file--too-large-p)
-    (setf (gemini-companion-file--state-bytes
-           (gethash newest gemini-companion-file--states))
-          'unreadable)))
-
-(defun gemini-companion-file--too-large-p ()
-  "Return non-nil if too many bytes are remembered."
-  (> (cl-loop for state being the hash-values of gemini-companion-file--states
-              for bytes = (gemini-companion-file--state-bytes state)
-              if (stringp bytes) sum (length bytes))
-     gemini-companion-file--max-size))
+  (setq gemini-companion-file--states nil))
 
 ;;;; Names
 
 (defun gemini-companion-file-host (path)
   "Return the prefix of the host that the file PATH is on, nil if it is local.
 What is known of PATH decides this even after its host was closed."
-  (if-let* ((state (gethash path gemini-companion-file--states)))
+  (if-let* ((state (gemini-companion-file--known path)))
       (gemini-companion-file--state-host state)
     (when-let* ((host (gemini-companion-host-of-name path)))
       (gemini-companion-host-prefix host))))
 
 (defun gemini-companion-file-known-p (path)
   "Return non-nil if a host has reported what the file PATH contains."
-  (and (gethash path gemini-companion-file--states) t))
+  (and (gemini-companion-file--known path) t))
 
 (defun gemini-companion-file-title (path prefix)
   "Return a short name for PATH, on the host with PREFIX: \"build:src/a.c\".
@@ -302,7 +291,7 @@ PATH may be remote, if its handlers are bound."
 
 (defun gemini-companion-file--state-of (path)
   "Return what is known of the file PATH if it is on a host, else nil."
-  (or (gethash path gemini-companion-file--states)
+  (or (gemini-companion-file--known path)
       (when-let* ((prefix (gemini-companion-file-host path)))
         (gemini-companion-file--make-state :host prefix :bytes 'unreadable :stamp 'unknown))))
 

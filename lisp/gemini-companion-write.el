@@ -383,7 +383,6 @@ show the text of the file, or the file no longer exists."
 ;; Emacs does not poll these: the client reports when one was written, after some milliseconds, or
 ;; after some minutes if the connection was cut.
 
-(add-hook 'gemini-companion-file-needed-functions #'gemini-companion-write--awaited-of)
 (add-hook 'gemini-companion-file-change-functions #'gemini-companion-write--file-told)
 (add-hook 'gemini-companion-host-change-hook #'gemini-companion-write--forget-closed)
 

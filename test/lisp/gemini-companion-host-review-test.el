@@ -524,11 +524,11 @@ It is called with the client and the review."
             (known (lambda (name)
                      (gemini-companion-file-known-p
                       (concat gemini-companion-test-host-prefix "/p/" name)))))
-        (dotimes (n 100)
+        (dotimes (n 200)
           (funcall tell (format "%d" n) "x"))
-        (should (<= (hash-table-count gemini-companion-file--states)
-                    (1+ gemini-companion-file--max-unneeded)))
-        (should (funcall known "99"))
+        (should (= (length gemini-companion-file--states) 100))
+        (should (funcall known "100"))
+        (should-not (funcall known "99"))
         (let ((gemini-companion-file--max-size 10))
           (funcall tell "a" "12345678")
           (funcall tell "b" "12345678")
@@ -541,30 +541,11 @@ It is called with the client and the review."
                        (concat gemini-companion-test-host-prefix "/p/c")))
           (should (gemini-companion-file-exists-p
                    (concat gemini-companion-test-host-prefix "/p/c"))))
-        ;; What a review needs stays.
-        (let ((gemini-companion-file-needed-functions
-               (list (lambda (path) (string-suffix-p "/p/c" path)))))
-          (dotimes (n 100)
-            (funcall tell (format "%d" n) "x"))
-          (should (funcall known "c")))))))
-
-(ert-deftest gemini-companion-host-review/what-a-review-needs-is-not-forgotten ()
-  "Nor what is awaited after it, whatever else the host tells."
-  (gemini-companion-test-with-host client
-    (let* ((review (gemini-companion-test-host-propose client "a.txt" "2\n"))
-           (path (gemini-companion-review-path review))
-           (flood (lambda ()
-                    (dotimes (n 50)
-                      (gemini-companion-bridge-handle-event
-                       'host-file (format "%s/p/%d" gemini-companion-test-host-prefix n)
-                       "x" "s" 1700000000))
-                    (gemini-companion-file-known-p path))))
-      (should (funcall flood))
-      (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-commands-accept review)
-      (should (funcall flood))
-      (setq gemini-companion-write--awaited nil)
-      (should-not (funcall flood)))))
+        ;; Other hosts do not matter.
+        (gemini-companion-file-note "/mock:other:/a" "x" "1" nil)
+        (dotimes (n 200)
+          (funcall tell (format "%d" n) "x"))
+        (should (gemini-companion-file-known-p "/mock:other:/a"))))))
 
 (ert-deftest gemini-companion-host-review/a-closed-host-ends-its-reviews ()
   (gemini-companion-test-with-host client
@@ -633,9 +614,9 @@ It is called with the client and the review."
             (gemini-companion-review-remove-ended 'now)))
         ;; These are none.
         (dolist (name '("relative" "/a/../b" "/a//b" "/a/./b" "/a/" "/.." "" "/a\0b"))
-          (let ((before (hash-table-count gemini-companion-file--states)))
+          (let ((before (length gemini-companion-file--states)))
             (gemini-companion-bridge-handle-event 'host-file (concat prefix name) "one\n" "s" 1)
-            (should (= (hash-table-count gemini-companion-file--states) before))))
+            (should (= (length gemini-companion-file--states) before))))
         (gemini-companion-bridge-handle-event 'host-file local "evil\n" "s" 1)
         (gemini-companion-bridge-handle-event 'host-file "/mock:evil:/y" "evil\n" "s" 1)
         (should-not (string-search "\u202e" (string-join (gemini-companion-log-last 200))))

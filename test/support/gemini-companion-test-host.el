@@ -123,8 +123,8 @@ STATE is what is told of the file, by default how it is."
 STATE is as in `gemini-companion-test-host-propose'."
   (let* ((path (gemini-companion-test-file name))
          (told (lambda ()
-                 (gethash (concat gemini-companion-test-host-prefix path)
-                          gemini-companion-file--states)))
+                 (cdr (assoc (concat gemini-companion-test-host-prefix path)
+                             gemini-companion-file--states))))
          (before (funcall told)))
     (fake-cli-call-tool client "fileWritten"
                         `( :filePath ,path
