@@ -45,9 +45,6 @@
 (defvar gemini-companion-file--states nil
   "Alist of names of files on hosts in Emacs and what is known of them, newest first.")
 
-(defvar gemini-companion-file-change-functions nil
-  "Functions called with the name of a file on a host that was reported.")
-
 (defun gemini-companion--handle-host-file (path bytes stamp modified)
   "Remember that the file PATH, on a host, contains BYTES.
 BYTES are nil if there is no file, and `unreadable' if they are not known.
@@ -56,8 +53,7 @@ time at which it was written, in seconds since 1970; nil without a file."
   (if (not (gemini-companion-file--on-host-p path))
       (gemini-companion-log-add "a client reported a file that is on no host: %s"
                                 (gemini-companion-file--shorten path))
-    (gemini-companion-file-note path bytes stamp modified)
-    (gemini-companion-log-run-hook 'gemini-companion-file-change-functions path)))
+    (gemini-companion-file-note path bytes stamp modified)))
 
 (defun gemini-companion-file--on-host-p (path)
   "Return non-nil if PATH is the proper name of a file on a host that is served."

@@ -80,8 +80,8 @@ you accepted, and warns you if it does not.  You can then write it with
 (defvar gemini-companion-write--text-time 5.0
   "Seconds within which a client that was not sent the text writes it.")
 
-(defvar gemini-companion-write--silent-time 40.0
-  "Seconds after which a connected host has reported what was written there.
+(defvar gemini-companion-write--host-time 40.0
+  "Seconds within which a connected host reports what a client has written there.
 It takes that long until a connection that was cut is known to be lost.")
 
 (defun gemini-companion-write-await-decision (review stamp text &optional quietly)
@@ -89,30 +89,23 @@ It takes that long until a connection that was cut is known to be lost.")
 The client does not report that: either it writes the file, whose stamp
 was STAMP, or it does not.  If TEXT is non-nil, it should write that, and
 perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
-  (let* ((path (gemini-companion-review-path review))
-         ;; Later proposals of the client belong to another turn.
-         (others (gemini-companion-write-others review))
-         (finish (lambda (written)
-                   (gemini-companion-write--note-decision review written quietly)
-                   (when (and written text)
-                     (gemini-companion-write-await-text review text stamp 'exactly)))))
+  (let ((path (gemini-companion-review-path review))
+        ;; Later proposals of the client belong to another turn.
+        (others (gemini-companion-write-others review)))
     (gemini-companion-write--await
      gemini-companion-write--decision-time
      (lambda () (or (and (not (equal (gemini-companion-file-stamp path) stamp))
                          (or (gemini-companion-write--contains-p review)
                              (not (or (gemini-companion-write--saved-p path)
                                       (gemini-companion-write--of-another-p review)))))
-                    (and (cl-loop for other in others
-                                  thereis (gemini-companion-review-open-p other))
+                    (and (or (gemini-companion-write--cut-off-p review)
+                             (cl-loop for other in others
+                                      thereis (gemini-companion-review-open-p other)))
                          'busy)))
      (lambda (written)
-       (funcall finish written)
-       (unless written
-         ;; If the connection was cut, the host may still report it.
-         (gemini-companion-write--when-told
-          path (lambda ()
-                 (when (gemini-companion-write--contains-p review)
-                   (funcall finish t)))))))))
+       (gemini-companion-write--note-decision review written quietly)
+       (when (and written text)
+         (gemini-companion-write-await-text review text stamp 'exactly))))))
 
 (defun gemini-companion-write--note-decision (review written quietly)
   "Record that REVIEW was accepted in its client if WRITTEN, else rejected.
@@ -159,22 +152,16 @@ BEFORE is the stamp of the file before.  If EXACTLY is nil, the client was
 sent TEXT, and may write that in its own way; otherwise perhaps not.  It may
 first wait for decisions on other changes."
   (let ((path (gemini-companion-review-path review))
-        (host (gemini-companion-review-host review))
-        (end (+ (float-time) gemini-companion-write--silent-time))
         (last 'unknown))
     (gemini-companion-write--await
-     gemini-companion-write--text-time
+     (if (gemini-companion-review-host review) gemini-companion-write--host-time
+       gemini-companion-write--text-time)
      (lambda ()
        (let ((stamp (gemini-companion-file-stamp path)))
          (cond ((and (not (equal stamp last))
                      (gemini-companion-file-written-p path text)))
                (t (setq last stamp)
-                  (and (or (gemini-companion-write-others review)
-                           ;; The connection may have been cut.
-                           (and host (equal stamp before)
-                                (or (< (float-time) end)
-                                    (gemini-companion-write--cut-off-p host))))
-                       'busy)))))
+                  (and (gemini-companion-write--later-p review) 'busy)))))
      (lambda (written)
        (gemini-companion-write--note-text
         review written (equal (gemini-companion-file-stamp path) before) exactly)))))
@@ -195,10 +182,16 @@ w in M-x gemini-companion-history-list does"
     (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
                               (if written "written" "not written"))))
 
-(defun gemini-companion-write--cut-off-p (host)
-  "Return non-nil if the clients on HOST, a prefix, are cut off but may return."
-  (when-let* ((sessions (gemini-companion-bridge-host-sessions host)))
+(defun gemini-companion-write--cut-off-p (review)
+  "Return non-nil if the client of REVIEW, on a host, is cut off but may return."
+  (when-let* ((host (gemini-companion-review-host review))
+              (sessions (gemini-companion-bridge-host-sessions host)))
     (cl-loop for session in sessions never (eq (aref session 4) 'open))))
+
+(defun gemini-companion-write--later-p (review)
+  "Return non-nil if the client of REVIEW cannot be expected to write yet."
+  (or (gemini-companion-write-others review)
+      (gemini-companion-write--cut-off-p review)))
 
 (defun gemini-companion-write-others (review)
   "Return the other changes of the client of REVIEW that await a decision.
@@ -258,8 +251,7 @@ M-x gemini-companion-history-list keeps those to %s"
   (path nil :documentation "Its name.")
   (before nil :documentation "Its stamp when its buffer agreed with it last.")
   (merged nil :documentation "A value of `gemini-companion-review-effect-merged-state'.")
-  (text nil :documentation "The text that it should contain then, or nil.")
-  (functions nil :documentation "Called without arguments when its host reports it."))
+  (text nil :documentation "The text that it should contain then, or nil."))
 
 (defvar gemini-companion-write--awaited nil
   "The files that clients may write, the newest first.")
@@ -269,13 +261,10 @@ M-x gemini-companion-history-list keeps those to %s"
 A buffer that begins to visit the file meanwhile counts.  MADE is non-nil if
 the client, on a host, has written already."
   (let* ((path (gemini-companion-review-path review))
-         (merged (gemini-companion-review-effect-merged-state review))
          (earlier (gemini-companion-write--awaited-of path))
-         (host (gemini-companion-file-host path))
          (awaited (gemini-companion-write--make-awaited
-                   :path path :merged merged
-                   ;; Those of hosts are kept for long.
-                   :text (and (or merged (not host)) text)
+                   :path path :text text
+                   :merged (gemini-companion-review-effect-merged-state review)
                    :before (cond (made 'unknown)
                                  ;; A write that is already awaited may just have happened.
                                  (earlier (gemini-companion-write--awaited-before earlier))
@@ -284,11 +273,7 @@ the client, on a host, has written already."
     (push awaited gemini-companion-write--awaited)
     (add-function :before-while (default-value 'buffer-stale-function)
                   #'gemini-companion-write--complete-p)
-    (if (not host)
-        (gemini-companion-write--poll awaited review)
-      ;; On a host, what was rejected stays in the list.
-      (gemini-companion-write--forget (nth 64 gemini-companion-write--awaited))
-      (gemini-companion-write--file-told path))))
+    (gemini-companion-write--poll awaited review)))
 
 (add-hook 'gemini-companion-review-end-functions #'gemini-companion-write--keep-merged)
 
@@ -322,35 +307,40 @@ So an undo keeps them, although the file did not have them."
   (setq gemini-companion-write--awaited (remq awaited gemini-companion-write--awaited)))
 
 (defun gemini-companion-write--poll (awaited review)
-  "Revert the buffer that visits the local file AWAITED once that was written.
-The client of REVIEW may first wait for decisions on others."
+  "Revert the buffer that visits the file AWAITED once that was written.
+The client of REVIEW may first wait for decisions on others, or be cut off.
+A host is not asked: its reports change what is known of the file."
   (pcase-let (((cl-struct gemini-companion-write--awaited path before text) awaited)
+              (host (gemini-companion-review-host review))
               (last nil)
               (since nil))
     (gemini-companion-write--await
-     gemini-companion-write--revert-time
+     (if host gemini-companion-write--host-time gemini-companion-write--revert-time)
      (lambda ()
        (let ((now (gemini-companion-file-stamp path)))
          (unless (equal now last)
            (setq last now since (float-time)))
-         (cond ((not (memq awaited gemini-companion-write--awaited)) 'forgotten)
+         (cond ((not (and (memq awaited gemini-companion-write--awaited)
+                          (or (null host) (gemini-companion-host-named host))))
+                'forgotten)
                ((gemini-companion-write--held-p path) 'held)
                ((and now (not (equal now before))
                      (or (and text (gemini-companion-file-written-p path text))
                          ;; Or it may be half written.  Late timers run in quick succession.
                          (and (> (- (float-time) since) 0.15)
                               (not (gemini-companion-write--saved-p path))))))
-               ((gemini-companion-write-others review) 'busy))))
+               ((gemini-companion-write--later-p review) 'busy))))
      (lambda (written)
-       (when (memq awaited gemini-companion-write--awaited)
-         (if (not written) (gemini-companion-write--forget awaited)
-           (setf (gemini-companion-write--awaited-before awaited)
-                 (gemini-companion-file-stamp path))
-           (gemini-companion-write--update awaited)
-           ;; A formatter may write it again soon, but nothing else is known of that.
-           (setf (gemini-companion-write--awaited-text awaited) nil
-                 (gemini-companion-write--awaited-merged awaited) nil)
-           (gemini-companion-write--poll awaited review)))))))
+       (if (memq written '(nil forgotten)) (gemini-companion-write--forget awaited)
+         (setf (gemini-companion-write--awaited-before awaited)
+               (gemini-companion-file-stamp path))
+         ;; What a host has reported may be too large.
+         (when (or (null host) (gemini-companion-file-read path))
+           (gemini-companion-write--update awaited))
+         ;; A formatter may write it again soon, but nothing else is known of that.
+         (setf (gemini-companion-write--awaited-text awaited) nil
+               (gemini-companion-write--awaited-merged awaited) nil)
+         (gemini-companion-write--poll awaited review))))))
 
 (defun gemini-companion-write--complete-p (&rest _)
   "Return nil while the client has yet to write the file that is visited here.
@@ -377,47 +367,6 @@ show the text of the file, or the file no longer exists."
   (remove-function (default-value 'buffer-stale-function) #'gemini-companion-write--complete-p)
   (setq gemini-companion-write--awaited nil)
   (gemini-companion-file-forget-all))
-
-;;;; Files on hosts
-
-;; Emacs does not poll these: the client reports when one was written, after some milliseconds, or
-;; after some minutes if the connection was cut.
-
-(add-hook 'gemini-companion-file-change-functions #'gemini-companion-write--file-told)
-(add-hook 'gemini-companion-host-change-hook #'gemini-companion-write--forget-closed)
-
-(defun gemini-companion-write--when-told (path function)
-  "Call FUNCTION when a host reports that the file PATH was written."
-  (when-let* ((awaited (gemini-companion-write--awaited-of path)))
-    (push function (gemini-companion-write--awaited-functions awaited))))
-
-(defun gemini-companion-write--file-told (path)
-  "If the file PATH, on a host, was written as expected, act on it."
-  (let ((awaited (gemini-companion-write--awaited-of path))
-        (stamp (gemini-companion-file-stamp path)))
-    (cond
-     ((or (not awaited) (equal stamp (gemini-companion-write--awaited-before awaited))))
-     ((gemini-companion-write--held-p path)
-      (run-at-time gemini-companion-write--poll-interval nil
-                   #'gemini-companion-write--file-told path))
-     (t
-      (setf (gemini-companion-write--awaited-before awaited) stamp)
-      ;; It may be written again soon.
-      (run-at-time gemini-companion-write--revert-time nil
-                   #'gemini-companion-write--forget awaited)
-      (when (gemini-companion-file-read path)
-        (gemini-companion-log-errors "reverting a buffer"
-          (gemini-companion-write--update awaited)))
-      (dolist (function (gemini-companion-write--awaited-functions awaited))
-        (gemini-companion-log-errors "a file was written" (funcall function)))))))
-
-(defun gemini-companion-write--forget-closed ()
-  "Expect nothing of hosts that are no longer served."
-  (dolist (awaited gemini-companion-write--awaited)
-    (let ((path (gemini-companion-write--awaited-path awaited)))
-      (when (and (gemini-companion-file-host path)
-                 (not (gemini-companion-host-of-name path)))
-        (gemini-companion-write--forget awaited)))))
 
 ;;;; Reverting a buffer
 

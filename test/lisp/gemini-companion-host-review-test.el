@@ -290,8 +290,12 @@ An unsaved line in it was merged into the change that was accepted before."
           (gemini-companion-review-commands-accept review))
         (gemini-companion-review-window-stop-now)
         (switch-to-buffer buffer)
-        (let ((this-command 'query-replace))
-          (gemini-companion-test-host-write client "a.txt" "2\n")
+        (let ((this-command 'query-replace)
+              (later (+ (float-time) 0.3)))
+          (gemini-companion-test-host-tell
+           client "a.txt" `( :current (:text "2\n") :stamp "s"
+                             :modified ,(time-convert nil 'integer)))
+          (gemini-companion-test-wait "a while" (lambda () (> (float-time) later)))
           (should (equal (funcall text) "one\ntwo\n")))
         (gemini-companion-test-wait "the buffer to follow"
                                     (lambda () (equal (funcall text) "2\n")))))))
@@ -311,20 +315,29 @@ An unsaved line in it was merged into the change that was accepted before."
                       (current-buffer)))
           (should-not (gemini-companion-file-visiting (concat prefix "/home/you/real/a.txt"))))))))
 
+(defmacro gemini-companion-host-review-test--while-cut-off (&rest body)
+  "Evaluate BODY while the clients of all hosts are cut off, and a while longer."
+  (declare (indent 0) (debug t))
+  `(cl-letf (((symbol-function 'gemini-companion-bridge-host-sessions)
+              (lambda (_) '([nil nil nil nil lost nil nil nil]))))
+     ,@body
+     (let ((later (+ (float-time) 0.3)))
+       (gemini-companion-test-wait "a while" (lambda () (> (float-time) later))))))
+
 (ert-deftest gemini-companion-host-review/it-follows-even-after-a-long-time ()
+  "When the connection was cut, and is back."
   (gemini-companion-test-with-host client
     (let ((buffer (gemini-companion-host-review-test--visit "a.txt"))
-          (gemini-companion-write--revert-time 0.01)
-          (gemini-companion-write--decision-time 0.01))
+          (gemini-companion-write--host-time 0.2)
+          (gemini-companion-write--slow-interval 0.05))
       (gemini-companion-test-host-unasked
         (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
           (gemini-companion-review-show review 'keep)
-          (gemini-companion-review-commands-accept review)
-          (let ((later (+ (float-time) 0.3)))
-            (gemini-companion-test-wait "a while" (lambda () (> (float-time) later))))
+          (gemini-companion-host-review-test--while-cut-off
+            (gemini-companion-review-commands-accept review))
           (gemini-companion-test-host-write client "a.txt" "2\n")
           (should (equal (with-current-buffer buffer (buffer-string)) "2\n")))
-        ;; Once was told what was written, the file is watched for a short time only.
+        ;; Otherwise, the file is watched for a short time only.
         (gemini-companion-test-wait "no more" (lambda () (null gemini-companion-write--awaited)))
         (gemini-companion-test-host-write client "a.txt" "3\n")
         (should (equal (with-current-buffer buffer (buffer-string)) "2\n"))))))
@@ -418,23 +431,22 @@ An unsaved line in it was merged into the change that was accepted before."
           (should (equal (gemini-companion-history-before (car (gemini-companion-history-all)))
                          "one\ntwo\n")))))))
 
-(ert-deftest gemini-companion-host-review/a-late-write-corrects-how-it-was-decided ()
+(ert-deftest gemini-companion-host-review/how-it-was-decided-is-known-after-a-cut ()
   (gemini-companion-test-with-host client
     (gemini-companion-host-review-test--visit "a.txt")
-    (let ((gemini-companion-write--decision-time 0.1))
+    (let ((gemini-companion-write--decision-time 0.1)
+          (gemini-companion-write--slow-interval 0.05))
       (gemini-companion-test-host-unasked
         (let* ((review (gemini-companion-test-host-propose client "a.txt" "2\n"))
                (ended (lambda (how)
                         (string-match-p how (gemini-companion-review-reason review)))))
           (gemini-companion-review-show review 'keep)
-          (gemini-companion-host-review-test--close client "a.txt")
-          (gemini-companion-test-wait "the end"
-                                      (lambda () (funcall ended "\\`rejected in ")))
-          ;; Something else.
-          (gemini-companion-test-host-write client "a.txt" "other\n")
-          (should (funcall ended "\\`rejected in "))
+          (gemini-companion-host-review-test--while-cut-off
+            (gemini-companion-host-review-test--close client "a.txt"))
+          (should (funcall ended "\\`decided in "))
           (gemini-companion-test-host-write client "a.txt" "2\n")
-          (should (funcall ended "\\`accepted in ")))))))
+          (gemini-companion-test-wait "the end"
+                                      (lambda () (funcall ended "\\`accepted in "))))))))
 
 (ert-deftest gemini-companion-host-review/a-file-may-be-written-before-the-review-is-closed ()
   "While the connection is cut, a relay does not keep the CLI waiting."
@@ -479,7 +491,7 @@ It is called with the client and the review."
     (gemini-companion-host-review-test--visit "a.txt")
     (let ((gemini-companion-write--text-time 0.1)
           (gemini-companion-write--slow-interval 0.05)
-          (gemini-companion-write--silent-time 0))
+          (gemini-companion-write--host-time 0.1))
       (gemini-companion-test-host-unasked
         (gemini-companion-test-with-answer nil
           (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
@@ -557,7 +569,7 @@ It is called with the client and the review."
           (gemini-companion-test-host-close gemini-companion-test-host-prefix)
           (gemini-companion-test-wait
            "the end" (lambda () (not (gemini-companion-review-open-p review))))
-          (should-not gemini-companion-write--awaited)
+          (gemini-companion-test-wait "no more" (lambda () (null gemini-companion-write--awaited)))
           (let ((entry (car (gemini-companion-history-all))))
             (should (eq (gemini-companion-history-outcome entry) 'withdrawn))
             (should (equal (gemini-companion-history-before entry) "one\ntwo\n")))
@@ -631,10 +643,12 @@ It is called with the client and the review."
           (with-current-buffer buffer (set-visited-file-modtime 0))
           (gemini-companion-write-revert-when-written
            (gemini-companion-review-make :path (gemini-companion-test-host-file "a.txt")
+                                         :host gemini-companion-test-host-prefix
                                          :proposed "" :text ""))
           (let ((text (format "%s\n" modified)))
             (gemini-companion-bridge-handle-event 'host-file (gemini-companion-test-host-file "a.txt")
                                                   text (format "%s" modified) modified)
+            (gemini-companion-test-wait-followed)
             (should (equal (with-current-buffer buffer (buffer-string)) text))))))
     (ignore client)))
 

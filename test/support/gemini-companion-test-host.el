@@ -133,11 +133,12 @@ STATE is as in `gemini-companion-test-host-propose'."
      "what was told" (lambda () (not (eq before (funcall told)))))))
 
 (defun gemini-companion-test-host-write (client name bytes)
-  "Let CLIENT write BYTES to the file NAME, and tell of it."
+  "Let CLIENT write BYTES to the file NAME, and tell of it; wait for its buffer."
   (let ((coding-system-for-write 'no-conversion)
         (file-name-handler-alist nil))
     (write-region bytes nil (gemini-companion-test-file name) nil 'quiet))
-  (gemini-companion-test-host-tell client name))
+  (gemini-companion-test-host-tell client name)
+  (gemini-companion-test-wait-followed))
 
 (provide 'gemini-companion-test-host)
 ;;; gemini-companion-test-host.el ends here
