@@ -172,14 +172,11 @@ not included, because enabling it may change the text."
 (defun gemini-companion-review-buffer--proposal-header (review)
   "Return the header line for the proposal of REVIEW."
   (gemini-companion-review-buffer-header
-   review
-   (unless (gemini-companion-change-new (gemini-companion-review-effect-change review))
-     "Proposed text")
+   review "Proposed text"
    `((gemini-companion-accept "accepts")
      (gemini-companion-reject "rejects")
-     ;; Each of these two has a key only in its mode.
+     ;; It has a key only in its mode.
      (gemini-companion-review-inline-return "goes back")
-     (gemini-companion-new-file-edit "edits")
      (gemini-companion-accept-all "accepts all")
      ,@(cond ((gemini-companion-review-with-base review)
               '((gemini-companion-review-three-way "shows two texts")))

@@ -151,7 +151,7 @@ Return nil if the client has decided it already."
                            'gemini-companion-review-ediff-show))
                    'gemini-companion-review-inline-show
                  'gemini-companion-review-ediff-show)))
-    (unless (gemini-companion-file-exists-p (gemini-companion-review-path review))
+    (when (gemini-companion-review-new-p review)
       (user-error "A new file has only one view"))
     (setf (gemini-companion-review-with-base review) nil
           (gemini-companion-review-chosen-view review) view)
@@ -164,8 +164,8 @@ While it is shown, compare the proposed text with your own text, including
 unsaved edits."
   (interactive)
   (let ((review (gemini-companion-review-current)))
-    (unless (or (gemini-companion-review-with-base review)
-                (gemini-companion-file-exists-p (gemini-companion-review-path review)))
+    (when (and (gemini-companion-review-new-p review)
+               (not (gemini-companion-review-with-base review)))
       (user-error "A new file has only one text"))
     (cl-callf not (gemini-companion-review-with-base review))
     (gemini-companion-review-show review 'select)))

@@ -17,7 +17,6 @@
 (require 'diff-mode)
 (require 'ediff)
 (require 'gemini-companion-comment)
-(require 'gemini-companion-file)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-buffer)
 (require 'gemini-companion-review-commands)
@@ -68,14 +67,8 @@ The others are the buffers A and, if there is one, C, both read-only."
 ;;;###autoload
 (defun gemini-companion-review-ediff-show (review focus)
   "Show REVIEW in Ediff.  Return a function that takes it off the screen.
-FOCUS is `keep' or `select', see `gemini-companion-diff-focus'.  Show a
-new file alone, since there is nothing to compare it with."
-  (gemini-companion-review-window-show
-   (if (or (gemini-companion-review-with-base review)
-           (gemini-companion-file-exists-p (gemini-companion-review-path review)))
-       (gemini-companion-review-ediff--make :review review)
-     (gemini-companion-review-window-new-file :review review))
-   focus))
+FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
+  (gemini-companion-review-window-show (gemini-companion-review-ediff--make :review review) focus))
 
 (cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-ediff--view))
   "Start Ediff for VIEW."

@@ -15,7 +15,6 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-comment)
-(require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
@@ -24,7 +23,6 @@
 (require 'gemini-companion-review-window)
 (require 'gemini-companion-ui)
 
-(declare-function gemini-companion-review-ediff-show "gemini-companion-review-ediff")
 (declare-function undo-tree-undo "ext:undo-tree")
 
 (defconst gemini-companion-review-inline--write-time 0.7
@@ -89,13 +87,8 @@ C-c C-a  accept all of the turn   C-c C-v  the other view   C-c C-t  3-way"))
   "Show REVIEW in the window of its file.
 Return a function that takes it off the screen.  FOCUS is `keep' or
 `select', see `gemini-companion-diff-focus'.  If `keep', the window in which
-you type is not taken over while its frame has the focus.  Show a new file,
-or three texts, as `gemini-companion-review-ediff-show' does."
-  (if (or (gemini-companion-review-with-base review)
-          (not (gemini-companion-file-exists-p (gemini-companion-review-path review))))
-      (gemini-companion-review-ediff-show review focus)
-    (gemini-companion-review-window-show (gemini-companion-review-inline--make :review review)
-                                         focus)))
+you type is not taken over while its frame has the focus."
+  (gemini-companion-review-window-show (gemini-companion-review-inline--make :review review) focus))
 
 (cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-inline--view))
   "Show VIEW in the window of its file, and follow edits of the proposal."
@@ -147,7 +140,9 @@ That is the buffer with the proposal, in the major mode of the file."
 (defun gemini-companion-review-inline--header (review)
   "Return the header line for the change of REVIEW in the current buffer."
   (gemini-companion-review-buffer-header
-   review (cons 1 (gemini-companion-review-hunk-describe-place))
+   review
+   (unless (gemini-companion-change-new (gemini-companion-review-effect-change review))
+     (cons 1 (gemini-companion-review-hunk-describe-place)))
    `((gemini-companion-accept "accepts")
      (gemini-companion-reject "rejects")
      ,@(when gemini-companion-review-hunk-list
@@ -245,10 +240,12 @@ If it is outside of what the user has narrowed to, widen."
   (let* ((review (gemini-companion-review-window-review view))
          (current (gemini-companion-review-inline--current view))
          (proposal (gemini-companion-review-window-proposal view))
-         (regions (gemini-companion-review-call-once
-                   review #'gemini-companion-change-regions
-                   (gemini-companion-review-text-of-buffer current)
-                   (gemini-companion-review-text-of-buffer proposal))))
+         ;; All of a new file would be one hunk.
+         (regions (if (gemini-companion-review-new-p review) []
+                    (gemini-companion-review-call-once
+                     review #'gemini-companion-change-regions
+                     (gemini-companion-review-text-of-buffer current)
+                     (gemini-companion-review-text-of-buffer proposal)))))
     (with-current-buffer (gemini-companion-review-window-main view)
       (widen)
       (let* ((window (get-buffer-window nil t))

@@ -8,7 +8,7 @@
 
 ;; Shows a review and takes it off the screen again, whatever is in its windows.  A kind of view is
 ;; a structure that includes `gemini-companion-review-window' and implements the generic functions
-;; below.  The simplest kind, for new files, is at the end of this file.
+;; below.
 ;;
 ;; `display-buffer' chooses where, so users can choose another place by `display-buffer-alist'.  By
 ;; default a view is above the user's windows, which only shrink; if the frame is too small for
@@ -609,72 +609,6 @@ NOW are snapshots."
       (set-window-point window point)
       (set-window-start window start t)
       (set-window-hscroll window hscroll))))
-
-;;;; New files
-
-(cl-defstruct (gemini-companion-review-window--new
-               (:predicate nil)
-               (:include gemini-companion-review-window)
-               (:constructor gemini-companion-review-window-new-file)
-               (:copier nil))
-  "A new file, shown as its proposal alone.")
-
-(define-minor-mode gemini-companion-new-file-mode
-  "Read the proposed text of a new file; letters do not insert themselves.
-\\<gemini-companion-new-file-mode-map>\\[gemini-companion-new-file-edit] \
-ends this mode, so that you can edit.
-
-\\{gemini-companion-new-file-mode-map}"
-  :interactive nil
-  :lighter nil
-  :keymap (make-sparse-keymap)
-  (setq buffer-read-only gemini-companion-new-file-mode))
-;; Through a change of the major mode, also by `gemini-companion-heavy-fontify-in-steps'.
-(put 'gemini-companion-new-file-mode 'permanent-local t)
-
-(set-keymap-parent gemini-companion-new-file-mode-map special-mode-map)
-
-(gemini-companion-ui-bind gemini-companion-new-file-mode-map
-  ("RET" "e" "<remap> <read-only-mode>") #'gemini-companion-new-file-edit
-  "c" #'gemini-companion-review-comment
-  "q" #'gemini-companion-review-quit
-  "?" #'gemini-companion-new-file-show-keys
-  "g" #'undefined)
-
-(defun gemini-companion-new-file-show-keys ()
-  "Describe the keys for a new file in the echo area."
-  (interactive nil gemini-companion-new-file-mode)
-  (message "%s" "\
-SPC DEL  scroll                   e RET    edit the text
-c        comment on the line      q        decide, now or later
-C-c C-c  accept                   C-c C-k  reject
-C-c C-a  accept all of the turn"))
-
-(defun gemini-companion-new-file-edit ()
-  "Make the proposed text editable."
-  (interactive (gemini-companion-review-check-here gemini-companion-new-file-mode)
-               gemini-companion-new-file-mode)
-  (gemini-companion-review-check-open gemini-companion-review-of-buffer)
-  (gemini-companion-new-file-mode -1)
-  (force-mode-line-update))
-
-(cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-window--new))
-  "Show the proposal of VIEW, read-only for now."
-  (let ((proposal
-         (gemini-companion-review-buffer-proposal (gemini-companion-review-window-review view))))
-    (with-current-buffer proposal
-      (gemini-companion-log-errors 'gemini-companion-new-file-mode-hook
-        (gemini-companion-new-file-mode)))
-    (setf (gemini-companion-review-window-main view) proposal)
-    (select-window (gemini-companion-review-window-display view proposal))))
-
-(cl-defmethod gemini-companion-review-window-clean-up
-  ((view gemini-companion-review-window--new))
-  "Make the proposal of VIEW editable, unless the review has ended."
-  (when-let* ((proposal (gemini-companion-review-window-proposal view))
-              ((gemini-companion-review-open-p (gemini-companion-review-window-review view))))
-    (with-current-buffer proposal
-      (gemini-companion-new-file-mode -1))))
 
 (provide 'gemini-companion-review-window)
 ;;; gemini-companion-review-window.el ends here

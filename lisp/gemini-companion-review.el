@@ -305,16 +305,29 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   "Return the function that shows REVIEW in the selected frame.
 Without REVIEW, or if the user has not chosen another view of it, see
 `gemini-companion-diff-function'."
-  (cond ((and review (gemini-companion-review-chosen-view review)))
-        ((not (eq gemini-companion-diff-function 'auto)) gemini-companion-diff-function)
-        ;; Side windows, such as those of terminals, do not count.
-        ((let ((columns (window-total-width (window-main-window)))
-               (lines (window-total-height (window-main-window))))
-           ;; Ediff's windows side by side, or above each other, are large enough then.
-           (or (and (>= columns 160) (>= lines 23))
-               (and (>= columns 80) (>= lines 41))))
-         'gemini-companion-review-ediff-show)
-        (t 'gemini-companion-review-inline-show)))
+  (let ((view (or (and review (gemini-companion-review-chosen-view review))
+                  gemini-companion-diff-function)))
+    (cond ((not (memq view '(auto gemini-companion-review-ediff-show
+                                  gemini-companion-review-inline-show)))
+           view)
+          ;; Only Ediff shows three texts; and if there is only one, it has nothing to compare.
+          ((and review (gemini-companion-review-with-base review))
+           'gemini-companion-review-ediff-show)
+          ((and review (gemini-companion-review-new-p review))
+           'gemini-companion-review-inline-show)
+          ((not (eq view 'auto)) view)
+          ;; Side windows, such as those of terminals, do not count.
+          ((let ((columns (window-total-width (window-main-window)))
+                 (lines (window-total-height (window-main-window))))
+             ;; Ediff's windows side by side, or above each other, are large enough then.
+             (or (and (>= columns 160) (>= lines 23))
+                 (and (>= columns 80) (>= lines 41))))
+           'gemini-companion-review-ediff-show)
+          (t 'gemini-companion-review-inline-show))))
+
+(defun gemini-companion-review-new-p (review)
+  "Return non-nil if the file of REVIEW does not exist."
+  (not (gemini-companion-file-exists-p (gemini-companion-review-path review))))
 
 (defun gemini-companion-review-show (review focus)
   "Show REVIEW, anew if it is on screen, in place of the one that is shown.

@@ -186,7 +186,7 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
            (handle (gemini-companion-test-client-open-diff
                     client file "brand new\n"))
            (review (gemini-companion-test-wait-review emacs)))
-      (should (equal review '((proposal . "brand new\n"))))
+      (should (equal review '((proposal . "brand new\n") (diff . "brand new\n"))))
       (gemini-companion-test-wait-screen emacs "sub/new\\.txt  new file \\+1")
       (gemini-companion-test-accept emacs)
       (should (equal (gemini-companion-test-client-wait-outcome client handle)

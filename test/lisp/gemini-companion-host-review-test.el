@@ -110,8 +110,9 @@
     (gemini-companion-test-host-unasked
       (let ((review (gemini-companion-test-host-propose client "src/new.el" ";; new\n")))
         (gemini-companion-review-show review 'select)
-        (should (bound-and-true-p gemini-companion-new-file-mode))
-        (should (derived-mode-p 'emacs-lisp-mode))
+        (should (equal (buffer-string) ";; new\n"))
+        (with-current-buffer (gemini-companion-review-proposal review)
+          (should (derived-mode-p 'emacs-lisp-mode)))
         (should (string-search "build:src/new.el" (gemini-companion-host-review-test--header)))
         (should (string-search "new file +1" (gemini-companion-host-review-test--header)))
         (gemini-companion-review-reject review)

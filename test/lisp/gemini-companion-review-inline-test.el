@@ -200,13 +200,16 @@ FOCUS is `select' by default."
         (kill-buffer clone)))))
 
 (ert-deftest gemini-companion-review-inline/a-new-file-is-shown-alone ()
-  (gemini-companion-test-with-client client
-    (let ((gemini-companion-diff-function #'gemini-companion-review-inline-show)
-          (review (gemini-companion-test-propose client "new.txt" "text\n")))
-      (gemini-companion-review-show review 'select)
-      (with-current-buffer (window-buffer)
-        (should (eq gemini-companion-review-of-buffer review))
-        (should (equal (buffer-string) "text\n"))
+  "Whatever the view of other changes."
+  (dolist (function '(gemini-companion-review-inline-show gemini-companion-review-ediff-show))
+    (gemini-companion-test-with-client client
+      (let ((gemini-companion-diff-function function)
+            (review (gemini-companion-test-propose client "new.txt" "text\nend\n")))
+        (gemini-companion-review-show review 'select)
+        (should (eq major-mode 'gemini-companion-review-inline-mode))
+        (should (equal (buffer-string) "text\nend\n"))
+        (should-not gemini-companion-review-hunk-list)
+        (should (equal (gemini-companion-review-hunk-place 6 6) '(2 2 nil)))
         (should-error (gemini-companion-review-other-view) :type 'user-error)))))
 
 (ert-deftest gemini-companion-review-inline/killing-its-buffers-postpones ()

@@ -386,14 +386,12 @@ CLIENT closes REVIEW while the question is open."
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "new/dir/x.txt" "text\n")))
       (should-not (bound-and-true-p ediff-session-registry))
-      (should (eq (window-buffer) (gemini-companion-review-proposal review)))
-      (should (string-match-p "new/dir/x.txt  new file \\+1  C-c C-c accepts"
+      (should (eq (window-buffer) (gemini-companion-review-front review)))
+      (should (equal (buffer-string) "text\n"))
+      (should (string-match-p "\\` new/dir/x.txt  new file \\+1  C-c C-c accepts"
                               (gemini-companion-review-buffer--header-line)))
       ;; The text is read-only until the user wants to edit it.
       (should (eq (key-binding "x") #'undefined))
-      (gemini-companion-test-with-answer nil
-        (call-interactively (key-binding "?"))
-        (should (string-search "e RET    edit the text" (car gemini-companion-test-messages))))
       (should-error (gemini-companion-review-three-way) :type 'user-error)
       (should-error (insert "x") :type 'buffer-read-only)
       (call-interactively (key-binding "e"))
@@ -542,7 +540,7 @@ review-next" text))
       (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore)
                 ((symbol-function 'split-window) (lambda (&rest _) (error "Too small"))))
         (gemini-companion-review-popup--try))
-      (should (eq (window-buffer) (gemini-companion-review-proposal review)))
+      (should (eq (window-buffer) (gemini-companion-review-front review)))
       (unwind-protect
           (let ((this-command 'self-insert-command)
                 (last-command-event ?q))

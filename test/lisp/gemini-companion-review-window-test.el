@@ -62,8 +62,7 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
     (should-not (minibufferp (window-buffer)))))
 
 (ert-deftest gemini-companion-review-window/a-hook-that-fails-keeps-no-change-from-the-screen ()
-  (let* ((gemini-companion-review-mode-hook (list (lambda () (error "Not today"))))
-         (gemini-companion-new-file-mode-hook gemini-companion-review-mode-hook))
+  (let ((gemini-companion-review-mode-hook (list (lambda () (error "Not today")))))
     (gemini-companion-review-window-test--each review 'select
       (should windows)
       (should (gemini-companion-review-intact-p review))

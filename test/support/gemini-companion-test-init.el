@@ -97,12 +97,11 @@ With AS-COMMAND non-nil the key f9 does so."
 
 (defun gemini-companion-test-inner-views ()
   "Return a buffer for each review that is shown, in any view.
-That is the control buffer of an Ediff session, what takes the place
-of the file, or the proposal of a new file."
+That is the control buffer of an Ediff session, or what takes the place
+of the file."
   (seq-filter (lambda (buffer)
-                (or (memq (buffer-local-value 'major-mode buffer)
-                          '(ediff-mode gemini-companion-review-inline-mode))
-                    (gemini-companion-test-inner-whole-p buffer)))
+                (memq (buffer-local-value 'major-mode buffer)
+                      '(ediff-mode gemini-companion-review-inline-mode)))
               (buffer-list)))
 
 (defun gemini-companion-test-inner-review ()
@@ -119,8 +118,6 @@ of both buffers."
                                         t)))
             (cond ((gemini-companion-test-inner-inline-p view)
                    (gemini-companion-test-inner--diff))
-                  ((gemini-companion-test-inner-whole-p view)
-                   `((proposal . ,(gemini-companion-test-inner--text view))))
                   (t (gemini-companion-test-inner--session))))))
    (gemini-companion-test-inner-views)))
 
@@ -156,9 +153,7 @@ Return nil if the session is not visible."
 (defun gemini-companion-test-inner-in-proposal-p ()
   "Return non-nil if the selected window shows a proposal."
   (seq-some (lambda (view)
-              (eq (if (or (gemini-companion-test-inner-inline-p view)
-                          (gemini-companion-test-inner-whole-p view))
-                      view
+              (eq (if (gemini-companion-test-inner-inline-p view) view
                     (buffer-local-value 'ediff-buffer-B view))
                   (window-buffer)))
             (gemini-companion-test-inner-views)))
@@ -166,18 +161,6 @@ Return nil if the session is not visible."
 (defun gemini-companion-test-inner-inline-p (buffer)
   "Return non-nil if BUFFER shows a review in the window of its file."
   (eq (buffer-local-value 'major-mode buffer) 'gemini-companion-review-inline-mode))
-
-(defun gemini-companion-test-inner-whole-p (buffer)
-  "Return non-nil if BUFFER is the proposal of a new file, shown alone."
-  (let ((view (bound-and-true-p gemini-companion-review-window-current)))
-    (and (eq (type-of view) 'gemini-companion-review-window--new)
-         (eq buffer (gemini-companion-review-window-proposal view)))))
-
-(defun gemini-companion-test-inner-edited-by-key-p (buffer)
-  "Return non-nil if BUFFER, or its proposal, is edited only after a key."
-  (or (gemini-companion-test-inner-inline-p buffer)
-      (and (boundp 'gemini-companion-new-file-mode)
-           (buffer-local-value 'gemini-companion-new-file-mode buffer))))
 
 (defun gemini-companion-test-inner-in-panel-p ()
   "Return non-nil if the selected window is Ediff's panel or a change."

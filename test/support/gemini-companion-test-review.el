@@ -82,7 +82,7 @@ With the string PROPOSAL wait for one that proposes this text."
   "Type TEXT at the end of the proposal in EMACS."
   (gemini-companion-test-select-proposal emacs)
   (when (gemini-companion-test-eval
-         emacs '(gemini-companion-test-inner-edited-by-key-p (window-buffer)))
+         emacs '(gemini-companion-test-inner-inline-p (window-buffer)))
     (gemini-companion-test-keys emacs "e"))
   (gemini-companion-test-keys emacs "M->")
   (gemini-companion-test-type emacs text)
