@@ -7,8 +7,8 @@
 ;;; Commentary:
 
 ;; Two buffers that are updated while they are on screen.  The first one shows whether the companion
-;; is running, where clients find it, which of them are connected, and what awaits the user.  The
-;; second one shows what each client is told about what the user looks at.
+;; is running, where clients find it, and which of them are connected.  The second one shows what
+;; each client is told about what the user looks at.
 
 ;;; Code:
 
@@ -16,12 +16,9 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)
-(require 'gemini-companion-history)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
-(require 'gemini-companion-review)
-(require 'gemini-companion-review-popup)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
@@ -63,17 +60,16 @@
 ;;;; Its sections
 
 (defun gemini-companion-status--insert ()
-  "Insert all sections."
+  "Insert all sections; changes and the context have buffers of their own."
   (gemini-companion-status--insert-server)
   (when (gemini-companion-bridge-running-p)
     (gemini-companion-status--insert-sessions)
     ;; It is loaded when a host is connected.
     (when (featurep 'gemini-companion-host-connection)
       (require 'gemini-companion-host-connect)
-      (gemini-companion-status--insert-hosts))
-    (gemini-companion-status--insert-reviews)
-    (gemini-companion-status--insert-context))
-  (gemini-companion-status--insert-log)
+      (gemini-companion-status--insert-hosts)))
+  (gemini-companion-status--heading "Log" (cons "open" #'gemini-companion-log))
+  (insert (gemini-companion-status--lines (gemini-companion-log-last 5)))
   (gemini-companion-status--heading "Versions")
   (gemini-companion-ui-line "package and module %s, Emacs %s on %s"
                             gemini-companion-native-version emacs-version system-configuration))
@@ -107,9 +103,7 @@ ROW identifies what they are about, which may be listed elsewhere later."
      (cons "restart" 'gemini-companion-restart)
      (cons "turn off" (lambda () (gemini-companion-mode -1))))
     (dolist (file (gemini-companion-bridge-discovery-files))
-      (gemini-companion-ui-line "announced by %s" file))
-    (gemini-companion-status--heading "Workspace roots")
-    (insert (gemini-companion-status--lines (gemini-companion-workspace-announced)))))
+      (gemini-companion-ui-line "announced by %s" file))))
 
 (defun gemini-companion-status--insert-sessions ()
   "Insert which clients are connected."
@@ -162,40 +156,6 @@ ROW identifies what they are about, which may be listed elsewhere later."
             (unless (zerop undelivered)
               (format ", %s not delivered"
                       (gemini-companion-ui-count undelivered "decision"))))))
-
-(defun gemini-companion-status--insert-reviews ()
-  "Insert the open reviews, and how many were decided."
-  (let ((reviews (gemini-companion-review-all-open)))
-    (gemini-companion-status--heading
-     (format "Changes that wait: %d; decided: %d" (length reviews)
-             (length (gemini-companion-history-all)))
-     (cons "list" 'gemini-companion-review-list)
-     (cons "history" 'gemini-companion-history-list))
-    (dolist (review reviews)
-      (gemini-companion-status--row
-       (concat (gemini-companion-ui-one-line (gemini-companion-review-path review))
-               ": " (gemini-companion-review-popup-state review))
-       (gemini-companion-review-id review)
-       (cons "show" (lambda () (gemini-companion-review-visit review)))))))
-
-(defun gemini-companion-status--insert-context ()
-  "Insert whether clients are told what the user looks at."
-  (gemini-companion-status--heading
-   (if gemini-companion-context-paused
-       "Context paused: clients see no open files"
-     "Emacs tells clients what you look at in their projects")
-   (cons "show" #'gemini-companion-show-context)
-   (cons (if gemini-companion-context-paused "resume" "pause")
-         #'gemini-companion-toggle-context)))
-
-(defun gemini-companion-status--insert-log ()
-  "Insert the last lines of the log."
-  (gemini-companion-status--heading "Log" (cons "open" #'gemini-companion-log)
-                                    (cons (if gemini-companion-bridge-tracing
-                                              "stop logging messages"
-                                            "log messages")
-                                          'gemini-companion-toggle-protocol-log))
-  (insert (gemini-companion-status--lines (gemini-companion-log-last 5))))
 
 ;;;; The buffer with what clients are told
 
