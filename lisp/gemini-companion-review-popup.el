@@ -41,7 +41,7 @@ message that a change waits."
 ;;;; State
 
 (defvar gemini-companion-review-popup--held-after 2.0
-  "Seconds for which a review is held back before the user is told.")
+  "Seconds for which a review waits before the mode line says so.")
 
 (defvar gemini-companion-review-popup--interval 0.2
   "Seconds between attempts to show a review.")
@@ -55,10 +55,6 @@ message that a change waits."
 (defvar gemini-companion-review-popup--unexpected nil
   "The review selected automatically, and when, or when a key was last ignored.
 A cons, or nil.")
-
-(defvar gemini-companion-review-popup--held nil
-  "The time since which a review is held back because the user is busy, or nil.
-It is `told' once the user was told.")
 
 ;;;; Libraries
 
@@ -102,8 +98,6 @@ It is `told' once the user was told.")
 (defun gemini-companion-review-popup--adjust-timers ()
   "Start or cancel the timers as needed."
   (let ((due (gemini-companion-review-popup--next)))
-    (unless due
-      (gemini-companion-review-popup--release))
     (setq gemini-companion-review-popup--file-timer
           (gemini-companion-review-popup--adjust-timer
            gemini-companion-review-popup--file-timer (gemini-companion-review-shown)
@@ -164,13 +158,12 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
     (gemini-companion-review-popup--record-reasons)
     (when-let* ((review (gemini-companion-review-popup--next)))
       (if (gemini-companion-review-reason review)
-          (gemini-companion-review-popup--tell-held review)
+          (force-mode-line-update t)
         (gemini-companion-review-popup--show review))))
   (gemini-companion-review-popup--adjust-timers))
 
 (defun gemini-companion-review-popup--show (review)
   "Show REVIEW, or say why it cannot be shown."
-  (gemini-companion-review-popup--release)
   (condition-case error
       (let ((throw-on-input nil))
         (with-local-quit
@@ -272,30 +265,7 @@ if they went to its terminal."
         (setq this-command #'ignore)
         (message "This change has just appeared: pause before you press a key")))))
 
-;;;; Reviews that are held back
-
-(defun gemini-companion-review-popup--tell-held (review)
-  "Tell the user once that REVIEW is held back, if it has been for a while."
-  (unless gemini-companion-review-popup--held
-    (setq gemini-companion-review-popup--held (float-time)))
-  (when (and (numberp gemini-companion-review-popup--held)
-             (> (- (float-time) gemini-companion-review-popup--held)
-                gemini-companion-review-popup--held-after))
-    (setq gemini-companion-review-popup--held 'told)
-    (force-mode-line-update t)
-    (unless (or (current-message)
-                cursor-in-echo-area
-                (active-minibuffer-window)
-                (bound-and-true-p isearch-mode)
-                (not (gemini-companion-ui-user-frame-p)))
-      (message "A change to %s will be shown when you pause"
-               (gemini-companion-review-file review)))))
-
-(defun gemini-companion-review-popup--release ()
-  "Record that no review is held back."
-  (when gemini-companion-review-popup--held
-    (setq gemini-companion-review-popup--held nil)
-    (force-mode-line-update t)))
+;;;; Reviews that wait
 
 (defun gemini-companion-review-popup-state (review)
   "Return whether REVIEW is on screen, or why not, for the user."
@@ -306,8 +276,10 @@ if they went to its terminal."
         (_ "waiting"))))
 
 (defun gemini-companion-review-popup-held-p ()
-  "Return non-nil if a review has been held back for a while."
-  (eq gemini-companion-review-popup--held 'told))
+  "Return non-nil if a review has waited for a while because the user is busy."
+  (when-let* ((review (gemini-companion-review-popup--next)))
+    (> (float-time (time-since (gemini-companion-review-created review)))
+       gemini-companion-review-popup--held-after)))
 
 (provide 'gemini-companion-review-popup)
 ;;; gemini-companion-review-popup.el ends here

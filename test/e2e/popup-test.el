@@ -196,14 +196,14 @@ some state that is not visible."
 (gemini-companion-review-popup-test--define)
 
 (ert-deftest gemini-companion-review-popup/the-user-is-told-what-waits ()
-  "In the echo area, where that is free, and in the list of changes."
+  "In the mode line, and why in the list of changes."
   :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--held-after 0.2))
     (gemini-companion-test-keys emacs "M-x" "recursive-edit" "Enter")
     (gemini-companion-test-wait-eval emacs '(= (recursion-depth) 1))
     (gemini-companion-test-fake-propose emacs client "two\n")
-    (gemini-companion-test-wait-screen emacs "A change to a\\.txt will be shown when you pause")
+    (gemini-companion-test-wait-screen emacs "Gem:1!1 waits")
     (gemini-companion-test-m-x emacs "gemini-companion-review-list")
     (gemini-companion-test-wait-screen emacs "waiting: a recursive edit is open")
     (gemini-companion-test-keys emacs "q" "C-M-c")
