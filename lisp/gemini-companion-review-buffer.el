@@ -51,10 +51,9 @@ not included, because enabling it may change the text."
 
 ;;;; Faces
 
-;; Those of Diff mode look purple and teal in dark terminals of 256 colors.  There, we use colors
-;; that such terminals have; because the darkest green is too bright behind most text, we color the
-;; text instead where no difference is selected.  Elsewhere, text in nearly the color of its
-;; background, such as a pale comment, gets another one.
+;; Those of Diff mode look purple and teal in dark terminals of 256 colors, so we use colors that
+;; these have.  Their darkest green is too bright behind most text: where no difference is selected,
+;; the text is colored instead.  Elsewhere, text as pale as its background gets another color.
 
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-review-buffer)
 (defface gemini-companion-removed
@@ -259,7 +258,7 @@ PART is for its name, and TITLE, or what that returns, for its header line."
 
 (defconst gemini-companion-review-buffer-display-variables
   '(tab-width truncate-lines word-wrap display-line-numbers line-spacing
-    face-remapping-alist dimmer-buffer-face-remaps)
+              face-remapping-alist dimmer-buffer-face-remaps)
   "Variables with which text looks as in the buffer that visits its file.")
 
 (defun gemini-companion-review-buffer-make-buffer (review part)

@@ -274,8 +274,7 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
   (mapc #'gemini-companion-ui-kill-buffer (gemini-companion-review-window-others view))
   (when-let* ((proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer proposal
-      (setq-local face-remapping-alist
-                  (seq-difference face-remapping-alist gemini-companion-review-ediff--faces))
+      (cl-callf seq-difference face-remapping-alist gemini-companion-review-ediff--faces)
       (mapc #'delete-overlay (seq-filter (lambda (it) (overlay-get it 'ediff-diff-num))
                                          (overlays-in (point-min) (point-max)))))))
 

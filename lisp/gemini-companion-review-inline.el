@@ -484,7 +484,6 @@ whose undo list records this, so that the changes of both are undone in order."
   "Edit the proposed text in place of the change, and go back.
 \\{gemini-companion-review-inline-edit-mode-map}"
   :interactive nil
-  :lighter nil
   :keymap (make-sparse-keymap))
 
 (gemini-companion-ui-bind gemini-companion-review-inline-edit-mode-map

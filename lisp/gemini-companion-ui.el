@@ -207,9 +207,8 @@ Return nil if no window of the frame shows a review, or there is no other."
               (display-buffer-same-window buffer alist)))))))
 
 (defun gemini-companion-ui--set-height (window)
-  "Give WINDOW a third of its frame, as far as that leaves others large enough.
-Side windows, as of a CLI, do not count.  With a number for its height,
-Emacs takes too much of the others, or may fail."
+  "Give WINDOW a third of what side windows leave, if others stay large enough.
+With a number for its height, Emacs takes too much of these, or may fail."
   (let ((main (window-main-window (window-frame window))))
     (window-resize window (window-resizable window (- (/ (window-total-height main) 3)
                                                       (window-total-height window))))))

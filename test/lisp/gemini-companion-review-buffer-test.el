@@ -267,8 +267,10 @@ that is not there yet."
 
 (ert-deftest gemini-companion-review-buffer/pale-text-is-readable-where-words-are-marked ()
   "Comments of many themes have nearly the color of these backgrounds."
-  (dolist (face '(gemini-companion-removed-current gemini-companion-added-current
-                  gemini-companion-removed-word gemini-companion-added-word))
+  (dolist (face '(gemini-companion-removed-current
+                  gemini-companion-added-current
+                  gemini-companion-removed-word
+                  gemini-companion-added-word))
     (pcase-dolist (`(,condition . ,attributes) (face-default-spec face))
       (when (equal (car-safe condition) '(min-colors 257))
         (ert-info ((format "%s %S" face condition))
