@@ -271,8 +271,8 @@ the client, on a host, has written already."
                                  (t (gemini-companion-file-stamp path))))))
     (gemini-companion-write--forget earlier)
     (push awaited gemini-companion-write--awaited)
-    (add-function :before-while (default-value 'buffer-stale-function)
-                  #'gemini-companion-write--complete-p)
+    (when text
+      (gemini-companion-write--hold-auto-revert path t))
     (gemini-companion-write--poll awaited review)))
 
 (add-hook 'gemini-companion-review-end-functions #'gemini-companion-write--keep-merged)
@@ -304,7 +304,17 @@ So an undo keeps them, although the file did not have them."
 
 (defun gemini-companion-write--forget (awaited)
   "No longer expect a client to write the file AWAITED."
-  (setq gemini-companion-write--awaited (remq awaited gemini-companion-write--awaited)))
+  (when (memq awaited gemini-companion-write--awaited)
+    (setq gemini-companion-write--awaited (remq awaited gemini-companion-write--awaited))
+    (gemini-companion-write--hold-auto-revert (gemini-companion-write--awaited-path awaited) nil)))
+
+(defun gemini-companion-write--hold-auto-revert (path hold)
+  "If HOLD, let Auto Revert mode leave the buffer of the file PATH alone, else not.
+CLIs empty a file before they write it, and point would go to its beginning."
+  (when-let* ((buffer (gemini-companion-file-visiting path)))
+    (with-current-buffer buffer
+      (if hold (setq-local buffer-stale-function #'ignore)
+        (kill-local-variable 'buffer-stale-function)))))
 
 (defun gemini-companion-write--poll (awaited review)
   "Revert the buffer that visits the file AWAITED once that was written.
@@ -340,15 +350,8 @@ A host is not asked: its reports change what is known of the file."
          ;; A formatter may write it again soon, but nothing else is known of that.
          (setf (gemini-companion-write--awaited-text awaited) nil
                (gemini-companion-write--awaited-merged awaited) nil)
+         (gemini-companion-write--hold-auto-revert path nil)
          (gemini-companion-write--poll awaited review))))))
-
-(defun gemini-companion-write--complete-p (&rest _)
-  "Return nil while the client has yet to write the file that is visited here.
-Auto Revert mode would show it half written, and lose point."
-  (cl-loop for awaited in gemini-companion-write--awaited
-           never (and (gemini-companion-write--awaited-text awaited)
-                      (eq (gemini-companion-file-visiting (gemini-companion-write--awaited-path awaited))
-                          (current-buffer)))))
 
 (defun gemini-companion-write-revert-now (path)
   "Revert the buffer that visits PATH, a file that was just written.
@@ -364,8 +367,7 @@ show the text of the file, or the file no longer exists."
 (defun gemini-companion-write-stop ()
   "Stop checking files."
   (cancel-function-timers #'gemini-companion-write--look)
-  (remove-function (default-value 'buffer-stale-function) #'gemini-companion-write--complete-p)
-  (setq gemini-companion-write--awaited nil)
+  (mapc #'gemini-companion-write--forget gemini-companion-write--awaited)
   (gemini-companion-file-forget-all))
 
 ;;;; Reverting a buffer
