@@ -42,8 +42,8 @@
   (slot nil :documentation "The number of this Emacs's configuration there.")
   (editor nil :documentation "The program that CLIs there take for an editor, or nil.")
   (proven nil :documentation "Non-nil if it was ready before.")
-  (routes nil :documentation "The ways in which ssh may log in.")
-  (untried nil :documentation "The routes still to be tried; the first one is in use.")
+  (shared nil :documentation "Options by which ssh uses a connection that exists.")
+  (sharing nil :documentation "Non-nil if it uses that.")
   (wire nil :documentation "The number of the wire, or nil.")
   (check nil :documentation "The program that must end before the wire is opened, or nil.")
   (project nil :documentation "The project here that it was made for, or nil.")
@@ -52,7 +52,6 @@
   (lines nil :documentation "The last lines not from the keeper, the newest first.")
   (timer nil :documentation "The timer that ends an attempt or begins the next, or nil.")
   (lost nil :documentation "When it was lost, after it had held for a while, or nil.")
-  (missed nil :documentation "Non-nil if a message said that it was lost.")
   (waiters nil :documentation "Functions to call when it is ready or has failed."))
 
 (defvar gemini-companion-host-connection-edit-functions nil
@@ -68,9 +67,6 @@
 
 (defvar gemini-companion-host-connection--first-pause 0.5
   "Seconds until the first attempt to connect again; in the end, these are 15.")
-
-(defvar gemini-companion-host-connection--notice-delay 30
-  "Seconds after which Emacs tells the user that a connection is lost.")
 
 ;;;; Connections
 
@@ -91,7 +87,7 @@ If it replaces one that has failed, it keeps the clients of that."
           (gemini-companion-host-connection-of-directory (gemini-companion-host-prefix host)))
          (connection (gemini-companion-host-connection--make
                       :host host :name name
-                      :hops hops :routes (gemini-companion-host-connection--find-routes hops)
+                      :hops hops :shared (gemini-companion-host-connection--shared-options hops)
                       :proven (and failed (gemini-companion-host-connection-proven failed))
                       :slot (and failed (gemini-companion-host-connection-slot failed)))))
     (setq gemini-companion-host-connection-all
@@ -131,14 +127,13 @@ Its argument is nil if it is ready, or else why not, as text for the user."
 ;;;; Making a connection
 
 (defun gemini-companion-host-connection-start (connection)
-  "Begin to make CONNECTION, by its best route."
+  "Begin to make CONNECTION, which uses no other one."
   (gemini-companion-log-errors "a connection"
-    (setf (gemini-companion-host-connection-untried connection)
-          (gemini-companion-host-connection-routes connection))
+    (setf (gemini-companion-host-connection-sharing connection) nil)
     (gemini-companion-host-connection--attempt connection)))
 
 (defun gemini-companion-host-connection--attempt (connection)
-  "Begin to make CONNECTION by its current route."
+  "Begin to make CONNECTION, perhaps by one that exists."
   (gemini-companion-host-connection--set-state connection 'connecting)
   (setf (gemini-companion-host-connection-logged-in connection) nil
         (gemini-companion-host-connection-lines connection) nil
@@ -208,7 +203,9 @@ It has a terminal if TERMINAL is non-nil.  OPTIONS are more options of ssh."
    ;; It forwards neither the user's agent nor a display; nobody sees it, unless it has a terminal.
    `(,@(unless terminal '("-T" "-a" "-x" "-o" "PermitLocalCommand=no" "-o" "BatchMode=yes"))
      "-o" "RemoteCommand=none"
-     ,@(car (gemini-companion-host-connection-untried connection))
+     ,@(if (gemini-companion-host-connection-sharing connection)
+           (gemini-companion-host-connection-shared connection)
+         '("-o" "ControlMaster=no" "-o" "ControlPath=none"))
      ,@options)
    terminal))
 
@@ -238,36 +235,34 @@ Cancel what it was to call before."
   (gemini-companion-bridge-write-wire (gemini-companion-host-connection-wire connection)
                                       (json-encode message)))
 
-;;;; Routes
+;;;; Shared connections
 
-;; A route is a list of options for ssh.  With those of the first route, ssh shares no connection.
-;; It cannot ask for a password, so if it cannot log in, there may be a connection that Tramp or the
-;; user's configuration shares: the other routes are for that.
+;; ssh cannot ask for a password, so if it cannot log in, there may be a connection that Tramp or the
+;; user's configuration shares.
 
-(defun gemini-companion-host-connection--find-routes (hops)
-  "Return the routes by HOPS."
-  (let ((tramp (and (not (gemini-companion-host-command-container-p hops))
-                    (gemini-companion-host-command-tramp-path hops))))
-    `(("-o" "ControlMaster=no" "-o" "ControlPath=none")
-      ,@(and tramp `(("-o" "ControlMaster=no" "-o" ,(concat "ControlPath=" tramp))))
-      ("-o" "ControlMaster=no"))))
+(defun gemini-companion-host-connection--shared-options (hops)
+  "Return the options by which ssh uses a connection by HOPS that is shared."
+  (let ((path (and (not (gemini-companion-host-command-container-p hops))
+                   (gemini-companion-host-command-tramp-path hops))))
+    `("-o" "ControlMaster=no" ,@(and path (list "-o" (concat "ControlPath=" path))))))
 
-(defun gemini-companion-host-connection--next-route (connection fault)
-  "Make CONNECTION by the next route for which there is a shared connection.
-If there is none, end it because of FAULT, (KIND . DETAIL)."
-  (gemini-companion-host-connection--release connection)
-  (pop (gemini-companion-host-connection-untried connection))
-  (pcase-let (((cl-struct gemini-companion-host-connection untried hops) connection))
-    (if (null untried) (gemini-companion-host-connection--end connection (car fault) (cdr fault))
+(defun gemini-companion-host-connection--share (connection detail)
+  "Make CONNECTION by one that is shared; ssh cannot log in, as DETAIL says.
+If there is none, or that was tried, end CONNECTION."
+  (pcase-let (((cl-struct gemini-companion-host-connection shared sharing hops) connection)
+              (end (lambda ()
+                     (gemini-companion-host-connection--end connection 'authentication detail))))
+    (gemini-companion-host-connection--release connection)
+    (if sharing (funcall end)
       (gemini-companion-host-connection--await connection)
       (gemini-companion-host-connection--ask
        ;; Otherwise ssh would try to log in once more, and some hosts count failures.
        connection `(,gemini-companion-ssh-program
-                    "-O" "check" ,@(car untried) ,@(gemini-companion-host-command-target hops))
+                    "-O" "check" ,@shared ,@(gemini-companion-host-command-target hops))
        (lambda (status _output)
-         (if (eql 0 status)
-             (gemini-companion-host-connection--attempt connection)
-           (gemini-companion-host-connection--next-route connection fault)))))))
+         (if (not (eql 0 status)) (funcall end)
+           (setf (gemini-companion-host-connection-sharing connection) t)
+           (gemini-companion-host-connection--attempt connection)))))))
 
 (defun gemini-companion-host-connection--ask (connection command function)
   "Run COMMAND, a list, before opening the wire of CONNECTION.
@@ -395,10 +390,6 @@ host has that from here, or else HOME."
             (gemini-companion-host-connection-hostname connection) .host)
       (gemini-companion-log-add "connected to %s, where process %s of %s announces this Emacs"
                                 (gemini-companion-host-connection-name connection) .pid .host)
-      (when (gemini-companion-host-connection-missed connection)
-        (gemini-companion-ui-message connection "The connection to %s is back"
-                                     (gemini-companion-host-connection-name connection)))
-      (setf (gemini-companion-host-connection-missed connection) nil)
       ;; There may be new ones since the announcement.
       (gemini-companion-host-connection--send-roots connection)
       (gemini-companion-host-connection--tell-waiters connection))))
@@ -564,7 +555,7 @@ error.  For FILE and FUNCTION, see
                                              #'string-match-p))
                          'ended)))
     (if (eq kind 'authentication)
-        (gemini-companion-host-connection--next-route connection (cons kind detail))
+        (gemini-companion-host-connection--share connection detail)
       (gemini-companion-host-connection--end connection kind detail))))
 
 (defun gemini-companion-host-connection--release (connection)
@@ -605,22 +596,17 @@ DETAIL, text for the user, may say more."
 
 (defun gemini-companion-host-connection--lose (connection fault)
   "Connect CONNECTION again after a pause; it was lost because of FAULT."
-  (pcase-let* (((cl-struct gemini-companion-host-connection name state since lost missed)
-                connection)
+  (pcase-let* (((cl-struct gemini-companion-host-connection state since lost) connection)
                (now (float-time))
                (ready (eq state 'ready))
                (start (if (or (null lost) (and ready (> (- now since) 30))) now lost))
                (time (- now start)))
     (gemini-companion-host-connection--set-state connection 'lost fault)
     (setf (gemini-companion-host-connection-lost connection) start)
-    (cond ((or ready (null lost))
-           ;; Only the status shows further attempts.
-           (gemini-companion-log-add "%s; trying again"
-                                     (car (gemini-companion-host-connection-diagnosis connection))))
-          ((and (not missed) (> time gemini-companion-host-connection--notice-delay))
-           (setf (gemini-companion-host-connection-missed connection) t)
-           (gemini-companion-ui-message connection "Lost the connection to %s; trying again"
-                                        name)))
+    ;; Only the status shows further attempts.
+    (when (or ready (null lost))
+      (gemini-companion-log-add "%s; trying again"
+                                (car (gemini-companion-host-connection-diagnosis connection))))
     (gemini-companion-host-connection--set-timer
      connection
      (max gemini-companion-host-connection--first-pause (min (/ time 10) 15))
