@@ -226,24 +226,19 @@ from a checkout"
 
 (defun gemini-companion-install--check-answer (status)
   "Return where the file begins in the current buffer, a server's response.
-Signal an error if that is incomplete, or STATUS, of `url-retrieve', has one."
+Signal an error if STATUS, of `url-retrieve', or the response has one.
+Whether the file is complete, its checksum tells."
   (let ((code (bound-and-true-p url-http-response-status))
-        (failure (plist-get status :error))
-        (length (bound-and-true-p url-http-content-length))
-        (start (progn (goto-char (point-min))
-                      (re-search-forward "\n\r?\n" nil t))))
+        (failure (plist-get status :error)))
+    (goto-char (point-min))
     (cond ((and (numberp code) (>= code 400))
            (gemini-companion-native-signal
             "the server answered %d, %s" code
             (or (nth 2 (assq code url-http-codes)) "which is an error")))
           (failure (gemini-companion-native-signal
                     "cannot reach the server (%s)" (mapconcat #'prin1-to-string (cdr failure) " ")))
-          ((not (and start (eql code 200)))
-           (gemini-companion-native-signal "the server gave no answer"))
-          ((and length (< (- (point-max) start) length))
-           (gemini-companion-native-signal "the download ended after %d of %d bytes"
-                                           (- (point-max) start) length)))
-    start))
+          ((and (eql code 200) (re-search-forward "\n\r?\n" nil t)))
+          (t (gemini-companion-native-signal "the server gave no answer")))))
 
 ;;;; Build
 
