@@ -39,16 +39,19 @@ If nil, as in batch mode, they hold until Emacs exits.")
 
 (defun gemini-companion-answer-set (question answer)
   "Store ANSWER, `always' or `never', to QUESTION; if nil, forget the earlier one.
-If the file cannot be written, ANSWER holds until Emacs exits."
+If the file cannot be read or written, ANSWER holds until Emacs exits."
   (setf (alist-get question gemini-companion-answer--unsaved nil nil #'equal) answer)
   (when gemini-companion-answer--file
-    (gemini-companion-log-errors "Your answer holds only until Emacs exits"
-      (gemini-companion-answer--set-aside)
-      ;; The file, and its directory if that is new, are private.
-      (with-file-modes #o700
-        (gemini-companion-file-write gemini-companion-answer--file
-                                     (gemini-companion-answer--print)))
-      (setq gemini-companion-answer--unsaved nil))))
+    (gemini-companion-log-and-show-errors
+     "Your answer holds only until Emacs exits"
+     (lambda ()
+       ;; The user may want to mend a file that is invalid.
+       (gemini-companion-answer--read-file)
+       ;; The file, and its directory if that is new, are private.
+       (with-file-modes #o700
+         (gemini-companion-file-write gemini-companion-answer--file
+                                      (gemini-companion-answer--print)))
+       (setq gemini-companion-answer--unsaved nil)))))
 
 (defun gemini-companion-answer-ask (question text &optional again)
   "Ask the user TEXT, and store the reply as the answer to QUESTION.
@@ -64,35 +67,23 @@ if QUESTION was answered before, unless AGAIN is non-nil."
 
 (defun gemini-companion-answer--read ()
   "Return the answers in the file, or nil if there are none or it is invalid."
+  (gemini-companion-log-errors (format "%s is ignored" gemini-companion-answer--file)
+    (gemini-companion-answer--read-file)))
+
+(defun gemini-companion-answer--read-file ()
+  "Return the answers in the file, nil if there is none.
+Signal an error if it cannot be read or is invalid."
   (when (and gemini-companion-answer--file (file-exists-p gemini-companion-answer--file))
-    (gemini-companion-log-errors (format "%s is ignored" gemini-companion-answer--file)
-      (gemini-companion-answer--parse
-       (gemini-companion-file-read gemini-companion-answer--file)))))
-
-(defun gemini-companion-answer--parse (bytes)
-  "Return the answers in BYTES, the contents of the file, or signal an error."
-  (let* ((read-circle nil)
-         (answers (car (read-from-string (decode-coding-string bytes 'utf-8)))))
-    (unless (and (proper-list-p answers)
-                 (seq-every-p (lambda (it) (memq (cdr-safe it) '(always never))) answers))
-      (error "It does not contain answers"))
-    answers))
-
-(defun gemini-companion-answer--set-aside ()
-  "If the file is invalid, rename it, so that the user can mend it.
-If it cannot be read, signal an error."
-  (when (file-exists-p gemini-companion-answer--file)
-    (let ((bytes (or (gemini-companion-file-read gemini-companion-answer--file)
-                     (error "Cannot read %s" gemini-companion-answer--file)))
-          (file (file-truename gemini-companion-answer--file)))
-      (condition-case nil
-          (gemini-companion-answer--parse bytes)
-        (error
-         (let ((aside (concat file (format-time-string ".invalid-%Y%m%d-%H%M%S"))))
-           (rename-file file aside)
-           (gemini-companion-log-add "%s did not contain answers, and is now %s" file aside)
-           (message "There was a mistake in %s: your earlier answers are now in %s"
-                    file (file-name-nondirectory aside))))))))
+    (let* ((bytes (or (gemini-companion-file-read gemini-companion-answer--file)
+                      (error "Cannot read %s" gemini-companion-answer--file)))
+           (read-circle nil)
+           (answers (condition-case nil
+                        (car (read-from-string (decode-coding-string bytes 'utf-8)))
+                      (error 'invalid))))
+      (unless (and (proper-list-p answers)
+                   (seq-every-p (lambda (it) (memq (cdr-safe it) '(always never))) answers))
+        (error "There is a mistake in %s: mend or delete it" gemini-companion-answer--file))
+      answers)))
 
 (defun gemini-companion-answer--print ()
   "Return all answers as the bytes of the file."

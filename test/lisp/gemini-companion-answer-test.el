@@ -12,9 +12,12 @@
   "Return how many lines of the log contain TEXT."
   (seq-count (lambda (line) (string-search text line)) (gemini-companion-log-last 1000)))
 
-(defun gemini-companion-answer-test--set-aside ()
-  "Return the files that were set aside."
-  (directory-files (file-name-directory gemini-companion-answer--file) t "\\.invalid-"))
+(defun gemini-companion-answer-test--last-message ()
+  "Return the last line of the messages."
+  (with-current-buffer (messages-buffer)
+    (save-excursion
+      (goto-char (point-max))
+      (buffer-substring (line-beginning-position 0) (line-end-position 0)))))
 
 (defun gemini-companion-answer-test--bytes (file)
   "Return the contents of FILE as bytes."
@@ -55,8 +58,8 @@
                                     directory-files-no-dot-files-regexp)
                    '("answers.eld")))))
 
-(ert-deftest gemini-companion-answer/a-file-that-holds-no-answers-is-ignored ()
-  "That is logged, nothing in it is evaluated, and the next answer renames it."
+(ert-deftest gemini-companion-answer/a-file-that-holds-no-answers-is-ignored-and-kept ()
+  "That is logged, nothing in it is evaluated, and the next answer tells the user."
   (dolist (text '("" "((eat . never)" "(eat . never)" "eat" "((eat . yes))" "(eat)" "((eat . never) . x)"
                   "#1=((eat . never) . #1#)" "((eat . (error \"Evaluated\")))" "\377\0"
                   "#.(error \"Evaluated\")"))
@@ -68,27 +71,24 @@
           (should (= (gemini-companion-answer-test--logged "answers.eld is ignored: ")
                      (1+ before))))
         (gemini-companion-answer-set 'eat 'never)
-        (should-not gemini-companion-answer--unsaved)
-        (should (equal (gemini-companion-answer-all) '((eat . never))))
-        (should (equal (mapcar #'gemini-companion-answer-test--bytes
-                               (gemini-companion-answer-test--set-aside))
-                       (list (string-to-unibyte text))))))))
+        (should (string-match-p "There is a mistake in .*/answers.eld: mend or delete it"
+                                (gemini-companion-answer-test--last-message)))
+        (should (equal (gemini-companion-answer-test--bytes gemini-companion-answer--file)
+                       (string-to-unibyte text)))
+        (should (equal (gemini-companion-answer-all) '((eat . never))))))))
 
-(ert-deftest gemini-companion-answer/what-cannot-be-set-aside-is-not-overwritten ()
-  "Nor is what cannot be read, here since it is too large."
-  (dolist (rename (list (lambda (&rest _) (error "No")) #'rename-file))
-    (gemini-companion-test-with-project
-      (let ((text (if (eq rename #'rename-file) "((tools . never))" "((tools . never)"))
-            (gemini-companion-file-largest (if (eq rename #'rename-file) 5 1000))
-            (before (gemini-companion-answer-test--logged "holds only until Emacs exits")))
-        (gemini-companion-test-file "answers/answers.eld" text)
-        (cl-letf (((symbol-function 'rename-file) (indirect-function rename)))
-          (gemini-companion-answer-set 'eat 'never))
-        (should (equal (gemini-companion-answer-test--bytes gemini-companion-answer--file) text))
-        (should-not (gemini-companion-answer-test--set-aside))
-        (should (equal (gemini-companion-answer-all) '((eat . never))))
-        (should (= (gemini-companion-answer-test--logged "holds only until Emacs exits")
-                   (1+ before)))))))
+(ert-deftest gemini-companion-answer/a-file-that-cannot-be-read-is-kept ()
+  "Here since it is too large."
+  (gemini-companion-test-with-project
+    (let ((text "((tools . never))")
+          (gemini-companion-file-largest 5)
+          (before (gemini-companion-answer-test--logged "holds only until Emacs exits")))
+      (gemini-companion-test-file "answers/answers.eld" text)
+      (gemini-companion-answer-set 'eat 'never)
+      (should (equal (gemini-companion-answer-test--bytes gemini-companion-answer--file) text))
+      (should (equal (gemini-companion-answer-all) '((eat . never))))
+      (should (= (gemini-companion-answer-test--logged "holds only until Emacs exits")
+                 (1+ before))))))
 
 (ert-deftest gemini-companion-answer/where-nothing-can-be-written-it-holds-until-emacs-exits ()
   (dolist (make (list (lambda () (gemini-companion-test-file "answers" "a file"))
