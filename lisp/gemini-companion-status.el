@@ -7,8 +7,8 @@
 ;;; Commentary:
 
 ;; Two buffers that are updated while they are on screen.  The first one shows whether the companion
-;; is running, where clients find it, and which of them are connected.  The second one shows what
-;; each client is told about what the user looks at.
+;; is running, where clients find it, which of them are connected, and what awaits the user.  The
+;; second one shows what each client is told about what the user looks at.
 
 ;;; Code:
 
@@ -16,9 +16,12 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)
+(require 'gemini-companion-history)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
+(require 'gemini-companion-review)
+(require 'gemini-companion-review-popup)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
@@ -60,14 +63,15 @@
 ;;;; Its sections
 
 (defun gemini-companion-status--insert ()
-  "Insert all sections; changes and the context have buffers of their own."
+  "Insert all sections."
   (gemini-companion-status--insert-server)
   (when (gemini-companion-bridge-running-p)
     (gemini-companion-status--insert-sessions)
     ;; It is loaded when a host is connected.
     (when (featurep 'gemini-companion-host-connection)
       (require 'gemini-companion-host-connect)
-      (gemini-companion-status--insert-hosts)))
+      (gemini-companion-status--insert-hosts))
+    (gemini-companion-status--insert-reviews))
   (gemini-companion-status--heading "Log" (cons "open" #'gemini-companion-log))
   (insert (gemini-companion-status--lines (gemini-companion-log-last 5)))
   (gemini-companion-status--heading "Versions")
@@ -156,6 +160,21 @@ ROW identifies what they are about, which may be listed elsewhere later."
             (unless (zerop undelivered)
               (format ", %s not delivered"
                       (gemini-companion-ui-count undelivered "decision"))))))
+
+(defun gemini-companion-status--insert-reviews ()
+  "Insert the open reviews, and how many were decided."
+  (let ((reviews (gemini-companion-review-all-open)))
+    (gemini-companion-status--heading
+     (format "Changes that wait: %d; decided: %d" (length reviews)
+             (length (gemini-companion-history-all)))
+     (cons "list" 'gemini-companion-review-list)
+     (cons "history" 'gemini-companion-history-list))
+    (dolist (review reviews)
+      (gemini-companion-status--row
+       (concat (gemini-companion-ui-one-line (gemini-companion-review-path review))
+               ": " (gemini-companion-review-popup-state review))
+       (gemini-companion-review-id review)
+       (cons "show" (lambda () (gemini-companion-review-visit review)))))))
 
 ;;;; The buffer with what clients are told
 

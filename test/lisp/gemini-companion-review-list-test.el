@@ -70,6 +70,9 @@
                    (gemini-companion-review-list)
                    (should (equal (car (gemini-companion-test-list-column "*gemini changes*" 4))
                                   reason))
+                   (gemini-companion-status)
+                   (with-current-buffer "*gemini status*"
+                     (should (string-search (concat "a.txt: " reason) (buffer-string))))
                    (should (string-search (concat "review 1: " reason)
                                           (string-join (gemini-companion-log-last 20)))))))
       (gemini-companion-test-propose client "a.txt" "2\n")

@@ -23,7 +23,7 @@
     (search-forward (format "[%s]" label))
     (push-button (match-beginning 0))))
 
-(ert-deftest gemini-companion-status/it-lists-clients ()
+(ert-deftest gemini-companion-status/it-lists-clients-and-waiting-changes ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t))
       (gemini-companion-test-propose client "a.txt" "x\n")
@@ -34,6 +34,8 @@
                                 "Sessions: 1\n  fake-cli 1"
                                 (format ", process %d" (emacs-pid))
                                 "1 change not decided"
+                                "that wait: 1"
+                                (gemini-companion-test-file "a.txt")
                                 (concat "package and module "
                                         gemini-companion-native-version)))
           (ert-info ((format "%s in\n%s" expected text))
@@ -41,7 +43,7 @@
         (should-not (string-search "missing" text))
         (should-not (string-search (gemini-companion-bridge-token) text)))
       (gemini-companion-review-reject (car (gemini-companion-review-all-open)))
-      (should-not (string-search "not decided" (gemini-companion-status-test--text))))))
+      (should (string-search "that wait: 0" (gemini-companion-status-test--text))))))
 
 (ert-deftest gemini-companion-status/headings-have-a-face-of-their-own ()
   (gemini-companion-test-with-project
@@ -65,6 +67,19 @@
       (should (string-search "is off" (gemini-companion-status-test--text)))
       (gemini-companion-status-test--press "turn on")
       (should gemini-companion-mode))))
+
+(ert-deftest gemini-companion-status/a-change-out-of-sight-is-shown ()
+  (gemini-companion-test-with-client client
+    (let ((inhibit-message t)
+          (review (gemini-companion-test-propose client "a.txt" "x\n")))
+      (gemini-companion-review-show review 'select)
+      (switch-to-buffer "*scratch*")
+      (delete-other-windows)
+      (should-not (gemini-companion-review-on-screen-p review))
+      (gemini-companion-status)
+      (gemini-companion-status-test--press "show")
+      (should (gemini-companion-review-on-screen-p review))
+      (gemini-companion-review-reject review))))
 
 (ert-deftest gemini-companion-status/point-stays-when-it-is-refreshed ()
   (gemini-companion-test-with-client client
