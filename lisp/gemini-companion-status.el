@@ -107,7 +107,9 @@ ROW identifies what they are about, which may be listed elsewhere later."
      (cons "restart" 'gemini-companion-restart)
      (cons "turn off" (lambda () (gemini-companion-mode -1))))
     (dolist (file (gemini-companion-bridge-discovery-files))
-      (gemini-companion-ui-line "announced by %s" file))))
+      (gemini-companion-ui-line "announced by %s" file))
+    (gemini-companion-status--heading "Workspace roots")
+    (insert (gemini-companion-status--lines (gemini-companion-workspace-announced)))))
 
 (defun gemini-companion-status--insert-sessions ()
   "Insert which clients are connected."

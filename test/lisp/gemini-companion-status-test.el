@@ -31,6 +31,7 @@
       (let ((text (gemini-companion-status-test--text)))
         (dolist (expected (list (format "port %d" (gemini-companion-bridge-port))
                                 "gemini-ide-server-"
+                                (directory-file-name gemini-companion-test-project)
                                 "Sessions: 1\n  fake-cli 1"
                                 (format ", process %d" (emacs-pid))
                                 "1 change not decided"
