@@ -318,8 +318,15 @@ EXEC gets ENVIRONMENT, and if the sandbox reaches Emacs, what that needs."
     (gemini-companion-ui-pass-keys)
     (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions (current-buffer))
     (gemini-companion-ui-omit-line-numbers)
+    (add-hook 'window-buffer-change-functions #'gemini-companion-cli-run--dedicate nil t)
     ;; Some emulators clear this flag, but the CLI may be at work.
     (set-process-query-on-exit-flag process t)))
+
+(defun gemini-companion-cli-run--dedicate (window)
+  "Dedicate WINDOW, which now shows a terminal again, if it is a side window.
+Transient takes over such a window, and does not dedicate it again."
+  (when (and (window-parameter window 'window-side) (not (window-dedicated-p window)))
+    (set-window-dedicated-p window 'side)))
 
 (defun gemini-companion-cli-run--name-entry ()
   "Return the entry of an environment that names the terminal in this buffer."

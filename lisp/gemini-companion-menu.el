@@ -24,10 +24,7 @@
   "Menu of the main commands of gemini-companion.
 The line above the commands describes the state.  Commands that do not
 apply at the moment are grayed out."
-  [:description
-   (lambda ()
-     (concat (propertize "Gemini companion: " 'face 'transient-heading)
-             (propertize (gemini-companion-state) 'face 'transient-value)))
+  [:description (lambda () (concat "Gemini companion: " (gemini-companion-state)))
    ["The CLI"
     ("r" "run, show, hide" gemini-companion-run)
     ("R" "run another" gemini-companion-run-other)
@@ -40,22 +37,19 @@ apply at the moment are grayed out."
     ("y" "answer yes" gemini-companion-answer-yes :inapt-if-not gemini-companion-any-cli-p)
     ("n" "answer no" gemini-companion-answer-no :inapt-if-not gemini-companion-any-cli-p)
     ("C" "connect to a host" gemini-companion-connect)
-    ("X" "disconnect from one" gemini-companion-disconnect
-     :inapt-if-not (lambda () gemini-companion-host-all))]
+    ("X" "disconnect from one" gemini-companion-disconnect :inapt-if-nil gemini-companion-host-all)]
    ["Send"
     ("p" "prompt" gemini-companion-send-prompt :inapt-if-not gemini-companion-any-cli-p)
     ("e" "compose" gemini-companion-compose :inapt-if-not gemini-companion-any-cli-p)
     ("s" "region" gemini-companion-send-region :inapt-if-not gemini-companion-any-cli-p)
     ("f" "file" gemini-companion-send-file :inapt-if-not gemini-companion-any-cli-p)
-    ("d" "diagnostic" gemini-companion-send-diagnostic
-     :inapt-if-not gemini-companion-any-cli-p)
+    ("d" "diagnostic" gemini-companion-send-diagnostic :inapt-if-not gemini-companion-any-cli-p)
     ("m" "comment on line" gemini-companion-comment)]
    ["Changes"
     ("v" "view next" gemini-companion-review-next :inapt-if-not gemini-companion-review-any-open-p)
     ("a" "accept" gemini-companion-accept :inapt-if-not gemini-companion-review-any-open-p)
     ("k" "reject" gemini-companion-reject :inapt-if-not gemini-companion-review-any-open-p)
-    ("A" "accept all" gemini-companion-accept-all
-     :inapt-if-not gemini-companion-review-any-open-p)
+    ("A" "accept all" gemini-companion-accept-all :inapt-if-not gemini-companion-review-any-open-p)
     ("l" "list" gemini-companion-review-list)
     ("h" "history" gemini-companion-history-list)]
    ["Companion"
@@ -65,8 +59,7 @@ apply at the moment are grayed out."
     ("I" "status" gemini-companion-status)
     ("D" "doctor" gemini-companion-doctor)
     ("L" "log" gemini-companion-log)
-    ("M" (lambda () (if gemini-companion-mode "turn off" "turn on"))
-     gemini-companion-mode)]])
+    ("M" (lambda () (if gemini-companion-mode "turn off" "turn on")) gemini-companion-mode)]])
 
 (provide 'gemini-companion-menu)
 ;;; gemini-companion-menu.el ends here
