@@ -324,8 +324,10 @@ EXEC gets ENVIRONMENT, and if the sandbox reaches Emacs, what that needs."
 
 (defun gemini-companion-cli-run--dedicate (window)
   "Dedicate WINDOW, which now shows a terminal again, if it is a side window.
-Transient takes over such a window, and does not dedicate it again."
+Transient takes over such a window, and gives it back not dedicated, and out
+of the reach of \\[other-window]."
   (when (and (window-parameter window 'window-side) (not (window-dedicated-p window)))
+    (set-window-parameter window 'no-other-window nil)
     (set-window-dedicated-p window 'side)))
 
 (defun gemini-companion-cli-run--name-entry ()

@@ -139,6 +139,25 @@ echo ready\nread line && echo \"line: $line\"\n"
       (should (equal (sort (gemini-companion-cli-run-test--windows emacs) #'string<)
                      (sort (cons "*Messages*" windows) #'string<))))))
 
+(ert-deftest gemini-companion-cli-run/a-menu-gives-its-window-back ()
+  "`C-x o' leads to a terminal at the bottom also after a menu took its place."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")) :size '(100 . 30))
+    (gemini-companion-cli-run-test--program emacs)
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-m-x emacs "gemini-companion-run")
+    (gemini-companion-test-wait-screen emacs "ready")
+    (let ((windows (gemini-companion-cli-run-test--windows emacs)))
+      (gemini-companion-test-run emacs '(other-window 1))
+      (gemini-companion-test-m-x emacs "gemini-companion-menu")
+      (gemini-companion-test-wait-screen emacs "run, show, hide")
+      (gemini-companion-test-quit emacs `(get-buffer-window ,(car windows)))
+      (gemini-companion-test-keys emacs "C-x" "o")
+      (gemini-companion-test-wait
+       "the terminal to be selected"
+       (lambda () (equal (gemini-companion-cli-run-test--windows emacs) windows)))
+      (should (gemini-companion-test-eval emacs '(window-dedicated-p))))))
+
 (ert-deftest gemini-companion-cli-run/a-prompt-completes-any-part-of-a-file-name ()
   "Nor are there line numbers in the terminal, of which the CLI would know nothing."
   :tags '(e2e)
