@@ -245,7 +245,7 @@ Signal a `user-error' unless the user wants it."
 
 (defvar gemini-companion-review-commands--rest nil
   "The changes that the user has accepted before the client proposes them.
-A list (REVIEW NAMES TIME): with REVIEW, of the files NAMES, last at TIME.")
+A list (REVIEW NAMES TIME): with REVIEW, of files NAMES, in order, last at TIME.")
 
 (defvar gemini-companion-review-commands--memory 60
   "Seconds for which an accept is remembered.")
@@ -302,7 +302,7 @@ something, show it instead."
                (member path names)
                (gemini-companion-review-commands--plain-p review))
       (setq gemini-companion-review-commands--rest
-            (list first (remove path names) (float-time)))
+            (list first (cdr (member path names)) (float-time)))
       (gemini-companion-review-commands-accept-seen review 'rule))))
 
 (defun gemini-companion-review-commands-last-accept ()

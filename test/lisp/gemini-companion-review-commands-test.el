@@ -90,5 +90,20 @@
         (should (equal (funcall propose "d.txt") '("c.txt" "d.txt"))))
       (gemini-companion-review-end-all))))
 
+;; A model often edits a file by several calls.
+(ert-deftest gemini-companion-review-commands/several-changes-of-a-file-are-accepted-in-advance ()
+  (gemini-companion-test-with-client client
+    (let* ((first (gemini-companion-test-propose client "a.txt" "2\n"))
+           (file (gemini-companion-review-path first)))
+      (setf (gemini-companion-review-queued first) (list file file))
+      (gemini-companion-review-show first 'keep)
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-accept-all))
+      (pcase-dolist (`(,text . ,open) '(("3\n" . nil) ("4\n" . nil) ("5\n" . t)))
+        (fake-cli-call-tool client "openDiff" (list :filePath file :newContent text))
+        (gemini-companion-bridge-drain)
+        (should (eq (gemini-companion-review-any-open-p) open)))
+      (gemini-companion-review-end-all))))
+
 (provide 'gemini-companion-review-commands-test)
 ;;; gemini-companion-review-commands-test.el ends here
