@@ -311,22 +311,15 @@ others stay for the next prompt."
                 (all (gemini-companion-comment--for directory)))
       (let* ((lines (mapcar (lambda (it) (gemini-companion-comment--text (list it) directory))
                             all))
-             (text-of (apply-partially #'gemini-companion-comment--added lines))
+             (text-of (lambda (count)
+                        (concat (gemini-companion-ui-count count "comment") " from Emacs\n"
+                                "Comments that the user has made in Emacs:\n"
+                                (string-join (seq-take lines count) "\n"))))
              (count (cl-loop for count downfrom (length lines)
                              if (or (= count 1) (funcall fits-p (funcall text-of count)))
                              return count)))
         (gemini-companion-comment--remove (seq-take all count))
         (funcall text-of count)))))
-
-(defun gemini-companion-comment--added (lines count)
-  "Return what is added to a prompt: the first COUNT of LINES, one for a comment."
-  (let ((all (length lines)))
-    (concat (if (= count all) (gemini-companion-ui-count all "comment")
-              (format "%d of %s" count (gemini-companion-ui-count all "comment")))
-            " from Emacs"
-            (unless (= count all) "; the others go along with your next prompts")
-            "\nComments that the user has made in Emacs:\n"
-            (string-join (seq-take lines count) "\n"))))
 
 ;;;###autoload
 (defun gemini-companion-comment-describe (directory)
