@@ -63,16 +63,15 @@
   "The text that the server has, as (TICK . TIME), or nil.
 That is its `buffer-chars-modified-tick', and when the server got it.")
 
+(defvar-local gemini-companion-tool-diagnostics--published nil
+  "What the server published last, as (TICK TIME KIND), or nil.
+TICK is the `buffer-chars-modified-tick' of the text that it is about, or nil
+if that is an older one.  KIND is `versioned' if it named the version of the
+text, else `empty' or `full'; or `reopened' if it has published nothing since
+Eglot has closed the text and opened it again.")
+
 ;; When the major mode is turned on again, Eglot closes the text and opens it again.
 (put 'gemini-companion-tool-diagnostics--sent 'permanent-local t)
-
-(defvar-local gemini-companion-tool-diagnostics--published nil
-  "What the server published last, as (TIME . KIND), or nil; TIME 0 is outdated.
-KIND is `versioned' if it named the version of the text, else `empty' or `full'.")
-
-(defvar-local gemini-companion-tool-diagnostics--reopened nil
-  "Non-nil if the server may still publish an empty list for a closed text.
-It does so when it has got the text again.")
 
 (defconst gemini-companion-tool-diagnostics--silence 6
   "Seconds until a server that names no versions seems to have nothing to publish.")
@@ -92,8 +91,9 @@ It does so when it has got the text again.")
           (cons (buffer-chars-modified-tick) (float-time)))))
 
 (defun gemini-companion-tool-diagnostics--record-opened (&rest _)
-  "Record that Eglot has opened the current buffer in the language server again."
-  (setq gemini-companion-tool-diagnostics--reopened gemini-companion-tool-diagnostics--sent
+  "Record that Eglot has opened the current buffer in a language server."
+  (setq gemini-companion-tool-diagnostics--published
+        (and gemini-companion-tool-diagnostics--sent '(nil 0 reopened))
         gemini-companion-tool-diagnostics--sent nil)
   (gemini-companion-tool-diagnostics--record-sent))
 
@@ -107,18 +107,21 @@ PARAMETERS are those of the notification."
                   (buffer (gemini-companion-file-visiting (concat machine file))))
         (with-current-buffer buffer
           (let* ((version (plist-get parameters :version))
-                 (empty (seq-empty-p (plist-get parameters :diagnostics)))
+                 (kind (cond (version 'versioned)
+                             ((seq-empty-p (plist-get parameters :diagnostics)) 'empty)
+                             (t 'full)))
                  (present
                   (and (gemini-companion-tool-diagnostics--sent-p)
                        (if version
                            (eql version (or (bound-and-true-p eglot--docver) ; since Eglot 1.18
                                             (bound-and-true-p eglot--versioned-identifier)))
-                         (not (and empty gemini-companion-tool-diagnostics--reopened))))))
+                         ;; This may be about the text that was closed.
+                         (not (and (eq kind 'empty)
+                                   (eq 'reopened
+                                       (nth 2 gemini-companion-tool-diagnostics--published))))))))
             (setq gemini-companion-tool-diagnostics--published
                   ;; Eglot shows what comes last even if it is for an older text.
-                  (cons (if present (float-time) 0)
-                        (cond (version 'versioned) (empty 'empty) (t 'full)))
-                  gemini-companion-tool-diagnostics--reopened nil)))))))
+                  (list (and present (buffer-chars-modified-tick)) (float-time) kind))))))))
 
 (defun gemini-companion-tool-diagnostics-uri-file (uri)
   "Return the file name that URI, from a language server, has on its machine.
@@ -134,15 +137,6 @@ If URI names no file, the value is not an absolute file name."
     (eglot--signal-textDocument/didChange . gemini-companion-tool-diagnostics--record-sent))
   "Alist of functions of Eglot and the functions to call after them.")
 
-(defun gemini-companion-tool-diagnostics--observe-eglot ()
-  "Record what Eglot's servers check from now on.
-Eglot has just sent the current buffer to its server, which has not checked it."
-  (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
-    (when (fboundp function)
-      (advice-add function :after record)))
-  (setq gemini-companion-tool-diagnostics--published nil)
-  (gemini-companion-tool-diagnostics--record-sent))
-
 (defvar-local gemini-companion-tool-diagnostics--begun nil
   "The `buffer-chars-modified-tick' of the text that Flycheck checked last, or nil.")
 
@@ -155,21 +149,22 @@ Eglot has just sent the current buffer to its server, which has not checked it."
 Assume that what servers published before is about the present text, unless
 there are changes that Eglot has not sent."
   (add-hook 'flycheck-before-syntax-check-hook #'gemini-companion-tool-diagnostics--record-begun)
-  ;; Eglot runs the hook after it has sent a buffer to its server.
-  (unless (memq #'gemini-companion-tool-diagnostics--observe-eglot
-                (bound-and-true-p eglot-managed-mode-hook))
-    (add-hook 'eglot-managed-mode-hook #'gemini-companion-tool-diagnostics--observe-eglot)
+  (unless (advice-member-p #'gemini-companion-tool-diagnostics--record-published
+                           'eglot-handle-notification)
+    ;; If Eglot is not loaded yet, this waits for it.
+    (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
+      (advice-add function :after record))
     (dolist (buffer (buffer-list))
       (with-current-buffer buffer
         (when (and (gemini-companion-tool-diagnostics--eglot-p)
                    (not (bound-and-true-p eglot--recent-changes)))
-          (gemini-companion-tool-diagnostics--observe-eglot)
-          (setq gemini-companion-tool-diagnostics--published (cons (float-time) 'versioned)))))))
+          (gemini-companion-tool-diagnostics--record-sent)
+          (setq gemini-companion-tool-diagnostics--published
+                (list (buffer-chars-modified-tick) (float-time) 'versioned)))))))
 
 (defun gemini-companion-tool-diagnostics-stop ()
   "Stop recording what Flycheck and Eglot's servers have checked."
   (remove-hook 'flycheck-before-syntax-check-hook #'gemini-companion-tool-diagnostics--record-begun)
-  (remove-hook 'eglot-managed-mode-hook #'gemini-companion-tool-diagnostics--observe-eglot)
   (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
     (advice-remove function record)))
 
@@ -188,16 +183,15 @@ there are changes that Eglot has not sent."
 
 (defun gemini-companion-tool-diagnostics--server-behind-p ()
   "Return non-nil if a server of Eglot has not checked the current buffer yet."
-  (pcase-let ((`(,time . ,kind) (or gemini-companion-tool-diagnostics--published '(0))))
+  (pcase-let ((`(,tick ,time ,kind) gemini-companion-tool-diagnostics--published))
     (and (gemini-companion-tool-diagnostics--eglot-p)
-         (not (and (gemini-companion-tool-diagnostics--sent-p)
-                   (<= (cdr gemini-companion-tool-diagnostics--sent) time)
+         (not (and (eql tick (buffer-chars-modified-tick))
                    ;; One that names no versions publishes the last part after some time.
                    (or (eq kind 'versioned) (<= (+ time 0.5) (float-time))))))))
 
 (defun gemini-companion-tool-diagnostics--silent-p ()
   "Return non-nil if a server of Eglot seems to have nothing to publish."
-  (and (eq 'empty (cdr gemini-companion-tool-diagnostics--published))
+  (and (eq 'empty (nth 2 gemini-companion-tool-diagnostics--published))
        (gemini-companion-tool-diagnostics--server-behind-p)
        (gemini-companion-tool-diagnostics--sent-p)
        (> (float-time) (+ (cdr gemini-companion-tool-diagnostics--sent)
