@@ -163,19 +163,19 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
     (gemini-companion-setup--refuse "its buffer has unsaved edits; save or revert it first")))
 
 (defun gemini-companion-setup--read (file)
-  "Return the bytes in FILE, or nil if there is none."
+  "Return the text in FILE, or nil if there is none."
   (when (file-attributes (file-truename file))
     (when-let* ((fault (gemini-companion-cli-search-unreadable file)))
       (gemini-companion-setup--refuse "it %s" fault))
-    (gemini-companion-file-read-as-named file)))
+    (gemini-companion-cli-search-text file)))
 
 (defun gemini-companion-setup--write (file old new)
-  "Replace OLD, the bytes in FILE, by NEW.  OLD is nil if FILE does not exist."
+  "Replace OLD, the text in FILE, by NEW.  OLD is nil if FILE does not exist."
   (unless old
     (with-file-modes #o700
       (make-directory (file-name-directory file) t)))
   (gemini-companion-file-replace
-   file new
+   file (encode-coding-string new 'utf-8-unix)
    (unless old #o600)                   ; a new file is private
    (lambda ()
      ;; A CLI saves its settings, too.
@@ -213,39 +213,28 @@ AGAIN and the value are as in `gemini-companion-answer-ask'."
 Change nothing without the user's consent.  AGREED is non-nil if the user
 has just agreed; if not, and ide.enabled is false, somebody has turned it
 off since."
-  (let ((file (gemini-companion-agent-get agent :settings))
-        (answer (gemini-companion-answer-get
-                 `(setup ,agent . ,(gemini-companion-host-connection-prefix connection)))))
-    (if (not (and file (eq answer 'always)))
+  (let* ((file (gemini-companion-agent-get agent :settings))
+         (question `(setup ,agent . ,(gemini-companion-host-connection-prefix connection)))
+         (done (lambda (answer outcome)
+                 (gemini-companion-setup--report connection outcome answer)
+                 (funcall then))))
+    (if (not (and file (eq 'always (gemini-companion-answer-get question))))
         (funcall then)
       (gemini-companion-host-connection-read-file
        connection file
        (lambda (found)
-         (pcase (gemini-companion-setup--change-text found)
+         (pcase (or (alist-get 'error found)
+                    (condition-case problem
+                        (gemini-companion-setup--change (alist-get 'text found))
+                      (error (gemini-companion-ui-error-text problem))))
+           ((and (pred stringp) fault) (funcall done found fault))
            ((or `(t . ,_) (and `(false . ,_) (guard (not agreed)))) (funcall then))
            (`(,_ . ,text)
             (gemini-companion-host-connection-write-file
              connection file (alist-get 'text found) text
              (lambda (written)
-               (gemini-companion-setup--report
-                connection (or (alist-get 'error written) "ide.enabled is now true")
-                written)
-               (funcall then))))
-           (fault
-            (gemini-companion-setup--report connection fault found)
-            (funcall then))))))))
-
-(defun gemini-companion-setup--change-text (found)
-  "Return how to change the settings in FOUND, an answer from a host.
-It is as of `gemini-companion-setup--change', with text, or why that cannot be."
-  (let-alist found
-    (or .error
-        (condition-case problem
-            (pcase-let ((`(,value . ,bytes)
-                         (gemini-companion-setup--change
-                          (and .text (encode-coding-string .text 'utf-8-unix t)))))
-              (cons value (decode-coding-string bytes 'utf-8-unix t)))
-          (error (gemini-companion-ui-error-text problem))))))
+               (funcall done written
+                        (or (alist-get 'error written) "ide.enabled is now true")))))))))))
 
 (defun gemini-companion-setup--report (connection outcome answer)
   "Show the OUTCOME for the file in ANSWER, from the host of CONNECTION."
@@ -261,21 +250,20 @@ It is as of `gemini-companion-setup--change', with text, or why that cannot be."
 Its message is FORMAT with ARGUMENTS."
   (signal 'error (list (apply #'format format arguments))))
 
-(defun gemini-companion-setup--change (bytes)
-  "Return (VALUE . NEW): ide.enabled in BYTES, and BYTES with it made true.
-VALUE is t, `false', or nil if it is not set.  BYTES may be nil.  Signal an
-error if BYTES cannot be read with certainty."
-  (if (string-blank-p (or bytes ""))
+(defun gemini-companion-setup--change (text)
+  "Return (VALUE . NEW): ide.enabled in TEXT, and TEXT with it made true.
+VALUE is t, `false', or nil if it is not set.  TEXT may be nil.  Signal an
+error if TEXT cannot be read with certainty."
+  (if (string-blank-p (or text ""))
       (cons nil "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
     (with-temp-buffer
-      (set-buffer-multibyte nil)
-      (insert bytes)
+      (insert text)
       (unless (listp (gemini-companion-cli-search-parse-buffer))
         (gemini-companion-setup--refuse "it holds no JSON object"))
       (goto-char (point-min))
       (json-skip-whitespace)
       (pcase-let ((`(,value ,start ,end ,new) (gemini-companion-setup--find)))
-        (cons value (concat (substring bytes 0 (1- start)) new (substring bytes (1- end))))))))
+        (cons value (concat (substring text 0 (1- start)) new (substring text (1- end))))))))
 
 (defun gemini-companion-setup--find ()
   "Return how to make ide.enabled true in the object at point.
