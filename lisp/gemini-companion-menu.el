@@ -24,7 +24,8 @@
   "Menu of the main commands of gemini-companion.
 The line above the commands describes the state.  Commands that do not
 apply at the moment are grayed out."
-  [:description (lambda () (concat "Gemini companion: " (gemini-companion-state)))
+  [:description
+   (lambda () (concat "Gemini companion: " (gemini-companion-state)))
    ["The CLI"
     ("r" "run, show, hide" gemini-companion-run)
     ("R" "run another" gemini-companion-run-other)
