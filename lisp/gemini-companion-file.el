@@ -43,7 +43,7 @@
   (modified nil :documentation "When it was written, in seconds since 1970, or nil."))
 
 (defvar gemini-companion-file--states nil
-  "Alist of names of files on hosts in Emacs and what is known of them, newest first.")
+  "What is known of files on hosts, an alist by their names in Emacs, newest first.")
 
 (defun gemini-companion--handle-host-file (path bytes stamp modified)
   "Remember that the file PATH, on a host, contains BYTES.
@@ -76,7 +76,8 @@ These, STAMP and MODIFIED are as in the event `host-file'."
     (setf (alist-get path gemini-companion-file--states nil 'remove #'equal) nil)
     (push (cons path (gemini-companion-file--make-state
                       :host host :stamp stamp
-                      :bytes (if (and (stringp bytes) (length> bytes gemini-companion-file--max-size))
+                      :bytes (if (and (stringp bytes)
+                                      (length> bytes gemini-companion-file--max-size))
                                  'unreadable
                                bytes)
                       :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified)))

@@ -504,7 +504,8 @@ The name has no handler, but on a host that of Tramp."
 (defun gemini-companion-history-list--finish (entries done &optional faults)
   "Update buffers after the changes of ENTRIES were DONE, a word; tell the user.
 FAULTS are texts about others."
-  (let ((rests (mapcar (lambda (entry) (gemini-companion-history-list--revert entry done)) entries)))
+  (let ((rests (mapcar (lambda (entry) (gemini-companion-history-list--revert entry done))
+                       entries)))
     (gemini-companion-log-run-hook 'gemini-companion-review-change-hook)
     (when-let* ((diff (get-buffer gemini-companion-history-list--diff-buffer)))
       (with-current-buffer diff

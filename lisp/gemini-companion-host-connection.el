@@ -237,8 +237,8 @@ Cancel what it was to call before."
 
 ;;;; Shared connections
 
-;; ssh cannot ask for a password, so if it cannot log in, there may be a connection that Tramp or the
-;; user's configuration shares.
+;; ssh cannot ask for a password, so if it cannot log in, there may be a connection that Tramp or
+;; the user's configuration shares.
 
 (defun gemini-companion-host-connection--shared-options (hops)
   "Return the options by which ssh uses a connection by HOPS that is shared."
