@@ -57,7 +57,7 @@ Return nil if there is none, as when it is above the user's prompt."
   (let ((end (point)))
     (if-let* ((bottom
                (cond
-                ;; There may be a remark below it, the rest of a prompt, or what a terminal did not erase.
+                ;; Remarks, the rest of a prompt, or what a terminal did not erase may be below it.
                 ((re-search-backward "^ *[╰⠀-⣿]" (line-beginning-position -6) t) (point))
                 ((re-search-backward "^(checked) " (line-beginning-position -9) t) end))))
         ;; The prompt or its borders.  The last of these may be one that the CLI did not erase.
