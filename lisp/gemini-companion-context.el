@@ -198,7 +198,7 @@ See `gemini-companion-trusted-roots'."
   (let* ((file-name-handler-alist nil)  ; no host is asked
          (name (and directory (file-name-as-directory (file-truename directory)))))
     (and name
-         (cl-loop for root in gemini-companion-trusted-roots
+         (cl-loop for root in (ensure-list gemini-companion-trusted-roots)
                   thereis (string-prefix-p (file-name-as-directory (file-truename root)) name)))))
 
 ;;;; Gathering

@@ -351,8 +351,9 @@ LANG=C.UTF-8, or rename the directory.")
           (and text
                (gemini-companion-bridge-running-p)
                (cons "add" (lambda ()
-                             (customize-set-variable 'gemini-companion-workspace-roots
-                                                     (cons real gemini-companion-workspace-roots))
+                             (customize-set-variable
+                              'gemini-companion-workspace-roots
+                              (cons real (ensure-list gemini-companion-workspace-roots)))
                              (gemini-companion-workspace-announce)))))))
 
 (defun gemini-companion-doctor-check--describe-other (chosen)

@@ -133,7 +133,7 @@ Nothing else counts here, since this is asked of all buffers."
   "Return non-nil if one of GLOBS matches FILE, an absolute file name.
 For what they match see `gemini-companion-private-files'."
   ;; To bind `case-fold-search' takes Emacs 28 time for each buffer.
-  (pcase-let ((`(,name . ,path) (gemini-companion-private--regexps globs))
+  (pcase-let ((`(,name . ,path) (gemini-companion-private--regexps (ensure-list globs)))
               (file (downcase file)))
     (or (and name (string-match-p name (file-name-nondirectory file)))
         (and path (string-match-p path file)))))

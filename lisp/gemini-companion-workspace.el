@@ -260,7 +260,8 @@ The directory EXTRA, unless it is nil, is one of them."
 
 (defun gemini-companion-workspace-given-roots ()
   "Return the names of the roots in the option, for which no search is needed."
-  (delq nil (mapcar #'gemini-companion-workspace--valid-root gemini-companion-workspace-roots)))
+  (delq nil (mapcar #'gemini-companion-workspace--valid-root
+                    (ensure-list gemini-companion-workspace-roots))))
 
 (defun gemini-companion-workspace--valid-root (directory)
   "Return the name of DIRECTORY as a root, or nil if it cannot be one."

@@ -370,6 +370,8 @@ all projects\n" (funcall shown)))
       (should (equal (funcall trusted root inside nil) '(nil nil nil)))
       (let ((gemini-companion-trusted-roots (list (directory-file-name root) "/mock:a:/p/")))
         (should (equal (funcall trusted root inside link beside nil "/mock:a:/p" "/mock:b:/p" "/p")
-                       '(t t t nil nil t nil nil)))))))
+                       '(t t t nil nil t nil nil))))
+      (let ((gemini-companion-trusted-roots root))
+        (should (equal (funcall trusted inside beside) '(t nil)))))))
 
 ;;; gemini-companion-context-test.el ends here

@@ -46,6 +46,9 @@
       (should (gemini-companion-private-test--reason "main.c"))
       (should (gemini-companion-private-test--reason "x/a/b/c"))
       (should-not (gemini-companion-private-test--reason ".env")))
+    (let ((gemini-companion-private-files "main.*"))
+      (should (gemini-companion-private-test--reason "main.c"))
+      (should-not (gemini-companion-private-test--reason ".env")))
     (let ((gemini-companion-private-files nil))
       (should-not (gemini-companion-private-test--reason ".env")))))
 

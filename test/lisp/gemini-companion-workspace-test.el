@@ -194,6 +194,10 @@
           (should-not (seq-find #'file-remote-p roots)))
         (let ((gemini-companion-workspace-guess nil))
           (should (equal (gemini-companion-workspace-roots)
+                         (list (directory-file-name given))))
+          ;; It need not be in a list.
+          (setq gemini-companion-workspace-roots given)
+          (should (equal (gemini-companion-workspace-roots)
                          (list (directory-file-name given)))))))))
 
 (ert-deftest gemini-companion-workspace/an-option-that-is-set-is-announced ()
