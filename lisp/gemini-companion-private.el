@@ -70,9 +70,7 @@ is withheld."
                    (memq (find-file-name-handler file 'insert-file-contents)
                          '(epa-file-handler age-file-handler)))
                "encrypted")
-              ((cl-loop for name in names
-                        thereis (gemini-companion-private-match-p
-                                 gemini-companion-private-files name))
+              ((gemini-companion-private-match-p gemini-companion-private-files names)
                "named by `gemini-companion-private-files'")
               ((and (not host)
                     ;; What the user has set here counts, even nil.
@@ -121,22 +119,21 @@ The current buffer, whose major mode counts, need not have got the variables."
   "Return t if BUFFER, which visits a file, is marked as private or named so.
 Nothing else counts here, since this is asked of all buffers."
   (and (or (buffer-local-value 'gemini-companion-private buffer)
-           (cl-loop for name in (delete-dups (list (buffer-file-name buffer)
-                                                   (gemini-companion-file-truename buffer)))
-                    thereis (gemini-companion-private-match-p
-                             gemini-companion-private-files name)))
+           (gemini-companion-private-match-p
+            gemini-companion-private-files
+            (delete-dups (list (buffer-file-name buffer) (gemini-companion-file-truename buffer)))))
        t))
 
 (add-hook 'gemini-companion-workspace-private-functions #'gemini-companion-private--obvious-p)
 
-(defun gemini-companion-private-match-p (globs file)
-  "Return non-nil if one of GLOBS matches FILE, an absolute file name.
+(defun gemini-companion-private-match-p (globs files)
+  "Return non-nil if one of GLOBS matches one of FILES, absolute file names.
 For what they match see `gemini-companion-private-files'."
-  ;; To bind `case-fold-search' takes Emacs 28 time for each buffer.
-  (pcase-let ((`(,name . ,path) (gemini-companion-private--regexps (ensure-list globs)))
-              (file (downcase file)))
-    (or (and name (string-match-p name (file-name-nondirectory file)))
-        (and path (string-match-p path file)))))
+  (cl-loop with (name . path) = (gemini-companion-private--regexps (ensure-list globs))
+           ;; To bind `case-fold-search' takes Emacs 28 time for each buffer.
+           for given in files for file = (downcase given)
+           thereis (or (and name (string-match-p name (file-name-nondirectory file)))
+                       (and path (string-match-p path file)))))
 
 (defun gemini-companion-private--regexps (globs)
   "Return regexps for file names without and with a directory that match GLOBS.

@@ -107,9 +107,7 @@ TERMINAL are; each but SESSION may be nil."
                     (gemini-companion-file-real-name file))))
       (cond ((and buffer (buffer-modified-p buffer))
              "This file has unsaved edits in Emacs, so Emacs shows you the change")
-            ((seq-some (apply-partially #'gemini-companion-private-match-p
-                                        gemini-companion-review-always)
-                       (list file target))
+            ((gemini-companion-private-match-p gemini-companion-review-always (list file target))
              "`gemini-companion-review-always' has Emacs show you the change")))))
 
 ;;;; Edits
