@@ -310,7 +310,8 @@ It runs in the current buffer, which the selected window shows."
 
 (defun gemini-companion-cli-terminals--term-map ()
   "Return the keymap for Term's character mode.
-After \\`C-c', Term has the keys of \\`C-x', too, of which Magit's \\`g' would hide ours."
+After \\`C-c', Term has the keys of \\`C-x', too, of which one, such as that
+of Magit, would hide our prefix."
   (let ((map (make-sparse-keymap)))
     (when (keymapp (lookup-key term-raw-map (kbd "C-c")))
       (map-keymap (lambda (key binding)
