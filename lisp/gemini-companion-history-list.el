@@ -440,41 +440,47 @@ The name has no handler, but on a host that of Tramp."
 (defun gemini-companion-history-list--question (steps faults)
   "Return the question before STEPS are run, with remarks, and FAULTS of others."
   (let* ((entries (seq-mapcat #'cddr steps))
+         (several (cdr entries))
          (file (gemini-companion-history-list--file (car entries)))
          (remarks (mapconcat (lambda (remark) (concat remark ".  "))
                              (append faults
-                                     (seq-mapcat #'gemini-companion-history-list--remarks steps))
+                                     (seq-mapcat (lambda (step)
+                                                   (gemini-companion-history-list--remarks
+                                                    step several))
+                                                 steps))
                              "")))
-    (cond ((cdr entries)
+    (cond (several
            (format "%s: %s.  %sUndo them? "
                    (gemini-companion-ui-count (length entries) "change")
-                   (mapconcat (pcase-lambda (`(,_ ,_ ,entry . ,_))
-                                (gemini-companion-review-name-in-project
-                                 (gemini-companion-history-path entry)
-                                 (gemini-companion-history-host entry)))
+                   (mapconcat (pcase-lambda (`(,bytes ,_ ,entry . ,_))
+                                (concat (gemini-companion-review-name-in-project
+                                         (gemini-companion-history-path entry)
+                                         (gemini-companion-history-host entry))
+                                        (unless bytes " (will be deleted)")))
                               steps ", ")
                    remarks))
           ((gemini-companion-history-undone (car entries))
            (format "%sMake the change to %s again? " remarks file))
           (t (format "%sUndo the change to %s? " remarks file)))))
 
-(defun gemini-companion-history-list--remarks (step)
-  "Return sentences that the user should read before STEP is run."
+(defun gemini-companion-history-list--remarks (step several)
+  "Return sentences that the user should read before STEP is run.
+If it is one of SEVERAL, they are few, so that all can be read."
   (pcase-let* ((`(,bytes ,current ,entry . ,_) step)
                ((cl-struct gemini-companion-history-entry path after outcome) entry)
                (file (gemini-companion-history-list--file entry))
                (warning (gemini-companion-history-list--warning entry current)))
     (delq nil
           (list (and warning (concat file " " warning))
-                (and (eq outcome 'unreviewed)
+                (and (not several) (eq outcome 'unreviewed)
                      (format "Only the CLI knows what %s contained before; this changes it by %s"
                              file
                              (gemini-companion-change-size
                               (gemini-companion-change-of
                                path current
                                (gemini-companion-change-decode path (or bytes "") after)))))
-                (unless bytes
-                  (format "This deletes %s" file))))))
+                (and (not several) (not bytes)
+                     (format "This deletes %s" file))))))
 
 (defun gemini-companion-history-list--warning (entry current)
   "Return a warning unless CURRENT is what the change of ENTRY, or its undo, left."

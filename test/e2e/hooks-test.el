@@ -206,7 +206,7 @@ SPEC is (EMACS CLI), two variables."
       (gemini-companion-test-keys emacs "Enter")
       (gemini-companion-test-wait-screen emacs "1 comment for your next prompt")
       (gemini-companion-test-keys emacs "U")
-      (gemini-companion-test-wait-screen emacs "Undo 3 changes")
+      (gemini-companion-test-wait-screen emacs "3 changes: b\\.txt (will be deleted), a\\.txt\\.  Undo them\\?")
       (gemini-companion-test-keys emacs "y")
       (gemini-companion-test-wait-screen emacs "3 changes undone")
       (should (equal (gemini-companion-test-read a) "one\n"))

@@ -164,7 +164,7 @@ warning: .?my-own.? called with 2 arguments"
       (gemini-companion-test-m-x emacs "gemini-companion-history-list")
       (gemini-companion-test-wait-screen emacs "unreviewed")
       (gemini-companion-test-keys emacs "u")
-      (gemini-companion-test-wait-screen emacs "Undo the change, \\+1 -1\\?")
+      (gemini-companion-test-wait-screen emacs "changes it by \\+1 -1\\.  Undo the change to a\\.el\\?")
       (gemini-companion-test-keys emacs "y")
       (gemini-companion-test-wait-screen emacs "undone")
       (should (equal (gemini-companion-test-read file) gemini-companion-tool-test--lisp)))))

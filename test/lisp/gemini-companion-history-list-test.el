@@ -216,8 +216,8 @@ Return the question, or nil, and the message or the error after it."
         (gemini-companion-review-reject (gemini-companion-test-propose client "a.txt" "x")))
       (gemini-companion-test-file "new/n.txt" "later\n")
       (should (equal (gemini-companion-history-list-test--undo-prompt nil 1)
-                     (list "3 changes: new/n.txt, a.txt.  n.txt has changed since then; you \
-would lose later changes, too.  This deletes n.txt.  Undo them? "
+                     (list "3 changes: new/n.txt (will be deleted), a.txt.  n.txt has changed \
+since then; you would lose later changes, too.  Undo them? "
                            "Left as it is")))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "1\n2\n"))
       ;; The key works on the line of each of its changes, too.
