@@ -24,7 +24,10 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
+(declare-function apply-on-rectangle "rect")
+(declare-function evil-apply-on-block "ext:evil-common")
 (declare-function evil-visual-range "ext:evil-states")
+(declare-function extract-rectangle-line "rect")
 (defvar evil-state)
 
 ;;;; Options
@@ -327,15 +330,30 @@ Of a text that is longer than LIMIT characters, return at least that many."
                (evil-visual-range))
               ((and transient-mark-mode mark-active (mark t) (/= point (mark t)))
                (list (min point (mark t)) (max point (mark t))
-                     (and (bound-and-true-p rectangle-mark-mode) 'block))))))
-    (when start
-      (let ((start (max start (point-min)))
-            (end (min end (point-max))))
-        (cond ((>= start end) nil)
-              ;; Longer ones take long.
-              ((and (eq type 'block) (< (- end start) 200000))
-               (substring-no-properties (string-join (extract-rectangle start end) "\n")))
-              (t (buffer-substring-no-properties start (min end (+ start limit)))))))))
+                     (and (bound-and-true-p rectangle-mark-mode) 'rectangle))))))
+    (pcase type
+      ('block (gemini-companion-context--rows
+               (lambda (collect) (evil-apply-on-block collect start end t)) limit))
+      ('rectangle (gemini-companion-context--rows
+                   (lambda (collect) (apply-on-rectangle collect start end)) limit))
+      (_ (when start
+           (let ((start (max start (point-min))))
+             (and (< start (min end (point-max)))
+                  (buffer-substring-no-properties
+                   start (min end (point-max) (+ start limit))))))))))
+
+(defun gemini-companion-context--rows (walk limit)
+  "Return the rows of a rectangle, until they reach LIMIT characters, as lines.
+WALK calls a function at the start of each line with the two columns."
+  (require 'rect)
+  (let ((rows (list nil)))
+    (save-excursion
+      (catch 'enough
+        (funcall walk (lambda (from to)
+                        (extract-rectangle-line from to rows)
+                        (setq limit (- limit 1 (length (cadr rows))))
+                        (when (< limit 0) (throw 'enough nil))))))
+    (substring-no-properties (mapconcat #'identity (nreverse (cdr rows)) "\n"))))
 
 (provide 'gemini-companion-context)
 ;;; gemini-companion-context.el ends here

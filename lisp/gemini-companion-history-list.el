@@ -331,7 +331,9 @@ First name the files, and what cannot be undone, and ask."
         (gemini-companion-history-list--note-late-write entry))))
   (gemini-companion-history-list--restore
    (or (gemini-companion-history-list--made prompt)
-       (user-error "Nothing to undo: you accepted no change of this prompt"))))
+       (user-error "Nothing to undo: you accepted no change of this prompt"))
+   (and (gethash prompt gemini-companion-history-incomplete)
+        '("The first changes of this prompt are no longer in the history"))))
 
 (defun gemini-companion-history-list--note-late-write (entry)
   "Record it if the client of ENTRY has written its text after all."
@@ -340,9 +342,10 @@ First name the files, and what cannot be undone, and ask."
                    entry (gemini-companion-history-list--read entry))))
     (gemini-companion-history-note-written entry)))
 
-(defun gemini-companion-history-list--restore (entries)
+(defun gemini-companion-history-list--restore (entries &optional faults)
   "Undo the changes ENTRIES, the newest first, or make one again that was undone.
-Ask first.  Leave alone what cannot be undone, and say why."
+Ask first.  Leave alone what cannot be undone, and say why.  FAULTS are
+texts about other changes."
   (let* ((redo (gemini-companion-history-undone (car entries)))
          (steps (mapcar (pcase-lambda (`(,_ . ,changes))
                           (gemini-companion-history-list--step changes))
@@ -351,7 +354,7 @@ Ask first.  Leave alone what cannot be undone, and say why."
                                         (or (gemini-companion-history-truename entry)
                                             (gemini-companion-history-path entry)))
                                       entries)))
-         (faults (seq-filter #'stringp steps))
+         (faults (append (seq-filter #'stringp steps) faults))
          (steps (seq-remove #'stringp steps))
          (done nil))
     (when steps
@@ -374,7 +377,7 @@ CURRENT, or text: why it stays as it is."
                    (file (gemini-companion-history-list--file (car entries)))
                    (bytes (if undone (cdr undone) before))
                    (current (gemini-companion-history-list--read (car entries))))
-        (cond ((eq bytes 'unreadable)
+        (cond ((memq 'unreadable (cons bytes (mapcar #'gemini-companion-history-before entries)))
                (format "The previous contents of %s are not known" file))
               ((equal current bytes)
                (format "%s is already as it was before the %s" file (if undone "undo" "change")))
@@ -466,10 +469,13 @@ The name has no handler, but on a host that of Tramp."
 (defun gemini-companion-history-list--remarks (step several)
   "Return sentences that the user should read before STEP is run.
 If it is one of SEVERAL, they are few, so that all can be read."
-  (pcase-let* ((`(,bytes ,current ,entry . ,_) step)
-               ((cl-struct gemini-companion-history-entry path after outcome) entry)
-               (file (gemini-companion-history-list--file entry))
-               (warning (gemini-companion-history-list--warning entry current)))
+  (pcase-let* ((`(,bytes ,current . ,entries) step)
+               ((cl-struct gemini-companion-history-entry path after outcome) (car entries))
+               (file (gemini-companion-history-list--file (car entries)))
+               ;; The user may have edited the file between two changes, too.
+               (warning (cl-loop for text = current then (gemini-companion-history-before entry)
+                                 for entry in entries
+                                 thereis (gemini-companion-history-list--warning entry text))))
     (delq nil
           (list (and warning (concat file " " warning))
                 (and (not several) (eq outcome 'unreviewed)

@@ -23,6 +23,9 @@
 (defvar gemini-companion-history--entries nil
   "The decided changes, the newest first.")
 
+(defvar gemini-companion-history-incomplete (make-hash-table :test #'eq :weakness 'key)
+  "The prompts of which changes that were made are no longer kept.")
+
 (cl-defstruct (gemini-companion-history-entry
                (:constructor gemini-companion-history--make)
                (:conc-name gemini-companion-history-)
@@ -89,7 +92,10 @@ A host must not crowd out changes elsewhere, which the user may want to undo."
                           (= count 1)
                           (and (<= count gemini-companion-history--max-entries)
                                (<= size gemini-companion-history--max-size)))
-                   collect entry))))
+                   collect entry
+                   else if (gemini-companion-history-made-p entry)
+                   do (puthash (gemini-companion-history-prompt entry) t
+                               gemini-companion-history-incomplete)))))
 
 (defun gemini-companion-history--characters (entry)
   "Return the number of characters that ENTRY keeps."

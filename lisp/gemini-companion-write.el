@@ -96,7 +96,8 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
      gemini-companion-write--decision-time
      (lambda () (or (and (not (equal (gemini-companion-file-stamp path) stamp))
                          (or (gemini-companion-write--contains-p review)
-                             (not (gemini-companion-write--saved-p path))))
+                             (not (or (gemini-companion-write--saved-p path)
+                                      (gemini-companion-write--of-another-p review)))))
                     (and (or (gemini-companion-write--cut-off-p review)
                              (cl-loop for other in others
                                       thereis (gemini-companion-review-open-p other)))
@@ -125,6 +126,17 @@ Tell the user unless QUIETLY is non-nil."
               (bytes (gemini-companion-file-read path)))
     (or (gemini-companion-file-text-p path bytes (gemini-companion-review-current-text review))
         (gemini-companion-file-text-p path bytes (gemini-companion-review-proposed review)))))
+
+(defun gemini-companion-write--of-another-p (review)
+  "Return non-nil if the file of REVIEW contains the text of another new change.
+Another CLI may propose one, or the same one try again."
+  (let ((path (gemini-companion-review-path review)))
+    (cl-loop for entry in (gemini-companion-history-all)
+             while (< (float-time (time-since (gemini-companion-history-time entry))) 60)
+             thereis (and (not (eq entry (gemini-companion-review-entry review)))
+                          (equal path (gemini-companion-history-path entry))
+                          (gemini-companion-file-written-p
+                           path (gemini-companion-history-after entry))))))
 
 (defun gemini-companion-write-made-p (review)
   "Return non-nil if the file of REVIEW, which is on a host, was written already.

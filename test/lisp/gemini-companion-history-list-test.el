@@ -234,6 +234,35 @@ since then; you would lose later changes, too.  Undo them? "
         (gemini-companion-test-list-press "u"))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\n2\n")))))
 
+(ert-deftest gemini-companion-history-list/edits-between-changes-of-a-prompt-are-mentioned ()
+  "The user would lose them, although the file is as the last change left it."
+  (gemini-companion-test-with-lists client
+    (let ((prompt (cons "do it" (current-time))))
+      (gemini-companion-history-list-test--after prompt
+        (gemini-companion-test-accept-and-write client "a.txt" "1\n")
+        (gemini-companion-test-file "a.txt" "1\nmine\n")
+        (gemini-companion-test-accept-and-write client "a.txt" "2\nmine\n"))
+      (should (equal (car (gemini-companion-history-list-test--undo-prompt nil 1))
+                     "2 changes: a.txt.  a.txt has changed since then; you would lose later \
+changes, too.  Undo them? ")))))
+
+(ert-deftest gemini-companion-history-list/changes-that-are-no-longer-kept-are-mentioned ()
+  (gemini-companion-test-with-lists client
+    (let ((gemini-companion-history--max-entries 2)
+          (prompt (cons "do it" (current-time)))
+          (fault "The first changes of this prompt are no longer in the history"))
+      (gemini-companion-history-list-test--after prompt
+        (dolist (text '("1\n" "2\n" "3\n"))
+          (gemini-companion-test-accept-and-write client "a.txt" text)))
+      (should (equal (gemini-companion-history-list-test--undo-prompt t 1)
+                     (list (format "2 changes: a.txt.  %s.  Undo them? " fault)
+                           (concat "2 changes undone; " fault)))))
+    ;; Those of another prompt are.
+    (gemini-companion-history-list-test--after (cons "more" (current-time))
+      (gemini-companion-test-accept-and-write client "b.txt" "b\n"))
+    (should (equal (cadr (gemini-companion-history-list-test--undo-prompt t 1))
+                   "Change to b.txt undone"))))
+
 (ert-deftest gemini-companion-history-list/a-file-with-two-names-is-undone-by-both ()
   (gemini-companion-test-with-lists client
     (make-symbolic-link "a.txt" (gemini-companion-test-file "link.txt"))

@@ -217,6 +217,17 @@ If EDITED is non-nil, the user has changed the text to that before."
          (let ((create-lockfiles nil)) (insert "mine\n"))
          (save-buffer))))))
 
+(ert-deftest gemini-companion-write/to-accept-another-change-is-no-yes ()
+  "After a no in the client, whether the same one or another proposes it."
+  (gemini-companion-write-test--with client
+    (let ((gemini-companion-write--decision-time 1.0))
+      (gemini-companion-write-test--wait-message
+       "b\\.txt: rejected in Gemini CLI"
+       (lambda ()
+         (gemini-companion-write-test--close client "2\n")
+         (gemini-companion-write-test--accept client "3\n")
+         (gemini-companion-test-file "b.txt" "3\n"))))))
+
 (ert-deftest gemini-companion-write/a-yes-in-the-client-may-take-effect-late ()
   "Qwen Code writes nothing until all changes of a turn are decided."
   (gemini-companion-write-test--with client
