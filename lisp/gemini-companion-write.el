@@ -297,6 +297,8 @@ So an undo keeps them, although the file did not have them."
                            (gemini-companion-file-visiting path))))
     (verify-visited-file-modtime buffer)))
 
+(add-hook 'gemini-companion-file-needed-functions #'gemini-companion-write--awaited-of)
+
 (defun gemini-companion-write--awaited-of (path)
   "Return the record of the file PATH if a client may write it, or nil."
   (cl-loop for awaited in gemini-companion-write--awaited
