@@ -76,6 +76,9 @@ BUFFER is this buffer or an indirect buffer of it.")
 (defvar gemini-companion-context--timer nil
   "The timer that publishes the context, or nil.")
 
+(defvar gemini-companion-context--changed 0
+  "When the context changed last, in seconds since 1970.")
+
 (defconst gemini-companion-context--pause 0.05
   "Seconds without a change after which the context is published.")
 
@@ -105,8 +108,10 @@ BUFFER is this buffer or an indirect buffer of it.")
 (defun gemini-companion-context-stop ()
   "Stop publishing the context, and forget which files were focused."
   (gemini-companion-context--change-hooks #'remove-hook)
-  (gemini-companion-context--cancel)
-  (setq gemini-companion-context--recent nil))
+  (when gemini-companion-context--timer
+    (cancel-timer gemini-companion-context--timer))
+  (setq gemini-companion-context--timer nil
+        gemini-companion-context--recent nil))
 
 (defun gemini-companion-context--used-p ()
   "Return non-nil if anything uses the context."
@@ -115,7 +120,6 @@ BUFFER is this buffer or an indirect buffer of it.")
 
 (defun gemini-companion-context-update (&rest _)
   "Publish the context now, if anything uses it."
-  (gemini-companion-context--cancel)
   (when (gemini-companion-context--used-p)
     (gemini-companion-context--publish)))
 
@@ -167,17 +171,28 @@ While this is paused, Emacs tells them that no file is open."
 ;;;; Publishing
 
 (defun gemini-companion-context--publish-soon (&rest _)
-  "Publish the context once it has not changed for 50 ms, as document 000 says."
+  "Publish the context once it has not changed for 50 ms, as document 000 says.
+This runs after each command, so it leaves all but the time to a timer."
   (when (gemini-companion-context--used-p)
-    (gemini-companion-context--cancel)
-    (setq gemini-companion-context--timer
-          (run-at-time gemini-companion-context--pause nil #'gemini-companion-context-update))))
+    (setq gemini-companion-context--changed (float-time))
+    (unless gemini-companion-context--timer
+      (gemini-companion-context--wait gemini-companion-context--pause))))
 
-(defun gemini-companion-context--cancel ()
-  "Cancel the timer that publishes the context, if any."
-  (when gemini-companion-context--timer
-    (cancel-timer gemini-companion-context--timer))
-  (setq gemini-companion-context--timer nil))
+(defun gemini-companion-context--wait (seconds)
+  "Publish the context in SECONDS, or later if it changes again."
+  (setq gemini-companion-context--timer
+        (run-at-time seconds nil #'gemini-companion-context--publish-unless-changed)))
+
+(defun gemini-companion-context--publish-unless-changed ()
+  "Publish the context, or wait if it has changed a moment ago."
+  (setq gemini-companion-context--timer nil)
+  (when (gemini-companion-context--used-p)
+    (let ((left (- gemini-companion-context--pause
+                   (- (float-time) gemini-companion-context--changed))))
+      ;; Hooks that run together count as one.
+      (if (< 0.001 left gemini-companion-context--pause)
+          (gemini-companion-context--wait left)
+        (gemini-companion-context--publish)))))
 
 (defun gemini-companion-context--publish ()
   "Publish the context of each directory where clients work; run the hook for it.
