@@ -260,8 +260,8 @@ It is empty if no line differs."
                  (if (stringp before) (gemini-companion-change-decode path before after) "")
                  after)))
     (if (string-empty-p hunks) ""
-      (format "--- %s\t%s\n+++ %s\tafter\n%s" name
-              (if before "before" "no file before") name
+      ;; `format' would find out how wide all of it is on screen.
+      (concat "--- " name (if before "\tbefore" "\tno file before") "\n+++ " name "\tafter\n"
               (propertize hunks 'gemini-companion-history-list--entry last)))))
 
 (defun gemini-companion-history-list--place ()

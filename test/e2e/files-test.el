@@ -26,8 +26,6 @@ Until then EMACS must answer pings of CLIENT.  Then accept it."
                 (gemini-companion-test-project emacs "large.txt") current))
          (cli (gemini-companion-test-fake-client-cli client))
          (flag (gemini-companion-test-emacs-file emacs "shown"))
-         ;; Otherwise reading the outcome takes longer than sending it.
-         (read-process-output-max (* 1024 1024))
          (slowest 0)
          begun handle)
     ;; It may be left from another test.

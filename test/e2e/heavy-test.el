@@ -12,7 +12,7 @@
 ;; each buffer.
 ;;
 ;; With GEMINI_COMPANION_HEAVY_CASES so many texts are tried for each kind of file, otherwise one for
-;; some of them; GEMINI_COMPANION_HEAVY_SEED selects others.
+;; some of them; GEMINI_COMPANION_HEAVY_SEED selects others, and has all figures printed.
 
 ;;; Code:
 
@@ -39,6 +39,15 @@
 (defconst gemini-companion-heavy-e2e--shapes
   '((5000000 nil) (5000000 80) (900000 80) (900000 9000) (90000 200) (90000 200) (90000 60))
   "The length of a text, and of its lines; nil if it has only one.")
+
+(defconst gemini-companion-heavy-e2e--views
+  '(gemini-companion-review-ediff-show gemini-companion-review-inline-show)
+  "The functions that show a change.")
+
+(defconst gemini-companion-heavy-e2e--known
+  '(("x.txt" "👩\u200d" (5000000 nil) gemini-companion-review-ediff-show)
+    ("x.txt" "👩\u200d" (5000000 nil) gemini-companion-review-inline-show))
+  "Cases that once blocked Emacs for seconds.")
 
 (defconst gemini-companion-heavy-e2e--observer
   '(progn
@@ -91,6 +100,25 @@
 (defun gemini-companion-heavy-e2e--pick (list)
   "Return a random element of LIST."
   (nth (random (length list)) list))
+
+(defun gemini-companion-heavy-e2e--draw ()
+  "Return random cases, each a list of a name, a unit, a shape and a view.
+They are the same for the same seed."
+  (random (or (getenv "GEMINI_COMPANION_HEAVY_SEED") emacs-version))
+  (let ((count (getenv "GEMINI_COMPANION_HEAVY_CASES"))
+        (names (getenv "GEMINI_COMPANION_HEAVY_NAMES")))
+    (mapcan (lambda (name)
+              (mapcar (lambda (_)
+                        (cons name (mapcar #'gemini-companion-heavy-e2e--pick
+                                           (list gemini-companion-heavy-e2e--units
+                                                 gemini-companion-heavy-e2e--shapes
+                                                 gemini-companion-heavy-e2e--views))))
+                      (make-list (string-to-number (or count "1")) nil)))
+            (cond (names (split-string names))
+                  (count gemini-companion-heavy-e2e--names)
+                  (t (seq-take (sort (copy-sequence gemini-companion-heavy-e2e--names)
+                                     (lambda (_ _) (zerop (random 2))))
+                               6))))))
 
 (defun gemini-companion-heavy-e2e--run (emacs client name unit shape view)
   "Let CLIENT propose a text of UNIT in SHAPE for the file NAME in EMACS.
@@ -153,30 +181,16 @@ Return the phases in which EMACS was blocked too long, with the seconds."
 (ert-deftest gemini-companion-heavy/no-text-blocks-emacs ()
   "Emacs is never blocked for long, whatever a client proposes, for which file."
   :tags '(e2e)
-  (random (or (getenv "GEMINI_COMPANION_HEAVY_SEED") emacs-version))
-  (let ((count (string-to-number (or (getenv "GEMINI_COMPANION_HEAVY_CASES") "1")))
-        (names (cond ((when-let* ((names (getenv "GEMINI_COMPANION_HEAVY_NAMES")))
-                        (split-string names)))
-                     ((getenv "GEMINI_COMPANION_HEAVY_CASES")
-                      gemini-companion-heavy-e2e--names)
-                     (t (seq-take (sort (copy-sequence gemini-companion-heavy-e2e--names)
-                                        (lambda (_ _) (zerop (random 2))))
-                                  6))))
+  (let ((cases (append gemini-companion-heavy-e2e--known (gemini-companion-heavy-e2e--draw)))
         (blocked nil))
     (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
       (gemini-companion-test-eval emacs gemini-companion-heavy-e2e--observer)
-      (dolist (name names)
-        (dotimes (_ count)
-          (let* ((unit (gemini-companion-heavy-e2e--pick gemini-companion-heavy-e2e--units))
-                 (shape (gemini-companion-heavy-e2e--pick gemini-companion-heavy-e2e--shapes))
-                 (view (gemini-companion-heavy-e2e--pick
-                        '(gemini-companion-review-ediff-show gemini-companion-review-inline-show)))
-                 (case (format "%s: %S, %S, %s" name unit shape view))
-                 (gaps (gemini-companion-heavy-e2e--run emacs client name unit shape view)))
-            (when (getenv "GEMINI_COMPANION_HEAVY_SEED")
-              (message "%s %S" case gaps))
-            (when gaps
-              (push (cons case gaps) blocked)))))
+      (dolist (case cases)
+        (let ((gaps (apply #'gemini-companion-heavy-e2e--run emacs client case)))
+          (when (getenv "GEMINI_COMPANION_HEAVY_SEED")
+            (message "%S %S" case gaps))
+          (when gaps
+            (push (cons case gaps) blocked))))
       (gemini-companion-test-eval emacs '(cancel-timer gemini-companion-test-inner-beating)))
     (should (equal blocked nil))))
 
