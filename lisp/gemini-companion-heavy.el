@@ -48,9 +48,8 @@ Return nil, with point anywhere, if there is none."
   (cl-loop for start = (point)
            while (> (- (point-max) start) length)
            do (goto-char (+ start length 1))
-           unless (search-backward "\n" start t)
-           return (goto-char start)
-           do (forward-line)))
+           (skip-chars-backward "^\n" start)
+           if (= (point) start) return start))
 
 (defun gemini-companion-heavy--long-line-p ()
   "Return non-nil if a line of the current buffer is too long."
@@ -97,14 +96,16 @@ everything, and lose the markers."
 (defun gemini-companion-heavy--slow-to-reorder-p ()
   "Return non-nil if a line of over 1000 characters has some from right to left.
 Emacs takes 10 s to reorder 100 lines of 9000 such characters."
-  (save-excursion
-    (goto-char (point-min))
-    (cl-loop while (gemini-companion-heavy--next-long-line 1000)
-             thereis (re-search-forward "\\cR\\|[\u200f\u202b\u202e\u2067]"
-                                        (min (+ (point) gemini-companion-heavy--max-line)
-                                             (line-end-position))
-                                        t)
-             do (forward-line))))
+  (unless (= (position-bytes (point-max)) (point-max)) ; it is ASCII, as most texts are
+    (save-excursion
+      (goto-char (point-min))
+      (save-match-data
+        (cl-loop while (gemini-companion-heavy--next-long-line 1000)
+                 thereis (re-search-forward "\\cR\\|[\u200f\u202b\u202e\u2067]"
+                                            (min (+ (point) gemini-companion-heavy--max-line)
+                                                 (line-end-position))
+                                            t)
+                 do (forward-line))))))
 
 (defun gemini-companion-heavy-shorten-lines ()
   "Hide the ends of lines that are too long.  \\[visible-mode] shows them."

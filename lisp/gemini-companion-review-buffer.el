@@ -257,7 +257,7 @@ PART is for its name, and TITLE, or what that returns, for its header line."
 ;;;; Any buffer of a review
 
 (defconst gemini-companion-review-buffer-display-variables
-  '(tab-width truncate-lines word-wrap display-line-numbers line-spacing
+  '(tab-width truncate-lines word-wrap bidi-paragraph-direction display-line-numbers line-spacing
               face-remapping-alist dimmer-buffer-face-remaps)
   "Variables with which text looks as in the buffer that visits its file.")
 

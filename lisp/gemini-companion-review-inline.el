@@ -122,7 +122,7 @@ That is the buffer with the proposal, in the major mode of the file."
   (gemini-companion-review-buffer-copy-variables
    `(,@gemini-companion-review-buffer-display-variables
      ctl-arrow buffer-display-table cursor-type
-     bidi-display-reordering bidi-paragraph-direction show-trailing-whitespace)
+     bidi-display-reordering show-trailing-whitespace)
    (or visiting proposal)))
 
 (cl-defmethod gemini-companion-review-window-clean-up ((view gemini-companion-review-inline--view))

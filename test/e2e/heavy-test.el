@@ -46,7 +46,8 @@
 
 (defconst gemini-companion-heavy-e2e--known
   '(("x.txt" "👩\u200d" (5000000 nil) gemini-companion-review-ediff-show)
-    ("x.txt" "👩\u200d" (5000000 nil) gemini-companion-review-inline-show))
+    ("x.txt" "👩\u200d" (5000000 nil) gemini-companion-review-inline-show)
+    ("x.js" "\t" (5000000 80) gemini-companion-review-ediff-show))
   "Cases that once blocked Emacs for seconds.")
 
 (defconst gemini-companion-heavy-e2e--observer
@@ -141,7 +142,7 @@ Return the phases in which EMACS was blocked too long, with the seconds."
      emacs '(progn (gemini-companion-test-inner-begin nil)
                    (setq gemini-companion-test-inner-gaps nil)))
     (gemini-companion-test-fake-propose emacs client text name)
-    (gemini-companion-test-wait-eval emacs '(gemini-companion-test-inner-review) 120)
+    (gemini-companion-test-wait-eval emacs '(and (gemini-companion-test-inner-review) t) 120)
     (funcall phase 'shown)
     (funcall phase 'accept '(gemini-companion-accept))
     (gemini-companion-test-run emacs '(gemini-companion-test-inner-begin 'written))

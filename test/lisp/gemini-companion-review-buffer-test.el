@@ -107,10 +107,10 @@
            (review (gemini-companion-test-propose client "a.txt" text)))
       (with-current-buffer (gemini-companion-review-buffer-proposal review)
         (should (equal (buffer-string) text))
-        (should-not (invisible-p 10000))
-        (should (invisible-p 10010))
+        (should-not (get-char-property 10000 'display))
+        (should (string-search "characters" (format "%S" (get-char-property 10010 'display))))
         (goto-char (point-max))
-        (should-not (invisible-p (line-beginning-position 0)))))))
+        (should-not (get-char-property (line-beginning-position 0) 'display))))))
 
 (define-derived-mode gemini-companion-review-buffer-test-slow-mode prog-mode "Test"
   "A mode whose fontification takes long, or fails."
