@@ -124,7 +124,7 @@ Emacs takes 10 s to reorder 100 lines of 9000 such characters."
              (note (propertize (format " … %d more characters" (- (line-end-position) start))
                                'face 'warning)))
         (overlay-put overlay 'evaporate t)
-        ;; Emacs 30 takes seconds to pass 5 MB that are invisible, but not if they have this property.
+        ;; Emacs 30 takes seconds to pass 5 MB that are invisible, but not 5 MB with this property.
         (overlay-put overlay 'display `(when buffer-invisibility-spec . ,note)))
       (forward-line))))
 
