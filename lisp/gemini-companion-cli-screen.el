@@ -26,8 +26,9 @@
 
 (defconst gemini-companion-cli-screen--prompt-box
   (concat
-   ;; Lines are around it.  The first of these may be a column wider than the terminal.
-   "^ *[─▀▄]\\{8,\\}\n\\(?:[─▀▄]+\n\\)?"
+   ;; Lines are around it.  The first of these may be a column wider than the terminal; Qwen Code
+   ;; writes the name of the session there.
+   "^ *\\(?:[─▀▄]\\{8,\\}\\|─+ .* ──\\)\n\\(?:[─▀▄]+\n\\)?"
    "\\(?1: *[>!*] \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
    ;; With 256 colors or less, lines of nothing but its background color are.
    "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
@@ -123,18 +124,26 @@ no room to say whether it has the focus."
     (goto-char (point-max))
     (and (re-search-backward gemini-companion-cli-screen--prompt-box
                              (line-beginning-position -30) t)
-         ;; With Gemini CLI's setting useAlternateBuffer, the rest of the screen is between them.
-         (re-search-backward "^ *[╰└]" (line-beginning-position -200) t)
-         (re-search-backward
-          "\\(\\(?:to unfocus\\|(Focused\\)) *│\\)\\|^ *┌.*\n *│.*\\((PID: [0-9]+)\\)\\|^ *[╭┌]"
-          (line-beginning-position -200) t)
-         (cond ((match-beginning 1) t)
-               ((match-beginning 2) 'background)))))
+         (let ((limit (line-beginning-position -400)))
+           (cond ((save-excursion       ; without a box, in newer versions of Qwen Code
+                    (and (re-search-backward "^  [^ \n]" limit t)
+                         (looking-at-p "  ⊷ .*(Focused)")))
+                  t)
+                 ;; With Gemini CLI's setting useAlternateBuffer, the rest of the screen is between.
+                 ((not (and (re-search-backward "^ *[╰└]" limit t)
+                            (re-search-backward
+                             (concat "\\(\\(?:to unfocus\\|(Focused\\)) *│\\)"
+                                     "\\|^ *┌.*\n *│.*\\((PID: [0-9]+)\\)\\|^ *[╭┌]")
+                             limit t)))
+                  nil)
+                 ((match-beginning 1) t)
+                 ((match-beginning 2) 'background))))))
 
 (defun gemini-companion-cli-screen-prompt (&optional always)
   "Return what is in the prompt of the CLI in the current buffer, or nil.
-The string has no spaces and begins with the sign of the prompt.  Return
-`works' if the CLI works, unless ALWAYS is non-nil."
+The string begins with the sign of the prompt, and has no spaces, but a newline
+after that if the first line is empty.  Return `works' if the CLI works, unless
+ALWAYS is non-nil."
   (gemini-companion-cli-screen--at-end
     ;; The CLI shows its state in some lines above or below the prompt; a terminal whose size has
     ;; changed may show remains of other lines.
@@ -151,11 +160,14 @@ The string has no spaces and begins with the sign of the prompt.  Return
         (let ((text (match-string-no-properties 1)))
           (if (and (not always)
                    ;; A spinner, in front of a line that may be cut, or what takes its place.
-                   (or (re-search-backward "esc to cancel\\|^ ?[⠀-⣿] \\|^ *! Shell awaiting input"
-                                           (line-beginning-position -10) t)
+                   (or (re-search-backward
+                        "esc to cancel\\|^ \\{,2\\}[⠀-⣿] \\|^ *! Shell awaiting input"
+                        (line-beginning-position -10) t)
                        (eq (gemini-companion-cli-screen-shell-focused) t)))
               'works
-            (gemini-companion-cli-screen-without-spaces text)))))))
+            (replace-regexp-in-string
+             "\\`." (if (string-match-p "\\` *.[[:space:]]*\n" text) "\\&\n" "\\&")
+             (gemini-companion-cli-screen-without-spaces text))))))))
 
 (defun gemini-companion-cli-screen-without-spaces (text)
   "Return TEXT without the whitespace that a terminal may add or change."

@@ -523,15 +523,19 @@ Otherwise return `works' or `ended', or nil if it takes none or is unclear."
 
 (defun gemini-companion-cli-send--press (text empty finish)
   "Return the key that sends TEXT here, or nil; call FINISH with `sent' or `put'.
-Send it only if the prompt was EMPTY before, and now has nothing else."
-  (let* ((typed (and empty (not (gemini-companion-cli-send--fault))
+Send it only if the prompt has nothing else.  If it did not seem EMPTY before,
+that may have been a suggestion, or a hint in another language."
+  (let* ((typed (and (not (gemini-companion-cli-send--fault))
                      (gemini-companion-cli-screen-prompt)))
          (send (and (stringp typed)
                     ;; The sign of the prompt differs in the CLI's mode YOLO.
                     (or (equal (substring typed 1)
-                               (gemini-companion-cli-screen-without-spaces text))
+                               (concat (unless empty "\n")
+                                       (gemini-companion-cli-screen-without-spaces text)))
                         ;; A long text is folded.
-                        (string-match-p "\\`[>*]\\[Pasted\\(?:Text\\|Content\\).*\\]\\'" typed)))))
+                        (and empty
+                             (string-match-p "\\`[>*]\\[Pasted\\(?:Text\\|Content\\).*\\]\\'"
+                                             typed))))))
     (funcall finish (if send 'sent 'put))
     (and send "\r")))
 

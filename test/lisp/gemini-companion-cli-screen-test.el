@@ -74,6 +74,9 @@
                    (make-string 100 ?\n))
           . t)
          (,gemini-companion-test-screen-background-shell . background)
+         ("╰────╯\n  > go\n  ⊷ Shell echo Who?; read x     (Focused) 3s\n     very long\n    Who?\n" . t)
+         ("╰────╯\n  > go\n  ⊷ Shell echo Who?; read x     (ctrl+f to focus)\n    (Focused)\n" . nil)
+         ("╰────╯\n  ⊷ Shell echo Who?; read x     (Focused)\n    Who?\n\n  ◆ Done.\n" . nil)
          (,(string-replace "unfocus" "focus" gemini-companion-test-screen-shell) . nil)
          ;; A table of the model's.
          (,(concat gemini-companion-test-screen-shell
@@ -83,6 +86,18 @@
       (should (eq (gemini-companion-cli-screen-shell-focused) focused))
       (should (equal (gemini-companion-cli-screen-prompt)
                      (if (eq focused t) 'works ">Typeyourmessageor@path/to/file"))))))
+
+(ert-deftest gemini-companion-cli-screen/qwen-code-writes-a-name-above-its-prompt ()
+  "That of the session; and Emacs said that the CLI took no prompt."
+  (dolist (above '("──────────────── my work ──" "─ a long name of a session ──"))
+    (pcase-dolist (`(,spinner ,typed ,prompt)
+                   '(("" "> hello" ">hello") ("" "! ls" "!ls")
+                     ;; Its hint to cancel is in the user's language.
+                     ("  ⠙ 正在热身 (2s · 按 esc 取消)\n" "> " works)))
+      (gemini-companion-cli-screen-test--on
+          (concat "  ◆ Done.\n\n" spinner above "\n" typed "\n" (make-string 27 ?─) "\n  project\n")
+        (should (equal (gemini-companion-cli-screen-prompt) prompt))
+        (should (eq (gemini-companion-cli-screen-shell-p) (equal typed "! ls")))))))
 
 (ert-deftest gemini-companion-cli-screen/a-shell-that-waits-is-at-work ()
   "Gemini CLI says so in place of its spinner."

@@ -850,6 +850,26 @@ There, a newline need not be whitespace, and the prompt took 20 seconds."
       (gemini-companion-cli-send-at-rest "why" terminal #'ignore)
       (gemini-companion-cli-send-test--wait sent "\e[200~why\e[201~"))))
 
+(ert-deftest gemini-companion-cli-send/a-suggested-prompt-holds-nothing-up ()
+  "Newer versions of Qwen Code show one after a turn; it goes when a text comes.
+The hint in an empty prompt is in the user's language."
+  (pcase-dolist (`(,before ,after ,outcome)
+                 '(("commit this change" "\n   use tabs" sent)
+                   ("  输入您的消息或 @ 文件路径" "\n   use tabs" sent)
+                   ;; The user has typed that, and it may be above what is visible.
+                   ("commit this change" "commit this change\n   use tabs" put)
+                   ("commit this change" "use tabs" put)))
+    (gemini-companion-cli-send-test--with-screen terminal sent
+      (let (became)
+        (gemini-companion-cli-send-test--draw
+         terminal (gemini-companion-cli-send-test--screen (concat " > " before)))
+        (gemini-companion-cli-send-at-rest "use tabs" terminal (lambda (it) (setq became it)))
+        (gemini-companion-cli-send-test--wait sent "\e[200~\nuse tabs\e[201~")
+        (gemini-companion-cli-send-test--draw
+         terminal (gemini-companion-cli-send-test--screen (concat " > " after)))
+        (gemini-companion-test-wait "an outcome" (lambda () became))
+        (should (eq became outcome))))))
+
 (ert-deftest gemini-companion-cli-send/a-reason-is-sent-in-the-mode-yolo-too ()
   "The sign of the prompt is another one there."
   (gemini-companion-cli-send-test--with-screen terminal sent

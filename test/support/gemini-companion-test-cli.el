@@ -279,6 +279,9 @@ Its home is below that of EMACS, where both find it."
          (general (disableAutoUpdate . t) (enableAutoUpdate . :false))
          (privacy (usageStatisticsEnabled . :false))
          (telemetry (enabled . :false))
+         ;; Newer versions would ask the model for these after a turn.
+         (ui (enableFollowupSuggestions . :false))
+         (memory (enableManagedAutoMemory . :false) (enableManagedAutoDream . :false))
          (tools (approvalMode . "default"))
          (model (name . "gemini-2.5-flash"))))
       'utf-8))
