@@ -87,8 +87,9 @@ prompt then takes no text."
 
 (defun gemini-companion-cli-screen--goto-question ()
   "Go back to the beginning of a question, if it is on the 200 lines before point.
-That is a box, or the title if Qwen Code draws no box, as 0.24 does not."
-  (re-search-backward "^ *\\(?:╭\\|\\? \\)" (line-beginning-position -200) 'move))
+That is a box, or the title: Qwen Code draws no box since 0.21 or earlier, and
+shows tools that wait below the question, whose title has an arrow."
+  (re-search-backward "^ *╭\\|^ +\\? .*←\\|^\\? " (line-beginning-position -200) 'move))
 
 (defun gemini-companion-cli-screen-question-bounds ()
   "Return where the question on screen begins, if it is not too long, and ends."

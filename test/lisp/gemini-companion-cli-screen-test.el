@@ -177,7 +177,8 @@
 (ert-deftest gemini-companion-cli-screen/a-question-of-qwen-code-needs-no-box ()
   (gemini-companion-cli-screen-test--on
       "╭─────────╮\n│ A hint. │\n╰─────────╯\n\n  > please touch\n  ? Shell touch made ←\n
-   Allow execution of: 'touch'?\n\n   › 1. Yes, allow once\n     2. No (esc)\n\n\n  ⠏ Waiting...\n"
+   Allow execution of: 'touch'?\n\n   › 1. Yes, allow once\n     2. No (esc)\n
+  ? Shell touch another\n  ? WriteFile Writing to b.txt\n\n  ⠏ Waiting...\n"
     (should (gemini-companion-cli-screen-question-p))
     (should (equal (gemini-companion-cli-screen-question-title) "Shell touch made"))
     (goto-char (car (gemini-companion-cli-screen-question-bounds)))
