@@ -191,7 +191,10 @@ w in M-x gemini-companion-history-list does"
 (defun gemini-companion-write--later-p (review)
   "Return non-nil if the client of REVIEW cannot be expected to write yet."
   (or (gemini-companion-write-others review)
-      (gemini-companion-write--cut-off-p review)))
+      (gemini-companion-write--cut-off-p review)
+      ;; Some CLIs write nothing either until all questions of a turn are answered.
+      (when-let* ((cli (gemini-companion-cli-of-process (gemini-companion-review-process review))))
+        (eq (gemini-companion-cli-state cli) 'asking))))
 
 (defun gemini-companion-write-others (review)
   "Return the other changes of the client of REVIEW that await a decision.

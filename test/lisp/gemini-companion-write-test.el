@@ -156,6 +156,24 @@ If EDITED is non-nil, the user has changed the text to that before."
       (should (string-match-p "already has this text"
                               (gemini-companion-test-list-press-newest "w" t))))))
 
+(ert-deftest gemini-companion-write/a-client-that-asks-something-may-write-later ()
+  "Qwen Code writes nothing until all questions of a turn are answered."
+  (gemini-companion-write-test--with client
+    (let ((gemini-companion-write--text-time 0.3)
+          (gemini-companion-write--slow-interval 0.1)
+          (warning "has not written the change to b\\.txt")
+          cli)
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-write-test--accept client "2\n")
+        (setq cli (car (gemini-companion-cli-all)))
+        (gemini-companion-cli-enter cli 'asking)
+        (gemini-companion-test-wait "a while" (let ((later (+ (float-time) 1)))
+                                                (lambda () (> (float-time) later))))
+        (should-not (seq-some (lambda (text) (string-match-p warning text))
+                              gemini-companion-test-messages)))
+      (gemini-companion-write-test--wait-message
+       warning (lambda () (gemini-companion-cli-enter cli 'working))))))
+
 (ert-deftest gemini-companion-write/a-rejected-text-cannot-be-written ()
   (gemini-companion-write-test--with client
     (gemini-companion-review-show (gemini-companion-test-propose client "b.txt" "2\n") 'select)
