@@ -99,6 +99,7 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
                              (not (or (gemini-companion-write--saved-p path)
                                       (gemini-companion-write--of-another-p review)))))
                     (and (or (gemini-companion-write--cut-off-p review)
+                             (gemini-companion-write--asks-p review)
                              (cl-loop for other in others
                                       thereis (gemini-companion-review-open-p other)))
                          'busy)))
@@ -192,9 +193,15 @@ w in M-x gemini-companion-history-list does"
   "Return non-nil if the client of REVIEW cannot be expected to write yet."
   (or (gemini-companion-write-others review)
       (gemini-companion-write--cut-off-p review)
-      ;; Some CLIs write nothing either until all questions of a turn are answered.
-      (when-let* ((cli (gemini-companion-cli-of-process (gemini-companion-review-process review))))
-        (eq (gemini-companion-cli-state cli) 'asking))))
+      (gemini-companion-write--asks-p review)))
+
+(defun gemini-companion-write--asks-p (review)
+  "Return non-nil if the client of REVIEW asks something in a terminal here.
+Some CLIs write nothing until all questions of a turn are answered."
+  (when-let* ((cli (gemini-companion-cli-of-process (gemini-companion-review-process review))))
+    ;; Elsewhere, no hook reports a no to the question about a change.
+    (and (gemini-companion-cli-terminal cli)
+         (eq (gemini-companion-cli-state cli) 'asking))))
 
 (defun gemini-companion-write-others (review)
   "Return the other changes of the client of REVIEW that await a decision.

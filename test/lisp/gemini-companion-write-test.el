@@ -158,21 +158,25 @@ If EDITED is non-nil, the user has changed the text to that before."
 
 (ert-deftest gemini-companion-write/a-client-that-asks-something-may-write-later ()
   "Qwen Code writes nothing until all questions of a turn are answered."
-  (gemini-companion-write-test--with client
-    (let ((gemini-companion-write--text-time 0.3)
-          (gemini-companion-write--slow-interval 0.1)
-          (warning "has not written the change to b\\.txt")
-          cli)
-      (gemini-companion-test-with-answer nil
-        (gemini-companion-write-test--accept client "2\n")
-        (setq cli (car (gemini-companion-cli-all)))
-        (gemini-companion-cli-enter cli 'asking)
-        (gemini-companion-test-wait "a while" (let ((later (+ (float-time) 1)))
-                                                (lambda () (> (float-time) later))))
-        (should-not (seq-some (lambda (text) (string-match-p warning text))
-                              gemini-companion-test-messages)))
-      (gemini-companion-write-test--wait-message
-       warning (lambda () (gemini-companion-cli-enter cli 'working))))))
+  (pcase-dolist (`(,decide . ,message)
+                 '((gemini-companion-write-test--accept . "has not written the change to b\\.txt")
+                   (gemini-companion-write-test--close . "b\\.txt: rejected in Gemini CLI")))
+    (gemini-companion-write-test--with client
+      (let ((gemini-companion-write--text-time 0.3)
+            (gemini-companion-write--decision-time 0.3)
+            (gemini-companion-write--slow-interval 0.1)
+            cli)
+        (gemini-companion-test-with-answer nil
+          (funcall decide client "2\n")
+          (setq cli (car (gemini-companion-cli-all)))
+          (setf (gemini-companion-cli-terminal cli) (current-buffer))
+          (gemini-companion-cli-enter cli 'asking)
+          (gemini-companion-test-wait "a while" (let ((later (+ (float-time) 1)))
+                                                  (lambda () (> (float-time) later))))
+          (should-not (seq-some (lambda (text) (string-match-p message text))
+                                gemini-companion-test-messages)))
+        (gemini-companion-write-test--wait-message
+         message (lambda () (gemini-companion-cli-enter cli 'working)))))))
 
 (ert-deftest gemini-companion-write/a-rejected-text-cannot-be-written ()
   (gemini-companion-write-test--with client
