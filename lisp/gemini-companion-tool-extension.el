@@ -10,7 +10,7 @@
 ;; directory in the CLI's own: a manifest, a program for Node that passes calls on to the Emacs
 ;; that the CLI would find (src/tools_adapter.mjs), and hooks that report what the CLI does.
 ;; Gemini CLI asks its user before each call unless a policy, a file elsewhere, allows it; Qwen
-;; Code trusts tools that say that they only read.
+;; Code, since 0.21 or earlier, until the user has chosen to allow it always.
 ;;
 ;; One command writes these files after a question, another one removes them.  They never change
 ;; what somebody else has written under the same names: the manifest says that it is ours.  When
