@@ -83,13 +83,14 @@ if PATH has an empty element, since that means the current directory.")
      :resume ("--resume")
      :editor ("PROGRAM" "\C-x")
      :commands (".qwen/commands" "md"
-                "about" "agents" "approval-mode" "auth" "branch" "btw" "bug" "cd" "clear"
-                "compress" "context" "copy" "delete" "diff" "directory" "docs" "doctor" "editor"
-                "effort" "export" "extensions" "fork" "forget" "goal" "help" "history" "hooks"
-                "ide" "init" "insight" "language" "learn" "mcp" "memory" "model" "output-style"
-                "permissions" "plan" "quit" "recap" "remember" "rename" "restore" "resume"
-                "rewind" "settings" "setup-github" "skills" "stats" "statusline" "summary" "tasks"
-                "terminal-setup" "theme" "tools" "trust" "update" "vim" "voice")
+                "about" "advisor" "agents" "approval-mode" "arena" "auth" "branch" "btw" "bug" "cd"
+                "clear" "compress" "compress-fast" "config" "context" "copy" "curator" "delete"
+                "diff" "directory" "docs" "doctor" "dream" "editor" "effort" "export" "extensions"
+                "forget" "fork" "goal" "help" "history" "hooks" "ide" "import-config" "init"
+                "insight" "language" "learn" "mcp" "memory" "model" "output-style" "peers"
+                "permissions" "plan" "quit" "recap" "reload-plugins" "remember" "rename" "restore"
+                "resume" "rewind" "settings" "setup-github" "skills" "stats" "status" "statusline"
+                "summary" "tasks" "terminal-setup" "theme" "tools" "trust" "update" "vim" "voice")
      :settings ("QWEN_HOME" "~/.qwen" "settings.json")
      :extension (:manifest "qwen-extension.json"
                            :here "${CLAUDE_PLUGIN_ROOT}"
