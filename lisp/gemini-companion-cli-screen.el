@@ -128,7 +128,7 @@ no room to say whether it has the focus."
          (let ((limit (line-beginning-position -400)))
            (cond ((save-excursion       ; without a box, in newer versions of Qwen Code
                     (and (re-search-backward "^  [^ \n]" limit t)
-                         (looking-at-p "  ⊷ .*(Focused)")))
+                         (looking-at-p "  [⊶⊷] .*(Focused)")))
                   t)
                  ;; With Gemini CLI's setting useAlternateBuffer, the rest of the screen is between.
                  ((not (and (re-search-backward "^ *[╰└]" limit t)

@@ -98,11 +98,7 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
                          (or (gemini-companion-write--contains-p review)
                              (not (or (gemini-companion-write--saved-p path)
                                       (gemini-companion-write--of-another-p review)))))
-                    (and (or (gemini-companion-write--cut-off-p review)
-                             (gemini-companion-write--asks-p review)
-                             (cl-loop for other in others
-                                      thereis (gemini-companion-review-open-p other)))
-                         'busy)))
+                    (and (gemini-companion-write--later-p review others) 'busy)))
      (lambda (written)
        (gemini-companion-write--note-decision review written quietly)
        (when (and written text)
@@ -162,7 +158,9 @@ first wait for decisions on other changes."
          (cond ((and (not (equal stamp last))
                      (gemini-companion-file-written-p path text)))
                (t (setq last stamp)
-                  (and (gemini-companion-write--later-p review) 'busy)))))
+                  (and (gemini-companion-write--later-p
+                        review (gemini-companion-write-others review))
+                       'busy)))))
      (lambda (written)
        (gemini-companion-write--note-text
         review written (equal (gemini-companion-file-stamp path) before) exactly)))))
@@ -183,29 +181,22 @@ w in M-x gemini-companion-history-list does"
     (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
                               (if written "written" "not written"))))
 
-(defun gemini-companion-write--cut-off-p (review)
-  "Return non-nil if the client of REVIEW, on a host, is cut off but may return."
-  (when-let* ((host (gemini-companion-review-host review))
-              (sessions (gemini-companion-bridge-host-sessions host)))
-    (cl-loop for session in sessions never (eq (aref session 4) 'open))))
-
-(defun gemini-companion-write--later-p (review)
-  "Return non-nil if the client of REVIEW cannot be expected to write yet."
-  (or (gemini-companion-write-others review)
-      (gemini-companion-write--cut-off-p review)
-      (gemini-companion-write--asks-p review)))
-
-(defun gemini-companion-write--asks-p (review)
-  "Return non-nil if the client of REVIEW asks something in a terminal here.
-Some CLIs write nothing until all questions of a turn are answered."
-  (when-let* ((cli (gemini-companion-cli-of-process (gemini-companion-review-process review))))
-    ;; Elsewhere, no hook reports a no to the question about a change.
-    (and (gemini-companion-cli-terminal cli)
-         (eq (gemini-companion-cli-state cli) 'asking))))
+(defun gemini-companion-write--later-p (review others)
+  "Return non-nil if the client of REVIEW cannot be expected to write yet.
+Some write nothing until all questions of a turn are answered, also those about
+OTHERS, which are other changes."
+  (let ((host (gemini-companion-review-host review))
+        (cli (gemini-companion-cli-of-process (gemini-companion-review-process review))))
+    (or (seq-some #'gemini-companion-review-open-p others)
+        ;; The only client on a host may be cut off, but return.
+        (when-let* ((sessions (and host (gemini-companion-bridge-host-sessions host))))
+          (cl-loop for session in sessions never (eq (aref session 4) 'open)))
+        ;; Elsewhere, no hook reports a no to the question about a change.
+        (and cli (gemini-companion-cli-terminal cli)
+             (eq (gemini-companion-cli-state cli) 'asking)))))
 
 (defun gemini-companion-write-others (review)
-  "Return the other changes of the client of REVIEW that await a decision.
-Some CLIs write nothing until all changes of a turn are decided."
+  "Return the other changes of the client of REVIEW that await a decision."
   (cl-loop for other in (gemini-companion-review-all-open)
            if (and (not (eq other review)) (gemini-companion-review-same-client-p other review))
            collect other))
@@ -351,7 +342,8 @@ A host is not asked: its reports change what is known of the file."
                          ;; Or it may be half written.  Late timers run in quick succession.
                          (and (> (- (float-time) since) 0.15)
                               (not (gemini-companion-write--saved-p path))))))
-               ((gemini-companion-write--later-p review) 'busy))))
+               ((gemini-companion-write--later-p review (gemini-companion-write-others review))
+                'busy))))
      (lambda (written)
        (if (memq written '(nil forgotten)) (gemini-companion-write--forget awaited)
          (setf (gemini-companion-write--awaited-before awaited)

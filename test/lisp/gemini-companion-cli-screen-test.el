@@ -76,6 +76,7 @@
          (,gemini-companion-test-screen-background-shell . background)
          ("╰────╯\n  > go\n  ⊷ Shell echo Who?; read x     (Focused) 3s\n     very long\n    Who?\n" . t)
          ("╰────╯\n  > go\n  ⊷ Shell echo Who?; read x     (ctrl+f to focus)\n    (Focused)\n" . nil)
+         ("  └────┘\n  ⊶ Shell echo Who?; read x     (Focused)\n    Who?\n" . t)
          ("╰────╯\n  ⊷ Shell echo Who?; read x     (Focused)\n    Who?\n\n  ◆ Done.\n" . nil)
          (,(string-replace "unfocus" "focus" gemini-companion-test-screen-shell) . nil)
          ;; A table of the model's.
