@@ -29,7 +29,7 @@
    ;; Lines are around it.  The first of these may be a column wider than the terminal; Qwen Code
    ;; writes the name of the session there.
    "^ *\\(?:[─▀▄]\\{8,\\}\\|─+ .* ──\\)\n\\(?:[─▀▄]+\n\\)?"
-   "\\(?1: *[>!*] \\(?:.*\n\\)+?\\) *[─▀▄]\\{8\\}"
+   "\\(?1: *[>!*]\\(?: .*\\)?\n\\(?:.*\n\\)*?\\) *[─▀▄]\\{8\\}"
    ;; With 256 colors or less, lines of nothing but its background color are.
    "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
   "Regexp for the user's prompt, which is group 1, with what is around it.")

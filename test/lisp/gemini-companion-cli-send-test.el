@@ -854,19 +854,19 @@ There, a newline need not be whitespace, and the prompt took 20 seconds."
   "Newer versions of Qwen Code show one after a turn; it goes when a text comes.
 The hint in an empty prompt is in the user's language."
   (pcase-dolist (`(,before ,after ,outcome)
-                 '(("commit this change" "\n   use tabs" sent)
-                   ("  输入您的消息或 @ 文件路径" "\n   use tabs" sent)
+                 '((" commit this change" "\n   use tabs" sent)
+                   ("   输入您的消息或 @ 文件路径" " \n   use tabs" sent)
                    ;; The user has typed that, and it may be above what is visible.
-                   ("commit this change" "commit this change\n   use tabs" put)
-                   ("commit this change" "use tabs" put)))
+                   (" commit this change" " commit this change\n   use tabs" put)
+                   (" commit this change" " use tabs" put)))
     (gemini-companion-cli-send-test--with-screen terminal sent
       (let (became)
         (gemini-companion-cli-send-test--draw
-         terminal (gemini-companion-cli-send-test--screen (concat " > " before)))
+         terminal (gemini-companion-cli-send-test--screen (concat " >" before)))
         (gemini-companion-cli-send-at-rest "use tabs" terminal (lambda (it) (setq became it)))
         (gemini-companion-cli-send-test--wait sent "\e[200~\nuse tabs\e[201~")
         (gemini-companion-cli-send-test--draw
-         terminal (gemini-companion-cli-send-test--screen (concat " > " after)))
+         terminal (gemini-companion-cli-send-test--screen (concat " >" after)))
         (gemini-companion-test-wait "an outcome" (lambda () became))
         (should (eq became outcome))))))
 
