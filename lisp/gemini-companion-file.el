@@ -345,7 +345,8 @@ MODES, FILE becomes a new file with these modes.  Otherwise an existing file
 keeps its owner, modes and other names, and symbolic links are followed.
 Call CHECK just before FILE changes; it may signal an error.  Use handlers
 of file names."
-  (let* ((file (if modes (expand-file-name file) (file-truename file)))
+  (let* ((create-lockfiles nil)
+         (file (if modes (expand-file-name file) (file-truename file)))
          (kept (and (not modes) (file-exists-p file)))
          (check (or check #'ignore)))
     ;; Renaming would replace it if only its directory is writable.
@@ -391,7 +392,6 @@ FILE must keep its owner and other names."
           (write-region-post-annotation-function nil)
           ;; It must be on the disk before it is renamed.
           (write-region-inhibit-fsync nil)
-          (create-lockfiles nil)
           ;; With its own name, Emacs would ask whether to edit a buffer that visits the file, and
           ;; would release the lock of one with unsaved edits.
           (lock (make-temp-name (expand-file-name "gc-" temporary-file-directory))))

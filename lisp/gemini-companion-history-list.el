@@ -424,7 +424,7 @@ The name has no handler, but on a host that of Tramp."
       (when (and served (gemini-companion-host-lost served)) ; Tramp would wait for it
         (user-error "The connection to %s is lost" (gemini-companion-host-title host)))
       (require 'tramp)
-      (let ((remote-file-name-inhibit-cache t) ; a program there may just have made or deleted it
+      (let ((remote-file-name-inhibit-cache (current-time)) ; it may just have been written
             (file-name-handler-alist (seq-filter (lambda (handler)
                                                    (eq (cdr handler) 'tramp-file-name-handler))
                                                  file-name-handler-alist)))

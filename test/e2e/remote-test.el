@@ -192,7 +192,10 @@ If the file has changed there meanwhile, that is kept, and the user is told."
     (gemini-companion-test-keys emacs "u")
     (gemini-companion-test-wait-screen emacs "(y or n)")
     (gemini-companion-test-keys emacs "y")
-    (gemini-companion-test-remote-wait-file far "a.txt" "one\r\ntwo\r\nthree")))
+    (gemini-companion-test-remote-wait-file far "a.txt" "one\r\ntwo\r\nthree")
+    (gemini-companion-test-wait-screen emacs "undone")
+    ;; For each of these, Emacs waits until the answer of the host has come.
+    (should (length< (gemini-companion-test-remote-sent emacs) 60))))
 
 ;;;; Several at once
 
