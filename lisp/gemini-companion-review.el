@@ -279,10 +279,9 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
 
 (defun gemini-companion-review-note-change ()
   "Update all that depends on the open reviews, of which one has changed."
-  (pcase-dolist (`(,hook . ,function)
-                 '((kill-emacs-query-functions . gemini-companion-review--query-exit)
-                   (window-selection-change-functions . gemini-companion-review--note-selection)))
-    (funcall (if gemini-companion-review--open #'add-hook #'remove-hook) hook function))
+  (add-hook 'kill-emacs-query-functions #'gemini-companion-review--query-exit)
+  (funcall (if gemini-companion-review--open #'add-hook #'remove-hook)
+           'window-selection-change-functions #'gemini-companion-review--note-selection)
   (force-mode-line-update t)
   (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
 
@@ -291,14 +290,18 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   (force-mode-line-update t))
 
 (defun gemini-companion-review--query-exit ()
-  "Ask whether to exit Emacs while changes await a decision."
+  "Ask whether to exit Emacs while changes, or CLIs, await a decision."
   (or noninteractive
       (not (gemini-companion-ui-user-frame-p))
-      (let ((count (gemini-companion-review-count)))
-        (yes-or-no-p
-         (format (ngettext "A proposed change waits for your decision.  Reject it and exit? "
-                           "%d changes wait for your decision.  Reject them and exit? " count)
-                 count)))))
+      (cl-loop for (count one many)
+               in `((,(gemini-companion-review-count)
+                     "A proposed change waits for your decision.  Reject it and exit? "
+                     "%d changes wait for your decision.  Reject them and exit? ")
+                    (,(cl-loop for session in (gemini-companion-bridge-sessions)
+                               sum (aref session 6))
+                     "A decision has not reached its CLI.  Exit and lose it? "
+                     "%d decisions have not reached their CLIs.  Exit and lose them? "))
+               always (or (zerop count) (yes-or-no-p (format (ngettext one many count) count))))))
 
 (defun gemini-companion-review--run-waiting-hook (review)
   "Run the hooks for REVIEW, which was proposed or is shown."

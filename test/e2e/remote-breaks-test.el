@@ -65,6 +65,25 @@ A cut that is so long that ssh gives up is in `make endurance'."
     (gemini-companion-test-remote-connected-p cli)
     (should-not (gemini-companion-test-remote-sent emacs))))
 
+(ert-deftest gemini-companion-remote-breaks/leaving-emacs-would-lose-a-decision ()
+  "Emacs asks before it exits with a decision of which the CLI has not heard."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-with-remote-cli (emacs far cli '(("a.txt" . "one\n")))
+    (gemini-companion-test-remote-review
+     emacs cli (gemini-companion-test-far-file far "a.txt") "two\n")
+    (gemini-companion-test-append-to-proposal emacs "edited")
+    (gemini-companion-test-far-wire-do far "cut")
+    (gemini-companion-test-far-wire-do far "break")
+    (gemini-companion-test-wait-screen emacs "lost@shared")
+    (gemini-companion-test-accept emacs)
+    (gemini-companion-test-wait-no-review emacs)
+    (gemini-companion-test-keys emacs "C-x" "C-c")
+    (gemini-companion-test-wait-screen emacs "A decision has not reached its CLI")
+    (gemini-companion-test-keys emacs "no" "Enter")
+    (gemini-companion-test-far-wire-do far "mend")
+    (gemini-companion-test-remote-wait-file far "a.txt" "two\nedited")
+    (gemini-companion-test-remote-wait-done cli)))
+
 ;; Emacs itself asks Tramp when a buffer is first changed, so nothing is typed into it.
 (ert-deftest gemini-companion-remote-breaks/emacs-answers-while-the-wire-is-cut ()
   "Commands and keys do not wait for a host that is away, and ask it nothing."
