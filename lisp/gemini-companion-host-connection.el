@@ -44,6 +44,7 @@
   (proven nil :documentation "Non-nil if it was ready before.")
   (shared nil :documentation "Options by which ssh uses a connection that exists.")
   (sharing nil :documentation "Non-nil if it uses that.")
+  (reach 20 :documentation "Seconds that ssh may take until the host answers.")
   (wire nil :documentation "The number of the wire, or nil.")
   (check nil :documentation "The program that must end before the wire is opened, or nil.")
   (project nil :documentation "The project here that it was made for, or nil.")
@@ -153,12 +154,12 @@ Its argument is nil if it is ready, or else why not, as text for the user."
 (defun gemini-companion-host-connection--open (connection)
   "Open a wire to the host of CONNECTION."
   (condition-case problem
-      (pcase-let* ((host (gemini-companion-host-connection-host connection))
+      (pcase-let* (((cl-struct gemini-companion-host-connection host reach) connection)
                    (prefix (gemini-companion-host-prefix host))
                    (default-directory gemini-companion-agent-neutral-directory)
                    (`(,program . ,arguments)
                     (gemini-companion-host-connection--shell connection "exec sh" nil
-                                                             "-o" "ConnectTimeout=5"
+                                                             "-o" (format "ConnectTimeout=%d" reach)
                                                              ;; If Emacs exits after a cut, it ends.
                                                              "-o" "ServerAliveInterval=15"
                                                              "-o" "ClearAllForwardings=yes"))
@@ -382,6 +383,9 @@ host has that from here, or else HOME."
                (string-match-p "\\`[[:alnum:]._-]\\{1,64\\}\\'" .host)
                (eq (gemini-companion-host-connection-state connection) 'connecting))
       (gemini-companion-host-connection--set-timer connection)
+      (setf (gemini-companion-host-connection-reach connection)
+            ;; After a cut, short attempts find out soonest that it is back.
+            (max 5 (* 2 (- (float-time) (gemini-companion-host-connection-since connection)))))
       (gemini-companion-host-connection--set-state connection 'ready)
       (setf (gemini-companion-host-connection-proven connection) t
             (gemini-companion-host-connection-keeper connection) .pid

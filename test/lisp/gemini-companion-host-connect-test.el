@@ -409,6 +409,16 @@ If Emacs did not know that, the CLI would be told of files in all projects."
     (let ((gemini-companion-ssh-program "/nonexistent/ssh"))
       (should (string-match-p "`gemini-companion-ssh-program'" (gemini-companion-host-connect-test--fault))))))
 
+(ert-deftest gemini-companion-host-connect/host-may-take-seconds-to-answer ()
+  "A proxy on the way to it may have to log in first, for example."
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-host-connect-test--put
+     "say" "case \" $* \" in
+  *\" ConnectTimeout=\"[0-9]\" \"*) echo 'Connection timed out during banner exchange' >&2; exit 255 ;;
+esac")
+    (should (eq (gemini-companion-host-connection-state (gemini-companion-host-connect-test--open))
+                'ready))))
+
 (ert-deftest gemini-companion-host-connect/silent-host-is-given-up ()
   (dolist (say '("exec sleep 1000" "exec cat"
                  "echo 'gemini-companion: shell'; exec sleep 1000"
