@@ -280,11 +280,14 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
 (defun gemini-companion-review-note-change ()
   "Update all that depends on the open reviews, of which one has changed."
   (add-hook 'kill-emacs-query-functions #'gemini-companion-review--query-exit)
-  ;; Header lines show the keys that work in the window now selected.
   (funcall (if gemini-companion-review--open #'add-hook #'remove-hook)
-           'window-selection-change-functions #'force-mode-line-update)
+           'window-selection-change-functions #'gemini-companion-review--note-selection)
   (force-mode-line-update t)
   (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
+
+(defun gemini-companion-review--note-selection (&rest _)
+  "Make header lines show the keys that work in the window now selected."
+  (force-mode-line-update t))
 
 (defun gemini-companion-review--query-exit ()
   "Ask whether to exit Emacs while changes, or CLIs, await a decision."
