@@ -52,6 +52,9 @@ message that a change waits."
 (defvar gemini-companion-review-popup--file-timer nil
   "The timer that checks the file of the review on screen, or nil.")
 
+(defvar gemini-companion-review-popup--due nil
+  "When a review became the next to be shown; t if it is held back for long; or nil.")
+
 (defvar gemini-companion-review-popup--unexpected nil
   "The review selected automatically, and when, or when a key was last ignored.
 A cons, or nil.")
@@ -102,6 +105,8 @@ A cons, or nil.")
           (gemini-companion-review-popup--adjust-timer
            gemini-companion-review-popup--file-timer (gemini-companion-review-shown)
            1 1 #'gemini-companion-review-popup--check-file)
+          gemini-companion-review-popup--due
+          (and due (or gemini-companion-review-popup--due (float-time)))
           gemini-companion-review-popup--timer
           (gemini-companion-review-popup--adjust-timer
            gemini-companion-review-popup--timer (or due (gemini-companion-review-ended-on-screen-p))
@@ -157,9 +162,13 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
     (gemini-companion-review-remove-ended)
     (gemini-companion-review-popup--record-reasons)
     (when-let* ((review (gemini-companion-review-popup--next)))
-      (if (gemini-companion-review-reason review)
-          (force-mode-line-update t)
-        (gemini-companion-review-popup--show review))))
+      (cond ((not (gemini-companion-review-reason review))
+             (gemini-companion-review-popup--show review))
+            ((and (numberp gemini-companion-review-popup--due)
+                  (> (- (float-time) gemini-companion-review-popup--due)
+                     gemini-companion-review-popup--held-after))
+             (setq gemini-companion-review-popup--due t)
+             (force-mode-line-update t)))))
   (gemini-companion-review-popup--adjust-timers))
 
 (defun gemini-companion-review-popup--show (review)
@@ -277,9 +286,7 @@ if they went to its terminal."
 
 (defun gemini-companion-review-popup-held-p ()
   "Return non-nil if a review has waited for a while because the user is busy."
-  (when-let* ((review (gemini-companion-review-popup--next)))
-    (> (float-time (time-since (gemini-companion-review-created review)))
-       gemini-companion-review-popup--held-after)))
+  (eq t gemini-companion-review-popup--due))
 
 (provide 'gemini-companion-review-popup)
 ;;; gemini-companion-review-popup.el ends here

@@ -211,6 +211,26 @@ some state that is not visible."
     (gemini-companion-test-reject emacs)
     (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))
 
+;; A change that waited behind another one was said to wait for the user to pause.
+(ert-deftest gemini-companion-review-popup/the-next-change-does-not-wait-for-long ()
+  "The mode line says so only once it could have been shown for a while."
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n") ("b.txt" . "one\n")))
+    (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--held-after 0.5))
+    (gemini-companion-test-fake-propose emacs client "two\n")
+    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-fake-propose emacs client "three\n" "b.txt")
+    (gemini-companion-test-wait-eval
+     emacs '(> (float-time (time-since (gemini-companion-review-created
+                                        (cadr (gemini-companion-review-all-open)))))
+               0.5))
+    (should (equal " Gem:1!1"
+                   (gemini-companion-test-eval
+                    emacs '(progn (gemini-companion-review-reject (gemini-companion-review-shown))
+                                  (gemini-companion--lighter)))))
+    (gemini-companion-test-wait-review emacs "three\n")
+    (gemini-companion-test-reject emacs)))
+
 ;;;; Keys and focus
 
 (ert-deftest gemini-companion-review-popup/typing-in-a-file-continues ()
