@@ -133,15 +133,17 @@ For WITH-REASON, interactively the prefix argument, see
   "The time at which lines came, went or moved without a command.")
 
 (defun gemini-companion-review-list-pop-to (name mode)
-  "Show the list in the buffer NAME, in the major mode MODE."
-  (gemini-companion-ui-pop-to name)
-  (unless (derived-mode-p mode) (funcall mode))
-  (gemini-companion-review-list-print)
-  (setq gemini-companion-review-list--moved-at 0)
-  (unless (tabulated-list-get-id)
-    (goto-char (or (text-property-not-all (point-min) (point-max) 'tabulated-list-entry nil)
-                   (point-max)))
-    (gemini-companion-review-list--show-keys)))
+  "Show the list in the buffer NAME, in the major mode MODE.
+Unless it is on screen, go to the first line."
+  (let ((shown (get-buffer-window name 'visible)))
+    (gemini-companion-ui-pop-to name)
+    (unless (derived-mode-p mode) (funcall mode))
+    (gemini-companion-review-list-print)
+    (setq gemini-companion-review-list--moved-at 0)
+    (unless (and shown (tabulated-list-get-id))
+      (goto-char (or (text-property-not-all (point-min) (point-max) 'tabulated-list-entry nil)
+                     (point-max)))
+      (gemini-companion-review-list--show-keys))))
 
 (defun gemini-companion-review-list-set-up (&optional seconds hook)
   "Set up the current list, and update it when reviews or its windows change.

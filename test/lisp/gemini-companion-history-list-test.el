@@ -204,6 +204,22 @@ Return the question, or nil, and the message or the error after it."
         (should (string-match-p "\\` *Time.*\nPrompt .*\n[0-9].*\nPrompt .*\n[0-9].*\n\\'"
                                 (buffer-string)))))))
 
+(ert-deftest gemini-companion-history-list/it-begins-at-the-newest ()
+  "Otherwise a key would be for one that was the newest when the list was last shown."
+  (let ((gemini-companion-history--entries nil))
+    (save-window-excursion
+      (dolist (path '("/a" "/b"))
+        (gemini-companion-history-add :path path :after "1" :client "C" :outcome 'rejected
+                                      :size "+1")
+        (gemini-companion-history-list)
+        (should (equal path (gemini-companion-history-path (tabulated-list-get-id))))
+        ;; While it is on screen, point stays.
+        (goto-char (point-max))
+        (forward-line -1)
+        (gemini-companion-history-list)
+        (should (equal "/a" (gemini-companion-history-path (tabulated-list-get-id))))
+        (quit-window)))))
+
 (ert-deftest gemini-companion-history-list/all-changes-of-a-prompt-can-be-undone ()
   "Of several changes of one file as well; changes of other prompts stay."
   (gemini-companion-test-with-lists client
