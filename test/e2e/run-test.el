@@ -393,6 +393,35 @@ So it is when the CLI is run again from its terminal after it has ended."
     (should-not (gemini-companion-test-eval
                  emacs '(lookup-key (default-value 'term-raw-map) [backtab])))))
 
+(gemini-companion-test-with-terminals gemini-companion-cli-run/a-cli-that-suspends-itself-goes-on
+    terminal
+  "No shell could continue it."
+  (gemini-companion-test-with-emacs-and-cli
+      (emacs cli '(("a.txt" . "one\n"))
+             (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
+    (gemini-companion-test-cli-script cli "Hello.")
+    ;; It shows the terminal's cursor before that.
+    (gemini-companion-test-eval
+     emacs '(add-function :before (process-filter (get-buffer-process (window-buffer)))
+                          (lambda (process text)
+                            (when (string-search "\e[?25h" text)
+                              (process-put process 'suspended t)))))
+    ;; Pressed slowly, these keys do not suspend it.
+    (gemini-companion-test-run
+     emacs '(progn (process-send-string (get-buffer-process (window-buffer)) "\C-z\C-z") nil))
+    (gemini-companion-test-wait-eval
+     emacs '(process-get (get-buffer-process (window-buffer)) 'suspended))
+    ;; Until then, the terminal shows what is typed, and a line goes to the CLI as a whole.
+    (gemini-companion-test-wait-eval
+     emacs '(string-search "-icanon"
+                           (shell-command-to-string
+                            (concat "stty -a <" (process-tty-name
+                                                 (get-buffer-process (window-buffer)))))))
+    (gemini-companion-test-type emacs "Say it")
+    (gemini-companion-test-cli-wait-terminal cli "> Say it")
+    (gemini-companion-test-keys emacs "Enter")
+    (gemini-companion-test-cli-wait-terminal cli "Hello\\.")))
+
 (ert-deftest gemini-companion-cli-run/the-cli-reads-a-yanked-image ()
   "The real CLI asks nothing before that, and the image is gone after it."
   :tags '(e2e real)
