@@ -222,7 +222,10 @@ For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
           (funcall answer text)))
   (when terminal
     (setq default-directory (gemini-companion-cli-send-directory terminal)
-          gemini-companion-cli-compose-terminal terminal))
+          gemini-companion-cli-compose-terminal terminal)
+    (let ((buffer (current-buffer)))
+      (setf (buffer-local-value 'gemini-companion-cli-send-editor terminal)
+            (lambda () (and (buffer-live-p buffer) (funcall live-p) buffer)))))
   (add-hook 'kill-buffer-hook (lambda () (gemini-companion-cli-edit--end terminal live-p answer))
             nil t))
 

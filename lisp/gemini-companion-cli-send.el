@@ -38,6 +38,9 @@
 (defvar-local gemini-companion-cli-send--busy nil
   "Non-nil while a text is on its way to the CLI in this buffer.")
 
+(defvar-local gemini-companion-cli-send-editor nil
+  "Function that returns the buffer from which the CLI here awaits a text, or nil.")
+
 (defvar-local gemini-companion-cli-send--recognized nil
   "Non-nil if Emacs has seen the prompt of the CLI in this buffer.")
 
@@ -284,6 +287,10 @@ Keys for a prompt would answer its question, or be a command for a shell."
   (cond ((not (assq (current-buffer) (gemini-companion-cli-run-terminals)))
          (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
         ((gemini-companion-cli-terminals-frozen))
+        ((when-let* ((editor gemini-companion-cli-send-editor)
+                     (buffer (funcall editor)))
+           (format "%s waits for what you edit in %s, and would lose the text; insert it there"
+                   (gemini-companion-cli-send-title) (buffer-name buffer))))
         ((gemini-companion-cli-screen-question-p)
          (format "%s asks a question; answer it first" (gemini-companion-cli-send-title)))
         ((gemini-companion-cli-screen-shell-p)

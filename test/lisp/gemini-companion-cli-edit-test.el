@@ -75,6 +75,19 @@ It is selected, and prints END and the exit code once the user is done."
       (should (eq (window-buffer) terminal))
       (should (equal gemini-companion-cli-send-history (list "One\nzwei é\ndrei\n"))))))
 
+(ert-deftest gemini-companion-cli-edit/a-text-is-not-added-to-the-prompt-that-is-edited ()
+  "It would be lost, such as the name of a file that is dropped on the terminal."
+  (gemini-companion-cli-edit-test--with "$VISUAL prompt.txt"
+    (let ((terminal (window-buffer))
+          (buffer (gemini-companion-cli-edit-test--buffer)))
+      (should (equal (cadr (should-error (gemini-companion-cli-send-text "lost?" nil terminal)))
+                     "Gemini CLI waits for what you edit in *edit prompt.txt*, and would lose the \
+text; insert it there"))
+      (kill-buffer buffer)
+      (gemini-companion-cli-edit-test--ended)
+      (should-not (string-search "edit" (with-current-buffer terminal
+                                          (or (gemini-companion-cli-send--fault) "")))))))
+
 (ert-deftest gemini-companion-cli-edit/a-cancel-changes-nothing ()
   "Nor is what was typed lost; a buffer that is killed is one, too."
   (dolist (cancel (list #'gemini-companion-compose-quit #'kill-buffer))
