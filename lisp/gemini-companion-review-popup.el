@@ -96,10 +96,6 @@ A cons, or nil.")
 (defun gemini-companion-review-popup--update ()
   "Record why reviews wait, and start or cancel the timers as needed."
   (gemini-companion-review-popup--record-reasons)
-  (gemini-companion-review-popup--adjust-timers))
-
-(defun gemini-companion-review-popup--adjust-timers ()
-  "Start or cancel the timers as needed."
   (let ((due (gemini-companion-review-popup--next)))
     (setq gemini-companion-review-popup--file-timer
           (gemini-companion-review-popup--adjust-timer
@@ -169,7 +165,7 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
                      gemini-companion-review-popup--held-after))
              (setq gemini-companion-review-popup--due t)
              (force-mode-line-update t)))))
-  (gemini-companion-review-popup--adjust-timers))
+  (gemini-companion-review-popup--update))
 
 (defun gemini-companion-review-popup--show (review)
   "Show REVIEW, or say why it cannot be shown."
