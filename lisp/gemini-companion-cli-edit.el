@@ -95,12 +95,9 @@ If CONNECTION is non-nil, AGENT is to run on its host."
     (ignore-error file-missing
       (delete-directory (file-name-directory (process-get server 'program)) t))))
 
-(defun gemini-companion-cli-edit--stop-with-mode ()
-  "Stop, unless a CLI runs in a terminal, which knows no other program."
-  (unless (gemini-companion-cli-run-terminals)
-    (gemini-companion-cli-edit-stop)))
-
-(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-edit--stop-with-mode)
+(add-hook 'gemini-companion-mode-off-hook
+          ;; A CLI that runs knows no other program.
+          (lambda () (unless (gemini-companion-cli-run-terminals) (gemini-companion-cli-edit-stop))))
 (add-hook 'kill-emacs-hook #'gemini-companion-cli-edit-stop)
 
 (defun gemini-companion-cli-edit--note-order (client text)
@@ -225,7 +222,7 @@ For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
           gemini-companion-cli-compose-terminal terminal)
     (let ((buffer (current-buffer)))
       (setf (buffer-local-value 'gemini-companion-cli-send-editor terminal)
-            (lambda () (and (buffer-live-p buffer) (funcall live-p) buffer)))))
+            (lambda () (and (funcall live-p) (buffer-name buffer))))))
   (add-hook 'kill-buffer-hook (lambda () (gemini-companion-cli-edit--end terminal live-p answer))
             nil t))
 

@@ -38,8 +38,8 @@
 (defvar-local gemini-companion-cli-send--busy nil
   "Non-nil while a text is on its way to the CLI in this buffer.")
 
-(defvar-local gemini-companion-cli-send-editor nil
-  "Function that returns the buffer from which the CLI here awaits a text, or nil.")
+(defvar-local gemini-companion-cli-send-editor #'ignore
+  "Function that returns the name of the buffer with what the CLI lets the user edit.")
 
 (defvar-local gemini-companion-cli-send--recognized nil
   "Non-nil if Emacs has seen the prompt of the CLI in this buffer.")
@@ -271,7 +271,11 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
               (kill-new text)
               (gemini-companion-ui-message
                buffer "A CLI did not take your text; yank it from the kill ring"))
-             (submit (gemini-companion-cli-send--submit))))
+             (submit
+              (if-let* ((fault (gemini-companion-cli-send--fault)))
+                  (ignore (gemini-companion-ui-message
+                           buffer "Pasted into %s, but not sent.  %s" (buffer-name) fault))
+                "\r"))))
      (not submit))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
@@ -287,10 +291,9 @@ Keys for a prompt would answer its question, or be a command for a shell."
   (cond ((not (assq (current-buffer) (gemini-companion-cli-run-terminals)))
          (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
         ((gemini-companion-cli-terminals-frozen))
-        ((when-let* ((editor gemini-companion-cli-send-editor)
-                     (buffer (funcall editor)))
+        ((when-let* ((name (funcall gemini-companion-cli-send-editor)))
            (format "%s waits for what you edit in %s, and would lose the text; insert it there"
-                   (gemini-companion-cli-send-title) (buffer-name buffer))))
+                   (gemini-companion-cli-send-title) name)))
         ((gemini-companion-cli-screen-question-p)
          (format "%s asks a question; answer it first" (gemini-companion-cli-send-title)))
         ((gemini-companion-cli-screen-shell-p)
@@ -423,13 +426,6 @@ would wait, and the user could not quit that in a timer."
     (with-timeout (0.05 'waits)
       (process-send-string process text)
       'sent)))
-
-(defun gemini-companion-cli-send--submit ()
-  "Return the key that submits the prompt here, or nil, and tell the user why."
-  (if-let* ((fault (gemini-companion-cli-send--fault)))
-      (ignore (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
-                                           (buffer-name) fault))
-    "\r"))
 
 ;;;; Waiting for the CLI
 
