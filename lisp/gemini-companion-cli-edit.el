@@ -97,7 +97,7 @@ If CONNECTION is non-nil, AGENT is to run on its host."
 
 (add-hook 'gemini-companion-mode-off-hook
           ;; A CLI that runs knows no other program.
-          (lambda () (unless (gemini-companion-cli-run-terminals) (gemini-companion-cli-edit-stop))))
+          (lambda () (or (gemini-companion-cli-run-terminals) (gemini-companion-cli-edit-stop))))
 (add-hook 'kill-emacs-hook #'gemini-companion-cli-edit-stop)
 
 (defun gemini-companion-cli-edit--note-order (client text)

@@ -39,7 +39,7 @@
   "Non-nil while a text is on its way to the CLI in this buffer.")
 
 (defvar-local gemini-companion-cli-send-editor #'ignore
-  "Function that returns the name of the buffer with what the CLI lets the user edit.")
+  "Function that names the buffer with what the CLI has the user edit, or nil.")
 
 (defvar-local gemini-companion-cli-send--recognized nil
   "Non-nil if Emacs has seen the prompt of the CLI in this buffer.")

@@ -203,7 +203,8 @@ sessions is limited, return nil if it has no session."
                        (unless (stringp process)
                          (or (seq-find (lambda (cli)
                                          (and (equal session (gemini-companion-cli-session cli))
-                                              (not (and process (gemini-companion-cli-process cli)))))
+                                              (not (and process
+                                                        (gemini-companion-cli-process cli)))))
                                        gemini-companion-cli--all)
                              (gemini-companion-cli--add agent process))))))
     (setf (gemini-companion-cli-session cli) session

@@ -53,7 +53,7 @@ message that a change waits."
   "The timer that checks the file of the review on screen, or nil.")
 
 (defvar gemini-companion-review-popup--due nil
-  "When a review became the next to be shown; t if it is held back for long; or nil.")
+  "When a review became the next to be shown; t if held back for long; or nil.")
 
 (defvar gemini-companion-review-popup--unexpected nil
   "The review selected automatically, and when, or when a key was last ignored.
