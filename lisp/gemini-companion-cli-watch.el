@@ -127,8 +127,9 @@ Some emulators draw their screen a tenth of a second later."
     (with-current-buffer buffer
       (setq gemini-companion-cli-watch--timer nil)
       (gemini-companion-log-errors "the screen of a CLI"
-        ;; ^Z, twice, suspends Gemini CLI, and here is no shell that would let it go on.
-        (when (and gemini-companion-cli-run-root (process-live-p (get-buffer-process buffer)))
+        ;; After ^Z, twice, it waits for this, but there is no shell.  Another CLI may redraw then.
+        (when (and (eq gemini-companion-cli-run-agent 'gemini)
+                   (process-live-p (get-buffer-process buffer)))
           (signal-process (- (process-id (get-buffer-process buffer))) 'CONT))
         (let ((waits (gemini-companion-cli-watch--act)))
           (cond ((not (process-live-p (get-buffer-process buffer)))
