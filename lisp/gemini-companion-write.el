@@ -272,8 +272,9 @@ the client, on a host, has written already."
                                  (t (gemini-companion-file-stamp path))))))
     (gemini-companion-write--forget earlier)
     (push awaited gemini-companion-write--awaited)
-    (when text
-      (gemini-companion-write--hold-auto-revert path t))
+    (when-let* ((buffer (and text (gemini-companion-file-visiting path))))
+      (with-current-buffer buffer
+        (setq-local buffer-stale-function #'gemini-companion-write--stale-p)))
     (gemini-companion-write--poll awaited review)))
 
 (add-hook 'gemini-companion-review-end-functions #'gemini-companion-write--keep-merged)
@@ -307,17 +308,17 @@ So an undo keeps them, although the file did not have them."
 
 (defun gemini-companion-write--forget (awaited)
   "No longer expect a client to write the file AWAITED."
-  (when (memq awaited gemini-companion-write--awaited)
-    (setq gemini-companion-write--awaited (remq awaited gemini-companion-write--awaited))
-    (gemini-companion-write--hold-auto-revert (gemini-companion-write--awaited-path awaited) nil)))
+  (setq gemini-companion-write--awaited (remq awaited gemini-companion-write--awaited)))
 
-(defun gemini-companion-write--hold-auto-revert (path hold)
-  "If HOLD, let Auto Revert mode leave the buffer of the file PATH alone, else not.
-CLIs empty a file before they write it, and point would go to its beginning."
-  (when-let* ((buffer (gemini-companion-file-visiting path)))
-    (with-current-buffer buffer
-      (if hold (setq-local buffer-stale-function #'ignore)
-        (kill-local-variable 'buffer-stale-function)))))
+(defun gemini-companion-write--stale-p (&optional noconfirm)
+  "Let Auto Revert mode leave this buffer alone while a client may write its file.
+CLIs empty a file before they write it, and point would go to its beginning.
+NOCONFIRM is as for `buffer-stale-function'."
+  (unless (cl-loop for awaited in gemini-companion-write--awaited
+                   for path = (gemini-companion-write--awaited-path awaited)
+                   thereis (and (gemini-companion-write--awaited-text awaited)
+                                (eq (current-buffer) (gemini-companion-file-visiting path))))
+    (buffer-stale--default-function noconfirm)))
 
 (defun gemini-companion-write--poll (awaited review)
   "Revert the buffer that visits the file AWAITED once that was written.
@@ -354,7 +355,6 @@ A host is not asked: its reports change what is known of the file."
          ;; A formatter may write it again soon, but nothing else is known of that.
          (setf (gemini-companion-write--awaited-text awaited) nil
                (gemini-companion-write--awaited-merged awaited) nil)
-         (gemini-companion-write--hold-auto-revert path nil)
          (gemini-companion-write--poll awaited review))))))
 
 (defun gemini-companion-write-revert-now (path)
@@ -371,7 +371,7 @@ show the text of the file, or the file no longer exists."
 (defun gemini-companion-write-stop ()
   "Stop checking files."
   (cancel-function-timers #'gemini-companion-write--look)
-  (mapc #'gemini-companion-write--forget gemini-companion-write--awaited)
+  (setq gemini-companion-write--awaited nil)
   (gemini-companion-file-forget-all))
 
 ;;;; Reverting a buffer

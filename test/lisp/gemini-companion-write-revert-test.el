@@ -101,6 +101,24 @@
             (should (equal (buffer-string) "5\n")))
         (auto-revert-mode -1)))))
 
+(ert-deftest gemini-companion-write-revert/auto-revert-mode-goes-on-after-a-file-was-renamed ()
+  "Until a client has written the file, its buffer may visit another one."
+  (gemini-companion-write-revert-test--with "one\n"
+    (gemini-companion-mode 1)
+    (let ((auto-revert-use-notify nil)
+          (auto-revert-verbose nil))
+      (unwind-protect
+          (progn
+            (auto-revert-mode 1)
+            (gemini-companion-write-revert-test--follow buffer-file-name "two\n")
+            (rename-file "a.txt" "b.txt")
+            (set-visited-file-name "b.txt" t t)
+            (gemini-companion-write-stop)
+            (gemini-companion-test-write-bytes "b.txt" "three\n")
+            (auto-revert-buffers)
+            (should (equal (buffer-string) "three\n")))
+        (auto-revert-mode -1)))))
+
 (defun gemini-companion-write-revert-test--undo (&optional again command)
   "Undo as a user does by COMMAND or `undo'; AGAIN means as after another undo."
   (undo-boundary)
