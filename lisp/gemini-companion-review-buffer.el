@@ -268,6 +268,7 @@ Programs that are started in it run on this machine."
                  (format "*gemini %s: %s*" part
                          (gemini-companion-review-path-in-project review)))))
     (with-current-buffer buffer
+      (setq gemini-companion-review-of-buffer review)
       (when (gemini-companion-host-remote-p default-directory)
         (setq default-directory "~/")))
     buffer))
@@ -306,7 +307,7 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
   (when (bound-and-true-p global-undo-tree-mode)
     (gemini-companion-log-errors "undo-tree-mode"
       (undo-tree-mode)))                ; without it, Evil may undo nothing
-  (gemini-companion-review-buffer-set-up review header))
+  (gemini-companion-review-buffer-set-up header))
 
 (defun gemini-companion-review-buffer--indentation-variables (buffer)
   "Return variables with which edits are indented as in BUFFER.
@@ -326,11 +327,10 @@ Hooks set them, or a major mode that finds out how its text is indented."
   ;; Text Scale mode, for example, changes such a list in place.
   (setq-local face-remapping-alist (copy-alist face-remapping-alist)))
 
-(defun gemini-companion-review-buffer-set-up (review header)
-  "Make the current buffer one of REVIEW, with its keys and a header line.
-HEADER is a function that returns the header line, given REVIEW."
-  (setq gemini-companion-review-of-buffer review
-        gemini-companion-review-buffer--header header)
+(defun gemini-companion-review-buffer-set-up (header)
+  "Give the current buffer, of a review, the keys for that and a header line.
+HEADER is a function that returns the header line, given the review."
+  (setq gemini-companion-review-buffer--header header)
   (gemini-companion-review-buffer--enable-keys)
   ;; The user may choose another major mode.
   (add-hook 'after-change-major-mode-hook #'gemini-companion-review-buffer--enable-keys nil t))

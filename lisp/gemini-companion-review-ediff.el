@@ -129,7 +129,6 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
       (setq buffer-read-only t)))
   (add-hook 'ediff-before-setup-windows-hook #'gemini-companion-review-ediff--arrange nil t)
   (add-hook 'ediff-quit-hook #'gemini-companion-review-window-dismiss-soon nil t)
-  (add-hook 'kill-buffer-hook #'gemini-companion-review-ediff--kill-helpers nil t)
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map (make-composed-keymap gemini-companion-review-mode-map
                                                  (current-local-map)))
@@ -201,6 +200,10 @@ The letter is easily typed by mistake: ask if you have not selected one."
 
 (defun gemini-companion-review-ediff--compare (&rest _files)
   "Find the differences for the current buffer, the control buffer of a session."
+  ;; It takes long, so the user may quit.
+  (add-hook 'kill-buffer-hook #'gemini-companion-review-ediff--kill-helpers nil t)
+  (setf (gemini-companion-review-window-main gemini-companion-review-window-current)
+        (current-buffer))
   (let* ((buffers (delq nil (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
          (review (buffer-local-value 'gemini-companion-review-of-buffer ediff-buffer-B))
          (regions (apply #'gemini-companion-review-call-once
@@ -225,7 +228,7 @@ The letter is easily typed by mistake: ask if you have not selected one."
 Ediff runs that in the control buffer, and then leaves such windows alone."
   (unless (ediff-keep-window-config (current-buffer))
     (let* ((view gemini-companion-review-window-current)
-           (control (setf (gemini-companion-review-window-main view) (current-buffer)))
+           (control (current-buffer))
            (buffers (seq-filter #'buffer-live-p
                                 (list ediff-buffer-A ediff-buffer-B ediff-buffer-C)))
            (windows (condition-case nil
@@ -271,7 +274,6 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
   "End the Ediff session of VIEW, and remove its traces from the proposal."
   (save-selected-window
     (gemini-companion-review-ediff--end-session (gemini-companion-review-window-main view)))
-  (mapc #'gemini-companion-ui-kill-buffer (gemini-companion-review-window-others view))
   (when-let* ((proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer proposal
       (cl-callf seq-difference face-remapping-alist gemini-companion-review-ediff--faces)

@@ -102,7 +102,7 @@ you type is not taken over while its frame has the focus."
       (add-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed nil t))
     (with-current-buffer buffer
       (gemini-companion-review-buffer-set-mode #'gemini-companion-review-inline-mode)
-      (gemini-companion-review-buffer-set-up review #'gemini-companion-review-inline--header)
+      (gemini-companion-review-buffer-set-up #'gemini-companion-review-inline--header)
       (gemini-companion-review-buffer-enable-modal-modes)
       (setq gemini-companion-comment-proposal-place-function
             #'gemini-companion-review-inline--comment-place)
@@ -126,16 +126,14 @@ That is the buffer with the proposal, in the major mode of the file."
    (or visiting proposal)))
 
 (cl-defmethod gemini-companion-review-window-clean-up ((view gemini-companion-review-inline--view))
-  "Kill the buffers of VIEW, and stop watching and editing the proposal."
+  "Stop watching and editing the proposal of VIEW."
   (cancel-function-timers #'gemini-companion-review-inline--follow-edits)
   (when-let* ((proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer proposal
       (gemini-companion-review-inline-edit-mode -1)
       (remove-hook 'gemini-companion-comment-change-hook
                    #'gemini-companion-review-inline--show-comments t)
-      (remove-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed t)))
-  (gemini-companion-ui-kill-buffer (gemini-companion-review-window-main view))
-  (gemini-companion-ui-kill-buffer (gemini-companion-review-inline--current view)))
+      (remove-hook 'after-change-functions #'gemini-companion-review-inline--proposal-changed t))))
 
 (defun gemini-companion-review-inline--header (review)
   "Return the header line for the change of REVIEW in the current buffer."

@@ -74,15 +74,18 @@
 Select the window in which the user decides.")
 
 (cl-defgeneric gemini-companion-review-window-clean-up (view)
-  "Kill the buffers of VIEW, which is off the screen, but not the proposal.
-Remove what was added to that.  VIEW may have been started only in part,
-and any buffer of it may have been killed.")
+  "Remove what VIEW, which is off the screen, has added to the proposal.
+VIEW may have been started only in part, and any buffer of it may be dead.")
 
 (cl-defgeneric gemini-companion-review-window-stop (view)
   "Take VIEW, which is no longer the current one, off the screen.
-First remove its windows, then kill its buffers."
+First remove its windows, then kill its buffers but the proposal."
   (gemini-companion-review-window--remove-windows view)
-  (gemini-companion-review-window-clean-up view))
+  (gemini-companion-review-window-clean-up view)
+  (dolist (buffer (remq (gemini-companion-review-window-proposal view) (buffer-list)))
+    (when (eq (gemini-companion-review-window-review view)
+              (buffer-local-value 'gemini-companion-review-of-buffer buffer))
+      (gemini-companion-ui-kill-buffer buffer))))
 
 (defun gemini-companion-review-window-buffers (view)
   "Return the buffers in which the user sees VIEW; some may be killed or nil."
@@ -101,34 +104,32 @@ First remove its windows, then kill its buffers."
   "Show VIEW.  Return a function that takes it off the screen.
 FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
   (gemini-companion-review-window-stop-now)
-  (setq gemini-companion-review-window-current view)
-  (gemini-companion-review-window--record-windows view focus)
   (let ((review (gemini-companion-review-window-review view))
         (selected (selected-window))
-        (frame (and (frame-focus-state) (selected-frame)))
-        (hide (lambda () (gemini-companion-review-window--hide view))))
-    (condition-case error
-        (gemini-companion-ui-delay-gc
-          (gemini-companion-review-window-start view)
-          (when (and (eq focus 'keep) (window-live-p selected))
-            (select-window selected))
-          (when (and frame (gemini-companion-review-window--other-frame-p view frame))
-            (select-frame-set-input-focus (selected-frame)))
-          (setf (gemini-companion-review-front review) (gemini-companion-review-window-main view)
-                (gemini-companion-review-intact-function review)
-                (lambda ()
-                  ;; Without others, the user may see the proposal in place of the main buffer.
-                  (and (or (null (gemini-companion-review-window-others view))
-                           (seq-every-p #'gemini-companion-ui-window-of
-                                        (gemini-companion-review-window-buffers view)))
-                       (not (gemini-companion-review-window--alone-p view))))
-                (gemini-companion-review-window-beside view)
-                (gemini-companion-review-window--snapshots view))
-          (gemini-companion-review-window--watch view))
-      ((error quit)
-       (funcall hide)
-       (signal (car error) (cdr error))))
-    hide))
+        (frame (and (frame-focus-state) (selected-frame))))
+    ;; Now, so that it is called after an error or a quit, too.
+    (setf (gemini-companion-review-hide-function review)
+          (lambda () (gemini-companion-review-window--hide view))
+          gemini-companion-review-window-current view)
+    (gemini-companion-review-window--record-windows view focus)
+    (gemini-companion-ui-delay-gc
+      (gemini-companion-review-window-start view)
+      (when (and (eq focus 'keep) (window-live-p selected))
+        (select-window selected))
+      (when (and frame (gemini-companion-review-window--other-frame-p view frame))
+        (select-frame-set-input-focus (selected-frame)))
+      (setf (gemini-companion-review-front review) (gemini-companion-review-window-main view)
+            (gemini-companion-review-intact-function review)
+            (lambda ()
+              ;; Without others, the user may see the proposal in place of the main buffer.
+              (and (or (null (gemini-companion-review-window-others view))
+                       (seq-every-p #'gemini-companion-ui-window-of
+                                    (gemini-companion-review-window-buffers view)))
+                   (not (gemini-companion-review-window--alone-p view))))
+            (gemini-companion-review-window-beside view)
+            (gemini-companion-review-window--snapshots view))
+      (gemini-companion-review-window--watch view))
+    (gemini-companion-review-hide-function review)))
 
 (defun gemini-companion-review-window--other-frame-p (view frame)
   "Return non-nil if keys may go to another frame than the selected one.

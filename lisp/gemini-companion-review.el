@@ -357,6 +357,7 @@ REVIEW cannot be shown, record why, and signal the error."
               (gemini-companion-review-seen review) t)
         (gemini-companion-review--enter review 'shown))
     ((error quit)
+     (gemini-companion-review--hide review)
      (if (eq (car error) 'quit)
          (gemini-companion-review--enter review 'postponed)
        (gemini-companion-review--enter
@@ -378,7 +379,8 @@ REVIEW cannot be shown, record why, and signal the error."
 
 (defun gemini-companion-review--hide (review)
   "Take REVIEW off the screen if it is there; if it is open, it is postponed."
-  (when-let* ((hide (gemini-companion-review-hide-function review)))
+  (when-let* ((hide (gemini-companion-review-hide-function review))
+              (inhibit-quit t))         ; all or nothing
     (setf (gemini-companion-review-hide-function review) nil)
     (when (gemini-companion-review-open-p review)
       (gemini-companion-review--enter review 'postponed))

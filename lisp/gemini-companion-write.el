@@ -270,8 +270,8 @@ the client, on a host, has written already."
                                  ;; A write that is already awaited may just have happened.
                                  (earlier (gemini-companion-write--awaited-before earlier))
                                  (t (gemini-companion-file-stamp path))))))
-    (gemini-companion-write--forget earlier)
-    (push awaited gemini-companion-write--awaited)
+    (setq gemini-companion-write--awaited
+          (cons awaited (remq earlier gemini-companion-write--awaited)))
     (when-let* ((buffer (and text (gemini-companion-file-visiting path))))
       (with-current-buffer buffer
         (setq-local buffer-stale-function #'gemini-companion-write--stale-p)))
@@ -305,10 +305,6 @@ So an undo keeps them, although the file did not have them."
   "Return the record of the file PATH if a client may write it, or nil."
   (cl-loop for awaited in gemini-companion-write--awaited
            if (equal path (gemini-companion-write--awaited-path awaited)) return awaited))
-
-(defun gemini-companion-write--forget (awaited)
-  "No longer expect a client to write the file AWAITED."
-  (setq gemini-companion-write--awaited (remq awaited gemini-companion-write--awaited)))
 
 (defun gemini-companion-write--stale-p (&optional noconfirm)
   "Let Auto Revert mode leave this buffer alone while a client may write its file.
@@ -346,7 +342,8 @@ A host is not asked: its reports change what is known of the file."
                ((gemini-companion-write--later-p review (gemini-companion-write-others review))
                 'busy))))
      (lambda (written)
-       (if (memq written '(nil forgotten)) (gemini-companion-write--forget awaited)
+       (if (memq written '(nil forgotten))
+           (cl-callf2 remq awaited gemini-companion-write--awaited)
          (setf (gemini-companion-write--awaited-before awaited)
                (gemini-companion-file-stamp path))
          ;; What a host has reported may be too large.

@@ -53,6 +53,52 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
                                                (window-buffer window))))
               (window-list nil 'no-minibuffer)))
 
+(defun gemini-companion-review-window-test--own-functions ()
+  "Return the functions of the files of views."
+  (let ((functions nil))
+    (mapatoms (lambda (symbol)
+                (when (and (functionp symbol)
+                           (string-match-p "\\`gemini-companion-\\(?:change\\|heavy\\|review\\)-"
+                                           (symbol-name symbol))
+                           (not (get symbol 'side-effect-free)) ; of a structure
+                           (not (autoloadp (symbol-function symbol))))
+                  (push symbol functions))))
+    functions))
+
+(ert-deftest gemini-companion-review-window/a-quit-at-any-time-leaves-nothing-on-screen ()
+  "The user may press \\`C-g' for something else while a change appears."
+  (gemini-companion-review-window-test--each review 'keep
+    (gemini-companion-review-postpone review)
+    (let* ((functions (gemini-companion-review-window-test--own-functions))
+           (calls 0)
+           (last 0)
+           (quits 0)
+           (count (lambda (&rest _)
+                    (unless inhibit-quit
+                      (when (= last (cl-incf calls)) (signal 'quit nil)))))
+           (buffers (lambda ()
+                      (seq-filter (lambda (name) (string-match-p "gemini [a-z]+:\\|Ediff" name))
+                                  (mapcar #'buffer-name (buffer-list)))))
+           (before (funcall buffers))
+           (shown nil))
+      (unwind-protect
+          (progn
+            (dolist (function functions) (advice-add function :before count))
+            (while (not shown)
+              (setq calls 0
+                    last (+ last 5))
+              (ignore-error quit
+                (gemini-companion-review-show review 'keep))
+              (let ((inhibit-quit t))
+                (unless (setq shown (gemini-companion-review-shown-p review))
+                  (cl-incf quits)
+                  (should (eq (gemini-companion-review-state review) 'postponed))
+                  (should-not gemini-companion-review-window-current)
+                  (should (equal (gemini-companion-review-window-test--windows) windows))
+                  (should-not (seq-difference (funcall buffers) before))))))
+        (dolist (function functions) (advice-remove function count)))
+      (should (> quits 5)))))
+
 (ert-deftest gemini-companion-review-window/a-prompt-that-has-closed-is-not-selected-again ()
   (gemini-companion-review-window-test--each review 'select
     (should windows)
