@@ -336,6 +336,15 @@ selected."
     (gemini-companion-test-fake-propose emacs client "two\n")
     (gemini-companion-test-wait-review emacs "two\n")))
 
+(ert-deftest gemini-companion-interruption/a-map-that-a-command-left-delays-no-review ()
+  "The user has changed the size of the text, and looks at it."
+  (gemini-companion-interruption-test--with (emacs client)
+    (gemini-companion-test-m-x emacs "text-scale-adjust")
+    (gemini-companion-test-wait-eval emacs 'overriding-terminal-local-map)
+    (gemini-companion-test-fake-propose emacs client "two\n")
+    (gemini-companion-test-wait-review emacs "two\n")
+    (should (gemini-companion-test-eval emacs 'overriding-terminal-local-map))))
+
 (ert-deftest gemini-companion-interruption/the-mode-line-shows-that-a-review-waits ()
   (gemini-companion-interruption-test--with (emacs client)
     (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--held-after 0.5))

@@ -7,7 +7,7 @@
 (require 'ert)
 (require 'gemini-companion-test-companion)
 (require 'gemini-companion-test-lists)
-
+(defvar hydra-curr-map)
 
 (defun gemini-companion-review-test--show (client name text)
   "Have CLIENT propose TEXT for the file NAME; show the review and return it."
@@ -502,8 +502,14 @@ CLIENT closes REVIEW while the question is open."
       (let ((prefix-arg '(4))) (should (gemini-companion-ui-busy)))
       (let ((defining-kbd-macro t)) (should (gemini-companion-ui-busy)))
       (let ((throw-on-input 'tag)) (should (gemini-companion-ui-busy)))
-      (let ((overriding-terminal-local-map (make-sparse-keymap)))
+      (let* ((hydra-curr-map (make-sparse-keymap))
+             (overriding-terminal-local-map (make-composed-keymap hydra-curr-map)))
         (should (gemini-companion-ui-busy)))
+      ;; Such a map may be of a menu, or left over.
+      (let ((overriding-terminal-local-map (make-composed-keymap (make-sparse-keymap))))
+        (should-not (gemini-companion-ui-busy))
+        (cl-letf (((symbol-function 'current-idle-time) (lambda () '(0 2))))
+          (should (gemini-companion-ui-busy))))
       (cl-letf (((symbol-function 'current-idle-time) (lambda () '(0 0 100000))))
         (should (gemini-companion-ui-busy)))))
   (should-not (gemini-companion-ui-user-frame-p)))
