@@ -88,10 +88,9 @@ A cons, or nil.")
 (add-hook 'gemini-companion-review-change-hook #'gemini-companion-review-popup--update -50)
 
 (dolist (option '(gemini-companion-diff-policy gemini-companion-diff-focus))
+  ;; The option is just being changed.
   (add-variable-watcher
-   option
-   ;; The option is just being changed.
-   (lambda (&rest _) (run-at-time 0 nil #'gemini-companion-review-popup--update))))
+   option (lambda (&rest _) (run-at-time 0 nil #'gemini-companion-review-popup--update))))
 
 (defun gemini-companion-review-popup--update ()
   "Record why reviews wait, and start or cancel the timers as needed."
@@ -114,8 +113,7 @@ A cons, or nil.")
 A new one calls FUNCTION in FIRST seconds and then every SECONDS."
   (if wanted
       (or timer (run-at-time first seconds function))
-    (when timer (cancel-timer timer))
-    nil))
+    (ignore (when timer (cancel-timer timer)))))
 
 (defun gemini-companion-review-popup--waiting ()
   "Return the reviews that wait, the oldest first."
