@@ -144,8 +144,7 @@ not included, because enabling it may change the text."
   (message "%s" (substitute-command-keys
                  (format "\\<gemini-companion-review-mode-map>%s writes the file when you accept: \
 \\[gemini-companion-accept]"
-                         (gemini-companion-review-agent-title
-                          gemini-companion-review-of-buffer)))))
+                         (gemini-companion-review-agent-title gemini-companion-review-of-buffer)))))
 
 ;;;; The proposal
 
@@ -245,11 +244,10 @@ PART is for its name, and TITLE, or what that returns, for its header line."
   (let ((buffer (gemini-companion-review-buffer-make-buffer review part)))
     (with-current-buffer buffer
       (gemini-companion-review-buffer--fill
-       review
-       (lambda (review)
-         (gemini-companion-review-buffer--fit
-          `((0 . ,(if (functionp title) (funcall title) title))
-            ,(gemini-companion-review-buffer--path review))))
+       review (lambda (review)
+                (gemini-companion-review-buffer--fit
+                 `((0 . ,(if (functionp title) (funcall title) title))
+                   ,(gemini-companion-review-buffer--path review))))
        text)
       (setq buffer-read-only t))
     buffer))
@@ -414,10 +412,9 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
 
 (defun gemini-companion-review-buffer--path (review)
   "Return the piece with the file name of REVIEW."
-  (cons 2
-        (propertize (gemini-companion-review-path-in-project review)
-                    'help-echo (gemini-companion-ui-one-line
-                                (gemini-companion-review-path review)))))
+  (cons 2 (propertize (gemini-companion-review-path-in-project review)
+                      'help-echo (gemini-companion-ui-one-line
+                                  (gemini-companion-review-path review)))))
 
 (defun gemini-companion-review-buffer--fit (pieces)
   "Return PIECES as one line, if possible no wider than the window."
@@ -451,18 +448,21 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
              ;; Web mode and others choose a language by it.  Without a directory, it leads nowhere.
              (let ((buffer-file-name name))
                (funcall (gemini-companion-review-buffer--major-mode name visiting)))))
+          (when buffer-read-only        ; a mode for viewing, where letters are commands
+            (setq buffer-read-only nil)
+            (gemini-companion-review-buffer-set-mode (get major-mode 'derived-mode-parent)))
           (gemini-companion-review-buffer--distrust))
       (error
        (gemini-companion-review-buffer-set-mode #'fundamental-mode)
        (gemini-companion-log-add "the mode of %s: %s" path (error-message-string error))))))
 
 (defun gemini-companion-review-buffer--distrust ()
-  "Keep Emacs from running code in the text of the current buffer.
+  "Keep Emacs from running code in the text of the current buffer, or hiding some.
 Completion may expand macros, and fontification call modes that it names."
-  (dolist (option '(org-src-fontify-natively markdown-fontify-code-blocks-natively
-                                             adoc-fontify-code-blocks))
-    (set (make-local-variable option) nil))
-  (setq-local untrusted-content t)
+  (setq-local org-src-fontify-natively nil adoc-fontify-code-blocks nil untrusted-content t
+              markdown-fontify-code-blocks-natively nil
+              markdown-hide-markup nil markdown-hide-urls nil)
+  (remove-from-invisibility-spec 'markdown-markup)
   (unless (fboundp 'trusted-content-p)
     (remove-hook 'completion-at-point-functions #'elisp-completion-at-point t)))
 

@@ -249,6 +249,46 @@ that is not there yet."
                             (gemini-companion-test-propose client name "int x;\n"))
         (should (eq major-mode mode))))))
 
+(define-derived-mode gemini-companion-review-buffer-test-markup-mode text-mode "Markup"
+  "A mode that can hide markup, as Markdown mode does."
+  (add-to-invisibility-spec '(outline . t))
+  (add-to-invisibility-spec 'markdown-markup)
+  (setq-local font-lock-defaults
+              '((("\\*" 0 '(face bold invisible markdown-markup))) t)
+              font-lock-extra-managed-props '(invisible)))
+
+(define-derived-mode gemini-companion-review-buffer-test-view-mode
+  gemini-companion-review-buffer-test-markup-mode "View"
+  "A mode for viewing such a text, as GFM View mode.
+\\{gemini-companion-review-buffer-test-view-mode-map}"
+  (setq buffer-read-only t))
+(define-key gemini-companion-review-buffer-test-view-mode-map "n" #'forward-line)
+
+(ert-deftest gemini-companion-review-buffer/a-text-that-the-user-views-can-be-edited ()
+  "A mode for viewing is read-only, and has letters for commands."
+  (gemini-companion-test-with-client client
+    (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.txt"))
+      (gemini-companion-review-buffer-test-view-mode))
+    (let ((review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
+      (with-current-buffer (gemini-companion-review-buffer-proposal review)
+        (should (equal (buffer-string) "1\n2\n"))
+        (should (derived-mode-p 'gemini-companion-review-buffer-test-markup-mode))
+        (should-not buffer-read-only)
+        (should (eq (key-binding "n") #'self-insert-command)))
+      (with-current-buffer (gemini-companion-review-buffer-file-buffer review)
+        (should buffer-read-only)))))
+
+(ert-deftest gemini-companion-review-buffer/no-markup-is-hidden ()
+  "The user could not see what changes there."
+  (gemini-companion-test-with-client client
+    (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.txt"))
+      (gemini-companion-review-buffer-test-markup-mode))
+    (let ((review (gemini-companion-test-propose client "a.txt" "*1*\n")))
+      (with-current-buffer (gemini-companion-review-buffer-proposal review)
+        (font-lock-ensure)
+        (should (eq 'markdown-markup (get-text-property 1 'invisible)))
+        (should-not (invisible-p 1))))))
+
 (ert-deftest gemini-companion-review-buffer/a-mode-may-choose-a-language-by-the-name ()
   (gemini-companion-test-with-client client
     (with-current-buffer (gemini-companion-review-buffer-proposal
