@@ -83,7 +83,12 @@ prompt that you have begun there: press the key of its external editor."
 (defun gemini-companion-cli-compose-show (buffer)
   "Show BUFFER, in which the user composes something, and select its window."
   (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-below-selected)
-                          (window-height . 12))))
+                          (window-height . gemini-companion-cli-compose--set-height))))
+
+(defun gemini-companion-cli-compose--set-height (window)
+  "Give WINDOW 12 lines, or what its neighbors do not need."
+  (window-resize window (min (- 12 (window-total-height window))
+                             (window-max-delta window nil nil nil 'noup))))
 
 (defun gemini-companion-cli-compose--new (terminal)
   "Let the user compose a prompt for the CLI in TERMINAL."

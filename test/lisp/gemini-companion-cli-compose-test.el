@@ -18,6 +18,18 @@ The form ANSWER is evaluated when Emacs asks for the reason."
        (cl-letf (((symbol-function 'read-string) (lambda (&rest _) ,answer)))
          (gemini-companion-test-with-answer nil ,@body)))))
 
+;; Of 13 lines, the file had one, without its mode line.
+(ert-deftest gemini-companion-cli-compose/the-window-leaves-lines-to-the-file ()
+  (save-window-excursion
+    (dolist (height '(10 13 18))
+      (delete-other-windows)
+      (split-window nil height)
+      (let ((file (selected-window)))
+        (gemini-companion-cli-compose-show (get-buffer-create " *a prompt*"))
+        (should (<= (min 12 (- height window-min-height)) (window-total-height) 12))
+        (should (>= (window-total-height file) window-min-height))))
+    (kill-buffer " *a prompt*")))
+
 (ert-deftest gemini-companion-cli-compose/for-a-client-elsewhere-it-is-in-the-kill-ring ()
   (gemini-companion-cli-compose-test--with client " use tabs "
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
