@@ -280,7 +280,6 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
 
 (defun gemini-companion-review-note-change ()
   "Update all that depends on the open reviews, of which one has changed."
-  (add-hook 'kill-emacs-query-functions #'gemini-companion-review--query-exit)
   (funcall (if gemini-companion-review--open #'add-hook #'remove-hook)
            'window-selection-change-functions #'gemini-companion-review--note-selection)
   (force-mode-line-update t)
@@ -290,7 +289,7 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   "Make header lines show the keys that work in the window now selected."
   (force-mode-line-update t))
 
-(defun gemini-companion-review--query-exit ()
+(defun gemini-companion-review-query-exit ()
   "Ask whether to exit Emacs while changes, or CLIs, await a decision."
   (or noninteractive
       (not (gemini-companion-ui-user-frame-p))

@@ -389,6 +389,7 @@ If the native module is missing, and ASK is non-nil, ask how to get it."
     (gemini-companion-workspace-start)
     (gemini-companion-agent-set-environment)
     (gemini-companion-context-start)
+    (add-hook 'kill-emacs-query-functions #'gemini-companion-review-query-exit)
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
     (add-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
     (run-with-idle-timer 10 nil #'gemini-companion-tool-extension-keep-current)
@@ -486,6 +487,7 @@ gemini-companion-log tells you more, and M-x gemini-companion-mode turns it on a
 (defun gemini-companion--stop ()
   "Stop the companion, and undo all that `gemini-companion--start' did.
 Reject open reviews.  Log an error in one step, and go on with the others."
+  (remove-hook 'kill-emacs-query-functions #'gemini-companion-review-query-exit)
   (remove-hook 'kill-emacs-hook #'gemini-companion--stop)
   (remove-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
   (cancel-function-timers #'gemini-companion-tool-extension-keep-current)

@@ -195,7 +195,7 @@ If the file has changed there meanwhile, that is kept, and the user is told."
     (gemini-companion-test-remote-wait-file far "a.txt" "one\r\ntwo\r\nthree")
     (gemini-companion-test-wait-screen emacs "undone")
     ;; For each of these, Emacs waits until the answer of the host has come.
-    (should (length< (gemini-companion-test-remote-sent emacs) 60))))
+    (should (< (gemini-companion-test-eval emacs '(length gemini-companion-test-inner-sent)) 60))))
 
 ;;;; Several at once
 

@@ -402,10 +402,11 @@ So it is when the CLI is run again from its terminal after it has ended."
     (gemini-companion-test-cli-script cli "Hello.")
     ;; It turns this mode on again when it has gone on.
     (gemini-companion-test-eval
-     emacs '(add-function :before (process-filter (get-buffer-process (window-buffer)))
-                          (lambda (process text)
-                            (when (string-search "\e[?2004h" text)
-                              (process-put process 'goes-on t)))))
+     emacs '(ignore
+             (add-function :before (process-filter (get-buffer-process (window-buffer)))
+                           (lambda (process text)
+                             (when (string-search "\e[?2004h" text)
+                               (process-put process 'goes-on t))))))
     ;; Pressed slowly, these keys do not suspend it.
     (gemini-companion-test-run
      emacs '(progn (process-send-string (get-buffer-process (window-buffer)) "\C-z\C-z") nil))
