@@ -137,6 +137,9 @@ If the CLI has given you the text to edit, give it back."
   (if gemini-companion-cli-compose-finish-function
       (let ((text (gemini-companion-review-text-of-buffer (current-buffer))))
         (funcall gemini-companion-cli-compose-finish-function text)
+        ;; The CLI may have just ended, or its disk be full.
+        (add-to-history 'gemini-companion-cli-send-history text)
+        (remove-hook 'kill-buffer-hook #'gemini-companion-cli-compose--save t)
         (quit-window t))
     (let ((prompt (gemini-companion-cli-compose--prompt)))
       (when (string-empty-p prompt)
@@ -252,11 +255,7 @@ On another machine, where that may take long, only those that Emacs visits."
   "Ask for a reason, reject REVIEW, and send the reason to its client.
 If the reason is empty, just reject REVIEW."
   (gemini-companion-review-check-open review)
-  (let* ((prompt (format "Reject %s because: " (gemini-companion-review-file review)))
-         (reason (gemini-companion-cli-compose-read
-                  review "the reason"
-                  (lambda ()
-                    (read-string prompt nil 'gemini-companion-cli-compose--reason-history))))
+  (let* ((reason (gemini-companion-cli-compose--read-reason review))
          (gemini-companion-cli-compose--reason reason)
          (rejected (gemini-companion-review-reject review)))
     ;; Otherwise it was sent with the comments.
@@ -276,6 +275,13 @@ If the client has given up the change, put them into the kill ring."
      review
      (string-join (delete "" (list gemini-companion-cli-compose--reason lead comments)) "\n")
      (memq outcome '(accepted rejected closed)))))
+
+(defun gemini-companion-cli-compose--read-reason (review)
+  "Return the user's reason for rejecting REVIEW."
+  (let ((prompt (format "Reject %s because: " (gemini-companion-review-file review))))
+    (gemini-companion-cli-compose-read
+     review "the reason"
+     (lambda () (read-string prompt nil 'gemini-companion-cli-compose--reason-history)))))
 
 ;;;###autoload
 (defun gemini-companion-cli-compose-read (review name read)

@@ -95,9 +95,12 @@ If CONNECTION is non-nil, AGENT is to run on its host."
     (ignore-error file-missing
       (delete-directory (file-name-directory (process-get server 'program)) t))))
 
-(add-hook 'gemini-companion-mode-off-hook
-          ;; A CLI that runs knows no other program.
-          (lambda () (or (gemini-companion-cli-run-terminals) (gemini-companion-cli-edit-stop))))
+(defun gemini-companion-cli-edit--stop-with-mode ()
+  "Stop, unless a CLI runs in a terminal, which knows no other program."
+  (unless (gemini-companion-cli-run-terminals)
+    (gemini-companion-cli-edit-stop)))
+
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-edit--stop-with-mode)
 (add-hook 'kill-emacs-hook #'gemini-companion-cli-edit-stop)
 
 (defun gemini-companion-cli-edit--note-order (client text)

@@ -271,11 +271,7 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
               (kill-new text)
               (gemini-companion-ui-message
                buffer "A CLI did not take your text; yank it from the kill ring"))
-             (submit
-              (if-let* ((fault (gemini-companion-cli-send--fault)))
-                  (ignore (gemini-companion-ui-message
-                           buffer "Pasted into %s, but not sent.  %s" (buffer-name) fault))
-                "\r"))))
+             (submit (gemini-companion-cli-send--submit))))
      (not submit))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
@@ -426,6 +422,13 @@ would wait, and the user could not quit that in a timer."
     (with-timeout (0.05 'waits)
       (process-send-string process text)
       'sent)))
+
+(defun gemini-companion-cli-send--submit ()
+  "Return the key that submits the prompt here, or nil, and tell the user why."
+  (if-let* ((fault (gemini-companion-cli-send--fault)))
+      (ignore (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
+                                           (buffer-name) fault))
+    "\r"))
 
 ;;;; Waiting for the CLI
 

@@ -201,11 +201,7 @@ or the reason.  Return the CLI; but on a host, where only the number of
 sessions is limited, return nil if it has no session."
   (when-let* ((cli (or (gemini-companion-cli-of-process process)
                        (unless (stringp process)
-                         (or (seq-find (lambda (cli)
-                                         (and (equal session (gemini-companion-cli-session cli))
-                                              (not (and process
-                                                        (gemini-companion-cli-process cli)))))
-                                       gemini-companion-cli--all)
+                         (or (gemini-companion-cli--of-conversation session process)
                              (gemini-companion-cli--add agent process))))))
     (setf (gemini-companion-cli-session cli) session
           (gemini-companion-cli-directory cli) (or directory (gemini-companion-cli-directory cli)))
@@ -224,6 +220,13 @@ sessions is limited, return nil if it has no session."
       ('end (setq gemini-companion-cli--all (delq cli gemini-companion-cli--all))))
     (gemini-companion-cli--changed)
     cli))
+
+(defun gemini-companion-cli--of-conversation (session process)
+  "Return the CLI with the conversation SESSION, unless that is not PROCESS."
+  (seq-find (lambda (cli)
+              (and (equal session (gemini-companion-cli-session cli))
+                   (not (and process (gemini-companion-cli-process cli)))))
+            gemini-companion-cli--all))
 
 (defun gemini-companion-cli-enter (cli state &optional question)
   "Record that CLI is in STATE, and if it is asking, its QUESTION."
@@ -330,7 +333,11 @@ only while it starts or asks."
               ((not (memq (gemini-companion-cli-state cli) '(starting idle)))))
     (gemini-companion-cli-enter cli 'done)))
 
-(add-hook 'gemini-companion-review-prompt-functions #'gemini-companion-cli-prompt-of-process -50)
+(defun gemini-companion-cli--prompt-of (review)
+  "Return the prompt that led to REVIEW, or nil."
+  (gemini-companion-cli-prompt-of-process (gemini-companion-review-process review)))
+
+(add-hook 'gemini-companion-review-prompt-functions #'gemini-companion-cli--prompt-of -50)
 
 (provide 'gemini-companion-cli)
 ;;; gemini-companion-cli.el ends here

@@ -126,7 +126,7 @@ merge of what was written to the file, the last one first.")
 
 (defvar gemini-companion-review-prompt-functions nil
   "Functions that may know which prompt led to a review.
-Each is called with the process of its client, and returns the prompt or nil.")
+Each is called with the review, and returns the prompt or nil.")
 
 (defvar gemini-companion-review-decide-functions nil
   "Functions that may decide a review at once, because the user wants that.
@@ -239,8 +239,7 @@ current buffer has ended; then take that off the screen."
   "Let REVIEW, which a client has just proposed, wait for a decision."
   (setf (gemini-companion-review-prompt review)
         (gemini-companion-log-errors "looking for a prompt"
-          (run-hook-with-args-until-success 'gemini-companion-review-prompt-functions
-                                            (gemini-companion-review-process review)))
+          (run-hook-with-args-until-success 'gemini-companion-review-prompt-functions review))
         gemini-companion-review--open (append gemini-companion-review--open (list review)))
   (pcase-let (((cl-struct gemini-companion-review id path client) review))
     (gemini-companion-log-add "review %d opened: %s (%s)" id path client))

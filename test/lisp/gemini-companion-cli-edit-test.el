@@ -73,7 +73,7 @@ It is selected, and prints END and the exit code once the user is done."
       (gemini-companion-cli-edit-test--ended)
       (should (equal (gemini-companion-test-read "prompt.txt") "One\nzwei é\ndrei\n"))
       (should (eq (window-buffer) terminal))
-      (should (equal gemini-companion-cli-send-history (list "One\nzwei é\ndrei"))))))
+      (should (equal gemini-companion-cli-send-history (list "One\nzwei é\ndrei\n"))))))
 
 (ert-deftest gemini-companion-cli-edit/a-text-is-not-added-to-the-prompt-that-is-edited ()
   "It would be lost, such as the name of a file that is dropped on the terminal."

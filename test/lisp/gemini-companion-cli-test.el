@@ -154,10 +154,10 @@ ABOUT is a plist of :session, :process, :text and :path."
 (ert-deftest gemini-companion-cli/a-prompt-is-known-by-its-reviews ()
   (gemini-companion-cli-test--with nil
     (gemini-companion-cli-test--tell "prompt" :text "do it")
-    (let ((prompt (apply-partially #'run-hook-with-args-until-success
-                                   'gemini-companion-review-prompt-functions)))
-      (should (equal (car (funcall prompt (emacs-pid))) "do it"))
-      (should-not (funcall prompt 1)))))
+    (let ((review (gemini-companion-review-make :id 1 :process (emacs-pid) :path "/a")))
+      (should (equal (car (gemini-companion-cli--prompt-of review)) "do it"))
+      (setf (gemini-companion-review-process review) 1)
+      (should-not (gemini-companion-cli--prompt-of review)))))
 
 (ert-deftest gemini-companion-cli/a-rejection-in-the-cli-ends-its-turn ()
   "But not the next one, if that has begun before Emacs knows how the change was decided."

@@ -204,7 +204,8 @@ after output; `free-for' pretends that it takes prompts for some seconds."
           (sent nil))
       (with-current-buffer buffer
         (cl-letf (((symbol-function 'read-multiple-choice) (lambda (&rest _) '(?r)))
-                  ((symbol-function 'read-string) (lambda (&rest _) "Too long"))
+                  ((symbol-function 'gemini-companion-cli-compose--read-reason)
+                   (lambda (_) "Too long"))
                   ((symbol-function 'gemini-companion-cli-compose--send)
                    (lambda (_ text &rest _) (push text sent))))
           (call-interactively #'gemini-companion-terminal-interrupt)))

@@ -247,11 +247,11 @@ MORE are the text, the file and the terminal."
         (should (equal (gemini-companion-tool-host-test--states)
                        `((,id idle) (,there ,state) (,(format "/mock:b:%d" id) idle)))))
       (let ((cli (gemini-companion-cli-of-process there))
-            (prompt (apply-partially #'run-hook-with-args-until-success
-                                     'gemini-companion-review-prompt-functions)))
+            (review (gemini-companion-review-make :id 1 :process there :path "/mock:a:/p/a")))
         (should (equal (gemini-companion-cli-project cli) "/mock:a:/p"))
-        (should (equal (car (funcall prompt there)) "do it"))
-        (should-not (funcall prompt id)))
+        (should (equal (car (gemini-companion-cli--prompt-of review)) "do it"))
+        (setf (gemini-companion-review-process review) id)
+        (should-not (gemini-companion-cli--prompt-of review)))
       ;; Others have no session, so that a host cannot make up any number.
       (dolist (process (list 1 (1+ id) nil -1))
         (should (equal (gemini-companion-tool-host-test--tell "prompt" process "do it") "")))
