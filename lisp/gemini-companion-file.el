@@ -175,15 +175,18 @@ PREFIX is that of the host that it is on, or nil."
 
 (defun gemini-companion-file-nondirectory (path)
   "Return the name of the file PATH without its directory; call no handlers."
-  (let ((file-name-handler-alist nil)) (file-name-nondirectory path)))
+  (let ((file-name-handler-alist nil))
+    (file-name-nondirectory path)))
 
 (defun gemini-companion-file-abbreviate (path)
   "Return PATH abbreviated for the user, without asking a host for directories."
-  (let ((file-name-handler-alist nil)) (abbreviate-file-name path)))
+  (let ((file-name-handler-alist nil))
+    (abbreviate-file-name path)))
 
 (defun gemini-companion-file-real-name (file)
   "Return FILE, a name from a client, without symbolic links; ask no host."
-  (let ((file-name-handler-alist nil)) (file-truename file)))
+  (let ((file-name-handler-alist nil))
+    (file-truename file)))
 
 (defun gemini-companion-file-truename (buffer)
   "Return the name without symbolic links of the file that BUFFER visits."

@@ -603,7 +603,8 @@ DETAIL, text for the user, may say more."
   (pcase-let* (((cl-struct gemini-companion-host-connection state since lost) connection)
                (now (float-time))
                (ready (eq state 'ready))
-               (start (if (or (null lost) (and ready (> (- now since) 30))) now lost)))
+               (start (if (or (null lost) (and ready (> (- now since) 30))) now lost))
+               (time (- now start)))
     (gemini-companion-host-connection--set-state connection 'lost fault)
     (setf (gemini-companion-host-connection-lost connection) start)
     ;; Only the status shows further attempts.
@@ -612,7 +613,7 @@ DETAIL, text for the user, may say more."
                                 (car (gemini-companion-host-connection-diagnosis connection))))
     (gemini-companion-host-connection--set-timer
      connection
-     (max gemini-companion-host-connection--first-pause (min (/ (- now start) 10) 15))
+     (max gemini-companion-host-connection--first-pause (min (/ time 10) 15))
      #'gemini-companion-host-connection-start connection)))
 
 (defun gemini-companion-host-connection-close (connection)

@@ -144,7 +144,8 @@ not included, because enabling it may change the text."
   (message "%s" (substitute-command-keys
                  (format "\\<gemini-companion-review-mode-map>%s writes the file when you accept: \
 \\[gemini-companion-accept]"
-                         (gemini-companion-review-agent-title gemini-companion-review-of-buffer)))))
+                         (gemini-companion-review-agent-title
+                          gemini-companion-review-of-buffer)))))
 
 ;;;; The proposal
 
@@ -244,10 +245,11 @@ PART is for its name, and TITLE, or what that returns, for its header line."
   (let ((buffer (gemini-companion-review-buffer-make-buffer review part)))
     (with-current-buffer buffer
       (gemini-companion-review-buffer--fill
-       review (lambda (review)
-                (gemini-companion-review-buffer--fit
-                 `((0 . ,(if (functionp title) (funcall title) title))
-                   ,(gemini-companion-review-buffer--path review))))
+       review
+       (lambda (review)
+         (gemini-companion-review-buffer--fit
+          `((0 . ,(if (functionp title) (funcall title) title))
+            ,(gemini-companion-review-buffer--path review))))
        text)
       (setq buffer-read-only t))
     buffer))
@@ -412,9 +414,10 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
 
 (defun gemini-companion-review-buffer--path (review)
   "Return the piece with the file name of REVIEW."
-  (cons 2 (propertize (gemini-companion-review-path-in-project review)
-                      'help-echo (gemini-companion-ui-one-line
-                                  (gemini-companion-review-path review)))))
+  (cons 2
+        (propertize (gemini-companion-review-path-in-project review)
+                    'help-echo (gemini-companion-ui-one-line
+                                (gemini-companion-review-path review)))))
 
 (defun gemini-companion-review-buffer--fit (pieces)
   "Return PIECES as one line, if possible no wider than the window."

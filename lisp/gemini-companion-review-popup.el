@@ -88,13 +88,18 @@ A cons, or nil.")
 (add-hook 'gemini-companion-review-change-hook #'gemini-companion-review-popup--update -50)
 
 (dolist (option '(gemini-companion-diff-policy gemini-companion-diff-focus))
-  ;; The option is just being changed.
   (add-variable-watcher
-   option (lambda (&rest _) (run-at-time 0 nil #'gemini-companion-review-popup--update))))
+   option
+   ;; The option is just being changed.
+   (lambda (&rest _) (run-at-time 0 nil #'gemini-companion-review-popup--update))))
 
 (defun gemini-companion-review-popup--update ()
   "Record why reviews wait, and start or cancel the timers as needed."
   (gemini-companion-review-popup--record-reasons)
+  (gemini-companion-review-popup--adjust-timers))
+
+(defun gemini-companion-review-popup--adjust-timers ()
+  "Start or cancel the timers as needed."
   (let ((due (gemini-companion-review-popup--next)))
     (setq gemini-companion-review-popup--file-timer
           (gemini-companion-review-popup--adjust-timer
@@ -113,7 +118,8 @@ A cons, or nil.")
 A new one calls FUNCTION in FIRST seconds and then every SECONDS."
   (if wanted
       (or timer (run-at-time first seconds function))
-    (ignore (when timer (cancel-timer timer)))))
+    (when timer (cancel-timer timer))
+    nil))
 
 (defun gemini-companion-review-popup--waiting ()
   "Return the reviews that wait, the oldest first."
@@ -163,7 +169,7 @@ A new one calls FUNCTION in FIRST seconds and then every SECONDS."
                      gemini-companion-review-popup--held-after))
              (setq gemini-companion-review-popup--due t)
              (force-mode-line-update t)))))
-  (gemini-companion-review-popup--update))
+  (gemini-companion-review-popup--adjust-timers))
 
 (defun gemini-companion-review-popup--show (review)
   "Show REVIEW, or say why it cannot be shown."

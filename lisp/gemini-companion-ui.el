@@ -124,7 +124,8 @@ Unlike `error-message-string', do not quote the strings of our errors."
         ((bound-and-true-p isearch-mode) "a search is active")
         ((or defining-kbd-macro executing-kbd-macro) "a keyboard macro is active")
         ((or (input-pending-p) throw-on-input) "you are typing")
-        ;; Repeat mode and `text-scale-adjust' keep such a map until the next key, perhaps an hour.
+        ;; Repeat mode and commands like `text-scale-adjust', which are no menus, keep their maps
+        ;; until the user presses another key, perhaps in an hour.
         ((or (bound-and-true-p transient--prefix)
              (and overriding-terminal-local-map (not (bound-and-true-p repeat-in-progress))
                   (or (memq (bound-and-true-p hydra-curr-map) overriding-terminal-local-map)
