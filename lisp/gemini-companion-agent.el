@@ -44,6 +44,7 @@ if PATH has an empty element, since that means the current directory.")
      :resume ("--resume" "--list-sessions")
      ;; It would be suspended if the first word contained "vi" or "emacs".
      :editor ("env PROGRAM" "\C-g")
+     :suspends t
      :commands (".gemini/commands" "toml"
                 "about" "agents" "auth" "bug" "chat" "clear" "commands" "compress" "copy"
                 "directory" "docs" "editor" "extensions" "footer" "help" "hooks" "ide" "init" "mcp"

@@ -17,6 +17,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-cli-run)
@@ -127,8 +128,8 @@ Some emulators draw their screen a tenth of a second later."
     (with-current-buffer buffer
       (setq gemini-companion-cli-watch--timer nil)
       (gemini-companion-log-errors "the screen of a CLI"
-        ;; After ^Z, twice, it waits for this, but there is no shell.  Another CLI may redraw then.
-        (when (and (eq gemini-companion-cli-run-agent 'gemini)
+        ;; After ^Z, twice, it waits for this, and there is no shell that would send it.
+        (when (and (gemini-companion-agent-get gemini-companion-cli-run-agent :suspends)
                    (process-live-p (get-buffer-process buffer)))
           (signal-process (- (process-id (get-buffer-process buffer))) 'CONT))
         (let ((waits (gemini-companion-cli-watch--act)))

@@ -412,9 +412,7 @@ So it is when the CLI is run again from its terminal after it has ended."
      emacs '(progn (process-send-string (get-buffer-process (window-buffer)) "\C-z\C-z") nil))
     (gemini-companion-test-wait-eval
      emacs '(process-get (get-buffer-process (window-buffer)) 'goes-on))
-    (gemini-companion-test-type emacs "Say it")
-    (gemini-companion-test-cli-wait-terminal cli "> Say it")
-    (gemini-companion-test-keys emacs "Enter")
+    (gemini-companion-test-cli-submit cli "Say it")
     (gemini-companion-test-cli-wait-terminal cli "Hello\\.")))
 
 (ert-deftest gemini-companion-cli-run/the-cli-reads-a-yanked-image ()
