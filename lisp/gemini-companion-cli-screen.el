@@ -131,14 +131,13 @@ no room to say whether it has the focus."
                          (looking-at-p "  [⊶⊷] .*(Focused)")))
                   t)
                  ;; With Gemini CLI's setting useAlternateBuffer, the rest of the screen is between.
-                 ((not (and (re-search-backward "^ *[╰└]" limit t)
-                            (re-search-backward
-                             (concat "\\(\\(?:to unfocus\\|(Focused\\)) *│\\)"
-                                     "\\|^ *┌.*\n *│.*\\((PID: [0-9]+)\\)\\|^ *[╭┌]")
-                             limit t)))
-                  nil)
-                 ((match-beginning 1) t)
-                 ((match-beginning 2) 'background))))))
+                 ((and (re-search-backward "^ *[╰└]" limit t)
+                       (re-search-backward
+                        (concat "\\(\\(?:to unfocus\\|(Focused\\)) *│\\)"
+                                "\\|^ *┌.*\n *│.*\\((PID: [0-9]+)\\)\\|^ *[╭┌]")
+                        limit t))
+                  (cond ((match-beginning 1) t)
+                        ((match-beginning 2) 'background))))))))
 
 (defun gemini-companion-cli-screen-prompt (&optional always)
   "Return what is in the prompt of the CLI in the current buffer, or nil.
@@ -158,17 +157,18 @@ ALWAYS is non-nil."
                         (save-excursion
                           (goto-char (match-end 0))
                           (re-search-forward gemini-companion-cli-screen--dialog nil t)))))
-        (let ((text (match-string-no-properties 1)))
-          (if (and (not always)
-                   ;; A spinner, in front of a line that may be cut, or what takes its place.
-                   (or (re-search-backward
-                        "esc to cancel\\|^ \\{,2\\}[⠀-⣿] \\|^ *! Shell awaiting input"
-                        (line-beginning-position -10) t)
-                       (eq (gemini-companion-cli-screen-shell-focused) t)))
-              'works
-            (replace-regexp-in-string
-             "\\`." (if (string-match-p "\\` *.[[:space:]]*\n" text) "\\&\n" "\\&")
-             (gemini-companion-cli-screen-without-spaces text))))))))
+        (let* ((text (match-string-no-properties 1))
+               (typed (gemini-companion-cli-screen-without-spaces text)))
+          (cond ((and (not always)
+                      ;; A spinner, in front of a line that may be cut, or what takes its place.
+                      (or (re-search-backward
+                           "esc to cancel\\|^ \\{,2\\}[⠀-⣿] \\|^ *! Shell awaiting input"
+                           (line-beginning-position -10) t)
+                          (eq (gemini-companion-cli-screen-shell-focused) t)))
+                 'works)
+                ((string-match-p "\\` *.[[:space:]]*\n" text)
+                 (concat (substring typed 0 1) "\n" (substring typed 1)))
+                (t typed)))))))
 
 (defun gemini-companion-cli-screen-without-spaces (text)
   "Return TEXT without the whitespace that a terminal may add or change."

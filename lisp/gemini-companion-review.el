@@ -290,17 +290,17 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
 
 (defun gemini-companion-review-query-exit ()
   "Ask whether to exit Emacs while changes, or CLIs, await a decision."
-  (or noninteractive
-      (not (gemini-companion-ui-user-frame-p))
-      (cl-loop for (count one many)
-               in `((,(gemini-companion-review-count)
-                     "A proposed change waits for your decision.  Reject it and exit? "
-                     "%d changes wait for your decision.  Reject them and exit? ")
-                    (,(cl-loop for session in (gemini-companion-bridge-sessions)
-                               sum (aref session 6))
-                     "A decision has not reached its CLI.  Exit and lose it? "
-                     "%d decisions have not reached their CLIs.  Exit and lose them? "))
-               always (or (zerop count) (yes-or-no-p (format (ngettext one many count) count))))))
+  (let ((ask (lambda (count one many)
+               (or (zerop count) (yes-or-no-p (format (ngettext one many count) count))))))
+    (or noninteractive
+        (not (gemini-companion-ui-user-frame-p))
+        (and (funcall ask (gemini-companion-review-count)
+                      "A proposed change waits for your decision.  Reject it and exit? "
+                      "%d changes wait for your decision.  Reject them and exit? ")
+             (funcall ask (cl-loop for session in (gemini-companion-bridge-sessions)
+                                   sum (aref session 6))
+                      "A decision has not reached its CLI.  Exit and lose it? "
+                      "%d decisions have not reached their CLIs.  Exit and lose them? ")))))
 
 (defun gemini-companion-review--run-waiting-hook (review)
   "Run the hooks for REVIEW, which was proposed or is shown."

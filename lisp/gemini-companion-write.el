@@ -343,7 +343,8 @@ A host is not asked: its reports change what is known of the file."
                 'busy))))
      (lambda (written)
        (if (memq written '(nil forgotten))
-           (cl-callf2 remq awaited gemini-companion-write--awaited)
+           (setq gemini-companion-write--awaited
+                 (remq awaited gemini-companion-write--awaited))
          (setf (gemini-companion-write--awaited-before awaited)
                (gemini-companion-file-stamp path))
          ;; What a host has reported may be too large.
