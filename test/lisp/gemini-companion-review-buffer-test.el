@@ -264,12 +264,17 @@ that is not there yet."
   (setq buffer-read-only t))
 (define-key gemini-companion-review-buffer-test-view-mode-map "n" #'forward-line)
 
+(defun gemini-companion-review-buffer-test--propose-in (client mode text)
+  "Let CLIENT propose TEXT for a.txt, which Emacs visits in MODE; return the review."
+  (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.txt"))
+    (funcall mode))
+  (gemini-companion-test-propose client "a.txt" text))
+
 (ert-deftest gemini-companion-review-buffer/a-text-that-the-user-views-can-be-edited ()
   "A mode for viewing is read-only, and has letters for commands."
   (gemini-companion-test-with-client client
-    (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.txt"))
-      (gemini-companion-review-buffer-test-view-mode))
-    (let ((review (gemini-companion-test-propose client "a.txt" "1\n2\n")))
+    (let ((review (gemini-companion-review-buffer-test--propose-in
+                   client #'gemini-companion-review-buffer-test-view-mode "1\n2\n")))
       (with-current-buffer (gemini-companion-review-buffer-proposal review)
         (should (equal (buffer-string) "1\n2\n"))
         (should (derived-mode-p 'gemini-companion-review-buffer-test-markup-mode))
@@ -281,13 +286,12 @@ that is not there yet."
 (ert-deftest gemini-companion-review-buffer/no-markup-is-hidden ()
   "The user could not see what changes there."
   (gemini-companion-test-with-client client
-    (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.txt"))
-      (gemini-companion-review-buffer-test-markup-mode))
-    (let ((review (gemini-companion-test-propose client "a.txt" "*1*\n")))
-      (with-current-buffer (gemini-companion-review-buffer-proposal review)
-        (font-lock-ensure)
-        (should (eq 'markdown-markup (get-text-property 1 'invisible)))
-        (should-not (invisible-p 1))))))
+    (with-current-buffer (gemini-companion-review-buffer-proposal
+                          (gemini-companion-review-buffer-test--propose-in
+                           client #'gemini-companion-review-buffer-test-markup-mode "*1*\n"))
+      (font-lock-ensure)
+      (should (eq 'markdown-markup (get-text-property 1 'invisible)))
+      (should-not (invisible-p 1)))))
 
 (ert-deftest gemini-companion-review-buffer/a-mode-may-choose-a-language-by-the-name ()
   (gemini-companion-test-with-client client

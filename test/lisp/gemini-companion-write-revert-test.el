@@ -77,47 +77,44 @@
       (gemini-companion-test-write-bytes "a.txt" "two!\n")
       (should (funcall check)))))
 
+(defmacro gemini-companion-write-revert-test--with-auto-revert (text &rest body)
+  "Evaluate BODY in the buffer of a.txt, which contains TEXT, in Auto Revert mode."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-write-revert-test--with ,text
+     (gemini-companion-mode 1)
+     (let ((auto-revert-use-notify nil)
+           (auto-revert-verbose nil))
+       (auto-revert-mode 1)
+       (unwind-protect (progn ,@body)
+         (auto-revert-mode -1)))))
+
 (ert-deftest gemini-companion-write-revert/auto-revert-mode-shows-nothing-half-written ()
   "CLIs empty the file first, so point would go to its beginning."
-  (gemini-companion-write-revert-test--with "one\ntwo\nthree\n"
-    (gemini-companion-mode 1)
-    (let ((auto-revert-use-notify nil)
-          (auto-revert-verbose nil))
-      (unwind-protect
-          (progn
-            (auto-revert-mode 1)
-            (search-forward "thr")
-            (gemini-companion-write-revert-test--follow buffer-file-name "1\ntwo\nthree\n4\n")
-            (dolist (text '("" "1\ntwo\nthree\n4\n"))
-              (gemini-companion-test-write-bytes "a.txt" text)
-              (auto-revert-buffers)
-              (should (looking-at "ee\n")))
-            (gemini-companion-test-wait-followed)
-            (should (equal (buffer-string) "1\ntwo\nthree\n4\n"))
-            (should (looking-at "ee\n"))
-            ;; It does its work when nothing is expected any more.
-            (gemini-companion-test-write-bytes "a.txt" "5\n")
-            (auto-revert-buffers)
-            (should (equal (buffer-string) "5\n")))
-        (auto-revert-mode -1)))))
+  (gemini-companion-write-revert-test--with-auto-revert "one\ntwo\nthree\n"
+    (search-forward "thr")
+    (gemini-companion-write-revert-test--follow buffer-file-name "1\ntwo\nthree\n4\n")
+    (dolist (text '("" "1\ntwo\nthree\n4\n"))
+      (gemini-companion-test-write-bytes "a.txt" text)
+      (auto-revert-buffers)
+      (should (looking-at "ee\n")))
+    (gemini-companion-test-wait-followed)
+    (should (equal (buffer-string) "1\ntwo\nthree\n4\n"))
+    (should (looking-at "ee\n"))
+    ;; It does its work when nothing is expected any more.
+    (gemini-companion-test-write-bytes "a.txt" "5\n")
+    (auto-revert-buffers)
+    (should (equal (buffer-string) "5\n"))))
 
 (ert-deftest gemini-companion-write-revert/auto-revert-mode-goes-on-after-a-file-was-renamed ()
   "Until a client has written the file, its buffer may visit another one."
-  (gemini-companion-write-revert-test--with "one\n"
-    (gemini-companion-mode 1)
-    (let ((auto-revert-use-notify nil)
-          (auto-revert-verbose nil))
-      (unwind-protect
-          (progn
-            (auto-revert-mode 1)
-            (gemini-companion-write-revert-test--follow buffer-file-name "two\n")
-            (rename-file "a.txt" "b.txt")
-            (set-visited-file-name "b.txt" t t)
-            (gemini-companion-write-stop)
-            (gemini-companion-test-write-bytes "b.txt" "three\n")
-            (auto-revert-buffers)
-            (should (equal (buffer-string) "three\n")))
-        (auto-revert-mode -1)))))
+  (gemini-companion-write-revert-test--with-auto-revert "one\n"
+    (gemini-companion-write-revert-test--follow buffer-file-name "two\n")
+    (rename-file "a.txt" "b.txt")
+    (set-visited-file-name "b.txt" t t)
+    (gemini-companion-write-stop)
+    (gemini-companion-test-write-bytes "b.txt" "three\n")
+    (auto-revert-buffers)
+    (should (equal (buffer-string) "three\n"))))
 
 (defun gemini-companion-write-revert-test--undo (&optional again command)
   "Undo as a user does by COMMAND or `undo'; AGAIN means as after another undo."
