@@ -265,7 +265,7 @@ that is not there yet."
 (define-key gemini-companion-review-buffer-test-view-mode-map "n" #'forward-line)
 
 (defun gemini-companion-review-buffer-test--propose-in (client mode text)
-  "Let CLIENT propose TEXT for a.txt, which Emacs visits in MODE; return the review."
+  "Let CLIENT propose TEXT for a.txt, visited in MODE; return the review."
   (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.txt"))
     (funcall mode))
   (gemini-companion-test-propose client "a.txt" text))
