@@ -31,7 +31,8 @@
 (defconst gemini-companion-review-window--min-height 12
   "Minimum height of a view that leaves the windows of the user alone.")
 
-;; A snapshot of a window is a list (WINDOW BUFFER POINT START HSCROLL EDGES).
+;; A snapshot of a window is a list (WINDOW BUFFER POINT START HSCROLL EDGES).  POINT and START are
+;; markers, since a client may write the file meanwhile.
 
 (cl-defstruct (gemini-companion-review-window
                (:constructor nil)
@@ -228,8 +229,10 @@ An indirect clone of such a buffer has the same hooks, but does not count."
 
 (defun gemini-companion-review-window--snapshot (window)
   "Return a snapshot of WINDOW."
-  (list window (window-buffer window) (window-point window) (window-start window)
-        (window-hscroll window) (window-edges window)))
+  (with-current-buffer (window-buffer window)
+    (list window (current-buffer)
+          (copy-marker (window-point window)) (copy-marker (window-start window))
+          (window-hscroll window) (window-edges window))))
 
 (defun gemini-companion-review-window--snapshots (view)
   "Return snapshots of the user's windows on the frame of VIEW.

@@ -175,6 +175,31 @@ That is the text of the proposal of the file NAME, which is then written."
         (should (memq (nth 2 (car now)) '(13 12 14)))))
     (gemini-companion-review-inline-e2e--no-fault emacs)))
 
+(ert-deftest gemini-companion-review-inline-e2e/a-file-written-below-the-next-change-is-where-it-was ()
+  "While that takes most lines of its window, the client writes the file."
+  :tags '(e2e)
+  (gemini-companion-review-inline-e2e--with
+      (emacs client `(("a.txt" . ,gemini-companion-review-inline-e2e--old) ("b.txt" . "old\n")))
+    (gemini-companion-test-run emacs '(progn (split-window-right)
+                                             (goto-char (point-min))
+                                             (forward-line 24)
+                                             (recenter 6)
+                                             (redisplay t)
+                                             nil))
+    (pcase-let ((`((,_ ,_ 19 25 t) ,_) (gemini-companion-review-inline-e2e--places emacs))
+                (new gemini-companion-review-inline-e2e--new))
+      (gemini-companion-review-inline-e2e--show emacs client new)
+      (gemini-companion-test-keys emacs "C-c" "C-c")
+      (gemini-companion-test-wait-no-review emacs)
+      (gemini-companion-review-inline-e2e--show emacs client "new\n" "b.txt")
+      (gemini-companion-review-inline-e2e--write emacs new "a.txt")
+      (gemini-companion-review-inline-e2e--wait-current emacs new "a.txt")
+      (gemini-companion-test-keys emacs "C-c" "C-c")
+      (gemini-companion-test-wait-no-review emacs))
+    ;; Line 9 was removed.
+    (should (equal (mapcar #'cddr (gemini-companion-review-inline-e2e--places emacs))
+                   '((18 24 t) (1 1 nil))))))
+
 (ert-deftest gemini-companion-review-inline-e2e/typing-in-the-file-continues ()
   "With `keep', the window in which one types is not taken."
   :tags '(e2e)
