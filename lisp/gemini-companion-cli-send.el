@@ -380,8 +380,29 @@ SENT is nil if the text before it was not sent."
          (release (lambda (_)
                     (when (buffer-live-p buffer)
                       (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) nil)))))
-    (if (and live key) (gemini-companion-cli-send--write buffer key release)
+    (if (and live key)
+        (gemini-companion-cli-send--write
+         buffer key (lambda (_) (gemini-companion-cli-send--await-taken buffer key release)))
       (funcall release nil))))
+
+(defun gemini-companion-cli-send--await-taken (buffer key then)
+  "Call THEN when the CLI in the terminal BUFFER has taken its prompt, after KEY.
+While the computer is busy, a CLI may take KEY for a part of the text, even if
+it has shown that long before.  So press KEY again if the prompt stays."
+  (let* ((read (lambda ()
+                 (and (buffer-live-p buffer)
+                      (with-current-buffer buffer
+                        (and (not (gemini-companion-cli-send--fault))
+                             (gemini-companion-cli-screen-prompt 'always))))))
+         (before (funcall read)))
+    (gemini-companion-cli-send--poll
+     read
+     (lambda (prompt quiet _polls) (or quiet (not (equal prompt before))))
+     20
+     (lambda (prompt)
+       (if (and prompt (equal prompt before))
+           (gemini-companion-cli-send--write buffer key then)
+         (funcall then nil))))))
 
 (defun gemini-companion-cli-send--clean (text)
   "Return TEXT without control characters other than newlines and tabs.

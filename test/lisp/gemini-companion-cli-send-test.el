@@ -788,6 +788,19 @@ SENT is bound to a function that returns the text sent to it."
            "the prompt to be submitted"
            (lambda () (string-suffix-p "\e[201~\r" (funcall sent)))))))))
 
+(ert-deftest gemini-companion-cli-send/a-prompt-that-a-slow-cli-keeps-is-submitted-again ()
+  "Gemini CLI inserts a newline if it has not noticed yet that the paste is over."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+    (gemini-companion-cli-send-text "one" t terminal)
+    (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~")
+    (gemini-companion-cli-send-test--draw terminal
+                                          (gemini-companion-cli-send-test--screen " > one\n   "))
+    (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\r")
+    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+    (gemini-companion-cli-send-text "two" nil terminal)
+    (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\r\e[200~two\e[201~")))
+
 (ert-deftest gemini-companion-cli-send/from-a-program-two-lines-are-submitted-at-once ()
   "Emacs compares them with the screen, in whatever buffer the user is.
 There, a newline need not be whitespace, and the prompt took 20 seconds."
@@ -920,13 +933,16 @@ The hint in an empty prompt is in the user's language."
 (ert-deftest gemini-companion-cli-send/what-had-to-wait-does-not-change-the-match-data ()
   (gemini-companion-test-with-project
     (gemini-companion-cli-send-test--with-screen terminal sent
-      (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-      (gemini-companion-cli-send-text "one" t terminal)
-      (gemini-companion-cli-send-text "two" nil terminal)
-      (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~")
-      (gemini-companion-cli-send-test--draw terminal
-                                            (gemini-companion-cli-send-test--screen " > one "))
-      (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\e[200~two\e[201~"))))
+      (let ((gemini-companion-cli-send--poll-interval 0.1))
+        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+        (gemini-companion-cli-send-text "one" t terminal)
+        (gemini-companion-cli-send-text "two" nil terminal)
+        (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~")
+        (gemini-companion-cli-send-test--draw terminal
+                                              (gemini-companion-cli-send-test--screen " > one "))
+        (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r")
+        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+        (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\e[200~two\e[201~")))))
 
 (ert-deftest gemini-companion-cli-send/what-fails-while-emacs-asks-something-is-told-later ()
   "Nothing is sent instead, nor does that fail."
