@@ -26,6 +26,7 @@
 (declare-function package-refresh-contents "package")
 (declare-function term-char-mode "term")
 (declare-function term-exec "term")
+(declare-function term-in-char-mode "term" () t)
 (declare-function term-mode "term")
 (declare-function term-send-raw-string "term")
 (declare-function vterm-mode "ext:vterm")
@@ -36,6 +37,7 @@
 (defvar ghostel-use-native-pty)
 (defvar package-archive-contents)
 (defvar package-archives)
+(defvar term-home-marker)
 (defvar term-raw-map)
 (defvar vterm-copy-mode)
 (defvar vterm-kill-buffer-on-exit)
@@ -330,7 +332,19 @@ of Magit, would hide our prefix."
     (term-exec (current-buffer) (buffer-name) program nil arguments))
   (add-function :filter-args (process-filter (get-buffer-process (current-buffer)))
                 (gemini-companion-cli-terminals--term-output))
+  (add-hook 'window-buffer-change-functions #'gemini-companion-cli-terminals--term-appears nil t)
   (term-char-mode))
+
+(defun gemini-companion-cli-terminals--term-appears (window)
+  "Show what the program shows in WINDOW, which shows the terminal again.
+When a tab or a perspective comes back, Term would leave the window where it
+was, even if the program goes on."
+  (with-selected-window window
+    (when-let* (((term-in-char-mode))
+                (process (get-buffer-process (current-buffer))))
+      (goto-char term-home-marker)
+      (recenter 0)
+      (goto-char (process-mark process)))))
 
 (defun gemini-companion-cli-terminals--start-eat (program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Eat."

@@ -121,6 +121,34 @@ echo ready\nread line && echo \"line: $line\"\n"
       (funcall wait-windows name "a.txt")
       (should-not (gemini-companion-test-eval emacs `(get-buffer ,(concat name "<2>")))))))
 
+(ert-deftest gemini-companion-cli-run/a-tab-that-comes-back-shows-what-the-program-has-written ()
+  "Whichever window is selected there."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-cli-run-test--program emacs)
+    (gemini-companion-test-write (gemini-companion-test-emacs-file emacs "program")
+                                 "#!/bin/sh\necho ready\nwhile read end; do seq 100; echo $end; done\n")
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-m-x emacs "gemini-companion-run")
+    (gemini-companion-test-wait-screen emacs "ready")
+    (let ((terminal (gemini-companion-test-eval emacs '(buffer-name))))
+      ;; In Emacs 28, `C-x t 2' fails in a side window.
+      (gemini-companion-test-run
+       emacs '(progn (select-window (get-buffer-window "a.txt")) (tab-bar-new-tab) nil))
+      (dolist (selected (list "a.txt" terminal))
+        (gemini-companion-test-run
+         emacs `(progn (tab-bar-select-tab 1)
+                       (select-window (get-buffer-window ,selected))
+                       (tab-bar-select-tab 2)
+                       (process-send-string ,terminal ,(format "in %s\n" selected))
+                       nil))
+        (gemini-companion-test-wait-eval
+         emacs `(with-current-buffer ,terminal
+                  (string-match-p ,(concat "100\\s-+in " (regexp-quote selected)) (buffer-string))))
+        (gemini-companion-test-run emacs '(progn (tab-bar-select-tab 1) nil))
+        (gemini-companion-test-wait-screen
+         emacs (concat "100 *\n.*in " (regexp-quote selected)))))))
+
 (ert-deftest gemini-companion-cli-run/after-a-menu-other-buffers-leave-the-terminal-its-window ()
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
