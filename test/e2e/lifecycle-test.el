@@ -16,6 +16,7 @@
                (expand-file-name "../support"
                                  (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-client)
+(require 'gemini-companion-test-fake-client)
 (require 'gemini-companion-test-review)
 
 ;;;; On and off
@@ -359,5 +360,13 @@ The server still runs: programs started by Emacs find it."
                                   (string-match-p "\\`\\(?:gemini-companion.*\\|subr-x\\)\\'"
                                                   (symbol-name feature)))
                                 (seq-difference after (read (current-buffer)))))))))
+
+(ert-deftest gemini-companion-lifecycle/switching-off-says-which-changes-that-rejects ()
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n") ("b.txt" . "one\n")))
+    (dolist (name '("a.txt" "b.txt"))
+      (gemini-companion-test-fake-propose emacs client "two\n" name))
+    (gemini-companion-test-m-x emacs "gemini-companion-mode")
+    (gemini-companion-test-wait-screen emacs "a.txt: rejected, .*; b.txt: rejected, ")))
 
 ;;; lifecycle-test.el ends here
