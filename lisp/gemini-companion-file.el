@@ -40,7 +40,8 @@
   (host nil :documentation "The prefix of the host.")
   (bytes nil :documentation "Its contents, nil if there is no file, or `unreadable'.")
   (stamp nil :documentation "A string that changes when the file is written.")
-  (modified nil :documentation "When it was written, in seconds since 1970, or nil."))
+  (modified nil :documentation "When it was written, in seconds since 1970, or nil.")
+  (earlier nil :documentation "Up to ten such times that were reported before."))
 
 (defvar gemini-companion-file--states nil
   "What is known of files on hosts, an alist by their names in Emacs, newest first.")
@@ -84,7 +85,13 @@ These, STAMP and MODIFIED are as in the event `host-file'."
                                       (length> bytes gemini-companion-file--max-size))
                                  'unreadable
                                bytes)
-                      :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified)))
+                      :modified (and (integerp modified) (<= 0 modified (expt 2 40)) modified)
+                      :earlier (and before
+                                    (seq-take
+                                     (delete-dups
+                                      (cons (gemini-companion-file--state-modified before)
+                                            (gemini-companion-file--state-earlier before)))
+                                     10))))
           gemini-companion-file--states)
     (gemini-companion-file--limit host)))
 
@@ -240,7 +247,11 @@ On a host, times less than two seconds apart are the same, as for Tramp."
   "Return non-nil if BUFFER has newer text of PATH than its host reported."
   (let ((visited (gemini-companion-file-visited-time buffer))
         (modified (gemini-companion-file--modified path)))
-    (and visited modified (>= (- visited modified) 2))))
+    (and visited modified (>= (- visited modified) 2)
+         ;; Its text is older if the file had a time in the future, as when clocks differ.
+         (cl-loop for time in (gemini-companion-file--state-earlier
+                               (gemini-companion-file--known path))
+                  never (and time (< (abs (- visited time)) 2))))))
 
 (defun gemini-companion-file-visited-time (buffer)
   "Return when the file of BUFFER was written, as far as Emacs knows.

@@ -164,7 +164,10 @@ that visits FILE.  If the user follows the CLI, show FILE."
       (unless (gemini-companion-file-written-p file after)
         (gemini-companion-file-note file (encode-coding-string after 'utf-8-unix)
                                     (number-to-string modified) modified))
-      (unless (gemini-companion-file-newer-in-p file buffer)
+      (when (or (not (gemini-companion-file-newer-in-p file buffer))
+                ;; The file had a time in the future, as when clocks differ.
+                (equal (gemini-companion-review-text-of-buffer buffer)
+                       (gemini-companion-file-plain (or before ""))))
         (gemini-companion-log-errors "reverting a buffer"
           (gemini-companion-write-revert-now file))))
     ;; Emacs visits no file on a host without the user.
