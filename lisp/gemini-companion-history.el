@@ -118,6 +118,15 @@ If the user has undone it meanwhile, making it again restores OUTCOME."
   (when (eq (gemini-companion-history-outcome entry) 'unwritten)
     (gemini-companion-history-note entry 'accepted)))
 
+(defun gemini-companion-history-count-unconfirmed ()
+  "Return how many changes hosts were just to make, and have not reported yet.
+It takes some seconds until a connection that was cut is known to be lost."
+  (cl-loop for entry in gemini-companion-history--entries
+           count (and (gemini-companion-history-host entry)
+                      (eq (gemini-companion-history-outcome entry) 'accepted)
+                      (not (gemini-companion-history-written entry))
+                      (< (float-time (time-since (gemini-companion-history-time entry))) 10))))
+
 (defun gemini-companion-history-note-undone (entry replaced)
   "Record that the change of ENTRY was undone.
 REPLACED is what the file contained until then, nil if there was none."

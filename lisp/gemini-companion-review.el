@@ -297,10 +297,12 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
         (and (funcall ask (gemini-companion-review-count)
                       "A proposed change waits for your decision.  Reject it and exit? "
                       "%d changes wait for your decision.  Reject them and exit? ")
-             (funcall ask (cl-loop for session in (gemini-companion-bridge-sessions)
-                                   sum (aref session 6))
-                      "A decision has not reached its CLI.  Exit and lose it? "
-                      "%d decisions have not reached their CLIs.  Exit and lose them? ")))))
+             (funcall ask (max (cl-loop for session in (gemini-companion-bridge-sessions)
+                                        sum (aref session 6))
+                               (gemini-companion-history-count-unconfirmed))
+                      "A decision may not have reached its CLI.  Exit and perhaps lose it? "
+                      "%d decisions may not have reached their CLIs.  \
+Exit and perhaps lose them? ")))))
 
 (defun gemini-companion-review--run-waiting-hook (review)
   "Run the hooks for REVIEW, which was proposed or is shown."
