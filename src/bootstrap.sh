@@ -21,7 +21,13 @@ find_node() {
     /opt/homebrew/bin/node /usr/local/bin/node; do
     is_node "$node" && return
   done
-  return 1
+  # Such as asdf, fnm and mise set it up, only the shell in which the user logs in finds it.
+  case ${SHELL##*/} in *csh) flags=-c ;; *) flags=-ilc ;; esac
+  node=$("${SHELL:-/bin/sh}" "$flags" 'node -p process.execPath' </dev/null 2>/dev/null)
+  # What it reads at its start may say something before.
+  node=${node##*
+}
+  is_node "$node"
 }
 
 # Whether $1 is a Node.js that can run the keeper and the relay.

@@ -528,7 +528,8 @@ test('Node is found, and one that is too old is none', async (t) => {
   const { home } = await stage(t);
   const bin = path.join(home, 'bin');
   await mkdir(bin);
-  const environment = { PATH: bin };
+  const login = path.join(home, 'login');
+  const environment = { PATH: bin, SHELL: login };
   const shell = ['/bin/sh'];
   const lacks = async () => {
     const keeper = await Keeper.start(t, home, { environment, shell });
@@ -539,6 +540,15 @@ test('Node is found, and one that is too old is none', async (t) => {
   await writeFile(path.join(bin, 'node'), '#!/bin/sh\necho v12.22.9\n');
   await chmod(path.join(bin, 'node'), 0o755);
   await lacks();
+  // The user's shell finds one, as asdf, fnm and mise have it, and says something before.
+  await writeFile(login, `#!/bin/sh
+echo welcome
+[ "$1" = -ilc ] && PATH=${path.dirname(process.execPath)}:/bin exec /bin/sh -c "$2"
+`);
+  await chmod(login, 0o755);
+  const own = await (await Keeper.start(t, home, { environment, shell })).announce();
+  assert.equal((await own.read(own.discovery)).stdio.command, await realpath(process.execPath));
+  await own.end();
   const found = path.join(home, '.nvm/versions/node/v20.1.0/bin/node');
   await mkdir(path.dirname(found), { recursive: true });
   await symlink(process.execPath, found);
