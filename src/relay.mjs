@@ -814,11 +814,22 @@ class Relay {
   async run() {
     for (const signal of ['SIGHUP', 'SIGINT']) process.on(signal, () => {});
     process.on('SIGTERM', () => this.end());
+    process.on('SIGTSTP', () => this.suspended().catch(() => {}));
     process.stdout.on('error', () => this.end());
     for await (const line of lines(process.stdin, (end) => this.refuseLine(end))) {
       if (line?.trim()) this.take(line);
     }
     this.end();
+  }
+
+  // The CLI has suspended itself and its programs.  If it is the first in its terminal, the system does
+  // not stop it, and it waits for a shell to continue it, which is not there.
+  async suspended() {
+    const { id } = await this.link.cli;
+    const status = await readFile(`/proc/${id}/stat`, 'utf8').catch(() => '');
+    const [, , , session] = status.slice(status.lastIndexOf(')') + 2).split(' ');
+    if (Number(session) === id) process.kill(id, 'SIGCONT');
+    else process.kill(process.pid, 'SIGSTOP');
   }
 
   async end(status = 0) {

@@ -67,8 +67,8 @@ export async function stage(t, { roots = [], constants = {} } = {}) {
   await emacs.listen();
   const config = await configure(directory, emacs, { roots });
   const relay = await copyProgram('relay.mjs', directory, { ...QUICK, ...constants });
-  const start = ({ before = [], options = [], env = {} } = {}) => new Cli(
+  const start = ({ before = [], options = [], env = {}, ...more } = {}) => new Cli(
     t, [...before, process.execPath, ...options, relay, config],
-    { changes: emacs, cwd: directory, env: { PATH: process.env.PATH, ...env } });
+    { changes: emacs, cwd: directory, env: { PATH: process.env.PATH, ...env }, ...more });
   return { directory, emacs, config, relay, start };
 }

@@ -74,6 +74,29 @@ test('an Emacs that does not answer delays the end for a moment only', async (t)
   assert.equal(await cli.ended, 1);
 });
 
+// ---- A CLI that suspends itself
+
+// As Gemini CLI does it after ^Z, twice.
+const SUSPENDING = `
+  const [program, ...args] = process.argv.slice(1);
+  require('node:child_process').spawn(program, args, { stdio: 'inherit' })
+    .on('exit', () => process.exit());
+  process.on('SIGCONT', () => console.log('{"method":"continued"}'));
+  process.on('SIGUSR2', () => process.kill(0, 'SIGTSTP'));
+`;
+
+test('the first program in a terminal goes on after it has suspended itself', {
+  skip: process.platform !== 'linux',
+}, async (t) => {
+  const { emacs, start } = await stage(t);
+  const cli = start({ before: [process.execPath, '-e', SUSPENDING], detached: true });
+  await cli.begin();
+  cli.process.kill('SIGUSR2');
+  await emacs.until('a signal', () => cli.lines.some((it) => it.method === 'continued'));
+  cli.request(1, 'ping');
+  await cli.answer(1);
+});
+
 // ---- Ignore files
 
 test('ignore files are told again, as Emacs may have forgotten them', async (t) => {
