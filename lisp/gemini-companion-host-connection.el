@@ -492,7 +492,7 @@ error.  For FILE and FUNCTION, see
     (host-key "ssh does not trust the key of the host"
               "Log in once with ssh in a terminal, and check the key")
     (unreachable "it cannot be reached" "Check its name and the network")
-    (node "Node.js is missing there" "Install it where a shell that is not interactive finds it")
+    (node "Node.js is missing there" "Install it where your login shell finds it")
     (owner "a directory in which a CLI looks for its editor belongs to another user there"
            "Set TMPDIR there to a directory of your own, in a file that all shells read")
     (silent "it does not answer" "Log in with ssh in a terminal, to see what it waits for")

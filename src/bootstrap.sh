@@ -44,7 +44,7 @@ is_node() {
 main() {
   printf '\ngemini-companion: shell\n'
   if ! find_node; then
-    echo "gemini-companion: fault node no node of version 18 or newer, which the CLI needs, too: install Node.js, or add its directory to the PATH of shells that are not interactive"
+    echo "gemini-companion: fault node no node of version 18 or newer, which the CLI needs, too: install Node.js, or add its directory to the PATH of your login shell"
     exit 1
   fi
   # In the environment, where other users cannot see it as they see arguments; and no file is left.
