@@ -117,6 +117,31 @@ Tell the user unless QUIETLY is non-nil."
   (unless quietly
     (gemini-companion-review-announce-ending review)))
 
+(add-hook 'gemini-companion-review-end-functions #'gemini-companion-write--check-rejected)
+
+(defun gemini-companion-write--check-rejected (review outcome)
+  "If OUTCOME rejects REVIEW, warn if its client writes the file all the same.
+Gemini CLI does so if it was told to accept edits, as by S-TAB, while it asked."
+  (when (eq outcome 'rejected)
+    (let* ((path (gemini-companion-review-path review))
+           (stamp (gemini-companion-file-stamp path)))
+      (gemini-companion-write--await
+       gemini-companion-write--decision-time
+       (lambda () (and (not (equal (gemini-companion-file-stamp path) stamp))
+                       (gemini-companion-write--contains-p review)
+                       (not (gemini-companion-write--of-another-p review))))
+       (lambda (written)
+         (when written
+           (gemini-companion-history-note (gemini-companion-review-entry review) 'accepted-there)
+           (gemini-companion-write-revert-when-written
+            review (gemini-companion-review-current-text review) t)
+           (gemini-companion-ui-message
+            review
+            "%s has written the change to %s that you rejected; \
+u in M-x gemini-companion-history-list undoes it"
+            (gemini-companion-review-agent-title review)
+            (gemini-companion-review-file review))))))))
+
 (defun gemini-companion-write--contains-p (review)
   "Return non-nil if the file of REVIEW contains its text, or what was proposed."
   (when-let* ((path (gemini-companion-review-path review))
@@ -260,7 +285,7 @@ M-x gemini-companion-history-list keeps those to %s"
 (defun gemini-companion-write-revert-when-written (review &optional text made)
   "Revert the buffer of the file of REVIEW once the client has written TEXT to it.
 A buffer that begins to visit the file meanwhile counts.  MADE is non-nil if
-the client, on a host, has written already."
+the client has written already."
   (let* ((path (gemini-companion-review-path review))
          (earlier (gemini-companion-write--awaited-of path))
          (awaited (gemini-companion-write--make-awaited

@@ -186,6 +186,23 @@ If EDITED is non-nil, the user has changed the text to that before."
     (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
                    "one\ntwo\n"))))
 
+(ert-deftest gemini-companion-write/a-rejected-text-may-be-written-all-the-same ()
+  "Gemini CLI does so if it is told to accept edits while it asks."
+  (gemini-companion-write-test--with client
+    (let ((gemini-companion-write--decision-time 60.0)
+          (buffer (find-file-noselect (gemini-companion-test-file "b.txt"))))
+      (gemini-companion-write-test--wait-message
+       "has written the change to b\\.txt that you rejected.* u in"
+       (lambda ()
+         (gemini-companion-review-show (gemini-companion-test-propose client "b.txt" "2\n") 'select)
+         (gemini-companion-reject)
+         (gemini-companion-test-file "b.txt" "2\n")))
+      (gemini-companion-test-wait
+       "the buffer" (lambda () (equal (with-current-buffer buffer (buffer-string)) "2\n")))
+      (gemini-companion-test-list-press-newest "u" t)
+      (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
+                     "one\ntwo\n")))))
+
 (ert-deftest gemini-companion-write/only-a-yes-in-the-client-is-checked ()
   (gemini-companion-write-test--with client
     (should (equal (gemini-companion-write-test--close client "2\n") "{\"content\":null}"))
