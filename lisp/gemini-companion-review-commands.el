@@ -113,12 +113,13 @@ Return nil if the client has decided it already."
 
 ;;;###autoload
 (defun gemini-companion-review-next ()
-  "Select the window of the change on screen, or show the next one that waits."
+  "Select the window of the change on screen; there, show the next one that waits."
   (interactive)
   (let ((current (gemini-companion-review-current))
         (open (gemini-companion-review-all-open)))
     (gemini-companion-review-visit
-     (if (gemini-companion-review-intact-p current)
+     (if (and (eq current gemini-companion-review-of-buffer)
+              (gemini-companion-review-intact-p current))
          (or (cadr (memq current open)) (car open))
        current))))
 

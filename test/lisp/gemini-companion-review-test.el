@@ -115,6 +115,10 @@ The file has no directory."
     (gemini-companion-review-test--show client "a.txt" "a")
     (gemini-companion-test-propose client "b.txt" "b")
     (gemini-companion-test-propose client "c.txt" "c")
+    (switch-to-buffer-other-window "*scratch*")
+    ;; It goes to the one on screen, as the header line says, and from there to the next one.
+    (gemini-companion-review-next)
+    (should (equal (gemini-companion-review-file gemini-companion-review-of-buffer) "a.txt"))
     (gemini-companion-review-next)
     (should (equal (gemini-companion-review-file (gemini-companion-review-shown)) "b.txt"))
     (gemini-companion-accept)
