@@ -168,6 +168,24 @@ conversation and prompt again until it has."
       (gemini-companion-test-cli-submit cli "/ide status")
       (gemini-companion-test-cli-wait-screen cli "Connected to Emacs"))))
 
+(ert-deftest gemini-companion-cli/an-edit-that-is-written-although-it-was-rejected ()
+  "The CLI does so if it is told to accept everything while it asks."
+  :tags '(e2e real any-emacs)
+  (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
+    (gemini-companion-test-cli-propose cli (gemini-companion-test-project emacs "a.txt") "two\n")
+    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-cli-wait-screen cli "● 1\\. Allow once")
+    (gemini-companion-test-cli-keys cli "C-y" "Down")
+    (gemini-companion-test-cli-wait-screen cli "● 2\\. ")
+    (gemini-companion-test-reject emacs)
+    (gemini-companion-test-wait-screen emacs "has written the change to a\\.txt that you rejected")
+    (gemini-companion-test-wait-eval
+     emacs '(with-current-buffer "a.txt" (equal (buffer-string) "two\n")))
+    ;; It asks again.
+    (gemini-companion-test-cli-wait-screen cli "YOLO")
+    (gemini-companion-test-cli-keys cli "C-y")
+    (gemini-companion-test-cli-wait-screen cli "to accept edits")))
+
 (ert-deftest gemini-companion-cli/yes-in-the-cli-writes-the-edited-text ()
   "A yes in the CLI closes the review and writes its text."
   :tags '(e2e real any-emacs)
