@@ -35,8 +35,8 @@
 (defvar-local gemini-companion-cli-watch--timer nil
   "The timer that will look at the screen of this terminal, or nil.")
 
-(defvar-local gemini-companion-cli-watch--again nil
-  "Non-nil if the CLI has written something since the timer was started.")
+(defvar-local gemini-companion-cli-watch--written 0
+  "How many characters the CLI has written since the timer was started.")
 
 (defvar-local gemini-companion-cli-watch--unreviewed nil
   "Non-nil if the screen last had a question for which there was no review.")
@@ -101,12 +101,12 @@ STATE is `working', or `done' at rest; in both, the CLI takes a prompt.")
         (gemini-companion-cli-watch--forget)))))
 (add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-watch-forget-all)
 
-(defun gemini-companion-cli-watch--note-output (process &rest _)
-  "Look at the screen soon, as the CLI in the terminal of PROCESS has written."
+(defun gemini-companion-cli-watch--note-output (process text)
+  "Look at the screen soon, as the CLI in the terminal of PROCESS has written TEXT."
   (when (buffer-live-p (process-buffer process))
     (with-current-buffer (process-buffer process)
       (if gemini-companion-cli-watch--timer
-          (setq gemini-companion-cli-watch--again t)
+          (cl-incf gemini-companion-cli-watch--written (length text))
         (gemini-companion-cli-watch--look-soon)))))
 
 ;;;; Looking at the screen
@@ -118,7 +118,7 @@ It writes its screen, and reports an answer to Emacs, at about the same time.")
 (defun gemini-companion-cli-watch--look-soon ()
   "Look at the screen of the current terminal after a moment.
 Some emulators draw their screen a tenth of a second later."
-  (setq gemini-companion-cli-watch--again nil
+  (setq gemini-companion-cli-watch--written 0
         gemini-companion-cli-watch--timer
         (run-at-time 0.3 nil #'gemini-companion-cli-watch--look (current-buffer))))
 
@@ -135,7 +135,7 @@ Some emulators draw their screen a tenth of a second later."
         (let ((waits (gemini-companion-cli-watch--act)))
           (cond ((not (process-live-p (get-buffer-process buffer)))
                  (gemini-companion-cli-watch--forget))
-                ((or waits gemini-companion-cli-watch--again)
+                ((or waits (> gemini-companion-cli-watch--written 0))
                  (gemini-companion-cli-watch--look-soon))))))))
 
 (defun gemini-companion-cli-watch--act ()
@@ -150,18 +150,23 @@ Return non-nil if Emacs must look at it again, even if it does not change."
          (again (and unreviewed (not gemini-companion-cli-watch--unreviewed)))
          (prompt (and (not asks) (not (gemini-companion-cli-terminals-frozen))
                       (gemini-companion-cli-screen-prompt)))
-         (state (if (stringp prompt) 'done (and prompt 'working))))
+         ;; If its size has changed, the CLI draws all old prompts again, which look like this one.
+         (rests (and (stringp prompt) (< gemini-companion-cli-watch--written 4000)))
+         (state (cond (rests 'done) ((symbolp prompt) (and prompt 'working)))))
     (when (and asks reviews)
       (gemini-companion-cli-watch--note-queue (car reviews)))
     (gemini-companion-cli-watch--set-asking (and unreviewed (not again)))
     (setq gemini-companion-cli-watch--unreviewed unreviewed)
     (unless (eq state (car gemini-companion-cli-watch--seen))
       (setq gemini-companion-cli-watch--seen (and state (cons state (float-time)))))
-    (when (stringp prompt)
+    (when rests
       (gemini-companion-cli-send-note-prompt)
       (setq gemini-companion-cli-watch--rested (float-time)))
-    (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned
-                      (if asks (gemini-companion-cli-watch--not-asked-about reviews) reviews)))
+    (when asks
+      (setq reviews (gemini-companion-cli-watch--not-asked-about reviews)
+            ;; It goes on with the change that it asks about.
+            gemini-companion-cli-watch--rested (and reviews gemini-companion-cli-watch--rested)))
+    (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned reviews))
           (accepts (gemini-companion-cli-watch--end-accepting))
           (differs (gemini-companion-cli-watch--correct)))
       (or abandoned accepts differs again))))

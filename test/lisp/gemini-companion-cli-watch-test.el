@@ -115,6 +115,34 @@ after output; `free-for' pretends that it takes prompts for some seconds."
     (look)
     (should (gemini-companion-review-open-p review))))
 
+(ert-deftest gemini-companion-cli-watch/a-change-stays-while-its-cli-draws-all-again ()
+  "As when its terminal has another size: old prompts look as if it were at rest."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (cl-flet ((draw (screen)
+                (dotimes (_ 3)
+                  (funcall (process-filter process) process (make-string 4000 ?\n)))
+                (show screen))
+              (later ()
+                (when gemini-companion-cli-watch--rested
+                  (cl-decf gemini-companion-cli-watch--rested 2))))
+      (setf (gemini-companion-review-created review) (time-subtract nil 9))
+      (dolist (screen (list gemini-companion-test-screen-prompt "" "\nhalf"
+                            gemini-companion-test-screen-question
+                            gemini-companion-test-screen-prompt ""))
+        (draw screen)
+        (look)
+        (later)
+        (should (gemini-companion-review-open-p review)))
+      ;; Nor is that forgotten if it was slow.
+      (show gemini-companion-test-screen-prompt)
+      (look)
+      (show gemini-companion-test-screen-question)
+      (look)
+      (later)
+      (draw "")
+      (look)
+      (should (gemini-companion-review-open-p review)))))
+
 (ert-deftest gemini-companion-cli-watch/a-term-of-the-user-erases-whole-lines ()
   "Otherwise, a CLI that the user has started there would seem to work for ever."
   (with-temp-buffer
