@@ -118,7 +118,7 @@
   (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
     (pcase (gemini-companion-cli-state cli)
       ((and 'starting (guard (gemini-companion-cli-starting-p cli))) " starts")
-      ('working " works")
+      ('working (if (gemini-companion-cli-reviews cli) " asks" " works"))
       ('asking " asks")
       ('done " done"))))
 

@@ -60,9 +60,13 @@ in Emacs, or not known.")
   (copy-sequence gemini-companion-cli--all))
 
 (defun gemini-companion-cli-in-state (state)
-  "Return the CLIs in STATE, those that entered it first before the others."
+  "Return the CLIs in STATE, those that entered it first before the others.
+One whose change waits asks you about that, whatever its hooks report."
   (seq-sort-by #'gemini-companion-cli-since #'<
-               (seq-filter (lambda (cli) (eq (gemini-companion-cli-state cli) state))
+               (seq-filter (lambda (cli)
+                             (and (eq (gemini-companion-cli-state cli) state)
+                                  (not (and (eq state 'working)
+                                            (gemini-companion-cli-reviews cli)))))
                            gemini-companion-cli--all)))
 
 (defun gemini-companion-cli-title (cli)

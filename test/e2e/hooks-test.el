@@ -48,7 +48,7 @@ SPEC is (EMACS CLI), two variables."
    emacs '(car (gemini-companion-cli-prompt (car (gemini-companion-cli-all))))))
 
 (ert-deftest gemini-companion-hooks/a-turn-is-seen ()
-  "In the mode line, while it lasts; the prompt is known without the files that it mentions."
+  "While a change waits, nothing works; the prompt is known without the files that it mentions."
   :tags '(e2e real any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (let ((file (gemini-companion-test-project emacs "a.txt")))
@@ -58,7 +58,7 @@ SPEC is (EMACS CLI), two variables."
       (gemini-companion-test-cli-submit cli "please write @a.txt")
       (gemini-companion-test-wait-review emacs "two\n")
       (gemini-companion-hooks-test--wait-state emacs 'working)
-      (gemini-companion-test-wait-screen emacs " Gem:1!1 works")
+      (gemini-companion-test-wait-screen emacs " Gem:1!1)")
       (should (equal (gemini-companion-hooks-test--prompt emacs) "please write @a.txt"))
       (gemini-companion-test-accept emacs)
       (gemini-companion-test-cli-wait-screen cli "All done")
@@ -137,7 +137,7 @@ SPEC is (EMACS CLI), two variables."
                      "No CLI wants anything from you")))))
 
 (ert-deftest gemini-companion-hooks/a-turn-that-is-stopped-is-over ()
-  "No hook of Gemini CLI reports that; in its terminal, Emacs sees it."
+  "The mode lines say that it works.  In its terminal, Emacs sees the end, which no hook reports."
   :tags '(e2e real any-emacs)
   (gemini-companion-hooks-test--with-emacs emacs
     (gemini-companion-test-with-cli (cli (gemini-companion-test-cli-start-by-command
@@ -151,6 +151,8 @@ SPEC is (EMACS CLI), two variables."
       (gemini-companion-test-run emacs '(select-window (get-buffer-window "a.txt")))
       (gemini-companion-test-m-x emacs "gemini-companion-cli-list")
       (gemini-companion-test-wait-screen emacs "works, [0-9]+ s +please sleep")
+      (gemini-companion-test-wait-screen emacs "\\*gemini: project\\* works")
+      (gemini-companion-test-wait-screen emacs " Gem:1 works")
       (gemini-companion-test-keys emacs "k")
       (gemini-companion-test-wait-screen emacs "Stop what Gemini CLI is doing in project\\?")
       (gemini-companion-test-keys emacs "y")

@@ -234,6 +234,20 @@ ABOUT is a plist of :session, :process, :text and :path."
     (gemini-companion-cli-test--tell "done")
     (should (string-match-p "done 0 s ago" (gemini-companion-cli-test--list)))))
 
+(ert-deftest gemini-companion-cli/what-waits-for-the-user-does-not-work ()
+  "Although no hook of Gemini CLI reports that it asks about a change."
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-cli--all nil))
+      (with-temp-buffer
+        (gemini-companion-cli-enter
+         (gemini-companion-cli--add 'gemini (emacs-pid) (current-buffer)) 'working)
+        (should (equal (gemini-companion-cli-list--label) " works"))
+        (should (equal (gemini-companion--lighter) " Gem:1 works"))
+        (gemini-companion-test-propose client "a.txt" "2\n")
+        (should (equal (gemini-companion-cli-list--label) " asks"))
+        (should (equal (gemini-companion--lighter) " Gem:1!1"))
+        (should (equal (gemini-companion-state) "1 client, 1 change waits for you"))))))
+
 (ert-deftest gemini-companion-cli/the-list-sends-nothing-to-another-cli ()
   "That of the line no longer reads; another one runs in this project, and asks."
   (gemini-companion-cli-test--with nil
