@@ -294,9 +294,8 @@ VIEW.  If the user has deleted all windows but these, bring them back."
       (gemini-companion-review-window--restore view))
     (let ((own (gemini-companion-review-window--own-windows view)))
       (if (and own (null (gemini-companion-review-window--users-windows view 'main)))
-          (let ((window (gemini-companion-review-window--delete-others (car own))))
-            (set-window-dedicated-p window nil)
-            (gemini-companion-review-window-make window buffer))
+          (gemini-companion-review-window-make
+           (gemini-companion-review-window--delete-others (car own)) buffer)
         (gemini-companion-review-window--give-back view)
         (setf (gemini-companion-review-window-taken view) nil)
         (mapc #'gemini-companion-review-window--delete-window own)
@@ -317,6 +316,9 @@ VIEW.  If the user has deleted all windows but these, bring them back."
   "Make WINDOW, in which VIEW was just displayed, belong to it; return WINDOW.
 At the end, give it back if it is one of the user's, and otherwise delete it."
   (setf (gemini-companion-review-window-frame view) (window-frame window))
+  ;; It also shows other buffers of VIEW.  Emacs ends the soft dedication of side windows by itself.
+  (when (eq t (window-dedicated-p window))
+    (set-window-dedicated-p window nil))
   (pcase (assq window (gemini-companion-review-window-before view))
     (`(,_ ,buffer ,point ,start ,hscroll ,_)
      (with-current-buffer buffer

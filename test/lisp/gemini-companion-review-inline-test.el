@@ -178,6 +178,18 @@ FOCUS is `select' by default."
         (gemini-companion-reject)
         (should (equal (cadr (gemini-companion-review-inline-test--state)) (cadr before)))))))
 
+(ert-deftest gemini-companion-review-inline/a-dedicated-window-of-its-own-shows-the-proposal ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((display-buffer-alist '(("\\*" display-buffer-in-direction (direction . right)
+                                   (dedicated . t))))
+          (before (gemini-companion-review-inline-test--state)))
+      (gemini-companion-review-inline-test--show client "2\n")
+      (gemini-companion-review-inline-edit)
+      (should (equal (buffer-string) "2\n"))
+      (gemini-companion-review-inline-return)
+      (gemini-companion-reject)
+      (should (equal (cadr (gemini-companion-review-inline-test--state)) (cadr before))))))
+
 (ert-deftest gemini-companion-review-inline/what-the-user-displays-meanwhile-stays ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (let ((review (gemini-companion-review-inline-test--show client "2\n")))
