@@ -23,7 +23,6 @@
 (require 'gemini-companion-log)
 
 (declare-function dired-get-marked-files "dired")
-(declare-function yank-media-handler "ext:yank-media")
 
 ;;;###autoload
 (defun gemini-companion-cli-image-set-up (&optional terminal)

@@ -27,7 +27,6 @@
 (declare-function flycheck-overlay-errors-at "ext:flycheck")
 (declare-function flycheck-overlay-errors-in "ext:flycheck")
 (declare-function flymake-diagnostic-text "flymake" (diagnostic) t)
-(declare-function flymake-diagnostics "flymake")
 
 (defvar gemini-companion-cli-send-history nil
   "History of prompts that were sent.")

@@ -26,9 +26,7 @@
 
 (declare-function apply-on-rectangle "rect")
 (declare-function evil-apply-on-block "ext:evil-common")
-(declare-function evil-visual-range "ext:evil-states")
 (declare-function extract-rectangle-line "rect")
-(defvar evil-state)
 
 ;;;; Options
 

@@ -191,8 +191,6 @@ The changes of a prompt are together only if the list is sorted by time."
 (defconst gemini-companion-history-list--diff-buffer "*gemini change*"
   "Name of the buffer that shows a change of the history.")
 
-(defvar gemini-companion-comment-place-function)
-
 (define-derived-mode gemini-companion-history-diff-mode special-mode "Gemini-Change"
   "Major mode for a change in the history.
 It highlights diffs like Diff mode, but has none of the commands that edit

@@ -19,8 +19,6 @@
   (require 'cl-lib)
   (require 'subr-x))
 
-(declare-function gemini-companion--mod-version "ext:gemini-companion-module" () t)
-
 (defcustom gemini-companion-module-file nil
   "The file of the native module, or nil to look for it.
 If nil, the environment variable GEMINI_COMPANION_MODULE may name the file.

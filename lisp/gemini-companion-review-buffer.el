@@ -22,8 +22,6 @@
 (require 'gemini-companion-review-commands)
 (require 'gemini-companion-ui)
 
-(defvar major-mode-remap-alist) ; Emacs 29
-(defvar untrusted-content) ; Emacs 30
 (defvar warning-suppress-log-types)
 (declare-function undo-tree-mode "ext:undo-tree")
 

@@ -29,8 +29,6 @@
 (require 'gemini-companion-tool)
 (require 'gemini-companion-ui)
 
-(declare-function eglot--signal-textDocument/didChange "ext:eglot" ())
-(declare-function eglot-managed-p "ext:eglot" ())
 (declare-function eglot--project "ext:eglot" (server) t)
 (declare-function flycheck-buffer "ext:flycheck" ())
 (declare-function flycheck-error-buffer "ext:flycheck" (error) t)
@@ -47,14 +45,8 @@
 (declare-function flymake-running-backends "flymake" ())
 (declare-function flymake-start "flymake" (&optional deferred force))
 (declare-function project-root "project" (project))
-(declare-function track-changes-inconsistent-state-p "ext:track-changes" ())
-(defvar eglot--docver)
-(defvar eglot--recent-changes)
-(defvar eglot--versioned-identifier)
 (defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
-(defvar flymake--recent-changes)
-(defvar flymake-check-start-time)
 (defvar flymake-timer)
 
 ;;;; What Eglot's servers have checked

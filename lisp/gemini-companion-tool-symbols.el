@@ -25,9 +25,7 @@
 (declare-function lsp--text-document-position-params "ext:lsp-mode")
 (declare-function lsp-feature? "ext:lsp-mode" (method))
 (declare-function lsp-request-async "ext:lsp-mode")
-(declare-function xref-backend-definitions "xref" (backend identifier))
 (declare-function xref-item-location "xref" (item) t)
-(declare-function xref-location-group "xref" (location))
 
 ;;;; Where the symbol is
 

@@ -20,9 +20,6 @@
 (declare-function evil-initial-state-for-buffer "ext:evil-core")
 (declare-function global-hl-line-highlight "hl-line")
 (declare-function hl-line-highlight "hl-line")
-(defvar evil-emacs-state-modes)
-(defvar evil-insert-state-modes)
-(defvar evil-state)
 
 ;;;; Text
 

@@ -42,7 +42,6 @@
 
 (declare-function gemini-companion-tool-extension-keep-current "gemini-companion-tool-extension")
 (declare-function gemini-companion-install-instead "gemini-companion-install")
-(declare-function evil-declare-not-repeat "ext:evil-common")
 
 (defun gemini-companion--load-autoloads ()
   "Generate the autoloads of this checkout, and load them.
