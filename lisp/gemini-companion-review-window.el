@@ -21,8 +21,6 @@
 (require 'tab-bar)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
-(require 'gemini-companion-review-buffer)
-(require 'gemini-companion-review-commands)
 (require 'gemini-companion-ui)
 
 (defconst gemini-companion-review-window--min-kept-height 6
