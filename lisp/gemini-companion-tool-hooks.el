@@ -328,7 +328,6 @@ Their lines may have moved meanwhile, so only severities and texts count."
   "Define the tools of this file, for the hooks of CLIs."
   ;; Emacs may revert the buffer before the client reports the edit.
   (add-hook 'before-revert-hook #'gemini-companion-tool-hooks--note-diagnostics)
-  (add-hook 'gemini-companion-write-before-hook #'gemini-companion-tool-hooks--note-diagnostics)
   (add-hook 'after-save-hook #'gemini-companion-tool-hooks--forget-diagnostics)
   (gemini-companion-tool-define "hasClient"
     :hidden t

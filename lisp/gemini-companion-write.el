@@ -267,9 +267,6 @@ M-x gemini-companion-history-list keeps those to %s"
 (defvar gemini-companion-write--revert-time 10.0
   "Seconds after which a client that has no open review is assumed not to write.")
 
-(defvar gemini-companion-write-before-hook nil
-  "Hook run in a buffer before it takes what a client has written.")
-
 (cl-defstruct (gemini-companion-write--awaited
                (:constructor gemini-companion-write--make-awaited)
                (:copier nil))
@@ -498,7 +495,6 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
         (auto-saved (recent-auto-save-p))
         (same (gemini-companion-write--same-text-p source)))
     (unless same
-      (gemini-companion-log-run-hook 'gemini-companion-write-before-hook)
       (gemini-companion-log-run-hook 'before-revert-hook)
       (unless (or (gemini-companion-log-errors "reverting a buffer"
                     (gemini-companion-write--replace-text source)
