@@ -33,30 +33,25 @@
   "Functions called with a buffer that return t if its file is private.
 The directory of such a file is not guessed to be a root.")
 
-(defun gemini-companion-workspace--set-root-option (option value)
-  "Set OPTION to VALUE, and announce the roots if they change."
-  (set-default-toplevel-value option value)
-  (when (gemini-companion-bridge-running-p)
-    (gemini-companion-workspace--announce-soon)))
-
 (defcustom gemini-companion-workspace-roots nil
   "Directories that are workspace roots even if you have nothing in them open.
 Gemini CLI connects to this Emacs from directories inside a root.  See also
 `gemini-companion-workspace-guess'."
   :type '(repeat directory)
   :group 'gemini-companion-context
-  :risky t
-  :set #'gemini-companion-workspace--set-root-option
-  :initialize #'custom-initialize-default)
+  :risky t)
 
 (defcustom gemini-companion-workspace-guess t
   "Non-nil means the projects of open files and terminals are workspace roots.
 They are roots in addition to `gemini-companion-workspace-roots'."
   :type 'boolean
   :group 'gemini-companion-context
-  :risky t
-  :set #'gemini-companion-workspace--set-root-option
-  :initialize #'custom-initialize-default)
+  :risky t)
+
+(dolist (option '(gemini-companion-workspace-roots gemini-companion-workspace-guess))
+  (add-variable-watcher option (lambda (&rest _)
+                                 (when (gemini-companion-bridge-running-p)
+                                   (gemini-companion-workspace--announce-soon)))))
 
 (defcustom gemini-companion-context-scope 'project
   "Which open files to tell a client about.

@@ -208,10 +208,13 @@
            (tell (lambda () (push (gemini-companion-workspace-announced) told))))
       (add-hook 'gemini-companion-workspace-change-hook tell)
       (unwind-protect
-          (progn
-            (customize-set-variable 'gemini-companion-workspace-roots (list given))
+          (dolist (set (list #'customize-set-variable #'set))
+            (funcall set 'gemini-companion-workspace-roots (list given))
             (gemini-companion-test-wait "the root to be announced"
-                                        (lambda () (member given (car told)))))
+                                        (lambda () (member given (car told))))
+            (customize-set-variable 'gemini-companion-workspace-roots nil)
+            (gemini-companion-test-wait "it to be one no longer"
+                                        (lambda () (not (member given (car told))))))
         (remove-hook 'gemini-companion-workspace-change-hook tell)
         (customize-set-variable 'gemini-companion-workspace-roots nil)))))
 
