@@ -444,12 +444,10 @@ Buffers of Eshell, for instance, have environments of their own."
 
 (defun gemini-companion-agent--with (variables environment)
   "Return a copy of ENVIRONMENT with VARIABLES, an alist; nil removes a variable."
-  ;; `setenv-internal' binds `case-fold-search', which takes longer the more buffers there are.
-  (append (cl-loop for (name . value) in variables
-                   if value collect (concat name "=" value))
-          (cl-loop for entry in environment
-                   unless (assoc (substring entry 0 (string-search "=" entry)) variables)
-                   collect entry)))
+  (let ((environment (copy-sequence environment)))
+    (pcase-dolist (`(,name . ,value) variables)
+      (setq environment (setenv-internal environment name value nil)))
+    environment))
 
 ;;;; Terminals outside of Emacs
 
