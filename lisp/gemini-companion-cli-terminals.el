@@ -40,27 +40,23 @@
 
 (defvar gemini-companion-cli-terminals
   '((eat
-     :title "Eat"
      :mode eat-mode
      :start gemini-companion-cli-terminals--start-eat
      :variables gemini-companion-cli-terminals--color-variables
      :cursor (lambda () (marker-position (eat-term-display-cursor eat-terminal)))
      :trackers (eat--handle-uic eat--t-set-cwd))
     (vterm
-     :title "vterm"
      :mode vterm-mode
      :start gemini-companion-cli-terminals--start-vterm
      :variables gemini-companion-cli-terminals--color-variables
      :frozen (lambda () vterm-copy-mode)
      :trackers (vterm--eval vterm--set-directory))
     (ghostel
-     :title "Ghostel"
      :mode ghostel-mode
      :start gemini-companion-cli-terminals--start-ghostel
      :frozen (lambda () (eq ghostel--input-mode 'copy))
      :trackers (ghostel--osc52-eval ghostel--update-directory))
     (term
-     :title "Term"
      :mode term-mode
      :start gemini-companion-cli-terminals--start-term
      :variables gemini-companion-cli-terminals--term-variables
@@ -72,7 +68,6 @@ terminal is that of the program's process, by `get-buffer-process', and its
 text is what the terminal shows.  PLIST has these keys, of which the last
 four are optional:
 
-:title      The emulator's name.
 :mode       The major mode of its buffers.
 :start      Function called with a program, its arguments and an environment.
             It runs the program in the current buffer, in the selected
@@ -173,8 +168,7 @@ Eat, vterm, Ghostel, or else Term, which comes with Emacs.  Before it falls
 back to Term, `gemini-companion-run' asks once whether to install Eat, if a
 package archive has it."
   :type `(choice (const :tag "The best one that is installed" auto)
-                 ,@(mapcar (pcase-lambda (`(,terminal . ,plist))
-                             `(const :tag ,(plist-get plist :title) ,terminal))
+                 ,@(mapcar (pcase-lambda (`(,terminal . ,_)) `(const ,terminal))
                            gemini-companion-cli-terminals)
                  (symbol :tag "Another of `gemini-companion-cli-terminals'"))
   :group 'gemini-companion-terminal)

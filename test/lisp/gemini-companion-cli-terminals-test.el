@@ -265,7 +265,6 @@ not fetched yet."
   (gemini-companion-test-with-project
     (let* ((gemini-companion-cli-terminals
             (cons '(fictitious
-                    :title "Fictitious"
                     :mode gemini-companion-cli-terminals-test-mode
                     :start gemini-companion-cli-terminals-test--start
                     :variables (lambda (_) '("FICTITIOUS=1"))
