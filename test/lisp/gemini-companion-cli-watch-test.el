@@ -119,12 +119,12 @@ after output; `free-for' pretends that it takes prompts for some seconds."
   "As when its terminal has another size: old prompts look as if it were at rest."
   (gemini-companion-cli-watch-test--with-terminal client review
     (cl-flet ((draw (screen)
-                (dotimes (_ 3)
-                  (funcall (process-filter process) process (make-string 4000 ?\n)))
-                (show screen))
+                    (dotimes (_ 3)
+                      (funcall (process-filter process) process (make-string 4000 ?\n)))
+                    (show screen))
               (later ()
-                (when gemini-companion-cli-watch--rested
-                  (cl-decf gemini-companion-cli-watch--rested 2))))
+                     (when gemini-companion-cli-watch--rested
+                       (cl-decf gemini-companion-cli-watch--rested 2))))
       (setf (gemini-companion-review-created review) (time-subtract nil 9))
       (dolist (screen (list gemini-companion-test-screen-prompt "" "\nhalf"
                             gemini-companion-test-screen-question
