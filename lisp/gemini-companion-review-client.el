@@ -73,8 +73,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
           (t
            (gemini-companion-review-end
             review 'withdrawn (gemini-companion-review-bytes review)
-            (format "withdrawn by %s" (gemini-companion-review-agent-title review)))
-           (gemini-companion-review-announce-ending review)))))
+            (format "withdrawn by %s" (gemini-companion-review-agent-title review)) 'announce)))))
 
 (defun gemini-companion-review-client--close (review call)
   "End REVIEW, which the user has answered in the client, and answer CALL."
@@ -92,11 +91,12 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-review-end
      review 'closed before
-     (concat "decided in " (gemini-companion-review-agent-title review)))
-    (gemini-companion-review-announce-ending review)
+     (concat "decided in " (gemini-companion-review-agent-title review)) 'announce)
     (gemini-companion-write-await-decision
      review stamp (and (or may-omit host) text)
-     (gemini-companion-write-warn-of-lost-edits review))))
+     ;; The user has just been told something else.
+     (or (gemini-companion-write-warn-of-lost-edits review)
+         (gemini-companion-review-comments review)))))
 
 ;;;; Decided by a client of document 004
 

@@ -439,9 +439,8 @@ decided in advance."
            (gemini-companion-review-end
             review outcome before
             (if (eq by 'client) (format "%s in %s" outcome title) (symbol-name outcome))
-            (not by))
-           (if by
-               (gemini-companion-review-announce-ending review)
+            (if by 'announce 'at-once))
+           (unless by
              (message "Change to %s %s%s" file outcome
                       (gemini-companion-review--consequence review outcome)))
            t))))
@@ -472,11 +471,11 @@ The client proposes nothing else until this has an outcome, so send one."
   (when (gemini-companion-review-open-p review)
     (gemini-companion-review-decide review 'cancelled #'gemini-companion-bridge-reject 'client)))
 
-(defun gemini-companion-review-end (review outcome before reason &optional by-command)
+(defun gemini-companion-review-end (review outcome before reason &optional how)
   "End REVIEW with OUTCOME, a symbol, for REASON, text for the user.
-BEFORE is what its file contained until then.  If BY-COMMAND is non-nil the
-user has ended it: take it off the screen at once; otherwise, do so when the
-user is not busy."
+BEFORE is what its file contained until then.  If HOW is `at-once', a command
+has ended it: take it off the screen at once; otherwise, do so when the user
+is not busy.  If HOW is `announce', tell the user."
   (pcase-let (((cl-struct gemini-companion-review client path host prompt request proposal) review)
               (shown (gemini-companion-review-shown-p review)))
     (when (buffer-live-p proposal)
@@ -493,9 +492,12 @@ user is not busy."
              :before before :after (gemini-companion-review-current-text review))))
     (when request
       (gemini-companion-log-errors "telling an outcome" (funcall (cdr request) outcome)))
+    ;; What the hook says, for example where comments are now, is more important.
+    (when (eq how 'announce)
+      (gemini-companion-review-announce-ending review))
     (gemini-companion-log-run-hook 'gemini-companion-review-end-functions review outcome)
     (push review gemini-companion-review--ended-on-screen)
-    (if by-command (gemini-companion-review--remove review)
+    (if (eq how 'at-once) (gemini-companion-review--remove review)
       (when shown
         (setq gemini-companion-review-closed-at (float-time)))
       (gemini-companion-review-remove-ended)))

@@ -200,6 +200,29 @@ yank it into Gemini CLI")))))
                  "What you wrote is in the kill ring.*; a\\.txt: rejected in Gemini CLI"
                  (car gemini-companion-test-messages)))))))
 
+(ert-deftest gemini-companion-cli-compose/where-it-is-stays-on-screen ()
+  "What became of the change does not take the place of that."
+  (let ((gemini-companion-write--decision-time 0.1))
+    (pcase-dolist
+        (`(,end . ,outcome)
+         '(("closeDiff" . accepted-there) ("closeDiff" . rejected-there) ("openDiff" . withdrawn)))
+      (gemini-companion-cli-compose-test--with client nil
+        (let* ((file (gemini-companion-test-file "b.txt" "one\n"))
+               (review (gemini-companion-test-propose client "b.txt" "2\n")))
+          (gemini-companion-review-show review 'keep)
+          (gemini-companion-comment-add (gemini-companion-review-proposal review) 1 1 "why?" nil)
+          (fake-cli-call-tool client end (list :filePath file :newContent "3\n"))
+          (when (eq outcome 'accepted-there)
+            (gemini-companion-test-file "b.txt" "2\n"))
+          (gemini-companion-test-wait
+           "the outcome"
+           (lambda () (when-let* ((entry (gemini-companion-review-entry review)))
+                        (eq (gemini-companion-history-outcome entry) outcome))))
+          (should (equal kill-ring '("Comments on the change to b.txt:\nb.txt:1 `2`: why?")))
+          (should (string-match-p "What you wrote is in the kill ring"
+                                  (seq-find (lambda (it) (string-prefix-p "b.txt:" it))
+                                            gemini-companion-test-messages))))))))
+
 (ert-deftest gemini-companion-cli-compose/other-buffers-stay ()
   "M-x offers the commands everywhere."
   (let ((gemini-companion-cli-send-history '("earlier")))
