@@ -118,7 +118,7 @@ Return nil if the client has decided it already."
   (let ((current (gemini-companion-review-current))
         (open (gemini-companion-review-all-open)))
     (gemini-companion-review-visit
-     (if (and (eq current gemini-companion-review-of-buffer)
+     (if (and (eq (selected-window) (gemini-companion-review-visible-window current))
               (gemini-companion-review-intact-p current))
          (or (cadr (memq current open)) (car open))
        current))))

@@ -119,6 +119,11 @@ The file has no directory."
     ;; It goes to the one on screen, as the header line says, and from there to the next one.
     (gemini-companion-review-next)
     (should (equal (gemini-companion-review-file gemini-companion-review-of-buffer) "a.txt"))
+    ;; It goes back from the text that the user edits.
+    (let ((panel (selected-window)))
+      (call-interactively #'gemini-companion-review-ediff-edit)
+      (gemini-companion-review-next)
+      (should (eq (selected-window) panel)))
     (gemini-companion-review-next)
     (should (equal (gemini-companion-review-file (gemini-companion-review-shown)) "b.txt"))
     (gemini-companion-accept)
