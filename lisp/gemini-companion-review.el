@@ -302,7 +302,11 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
                                (gemini-companion-history-count-unconfirmed))
                       "A decision may not have reached its CLI.  Exit and perhaps lose it? "
                       "%d decisions may not have reached their CLIs.  \
-Exit and perhaps lose them? ")))))
+Exit and perhaps lose them? ")
+             ;; Desktop saves the windows before `kill-emacs-hook' is run.
+             (cl-loop for review in (gemini-companion-review-all-open)
+                      do (gemini-companion-review--hide review)
+                      finally return t)))))
 
 (defun gemini-companion-review--run-waiting-hook (review)
   "Run the hooks for REVIEW, which was proposed or is shown."

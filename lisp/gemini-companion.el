@@ -388,7 +388,7 @@ If the native module is missing, and ASK is non-nil, ask how to get it."
     (gemini-companion-workspace-start)
     (gemini-companion-agent-set-environment)
     (gemini-companion-context-start)
-    (add-hook 'kill-emacs-query-functions #'gemini-companion-review-query-exit)
+    (add-hook 'kill-emacs-query-functions #'gemini-companion-review-query-exit -50)
     (add-hook 'kill-emacs-hook #'gemini-companion--stop)
     (add-hook 'desktop-save-hook #'gemini-companion--keep-from-desktop)
     (run-with-idle-timer 10 nil #'gemini-companion-tool-extension-keep-current)

@@ -372,4 +372,26 @@ selected."
     (gemini-companion-test-wait-gone emacs)
     (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))
 
+(ert-deftest gemini-companion-interruption/desktop-saves-the-windows-as-before-it ()
+  "In the next session, a window that shows it now would be missing."
+  (gemini-companion-interruption-test--with (emacs client)
+    (gemini-companion-test-run
+     emacs '(progn (require 'desktop)
+                   (desktop-save-mode 1)
+                   (setq desktop-save t
+                         desktop-dirname "~/")
+                   (select-window (split-window-right))
+                   (switch-to-buffer "*scratch*")
+                   nil))
+    (gemini-companion-test-fake-propose emacs client "two\n")
+    (gemini-companion-test-wait-review emacs "two\n")
+    (gemini-companion-test-keys emacs "C-x" "C-c")
+    (gemini-companion-test-wait-screen emacs "change waits for your decision")
+    (gemini-companion-test-keys emacs "yes" "Enter")
+    (gemini-companion-test-wait-gone emacs)
+    (let ((desktop (gemini-companion-test-read
+                    (expand-file-name ".emacs.desktop" (gemini-companion-test-home emacs)))))
+      (should (string-match-p "(buffer \"a.txt\"" desktop))
+      (should-not (string-match-p "(buffer \"\\*\\(?:gemini\\|Ediff\\)" desktop)))))
+
 ;;; interruption-test.el ends here
