@@ -304,9 +304,9 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
                       "%d decisions may not have reached their CLIs.  \
 Exit and perhaps lose them? ")
              ;; Desktop saves the windows before `kill-emacs-hook' is run.
-             (cl-loop for review in (gemini-companion-review-all-open)
-                      do (gemini-companion-review--hide review)
-                      finally return t)))))
+             (progn
+               (mapc #'gemini-companion-review--hide (gemini-companion-review-all-open))
+               t)))))
 
 (defun gemini-companion-review--run-waiting-hook (review)
   "Run the hooks for REVIEW, which was proposed or is shown."

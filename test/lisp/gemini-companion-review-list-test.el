@@ -323,6 +323,21 @@
                    (equal (gemini-companion-test-list-column "*gemini changes*" 2)
                           '("2 h")))))))
 
+(ert-deftest gemini-companion-review-list/ages-stay-while-a-minibuffer-is-active ()
+  "At its end, Emacs would move point to the first line, in windows that are not selected."
+  (gemini-companion-test-with-lists client
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n"))
+          (gemini-companion-review-list--interval 0.01)
+          (ages (lambda () (gemini-companion-test-list-column "*gemini changes*" 2)))
+          (later nil))
+      (gemini-companion-review-list)
+      (setf (gemini-companion-review-created review) (time-subtract nil 7300))
+      (cl-letf (((symbol-function 'active-minibuffer-window) #'selected-window))
+        (run-at-time 0.05 nil (lambda () (setq later (funcall ages))))
+        (gemini-companion-test-wait "a later timer" (lambda () later)))
+      (should-not (equal later '("2 h")))
+      (gemini-companion-test-wait "the age" (lambda () (equal (funcall ages) '("2 h")))))))
+
 ;;;; Layout and keys of both lists
 
 (ert-deftest gemini-companion-review-list/columns-fit-the-window ()
