@@ -358,8 +358,9 @@ A host is not asked: its reports change what is known of the file."
                ((gemini-companion-write--held-p path) 'held)
                ((and now (not (equal now before))
                      (or (and text (gemini-companion-file-written-p path text))
-                         ;; Or it may be half written.  Late timers run in quick succession.
-                         (and (> (- (float-time) since) 0.15)
+                         ;; Or it may be half written.  Late timers run in quick succession, and
+                         ;; on a busy machine a CLI that has emptied it may take long to go on.
+                         (and (> (- (float-time) since) (pcase now (`(,_ 0 ,_) 2) (_ 0.15)))
                               (not (gemini-companion-write--saved-p path))))))
                ((gemini-companion-write--later-p review (gemini-companion-write-others review))
                 'busy))))

@@ -77,6 +77,22 @@
       (gemini-companion-test-write-bytes "a.txt" "two!\n")
       (should (funcall check)))))
 
+(ert-deftest gemini-companion-write-revert/a-file-that-was-emptied-is-not-shown-soon ()
+  "On a busy machine, a CLI may take long until it writes the text."
+  (gemini-companion-write-revert-test--with "one\n"
+    (let ((now (float-time))
+          check)
+      (cl-letf (((symbol-function 'gemini-companion-write--await)
+                 (lambda (_seconds function &rest _) (setq check function) (timer-create)))
+                ((symbol-function 'float-time) (lambda (&rest _) now)))
+        (gemini-companion-write-revert-test--follow buffer-file-name "two!\n")
+        (pcase-dolist (`(,text . ,shown-after) '(("" nil nil t) ("tw" nil t t)))
+          (gemini-companion-test-write-bytes "a.txt" text)
+          (should (equal (cl-loop for seconds in '(0 1 3)
+                                  do (cl-incf now seconds)
+                                  collect (and (funcall check) t))
+                         shown-after)))))))
+
 (defmacro gemini-companion-write-revert-test--with-auto-revert (text &rest body)
   "Evaluate BODY in the buffer of a.txt, which contains TEXT, in Auto Revert mode."
   (declare (indent 1) (debug t))
