@@ -218,9 +218,10 @@ M-x gemini-companion-run, which takes care of that.")))))
   (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment settings) case)
                (`(,name . ,path) (gemini-companion-agent-get agent :sandbox))
                (variable (and name (gemini-companion-agent-getenv name environment)))
-               (setting (and path (gemini-companion-cli-search-setting settings path))))
-    (when (and (if variable (not (equal variable "false"))
-                 (and setting (not (member (car setting) '(nil :json-false "")))))
+               (setting (and path (gemini-companion-cli-search-setting settings path)))
+               (value (car setting))
+               (enabled (if (consp value) (alist-get 'enabled value) value)))
+    (when (and (not (member (or variable enabled) '(nil :json-false "" "false")))
                (not (gemini-companion-doctor-check--session-p case)))
       (list 'note
             (format "The CLI runs itself in a sandbox (%s), from which it cannot reach this Emacs."

@@ -475,6 +475,18 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
                                           "in a sandbox (GEMINI_SANDBOX)"))))
 
+(ert-deftest gemini-companion-doctor/a-sandbox-may-be-described-and-off ()
+  (dolist (enabled '("true" "false"))
+    (gemini-companion-doctor-test--with
+      (gemini-companion-doctor-test--home
+       "settings.json"
+       (format "{\"tools\": {\"sandbox\": {\"enabled\": %s, \"command\": \"docker\"}}}" enabled))
+      (gemini-companion-doctor-test--in-terminal nil
+        (should (eq (equal enabled "true")
+                    (and (string-search "in a sandbox (tools.sandbox"
+                                        (gemini-companion-doctor-test--report))
+                         t)))))))
+
 (ert-deftest gemini-companion-doctor/variables-that-keep-a-cli-from-connecting ()
   (pcase-dolist
       (`(,variable . ,texts)
