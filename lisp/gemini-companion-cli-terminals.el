@@ -23,7 +23,6 @@
 (declare-function ghostel-exec "ext:ghostel")
 (declare-function term-char-mode "term")
 (declare-function term-exec "term")
-(declare-function term-in-char-mode "term" () t)
 (declare-function term-mode "term")
 (declare-function term-send-raw-string "term")
 (declare-function vterm-mode "ext:vterm")
@@ -326,7 +325,7 @@ of Magit, would hide our prefix."
 When a tab or a perspective comes back, Term would leave the window where it
 was, even if the program goes on."
   (with-selected-window window
-    (when-let* (((term-in-char-mode))
+    (when-let* (((eq (current-local-map) term-raw-map)) ; in its character mode
                 (process (get-buffer-process (current-buffer))))
       (goto-char term-home-marker)
       (recenter 0)
