@@ -513,8 +513,7 @@ If a command has stopped it, also take them off the screen at once."
   (dolist (review (gemini-companion-review-all-open))
     (gemini-companion-log-errors "ending a review"
       (gemini-companion-review-end review 'rejected (gemini-companion-review-bytes review)
-                                   "rejected, the companion was turned off")
-      (gemini-companion-review-announce-ending review)))
+                                   "rejected, the companion was turned off" 'announce)))
   ;; If the server has died, the user may be typing.
   (when (and this-command (not (active-minibuffer-window)))
     (gemini-companion-review-remove-ended 'now))
