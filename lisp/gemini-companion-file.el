@@ -442,11 +442,14 @@ If that fails, FILE gets its old contents again."
   (if-let* ((state (gemini-companion-file--state-of path)))
       (gemini-companion-file--state-stamp state)
     (let* ((file-name-handler-alist nil)
+           (attributes (file-attributes path))
            ;; A write changes the target of a link, not the link.
-           (attributes (file-attributes (or (ignore-errors (file-truename path)) path))))
+           (attributes (if (stringp (file-attribute-type attributes))
+                           (ignore-errors (file-attributes (file-truename path)))
+                         attributes)))
+      ;; Never open anything but a regular file: Emacs would wait for a FIFO.
       (and attributes
-           ;; Never open anything else: Emacs would wait for a FIFO.
-           (file-regular-p path)
+           (eq ?- (aref (file-attribute-modes attributes) 0))
            (list (file-attribute-modification-time attributes)
                  (file-attribute-size attributes)
                  (file-attribute-inode-number attributes))))))
