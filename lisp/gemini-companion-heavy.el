@@ -166,7 +166,7 @@ If too many parts take too long, now SLOW ones, call GIVE-UP."
 (defun gemini-companion-heavy--fontify-part (position)
   "Fontify some lines of the current buffer from the marker POSITION on; move that.
 Return nil if that has taken too long, or failed."
-  (let ((begun (float-time))
+  (let ((begun (gemini-companion-heavy--time-used))
         (start (marker-position position)))
     (gemini-companion-ui-widened        ; Font Lock may move point
       ;; Some modes take seconds for ten times as much.
@@ -175,7 +175,12 @@ Return nil if that has taken too long, or failed."
       (gemini-companion-log-errors "fontification"
         (let ((inhibit-quit nil))
           (font-lock-fontify-region start position))
-        (< (- (float-time) begun) gemini-companion-heavy--max-time)))))
+        (< (- (gemini-companion-heavy--time-used) begun) gemini-companion-heavy--max-time)))))
+
+(defun gemini-companion-heavy--time-used ()
+  "Return the seconds for which Emacs has computed, without collecting garbage.
+On a busy machine, or in a large Emacs, all modes seem to be slow."
+  (- (float-time (get-internal-run-time)) gc-elapsed))
 
 (provide 'gemini-companion-heavy)
 ;;; gemini-companion-heavy.el ends here
