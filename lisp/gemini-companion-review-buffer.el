@@ -287,8 +287,10 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
   (goto-char (point-min))
   (gemini-companion-heavy-fontify-in-steps
    (lambda ()
-     (gemini-companion-review-buffer-set-mode #'fundamental-mode)
-     (gemini-companion-review-buffer--finish review gemini-companion-review-buffer--header))))
+     (let ((faces face-remapping-alist)) ; some of a view
+       (gemini-companion-review-buffer-set-mode #'fundamental-mode)
+       (gemini-companion-review-buffer--finish review gemini-companion-review-buffer--header)
+       (setq face-remapping-alist faces)))))
 
 (defun gemini-companion-review-buffer--finish (review header)
   "Set up the current buffer of REVIEW, which has its text and its major mode.

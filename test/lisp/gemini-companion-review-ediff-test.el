@@ -69,6 +69,31 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
           (gemini-companion-reject))
       (global-display-line-numbers-mode -1))))
 
+(define-derived-mode gemini-companion-review-ediff-test-failing-mode prog-mode "Test"
+  "A mode whose fontification takes long for the first lines, and then fails."
+  (setq-local font-lock-defaults
+              '(((lambda (_limit)
+                   (if (bobp) (ignore (sleep-for gemini-companion-heavy--max-time))
+                     (error "Not today")))))))
+
+(ert-deftest gemini-companion-review-ediff/colors-stay-if-the-text-turns-out-to-be-heavy ()
+  "Emacs learns that while it fontifies, when Ediff is there already."
+  (gemini-companion-test-with-client client
+    (let ((auto-mode-alist '(("" . gemini-companion-review-ediff-test-failing-mode)))
+          ;; Emacs in batch mode does not fontify.
+          (noninteractive nil))
+      (let* ((text (mapconcat #'number-to-string (number-sequence 1 2000) "\n"))
+             (review (gemini-companion-test-propose client "new.x" text))
+             (proposal (gemini-companion-review-proposal
+                        (progn (gemini-companion-review-ediff-show review 'keep) review))))
+        (gemini-companion-test-wait
+         "the fontification to be given up"
+         (lambda () (eq (buffer-local-value 'major-mode proposal) 'fundamental-mode)))
+        (should (equal '(gemini-companion-added)
+                       (alist-get 'ediff-even-diff-B
+                                  (buffer-local-value 'face-remapping-alist proposal))))
+        (gemini-companion-reject)))))
+
 (ert-deftest gemini-companion-review-ediff/the-review-can-be-selected ()
   (gemini-companion-test-with-client client
     (let ((window (selected-window)))
