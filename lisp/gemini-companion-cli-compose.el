@@ -303,13 +303,12 @@ If REVIEW ends meanwhile, put that into the kill ring, and signal a
 If its terminal is not in Emacs, or takes no prompt, use the kill ring."
   (let* ((title (gemini-companion-review-agent-title review))
          (file (gemini-companion-review-file review))
-         (ended (format "Change to %s %s" file (gemini-companion-review-reason review)))
          (terminal (and possible (gemini-companion-cli-send-terminal-of review)))
          ;; The topic of the messages is TEXT: how the client has decided is told, too.
          (finish (lambda (outcome)
                    (pcase outcome
-                     ('sent (gemini-companion-ui-message text "%s; %s has what you wrote"
-                                                         ended title))
+                     ('sent (gemini-companion-ui-message text "%s has what you wrote about %s"
+                                                         title file))
                      ('put (gemini-companion-ui-message
                             text "Added what you wrote to the prompt of %s without sending it: \
 complete or send it in %s" title (buffer-name terminal)))
@@ -318,8 +317,7 @@ complete or send it in %s" title (buffer-name terminal)))
                          text "%s: %s.  What you wrote is in the kill ring: yank it into %s"
                          file (gemini-companion-review-reason review) title))))))
     (if (not terminal) (funcall finish nil)
-      (gemini-companion-ui-message text "%s; sending what you wrote as soon as %s is ready"
-                                   ended title)
+      (gemini-companion-ui-message text "What you wrote is sent as soon as %s is ready" title)
       (gemini-companion-cli-send-at-rest
        ;; A prompt that begins with a slash is a command of the CLI.
        (if (string-prefix-p "/" text) (concat "Reason: " text) text)

@@ -56,7 +56,7 @@ SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
       (emacs cli (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
     (gemini-companion-reason-test--reject emacs "use ä tabs, and 1. no \"x\"")
     (gemini-companion-reason-test--wait-asked cli "use ä tabs, and 1. no \"x\"")
-    (gemini-companion-test-wait-screen emacs "Gemini CLI has what you wrote")
+    (gemini-companion-test-wait-screen emacs "Gemini CLI has what you wrote about a\\.txt")
     (gemini-companion-test-wait-no-review emacs)
     (gemini-companion-test-cli-wait-terminal cli "I see")
     (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
