@@ -72,21 +72,23 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
 
 (cl-defmethod gemini-companion-review-window-start ((view gemini-companion-review-ediff--view))
   "Start Ediff for VIEW."
-  (let ((review (gemini-companion-review-window-review view))
-        ;; Ediff reports its progress.
-        (inhibit-message t)
-        (message-log-max nil))
+  (let* ((review (gemini-companion-review-window-review view))
+         ;; Ediff reports its progress.
+         (inhibit-message t)
+         (message-log-max nil)
+         (current (gemini-companion-review-buffer-file-buffer review)) ; this may fail
+         (proposal (gemini-companion-review-buffer-proposal review))
+         (point (with-current-buffer proposal (point)))) ; Ediff moves it
     (setf (gemini-companion-review-window-others view)
-          (cons (gemini-companion-review-buffer-file-buffer review)
+          (cons current
                 (and (gemini-companion-review-with-base review)
                      (list (gemini-companion-review-buffer-base-buffer review)))))
-    (gemini-companion-review-ediff--start (gemini-companion-review-buffer-proposal review)
-                                          (gemini-companion-review-window-others view))
+    (gemini-companion-review-ediff--start proposal (gemini-companion-review-window-others view))
     (dolist (buffer (cdr (gemini-companion-review-window-buffers view)))
       (with-current-buffer buffer
         (setq-local face-remapping-alist
                     (append gemini-companion-review-ediff--faces face-remapping-alist))))
-    (gemini-companion-review-ediff--select-first view)))
+    (gemini-companion-review-ediff--select-near view point)))
 
 (defun gemini-companion-review-ediff--start (proposal others)
   "Start an Ediff session that compares PROPOSAL with OTHERS."
@@ -256,11 +258,12 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
           (gemini-companion-review-window-split area buffers
                                                 (gemini-companion-review-ediff--turned view)))))
 
-(defun gemini-companion-review-ediff--select-first (view)
-  "Select the first difference in VIEW, and scroll the windows there."
+(defun gemini-companion-review-ediff--select-near (view point)
+  "Select the difference in VIEW near POINT of the proposal, and scroll there."
   (with-current-buffer (gemini-companion-review-window-main view)
     (when (> ediff-number-of-differences 0)
-      (ediff-unselect-and-select-difference 0 nil 'no-recenter)
+      (ediff-unselect-and-select-difference (max 0 (1- (ediff-diff-at-point 'B point)))
+                                            nil 'no-recenter)
       ;; Only now, since comparing the words moves point.
       (ediff-recenter 'no-rehighlight)
       (setf (gemini-companion-review-ediff--offered view) t)

@@ -128,8 +128,14 @@ That is the buffer with the proposal, in the major mode of the file."
 (cl-defmethod gemini-companion-review-window-clean-up ((view gemini-companion-review-inline--view))
   "Stop watching and editing the proposal of VIEW."
   (cancel-function-timers #'gemini-companion-review-inline--follow-edits)
-  (when-let* ((proposal (gemini-companion-review-window-proposal view)))
+  (when-let* ((main (gemini-companion-review-window-main view))
+              (proposal (gemini-companion-review-window-proposal view)))
     (with-current-buffer proposal
+      (when (and (buffer-live-p main)
+                 (not (buffer-local-value 'gemini-companion-review-inline-edit-mode proposal)))
+        ;; For the next view, and for this one when it is shown again.
+        (goto-char (gemini-companion-ui-line-start
+                    (with-current-buffer main (gemini-companion-review-hunk-line)))))
       (gemini-companion-review-inline-edit-mode -1)
       (remove-hook 'gemini-companion-comment-change-hook
                    #'gemini-companion-review-inline--show-comments t)
@@ -161,14 +167,20 @@ That is the buffer with the proposal, in the major mode of the file."
     (with-selected-window window
       (set-window-hscroll window 0)
       (gemini-companion-review-inline--go-where-file-was view)
-      (let* ((hunks gemini-companion-review-hunk-list)
+      (let* ((line (with-current-buffer (gemini-companion-review-window-proposal view)
+                     (line-number-at-pos nil t)))
+             (again (> line 1))         ; the user has been there
+             (from (if again (gemini-companion-review-hunk-position line) (window-start)))
+             (hunks gemini-companion-review-hunk-list)
              (next (seq-find (lambda (it)
-                               (>= (gemini-companion-review-hunk-start it) (window-start)))
+                               (<= from (if again (gemini-companion-review-hunk-end it)
+                                          (gemini-companion-review-hunk-start it))))
                              hunks))
              (visible (and next (pos-visible-in-window-p
                                  (gemini-companion-review-hunk-start next)))))
         (when hunks
-          (gemini-companion-review-inline--go (if visible next (car hunks)) visible))))
+          (gemini-companion-review-inline--go (or (and (or again visible) next) (car hunks))
+                                              (and visible (not again))))))
     window))
 
 (defun gemini-companion-review-inline--display-in-file-window (buffer _alist)

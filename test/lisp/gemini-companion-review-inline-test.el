@@ -560,6 +560,27 @@ FOCUS is `select' by default."
       (should-not ediff-session-registry)
       (should (equal (gemini-companion-review-inline-test--accepted client) text)))))
 
+(ert-deftest gemini-companion-review-inline/another-view-is-at-the-hunk-where-the-user-was ()
+  "Also if that only removes lines, and when the change is shown again."
+  (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
+    (let* ((review (gemini-companion-review-inline-test--show
+                    client gemini-companion-test-three-hunks-new))
+           (header (lambda () (substring (gemini-companion-review-inline-test--header) 1 12)))
+           (ediff (lambda () (with-current-buffer (car ediff-session-registry)
+                               (list (1+ ediff-current-difference) ediff-number-of-differences)))))
+      (dolist (hunk '(2 3))
+        (gemini-companion-review-inline-test--press "n")
+        (should (equal (funcall header) (format "hunk %d of 3" hunk)))
+        (gemini-companion-review-inline-test--press "C-c C-v")
+        (should (equal (funcall ediff) (list hunk 3)))
+        (gemini-companion-review-inline-test--press "C-c C-v")
+        (should (equal (funcall header) (format "hunk %d of 3" hunk))))
+      (gemini-companion-review-inline-test--press "C-c C-v")
+      (gemini-companion-review-inline-test--press "p")
+      (gemini-companion-review-postpone review)
+      (gemini-companion-review-next)
+      (should (equal (funcall ediff) '(2 3))))))
+
 ;;;; Faces
 
 (defun gemini-companion-review-inline-test--fontify ()
