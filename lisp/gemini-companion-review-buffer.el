@@ -428,11 +428,13 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
          (text (cdr piece)))
     (cond ((or (<= excess 0) (= rank 0)) line)
           ((/= rank 2) (gemini-companion-review-buffer--fit (remq piece pieces)))
-          (t (let ((name (string-width (gemini-companion-file-nondirectory text)))
-                   (width (- (string-width text) excess)))
+          (t (let* ((name (1+ (string-width (gemini-companion-file-nondirectory text))))
+                    (width (- (string-width text) excess))
+                    (other (and (< width name) (assq 1 pieces))))
                (gemini-companion-review-buffer--fit
-                (cl-substitute (cons 0 (gemini-companion-ui-shorten text (max width (1+ name))))
-                               piece pieces)))))))
+                (if other (remq other pieces)
+                  (cl-substitute (cons 0 (gemini-companion-ui-shorten text (max width name)))
+                                 piece pieces))))))))
 
 ;;;; Major modes
 

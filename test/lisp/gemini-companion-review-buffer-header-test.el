@@ -26,6 +26,7 @@
   C-c C-k rejects")
              (80 . " No newline at the end  …deep/module.py  +1 -1  C-c C-c accepts\
   C-c C-k rejects")
+             (74 . " No newline at the end  …/deep/module.py  C-c C-c accepts  C-c C-k rejects")
              (66 . " No newline at the end  …module.py  C-c C-c accepts  C-c C-k rejects")))
         (ert-info ((format "%d columns" width))
           (should (equal (gemini-companion-review-buffer-header-test--lines review width) line)))))))
