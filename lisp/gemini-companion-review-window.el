@@ -150,7 +150,7 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
 
 (defun gemini-companion-review-window--record-windows (view focus)
   "Record in VIEW the windows as they are before it is shown, and FOCUS."
-  (let ((frame (selected-frame)))
+  (let ((frame (last-nonminibuffer-frame)))
     ;; Not on a child frame, such as one of completions.
     (while (frame-parent frame)
       (setq frame (frame-parent frame)))
