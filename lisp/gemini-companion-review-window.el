@@ -300,15 +300,26 @@ VIEW.  If the user has deleted all windows but these, bring them back."
         ;; The other windows are the user's.
         (gemini-companion-review-window--record-new-windows view)
         (gemini-companion-review-window--take
+         view (gemini-companion-review-window--choose view buffer function))))))
+
+(defun gemini-companion-review-window--choose (view buffer function)
+  "Display BUFFER of VIEW by `display-buffer', and return its window.
+FUNCTION is as in `gemini-companion-review-window-display'."
+  (let* ((typing (gemini-companion-review-window-typing-p view))
          ;; What C-x 4 4 has set is for the user's next command.
-         view (let ((display-buffer-overriding-action '(nil)))
-                (display-buffer
-                 buffer
-                 `((,@(and function (list function))
-                    gemini-companion-review-window--display-above
-                    gemini-companion-review-window--display-alone)
-                   (inhibit-same-window
-                    . ,(gemini-companion-review-window-typing-p view))))))))))
+         (display-buffer-overriding-action '(nil))
+         (display (lambda ()
+                    (display-buffer
+                     buffer `((,@(and function (list function))
+                               gemini-companion-review-window--display-above
+                               gemini-companion-review-window--display-alone)
+                              (inhibit-same-window . ,typing)))))
+         (window (funcall display)))
+    (if (not (and typing (eq window (gemini-companion-review-window-selected view)))) window
+      ;; A side window, of a CLI, to which all such buffers go.
+      (gemini-companion-review-window--restore view)
+      (let ((display-buffer-alist nil))
+        (funcall display)))))
 
 (defun gemini-companion-review-window--take (view window)
   "Make WINDOW, in which VIEW was just displayed, belong to it; return WINDOW.

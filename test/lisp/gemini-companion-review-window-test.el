@@ -150,6 +150,26 @@ Emacs 29 has `display-buffer-full-frame'."
             (gemini-companion-review-reject review)
             (should (equal (gemini-companion-review-window-test--windows) windows))))))))
 
+(ert-deftest gemini-companion-review-window/where-the-user-types-nothing-else-appears ()
+  "The rule of the user is for the terminal of a CLI, too."
+  (let ((display-buffer-alist
+         '(("\\`\\*" display-buffer-in-side-window (side . bottom) (window-height . 16)))))
+    (pcase-dolist (`(,view . ,proposal) gemini-companion-review-window-test--views)
+      (gemini-companion-test-with-client client
+        (switch-to-buffer "a.txt")
+        (select-window (display-buffer "*scratch*"))
+        (cl-letf (((symbol-function 'frame-focus-state) #'always)
+                  (gemini-companion-diff-function view)
+                  (windows (gemini-companion-review-window-test--windows))
+                  (review (apply #'gemini-companion-test-propose client proposal)))
+          (gemini-companion-review-show review 'keep)
+          (should (equal (buffer-name (window-buffer)) "*scratch*"))
+          (should (window-parameter nil 'window-side))
+          (should (gemini-companion-review-window-test--shown review))
+          (should (gemini-companion-review-intact-p review))
+          (gemini-companion-review-reject review)
+          (should (equal (gemini-companion-review-window-test--windows) windows)))))))
+
 (ert-deftest gemini-companion-review-window/a-prefix-such-as-C-x-4-4-is-for-the-user-s-next-command ()
   (let ((display-buffer-overriding-action '(display-buffer-in-new-tab)))
     (gemini-companion-review-window-test--each review 'keep
