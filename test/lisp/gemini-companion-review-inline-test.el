@@ -7,6 +7,7 @@
 (require 'ert)
 (require 'ediff)
 (require 'face-remap)
+(require 'hl-line)
 (require 'gemini-companion-review-inline)
 (require 'gemini-companion-test-companion)
 (require 'gemini-companion-test-lists)
@@ -587,6 +588,19 @@ FOCUS is `select' by default."
   "Do in the current buffer what redisplay does, which a batch Emacs lacks."
   (with-silent-modifications
     (gemini-companion-review-hunk--fontify (point-min) (point-max))))
+
+(ert-deftest gemini-companion-review-inline/a-removed-line-at-point-looks-removed ()
+  "Though the current line is highlighted in other buffers."
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (global-hl-line-mode 1)
+    (unwind-protect
+        (progn
+          (gemini-companion-review-inline-test--show client "2\n")
+          (gemini-companion-review-inline-test--fontify)
+          (global-hl-line-highlight)
+          (should (eq (char-after) ?o))
+          (should (memq 'gemini-companion-removed (ensure-list (get-char-property (point) 'face)))))
+      (global-hl-line-mode -1))))
 
 (ert-deftest gemini-companion-review-inline/faces-are-those-of-each-text ()
   (gemini-companion-review-inline-test--with client "one\ntwo\nthree\n"
