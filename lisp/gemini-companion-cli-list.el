@@ -81,6 +81,7 @@
         (gemini-companion-status . "status"))
     (list (if (gemini-companion-bridge-running-p) "No CLI is connected; in a CLI, type /ide enable"
             "Gemini companion is off; M-x gemini-companion-mode turns it on")
+          '(gemini-companion-run . "start one")
           '(gemini-companion-status . "status"))))
 
 (defun gemini-companion-cli-list-state (cli)

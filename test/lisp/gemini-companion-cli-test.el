@@ -217,7 +217,9 @@ ABOUT is a plist of :session, :process, :text and :path."
     (pcase-dolist (`(,running . ,says) '((always . "type /ide enable")
                                          (ignore . "M-x gemini-companion-mode turns it on")))
       (cl-letf (((symbol-function 'gemini-companion-bridge-running-p) running))
-        (should (string-search says (car (gemini-companion-cli-list--keys))))))))
+        (let ((header (gemini-companion-review-list-header (gemini-companion-cli-list--keys))))
+          (should (string-search says header))
+          (should (string-search "M-x gemini-companion-run start one" header)))))))
 
 (ert-deftest gemini-companion-cli/the-list-says-what-each-does ()
   (gemini-companion-cli-test--with
