@@ -170,6 +170,14 @@ ALWAYS is non-nil."
                  (concat (substring typed 0 1) "\n" (substring typed 1)))
                 (t typed)))))))
 
+(defun gemini-companion-cli-screen-newline-p ()
+  "Return non-nil if the last line in the prompt of the CLI here is empty."
+  (gemini-companion-cli-screen--at-end
+    (goto-char (point-max))
+    (and (re-search-backward gemini-companion-cli-screen--prompt-box
+                             (line-beginning-position -200) t)
+         (string-match-p "\n[[:space:]]*\n\\'" (match-string 1)))))
+
 (defun gemini-companion-cli-screen-without-spaces (text)
   "Return TEXT without the whitespace that a terminal may add or change."
   ;; In a buffer of a program, a newline ends a comment instead.

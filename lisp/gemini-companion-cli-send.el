@@ -386,8 +386,9 @@ SENT is nil if the text before it was not sent."
 
 (defun gemini-companion-cli-send--await-taken (buffer key then)
   "Call THEN when the CLI in the terminal BUFFER has taken its prompt, after KEY.
-While the computer is busy, a CLI may take KEY for a part of the text, even if
-it has shown that long before.  So press KEY again if the prompt stays."
+While the computer is busy, a CLI may take KEY for a newline, even if it has
+shown the text long before.  So press KEY again then, but not if the CLI asks
+the user to complete a command."
   (let* ((read (lambda ()
                  (and (buffer-live-p buffer)
                       (with-current-buffer buffer
@@ -399,7 +400,8 @@ it has shown that long before.  So press KEY again if the prompt stays."
      (lambda (prompt quiet _polls) (or quiet (not (equal prompt before))))
      20
      (lambda (prompt)
-       (if (and prompt (equal prompt before))
+       (if (and prompt (equal prompt before)
+                (with-current-buffer buffer (gemini-companion-cli-screen-newline-p)))
            (gemini-companion-cli-send--write buffer key then)
          (funcall then nil))))))
 
