@@ -38,6 +38,13 @@
   "Regexp for a dialog that may be below a prompt that was sent.
 With colors, such a prompt looks like the one that the user is typing.")
 
+(defun gemini-companion-cli-screen--goto-prompt (lines)
+  "Go back to the user's prompt if it is on the last LINES; set the match data."
+  ;; Its last line may seem to be empty.
+  (goto-char (point-max))
+  (re-search-backward gemini-companion-cli-screen--prompt-box
+                      (line-beginning-position (- lines)) t))
+
 (defun gemini-companion-cli-screen-question-p ()
   "Return t if the CLI in the current buffer asks the user to choose.
 The choices are in the last box; in Qwen Code, they may be above a spinner
@@ -72,8 +79,7 @@ Return nil if there is none, as when it is above the user's prompt."
   "Go to the last line of a question right above the prompt; return where it is.
 There is one with Gemini CLI's setting collapseDrawerDuringApproval off; the
 prompt then takes no text."
-  (goto-char (point-max))
-  (when (re-search-backward gemini-companion-cli-screen--prompt-box (line-beginning-position -30) t)
+  (when (gemini-companion-cli-screen--goto-prompt 30)
     (let ((start (point)))
       ;; What a model writes is indented.  Below a long question there is a hint.
       (and (re-search-backward "^╰" (line-beginning-position -9) t)
@@ -122,9 +128,7 @@ The CLI shows its prompt all the same; what it says is in the last box above
 that.  Return `background' for a command in the background, whose box may have
 no room to say whether it has the focus."
   (gemini-companion-cli-screen--at-end
-    (goto-char (point-max))
-    (and (re-search-backward gemini-companion-cli-screen--prompt-box
-                             (line-beginning-position -30) t)
+    (and (gemini-companion-cli-screen--goto-prompt 30)
          (let ((limit (line-beginning-position -400)))
            (cond ((save-excursion       ; without a box, in newer versions of Qwen Code
                     (and (re-search-backward "^  [^ \n]" limit t)
@@ -147,11 +151,8 @@ ALWAYS is non-nil."
   (gemini-companion-cli-screen--at-end
     ;; The CLI shows its state in some lines above or below the prompt; a terminal whose size has
     ;; changed may show remains of other lines.
-    (let ((limit (line-beginning-position -10))
-          (start (line-beginning-position -200)))
-      ;; The last line of the prompt may seem to be empty.
-      (goto-char (point-max))
-      (when (and (re-search-backward gemini-companion-cli-screen--prompt-box start t)
+    (let ((limit (line-beginning-position -10)))
+      (when (and (gemini-companion-cli-screen--goto-prompt 200)
                  (> (match-end 0) limit)
                  (not (save-match-data
                         (save-excursion
@@ -173,9 +174,7 @@ ALWAYS is non-nil."
 (defun gemini-companion-cli-screen-newline-p ()
   "Return non-nil if the last line in the prompt of the CLI here is empty."
   (gemini-companion-cli-screen--at-end
-    (goto-char (point-max))
-    (and (re-search-backward gemini-companion-cli-screen--prompt-box
-                             (line-beginning-position -200) t)
+    (and (gemini-companion-cli-screen--goto-prompt 200)
          (string-match-p "\n[[:space:]]*\n\\'" (match-string 1)))))
 
 (defun gemini-companion-cli-screen-without-spaces (text)

@@ -264,7 +264,7 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
         (text (gemini-companion-cli-send--clean text)))
     (gemini-companion-cli-send-check buffer)
     (gemini-companion-cli-send--paste
-     buffer text
+     buffer (with-current-buffer buffer (gemini-companion-cli-send--separate text))
      (lambda (live)
        (cond ((not live)
               (kill-new text)
@@ -417,6 +417,16 @@ Add a space where Enter would begin a line, or might complete a name with an @."
                         (substring text (- (min 1000 (length text)))))
         (concat text " ")
       text)))
+
+(defun gemini-companion-cli-send--separate (text)
+  "Return TEXT, after a space if the user may have typed a word in the CLI here."
+  ;; A command must stay one if what looks typed is a hint.
+  (if (or (string-match-p "\\`[/[:space:]]" text)
+          (length< (gemini-companion-cli-screen-prompt 'always) 2)
+          (gemini-companion-cli-screen-newline-p)
+          (gemini-companion-cli-send--empty-p (current-buffer)))
+      text
+    (concat " " text)))
 
 (defun gemini-companion-cli-send--write (buffer text then)
   "Send TEXT to the terminal BUFFER, then call THEN with non-nil.

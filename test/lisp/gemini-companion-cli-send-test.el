@@ -812,7 +812,20 @@ SENT is bound to a function that returns the text sent to it."
       (gemini-companion-cli-send-test--draw terminal asks)
       (gemini-companion-cli-send-test--wait sent "\e[200~/memory\e[201~\r")
       (gemini-companion-cli-send-text "show" nil terminal)
-      (gemini-companion-cli-send-test--wait sent "\e[200~/memory\e[201~\r\e[200~show\e[201~"))))
+      (gemini-companion-cli-send-test--wait sent "\e[200~/memory\e[201~\r\e[200~ show\e[201~"))))
+
+(ert-deftest gemini-companion-cli-send/a-text-is-no-part-of-a-word-typed-before ()
+  "The model got \"explaina.py, line 1\"."
+  (pcase-dolist (`(,typed ,text . ,expected)
+                 '((" > explain " "a.py" . " a.py")
+                   (" > explain\n   this\n    " "a.py" . "a.py")
+                   (" >   Type your message or @path/to/file" "a.py" . "a.py")
+                   (" >   输入您的消息或 @ 文件路径" "/stats" . "/stats")))
+    (gemini-companion-cli-send-test--with-screen terminal sent
+      (gemini-companion-cli-send-test--draw terminal
+                                            (gemini-companion-cli-send-test--screen typed))
+      (gemini-companion-cli-send-text text nil terminal)
+      (gemini-companion-cli-send-test--wait sent (format "\e[200~%s\e[201~" expected)))))
 
 (ert-deftest gemini-companion-cli-send/from-a-program-two-lines-are-submitted-at-once ()
   "Emacs compares them with the screen, in whatever buffer the user is.
