@@ -189,17 +189,23 @@ For the value see `gemini-companion-bridge-accept'."
   "Ping each client, and return their number; each answer is an event `pong'."
   (gemini-companion-bridge--call gemini-companion--mod-ping))
 
+(cl-defstruct (gemini-companion-bridge-session (:type vector) (:constructor nil) (:copier nil))
+  "A session, as the native module describes it."
+  (key nil :documentation "A string that identifies it.")
+  (client nil :documentation "The name of the client.")
+  (process nil :documentation "The process id of the client, a number, nil if it is not known;
+on a host, a string that begins with the prefix of that.")
+  (age nil :documentation "How old it is, in seconds.")
+  (stream nil :documentation "The state of its stream: `never' opened, `open' or `lost'.")
+  (reviews nil :documentation "The number of its open reviews.")
+  (outcomes nil :documentation "The number of outcomes that wait for the stream.")
+  (directory nil :documentation "Where the client works, nil if that is not known.")
+  (own-front nil :documentation "Non-nil if its user decides changes in another front end.")
+  (agent nil :documentation "Its agent.")
+  (knows-tools nil :documentation "Non-nil once it has asked for tools: it proposes changes here."))
+
 (defun gemini-companion-bridge-sessions ()
-  "Return the sessions as a list of vectors, the oldest first.
-Each is [KEY CLIENT PROCESS SECONDS STREAM REVIEWS OUTCOMES DIRECTORY
-OWN-FRONT AGENT KNOWS-TOOLS]: a string that identifies the session, the name
-of the client, its process id (on a host, a string that begins with the
-prefix of that) or nil, the age of the session, the state of its
-stream (`never', `open' or `lost'), the number of its open reviews, the
-number of outcomes that wait for the stream, the directory in which the
-client works, nil if that is not known, t if its user decides changes in a
-front end of its own, such as an editor that speaks ACP with it, the agent, and
-t once it has asked for the tools of Emacs, so that it proposes changes here."
+  "Return the sessions, each a `gemini-companion-bridge-session', the oldest first."
   (append (gemini-companion-bridge--call gemini-companion--mod-sessions) nil))
 
 (defun gemini-companion-bridge-disconnect (key)
@@ -255,7 +261,7 @@ Clients that do not return then count as ended."
 (defun gemini-companion-bridge-host-sessions (prefix)
   "Return those `gemini-companion-bridge-sessions' on the host with PREFIX."
   (cl-loop for session in (gemini-companion-bridge-sessions)
-           for directory = (aref session 7)
+           for directory = (gemini-companion-bridge-session-directory session)
            if (and directory (string-prefix-p prefix directory))
            collect session))
 

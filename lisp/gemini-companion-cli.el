@@ -28,9 +28,8 @@
 (cl-defstruct (gemini-companion-cli (:constructor gemini-companion-cli--make) (:copier nil))
   "A CLI."
   (agent nil :documentation "Its program, as in `gemini-companion-agent-profiles'.")
-  (process nil :documentation "Its process id, as in `gemini-companion-bridge-sessions': a
-number, a string on a host, nil if it is not known.")
-  (key nil :documentation "The key of its session, see `gemini-companion-bridge-sessions'; or nil.")
+  (process nil :documentation "Its process id, as in `gemini-companion-bridge-session'.")
+  (key nil :documentation "The key of its `gemini-companion-bridge-session', or nil.")
   (session nil :documentation "The id of its conversation, nil until its hooks report it.")
   (directory nil :documentation "Where it works, nil if that is not known.")
   (terminal nil :documentation "The buffer of the terminal in which it runs, nil if that is not
@@ -105,9 +104,8 @@ On another machine, that is the whole name of its directory."
 (defun gemini-companion-cli--note-sessions (_count)
   "Find the CLIs of the current sessions, and forget those that have ended."
   (let* ((sessions (and (gemini-companion-bridge-running-p) (gemini-companion-bridge-sessions)))
-         (keys (mapcar (lambda (session) (aref session 0)) sessions)))
-    (dolist (session sessions)
-      (gemini-companion-cli--note-session session))
+         (keys (mapcar #'gemini-companion-bridge-session-key sessions)))
+    (mapc #'gemini-companion-cli--note-session sessions)
     (dolist (cli gemini-companion-cli--all)
       (setf (gemini-companion-cli-key cli) (car (member (gemini-companion-cli-key cli) keys))))
     (gemini-companion-cli-forget-ended)
@@ -123,15 +121,18 @@ On another machine, that is the whole name of its directory."
 (add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-cli--note-sessions)
 
 (defun gemini-companion-cli--note-session (session)
-  "Find the CLI of SESSION, one of `gemini-companion-bridge-sessions'."
-  (pcase-let* ((`[,key ,_ ,process ,_ ,_ ,_ ,_ ,directory ,_ ,agent ,_] session)
-               (cli (or (gemini-companion-cli-of-process process)
-                        (cl-loop for cli in gemini-companion-cli--all
-                                 if (equal key (gemini-companion-cli-key cli)) return cli)
-                        (gemini-companion-cli--add agent process))))
+  "Find the CLI of SESSION, a `gemini-companion-bridge-session'."
+  (let* ((process (gemini-companion-bridge-session-process session))
+         (key (gemini-companion-bridge-session-key session))
+         (cli (or (gemini-companion-cli-of-process process)
+                  (cl-loop for cli in gemini-companion-cli--all
+                           if (equal key (gemini-companion-cli-key cli)) return cli)
+                  (gemini-companion-cli--add (gemini-companion-bridge-session-agent session)
+                                             process))))
     (setf (gemini-companion-cli-key cli) key
           (gemini-companion-cli-directory cli)
-          (or directory (gemini-companion-cli-directory cli)))))
+          (or (gemini-companion-bridge-session-directory session)
+              (gemini-companion-cli-directory cli)))))
 
 (defun gemini-companion-cli--add (agent process &optional terminal directory)
   "Return the CLI in TERMINAL that has not connected, or a new one of AGENT.
@@ -164,7 +165,7 @@ Return nil if it is not such an id."
   (let ((ids nil))
     (while (and (integerp process) (> process 0) (not (memq process ids)))
       (push process ids)
-      (setq process (alist-get 'ppid (gemini-companion-agent-process process))))
+      (setq process (gemini-companion-agent-parent-process process)))
     (nreverse ids)))
 
 (defun gemini-companion-cli--lives-p (cli)
@@ -182,17 +183,19 @@ asks.  On a host, nothing but its session shows that it has ended."
              (gemini-companion-cli-starting-p cli)))))
 
 (defun gemini-companion-cli-open-session (cli)
-  "Return the session of CLI if its stream is open, or nil.
-For the value see `gemini-companion-bridge-sessions'."
+  "Return the session of CLI if its stream is open, or nil."
   (when-let* ((key (gemini-companion-cli-key cli)))
-    (seq-find (lambda (session) (and (equal (aref session 0) key) (eq (aref session 4) 'open)))
+    (seq-find (lambda (session)
+                (and (equal key (gemini-companion-bridge-session-key session))
+                     (eq 'open (gemini-companion-bridge-session-stream session))))
               (gemini-companion-bridge-sessions))))
 
 (defun gemini-companion-cli-reviews-here-p (cli)
   "Return non-nil if CLI certainly proposes its changes in this Emacs.
 It then asks here even if nobody is at its terminal."
   (when-let* ((session (gemini-companion-cli-open-session cli)))
-    (and (not (aref session 8)) (aref session 10))))
+    (and (not (gemini-companion-bridge-session-own-front session))
+         (gemini-companion-bridge-session-knows-tools session))))
 
 ;;;; Events
 
@@ -226,7 +229,7 @@ sessions is limited, return nil if it has no session."
     cli))
 
 (defun gemini-companion-cli--of-conversation (session process)
-  "Return the CLI with the conversation SESSION, unless that is not PROCESS."
+  "Return the CLI with the conversation SESSION, if PROCESS may be its process."
   (seq-find (lambda (cli)
               (and (equal session (gemini-companion-cli-session cli))
                    (not (and process (gemini-companion-cli-process cli)))))

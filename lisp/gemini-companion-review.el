@@ -289,7 +289,7 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   (force-mode-line-update t))
 
 (defun gemini-companion-review-query-exit ()
-  "Ask whether to exit Emacs while changes, or CLIs, await a decision."
+  "Return non-nil if Emacs may exit; ask if the user or a CLI awaits a decision."
   (let ((ask (lambda (count one many)
                (or (zerop count) (yes-or-no-p (format (ngettext one many count) count))))))
     (or noninteractive
@@ -297,8 +297,8 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
         (and (funcall ask (gemini-companion-review-count)
                       "A proposed change waits for your decision.  Reject it and exit? "
                       "%d changes wait for your decision.  Reject them and exit? ")
-             (funcall ask (max (cl-loop for session in (gemini-companion-bridge-sessions)
-                                        sum (aref session 6))
+             (funcall ask (max (apply #'+ (mapcar #'gemini-companion-bridge-session-outcomes
+                                                  (gemini-companion-bridge-sessions)))
                                (gemini-companion-history-count-unconfirmed))
                       "A decision may not have reached its CLI.  Exit and perhaps lose it? "
                       "%d decisions may not have reached their CLIs.  \

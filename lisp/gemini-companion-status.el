@@ -118,11 +118,13 @@ ROW identifies what they are about, which may be listed elsewhere later."
     (unless sessions
       (gemini-companion-ui-line "A running CLI connects when you type /ide enable in it"))
     (dolist (session sessions)
-      (gemini-companion-status--row
-       (gemini-companion-status--session session) (aref session 0)
-       (cons "disconnect" (lambda ()
-                            (unless (gemini-companion-bridge-disconnect (aref session 0))
-                              (user-error "This session has ended in the meantime"))))))))
+      (let ((key (gemini-companion-bridge-session-key session)))
+        (gemini-companion-status--row
+         (gemini-companion-status--session session) key
+         (cons "disconnect"
+               (lambda ()
+                 (unless (gemini-companion-bridge-disconnect key)
+                   (user-error "This session has ended in the meantime")))))))))
 
 (defun gemini-companion-status--row (text subject &rest buttons)
   "Insert a line of TEXT about SUBJECT, with BUTTONS, each (LABEL . FUNCTION)."
@@ -138,11 +140,11 @@ ROW identifies what they are about, which may be listed elsewhere later."
       (apply #'gemini-companion-status--row row))))
 
 (defun gemini-companion-status--session (session)
-  "Return a description of SESSION, one of `gemini-companion-bridge-sessions'."
-  (pcase-let ((`[,_ ,client ,process ,seconds ,stream ,reviews ,undelivered ,directory ,own-front]
-               session))
-    (concat (gemini-companion-ui-one-line client)
-            (and process (format ", process %s" process))
+  "Return a description of SESSION, a `gemini-companion-bridge-session'."
+  (let ((directory (gemini-companion-bridge-session-directory session))
+        (reviews (gemini-companion-bridge-session-reviews session))
+        (undelivered (gemini-companion-bridge-session-outcomes session)))
+    (concat (gemini-companion-ui-one-line (gemini-companion-status--client session))
             (and (stringp directory)
                  (gemini-companion-ui-one-line
                   (concat " in "
@@ -152,16 +154,24 @@ ROW identifies what they are about, which may be listed elsewhere later."
                           (unless (gemini-companion-workspace-scope-names
                                    (gemini-companion-workspace-scope-of directory))
                             " (no workspace root)"))))
-            (format ", for %s" (gemini-companion-ui-duration seconds))
-            (pcase stream
+            (format ", for %s" (gemini-companion-ui-duration
+                                (gemini-companion-bridge-session-age session)))
+            (pcase (gemini-companion-bridge-session-stream session)
               ('lost ", its connection is lost")
               ('never ", not listening yet"))
-            (and own-front "; you decide its changes in its own front end")
+            (and (gemini-companion-bridge-session-own-front session)
+                 "; you decide its changes in its own front end")
             (unless (zerop reviews)
               (format ", %s not decided" (gemini-companion-ui-count reviews "change")))
             (unless (zerop undelivered)
               (format ", %s not delivered"
                       (gemini-companion-ui-count undelivered "decision"))))))
+
+(defun gemini-companion-status--client (session)
+  "Return the client of SESSION, with its process id if that is known."
+  (let ((process (gemini-companion-bridge-session-process session)))
+    (concat (gemini-companion-bridge-session-client session)
+            (and process (format ", process %s" process)))))
 
 (defun gemini-companion-status--insert-reviews ()
   "Insert the open reviews, and how many were decided."
@@ -262,11 +272,9 @@ This works even if no client is connected."
   "Return an alist of the directories where clients work, and their clients.
 Without clients, that is the current one, or nil if its host is not served."
   (or (mapcar (pcase-lambda (`(,directory . ,sessions))
-                (cons directory
-                      (mapcar (pcase-lambda (`[,_ ,client ,process])
-                                (concat client (and process (format ", process %s" process))))
-                              sessions)))
-              (seq-group-by (lambda (session) (aref session 7)) (gemini-companion-bridge-sessions)))
+                (cons directory (mapcar #'gemini-companion-status--client sessions)))
+              (seq-group-by #'gemini-companion-bridge-session-directory
+                            (gemini-companion-bridge-sessions)))
       (list (list (cond ((gemini-companion-host-of-name default-directory) default-directory)
                         ((not (file-remote-p default-directory))
                          (expand-file-name default-directory)))))))

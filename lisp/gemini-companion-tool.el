@@ -321,7 +321,7 @@ PATH is absolute, or relative to the directory of the client."
 
 (defun gemini-companion-tool-process (call process)
   "Return PROCESS, an id or nil where the client of CALL is, as Lisp has it.
-See `gemini-companion-bridge-sessions'; on a host it is always a string."
+See `gemini-companion-bridge-session'; on a host it is always a string."
   (if-let* ((host (gemini-companion-tool-call-host call)))
       (format "%s%s" (gemini-companion-host-prefix host) (or process ""))
     process))
