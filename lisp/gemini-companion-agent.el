@@ -297,7 +297,7 @@ An ENVIRONMENT is a list like `process-environment'."
 
 (defun gemini-companion-agent-process-aliases (process)
   "Return other processes that a client may take for the editor PROCESS.
-One if PROCESS runs the client in a shell, one if it runs it directly."
+It depends on whether PROCESS runs the client in a shell or directly."
   (let ((parent (gemini-companion-agent-parent-process process)))
     (delete process
             (delete-dups (list (if (> parent 1) parent process)
@@ -317,7 +317,7 @@ It is the grandparent of the nearest shell, or the topmost process."
 
 (defun gemini-companion-agent-process (process)
   "Return the `process-attributes' of PROCESS, or nil for an id on a host."
-  ;; It would ask the host of the current directory.
+  ;; `process-attributes' would ask the host of the current directory.
   (let ((default-directory gemini-companion-agent-neutral-directory))
     (and (integerp process) (process-attributes process))))
 

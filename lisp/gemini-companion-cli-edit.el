@@ -51,7 +51,7 @@ If CONNECTION is non-nil, AGENT is to run on its host."
               (editor (car (gemini-companion-agent-get agent :editor)))
               (program (if connection (gemini-companion-host-connection-editor connection)
                          (gemini-companion-cli-edit--start)))
-              ;; It would be several words.
+              ;; The CLI would take it for several words.
               ((not (string-match-p "[ \t\n]" program))))
     (list (concat "VISUAL=" (string-replace "PROGRAM" program editor)))))
 ;;;###autoload (add-hook 'gemini-companion-cli-run-environment-functions #'gemini-companion-cli-edit-environment)
@@ -205,7 +205,6 @@ Return the buffer if the user can edit there."
            (gemini-companion-ui-message buffer "A CLI wants you to edit %s" (buffer-name buffer))
            (gemini-companion-log-when-free
             "a text to edit"
-            ;; The user may have killed it meanwhile.
             (lambda () (when (buffer-live-p buffer) (display-buffer buffer))))))))
 
 (defun gemini-companion-cli-edit--set-up (text terminal live-p answer)

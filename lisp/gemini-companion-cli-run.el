@@ -449,7 +449,6 @@ Show the terminal at once, so that the user sees where it will be."
 (defun gemini-companion-cli-run--start-in (buffer exec)
   "Call EXEC, which runs a CLI, in BUFFER.
 If that fails, show why, and kill BUFFER."
-  ;; The user may have killed it meanwhile.
   (when (buffer-live-p buffer)
     (condition-case error
         ;; The size of the terminal is that of its window.

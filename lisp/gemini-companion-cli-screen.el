@@ -30,7 +30,7 @@
    ;; writes the name of the session there.
    "^ *\\(?:[─▀▄]\\{8,\\}\\|─+ .* ──\\)\n\\(?:[─▀▄]+\n\\)?"
    "\\(?1: *[>!*]\\(?: .*\\)?\n\\(?:.*\n\\)*?\\) *[─▀▄]\\{8\\}"
-   ;; With 256 colors or less, lines of nothing but its background color are.
+   ;; With 256 colors or fewer, the lines around it are blank, in the background color.
    "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
   "Regexp for the user's prompt, which is group 1, with what is around it.")
 

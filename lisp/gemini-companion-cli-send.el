@@ -243,7 +243,7 @@ The upper border of its box does not matter."
   "Seconds between polls of a terminal.")
 
 (defvar gemini-companion-cli-send--patience 6000
-  "Number of polls until a CLI must be at rest.")
+  "Number of polls after which Emacs waits no longer for a CLI to be at rest.")
 
 (defun gemini-companion-cli-send-terminal ()
   "Return the terminal of the CLI in this buffer, of the project, or the only one."

@@ -146,7 +146,7 @@ Emacs then restores all windows but the selected one."
                     (cursor (gemini-companion-cli-terminals--cursor buffer)))
           (with-selected-window window
             (goto-char cursor)
-            ;; It may have just gone on below.
+            ;; What the CLI has just written may be below the window.
             (unless (pos-visible-in-window-p cursor)
               (set-window-start nil (line-beginning-position (- 1 row)) t))))))))
 

@@ -286,7 +286,8 @@ Ask before a key cancels the change that waits for its CLI."
 
 (defun gemini-companion-cli-watch--guard (map)
   "Return MAP if a change of the CLI in the current buffer waits, or soon will.
-So does a change of another client on screen: its header line names these keys."
+A change of another client counts while it is on screen: its header line
+names these keys."
   (and (gemini-companion-log-errors "a key"
          (or (gemini-companion-cli-watch--review)
              (pcase (gemini-companion-review-commands-last-accept)

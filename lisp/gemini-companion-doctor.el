@@ -76,7 +76,6 @@ machine that is.  With a prefix argument, prompt for another DIRECTORY."
      (lambda (findings pending)
        (when (buffer-live-p buffer)
          (with-current-buffer buffer
-           ;; Ignore the results of earlier examinations.
            (when (eq case gemini-companion-doctor--current-case)
              (gemini-companion-ui-print
               (lambda () (gemini-companion-doctor--insert case findings pending))))))))))

@@ -85,10 +85,10 @@ Return nil if finding the differences takes too long: then replace
 everything, and lose the markers."
   (let ((point (point)))
     (replace-region-contents (point-min) (point-max)
-                             ;; From where it is then, Emacs takes where an undo puts point.
+                             ;; An undo puts point where it is when Emacs calls this.
                              (lambda () (goto-char point) source)
                              gemini-companion-heavy--max-compare-time
-                             ;; Searching for more, Emacs does not look at the clock for a second.
+                             ;; With a higher limit, Emacs does not look at the clock for a second.
                              300)))
 
 ;;;; Long lines

@@ -231,7 +231,7 @@ in all files."
       (set-buffer-modified-p nil)
       (goto-char (point-min)))
     (gemini-companion-heavy-shorten-lines)
-    ;; By redisplay, since this mode does not parse.
+    ;; Redisplay may fontify it, since this mode does not parse.
     (font-lock-mode (if (gemini-companion-heavy-p) -1 1))
     (gemini-companion-history-list--show-header)))
 

@@ -244,7 +244,6 @@ Versions before 0.8, for which OLD is non-nil, cannot do that."
        (select-frame-set-input-focus
         (or (seq-find #'display-graphic-p (cons (selected-frame) (frame-list)))
             (selected-frame)))
-       ;; Do not interrupt a prompt.
        (when (and subject (not (active-minibuffer-window)))
          (if (gemini-companion-review-p subject)
              (gemini-companion-review-visit subject)

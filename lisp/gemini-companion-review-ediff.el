@@ -102,7 +102,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
               (ediff-keep-variants t)
               ;; The proposal is there to be edited.
               (ediff-make-buffers-readonly-at-startup nil)
-              ;; Ediff sets the variable for these just before it calls them.
+              ;; Not by the variable for these, which Ediff sets just before it calls them.
               ((symbol-function 'ediff-setup-diff-regions)
                #'gemini-companion-review-ediff--compare)
               ((symbol-function 'ediff-setup-diff-regions3)

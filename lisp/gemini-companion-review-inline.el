@@ -239,7 +239,6 @@ If it is outside of what the user has narrowed to, widen."
         (current
          (gemini-companion-review-buffer-file-buffer (gemini-companion-review-window-review view))))
     (with-current-buffer current
-      ;; A leading space hides it.
       (rename-buffer (concat " " (buffer-name)) t))
     (setf (gemini-companion-review-inline--current view) current
           ;; What is shown is now out of date.

@@ -215,7 +215,7 @@ OTHERS, which are other changes."
     (or (seq-some #'gemini-companion-review-open-p others)
         ;; The only client on a host may be cut off, but return.
         (when-let* ((sessions (and host (gemini-companion-bridge-host-sessions host))))
-          (cl-loop for session in sessions never (eq (aref session 4) 'open)))
+          (not (memq 'open (mapcar #'gemini-companion-bridge-session-stream sessions))))
         ;; Elsewhere, no hook reports a no to the question about a change.
         (and cli (gemini-companion-cli-terminal cli)
              (eq (gemini-companion-cli-state cli) 'asking)))))
@@ -432,7 +432,7 @@ It recovers nothing from an auto-save file that is older."
              (recent-auto-save-p)
              (not (gemini-companion-file-host buffer-file-name)))
     (ignore-error file-error
-      ;; Times have a coarse unit.
+      ;; The times of files may have a coarse unit.
       (set-file-times buffer-auto-save-file-name (time-add nil 1)))))
 
 (defun gemini-companion-write--show (path &optional merged)
@@ -484,7 +484,7 @@ Return the coding system, of which what the text does not determine stays."
       (gemini-companion-file-insert file)
       (if (or (and (coding-system-get before :bom)
                    (not (coding-system-get last-coding-system-used :bom)))
-              ;; Nobody writes ASCII like that.
+              ;; A text that is now in ASCII is no longer in UTF-16.
               (and (eq (coding-system-type before) 'utf-16)
                    (not (eq (coding-system-type last-coding-system-used) 'utf-16))))
           last-coding-system-used

@@ -13,12 +13,12 @@
 
 ;;; Commentary:
 
-;; Gemini CLI, Google's terminal coding agent, connects to this Emacs: it learns which files are
-;; open, where point is and what is selected, and each change it proposes opens in Emacs,
-;; where you can edit it, accept it or reject it.
+;; Gemini CLI, Google's coding agent for the terminal, connects to this Emacs: it learns which files
+;; are open, where point is and what is selected, and each change that it proposes opens in Emacs,
+;; where you can edit, accept or reject it.
 ;;
-;; To start, type M-x gemini-companion-mode, then run `gemini' in a terminal inside the project
-;; of a file you have open.  To let it connect by itself, type M-x gemini-companion-setup once.
+;; To start, visit a file of a project and type M-x gemini-companion-run.  For a CLI in a terminal
+;; outside of Emacs, type M-x gemini-companion-mode first, and M-x gemini-companion-setup once.
 ;;
 ;; The server runs in a native module on a thread of its own, so clients stay connected however busy
 ;; Emacs is.  ARCHITECTURE.md describes how the parts fit.
