@@ -33,9 +33,10 @@ If nil, as in batch mode, they hold until Emacs exits.")
 
 (defun gemini-companion-answer-all ()
   "Return all answers, an alist of questions and `always' or `never'."
-  (seq-filter #'cdr
-              (seq-uniq (append gemini-companion-answer--unsaved (gemini-companion-answer--read))
-                        (lambda (one other) (equal (car one) (car other))))))
+  (let ((saved (gemini-companion-log-errors (format "%s is ignored" gemini-companion-answer--file)
+                 (gemini-companion-answer--read))))
+    (seq-filter #'cdr (seq-uniq (append gemini-companion-answer--unsaved saved)
+                                (lambda (one other) (equal (car one) (car other)))))))
 
 (defun gemini-companion-answer-set (question answer)
   "Store ANSWER, `always' or `never', to QUESTION; if nil, forget the earlier one.
@@ -46,7 +47,7 @@ If the file cannot be read or written, ANSWER holds until Emacs exits."
      "Your answer holds only until Emacs exits"
      (lambda ()
        ;; The user may want to mend a file that is invalid.
-       (gemini-companion-answer--read-file)
+       (gemini-companion-answer--read)
        ;; The file, and its directory if that is new, are private.
        (with-file-modes #o700
          (gemini-companion-file-write gemini-companion-answer--file
@@ -66,11 +67,6 @@ if QUESTION was answered before, unless AGAIN is non-nil."
 ;;;; The file
 
 (defun gemini-companion-answer--read ()
-  "Return the answers in the file, or nil if there are none or it is invalid."
-  (gemini-companion-log-errors (format "%s is ignored" gemini-companion-answer--file)
-    (gemini-companion-answer--read-file)))
-
-(defun gemini-companion-answer--read-file ()
   "Return the answers in the file, nil if there is none.
 Signal an error if it cannot be read or is invalid."
   (when (and gemini-companion-answer--file (file-exists-p gemini-companion-answer--file))
