@@ -92,7 +92,7 @@ with the options
 Exit with status 1 if there is a problem.  The text holds no secrets."
   (let ((case (make-gemini-companion-doctor-check-case
                :agent gemini-companion-agent
-               :directory default-directory :environment process-environment
+               :directory (expand-file-name default-directory) :environment process-environment
                :process (emacs-pid) :where "the terminal from which this was called"))
         (result nil))
     (gemini-companion-doctor--examine

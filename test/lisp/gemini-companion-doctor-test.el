@@ -420,6 +420,22 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--is-well
        (gemini-companion-doctor-test--report (concat elsewhere "/back"))))))
 
+(ert-deftest gemini-companion-doctor/a-home-directory-in-batch-mode-is-no-link ()
+  "Batch Emacs abbreviates the name of the directory in which it is called."
+  (let ((outer process-environment))    ; Emacs may need it to start
+    (gemini-companion-doctor-test--with
+      (make-directory (gemini-companion-test-file "elsewhere"))
+      (let ((default-directory (gemini-companion-test-file "elsewhere/"))
+            (process-environment
+             `(,(concat "HOME=" (directory-file-name (gemini-companion-test-file "")))
+               ,@(default-toplevel-value 'process-environment) ,@outer)))
+        (with-temp-buffer
+          (call-process (expand-file-name invocation-name invocation-directory) nil t nil
+                        "-Q" "--batch" "-L" (gemini-companion-test-path "lisp")
+                        "-l" "gemini-companion-doctor" "-f" "gemini-companion-doctor-batch")
+          (gemini-companion-doctor-test--says
+           (buffer-string) "~/elsewhere is in no workspace root that Emacs announces"))))))
+
 (ert-deftest gemini-companion-doctor/ide-info-missing ()
   (gemini-companion-doctor-test--with
     (gemini-companion-doctor-test--change-own
