@@ -187,7 +187,7 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
            if (eql (gemini-companion-review-id review) id) return review))
 
 (defun gemini-companion-review-shown ()
-  "Return the review on screen, or nil."
+  "Return the open review that was shown, or nil; it may be out of sight."
   (cl-loop for review in gemini-companion-review--open
            if (gemini-companion-review-shown-p review) return review))
 

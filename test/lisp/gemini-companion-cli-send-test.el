@@ -865,7 +865,9 @@ There, a newline need not be whitespace, and the prompt took 20 seconds."
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (let ((said nil))
       (cl-letf (((symbol-function 'gemini-companion-ui-message)
-                 (lambda (_topic &rest arguments) (setq said (apply #'format arguments)))))
+                 (lambda (topic &rest arguments)
+                   (when (eq topic terminal) ; the CLIs of other tests may have just ended
+                     (setq said (apply #'format arguments))))))
         (gemini-companion-cli-send-text "explain" t terminal)
         (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~")
         (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--question)
