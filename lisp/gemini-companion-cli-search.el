@@ -119,7 +119,7 @@ A group of the regexp PATTERN, if there is one, matches the process id."
   "Return the JSON object in the discovery file NAME, an alist.
 If clients ignore that file, return a string that says why."
   (let ((owner (file-attribute-user-id (file-attributes (file-truename name)))))
-    (if (memq owner (list nil (gemini-companion-cli-search--user)))
+    (if (memq owner (list nil (user-uid)))
         ;; In JavaScript, an array is an object without members.
         (gemini-companion-cli-search-read-json name 'array)
       (format "belongs to another user (uid %d)" owner))))
@@ -149,10 +149,6 @@ Return nil if it holds an array and ARRAY is non-nil."
 (defun gemini-companion-cli-search-text (name)
   "Return the text in the file NAME."
   (decode-coding-string (gemini-companion-file-read-as-named name) 'utf-8-unix))
-
-(defun gemini-companion-cli-search--user ()
-  "Return the user id that a client has."
-  (user-uid))
 
 (defun gemini-companion-cli-search--fits-p (roots directory)
   "Return non-nil if one of ROOTS, a string with separators, contains DIRECTORY."
