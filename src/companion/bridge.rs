@@ -57,7 +57,7 @@ pub(crate) type Awaited = watch::Receiver<Option<CallResult>>;
 /// What Lisp answers to a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The text of the review.
+    /// Of `closeDiff`, the final text of the review.
     pub text: Arc<str>,
     /// See `Outcome::Accepted`.
     pub may_omit: bool,

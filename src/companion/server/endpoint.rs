@@ -44,7 +44,7 @@ const BUSY: &str = "too many requests of clients like this one are being answere
 const METHODS_WITHOUT_SESSION: [&str; 3] = ["tools/list", "tools/call", "ping"];
 
 pub struct Endpoint {
-    guard: Guard,
+    pub guard: Guard,
     pub protocol: Protocol,
     pub limits: Limits,
     bodies: BodyReader,
@@ -72,11 +72,6 @@ impl Endpoint {
 
     fn is_retired(&self) -> bool {
         self.retired.load(Ordering::SeqCst)
-    }
-
-    /// The agent with this name on the host with `prefix`.
-    pub fn agent_on(&self, prefix: &str, name: &str) -> Option<Arc<Agent>> {
-        self.guard.roster.agent_on(prefix, name)
     }
 
     /// Answers one HTTP request. The answer is logged as it is sent, and so long its connection is in

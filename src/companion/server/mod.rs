@@ -231,7 +231,7 @@ async fn run_wires(
         };
         let door = door.clone();
         wires.spawn(wire.run(move |agent, stream| {
-            let agent = door.endpoint.agent_on(&prefix, agent);
+            let agent = door.endpoint.guard.roster.agent_on(&prefix, agent);
             agent.map(|agent| door.let_in(stream, Way::Wire(agent))).is_some()
         }));
     }
