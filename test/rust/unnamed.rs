@@ -35,6 +35,15 @@ fn an_outcome_waits_for_the_first_reader() {
 }
 
 #[test]
+fn a_reader_makes_emacs_publish_a_context() {
+    let server = TestCompanion::start();
+    server.unnamed_session().open_diff(PATH, "new"); // counts as a client from now on
+    server.opened();
+    let _reader = server.listen();
+    assert_eq!(server.companion.bridge().next_event(), Some(Event::ClientsChanged));
+}
+
+#[test]
 fn the_final_text_is_available_after_the_decision() {
     let server = TestCompanion::start();
     let client = server.unnamed_session();
