@@ -88,6 +88,37 @@ fn a_client_that_changes_directory_receives_the_context_there() {
 }
 
 #[test]
+fn a_context_that_waits_for_a_client_that_has_moved_is_not_sent() {
+    let server = TestCompanion::start();
+    let sessions = server.companion.sessions();
+    let (_temporary, [one, other]) = directories();
+    let (mut client, session) = Client::initialize(&server, &one);
+    sessions.publish_contexts(vec![(place(&one), looking_at("/one/a"))]);
+    client.go_to(&other);
+    wait_for("the move to be seen", || (sessions.places() == [place(&other)]).then_some(()));
+    let mut stream = session.open_stream();
+    sessions.ping();
+    assert_eq!(stream.next().unwrap().1["method"], "ping"); // and no context before it
+}
+
+#[test]
+fn the_context_of_a_directory_that_clients_have_left_is_forgotten() {
+    let server = TestCompanion::start();
+    let sessions = server.companion.sessions();
+    let (_temporary, [one, other]) = directories();
+    let (_client, _in_one) = Client::initialize(&server, &one);
+    let (_other, _in_other) = Client::initialize(&server, &other);
+    let contexts = [(place(&one), looking_at("/one/a")), (place(&other), looking_at("/other/a"))];
+    sessions.publish_contexts(contexts.to_vec());
+    assert!(sessions.disconnect(&sessions.describe()[0].key));
+    sessions.publish_contexts(contexts[1..].to_vec());
+    let (_back, session) = Client::initialize(&server, &one);
+    let mut stream = session.open_stream();
+    sessions.ping();
+    assert_eq!(stream.next().unwrap().1["method"], "ping"); // and no context before it
+}
+
+#[test]
 fn the_directory_of_a_process_is_known_after_its_end() {
     let server = TestCompanion::start();
     let sessions = server.companion.sessions();

@@ -165,6 +165,9 @@ async fn undelivered_outcomes_of_an_unnamed_client_are_kept_for_a_while() {
     advance(&sessions, IDLE_TIME / 2).await;
     let last_text = || sessions.close_review(&session, "/a", true);
     assert!(matches!(last_text(), Some(LastText::Rejected)));
+    drop(enter_unnamed(&sessions)); // another request
+    advance(&sessions, IDLE_TIME * 3 / 4).await;
+    assert!(matches!(last_text(), Some(LastText::Rejected)));
     advance(&sessions, IDLE_TIME).await;
     assert!(last_text().is_none());
 }
