@@ -353,6 +353,17 @@ fn a_call_ends_with_the_companion() {
 }
 
 #[test]
+fn each_client_wants_tools_until_there_are_some() {
+    let tool_time = Duration::from_millis(1);
+    let server = TestCompanion::with(Limits { tool_time, ..Limits::default() });
+    for _ in 0..2 {
+        let none = server.ask(&request(1, "tools/list", json!({})));
+        assert_eq!(none["result"]["tools"], json!([]));
+        assert_eq!(server.next_event(), Event::ToolsWanted);
+    }
+}
+
+#[test]
 fn lisp_registers_tools_when_they_are_wanted() {
     let server = TestCompanion::start();
     let list = request(1, "tools/list", json!({}));

@@ -23,6 +23,7 @@ fn an_outcome_waits_for_the_first_reader() {
     let server = TestCompanion::start();
     let client = server.unnamed_session();
     client.open_diff(PATH, "new");
+    client.request("ping", json!({})); // brings a session a context
     let content = "edited\r\n".to_owned();
     server.companion.sessions().decide(server.opened(), Outcome::accepted(content));
     let event = "notifications/ide/diffAccepted".to_owned();
@@ -41,6 +42,14 @@ fn a_reader_makes_emacs_publish_a_context() {
     server.opened();
     let _reader = server.listen();
     assert_eq!(server.companion.bridge().next_event(), Some(Event::ClientsChanged));
+}
+
+#[test]
+fn a_reader_and_its_requests_count_as_one_client() {
+    let server = TestCompanion::start();
+    let _reader = server.listen();
+    server.unnamed_session().open_diff(PATH, "new");
+    assert_eq!(server.companion.sessions().count(), 1);
 }
 
 #[test]
