@@ -172,9 +172,6 @@ The value is a list of the first and the last line, and their text if all
 are removed lines."
   (save-excursion
     (goto-char end)
-    ;; A newline at the end begins no other line.
-    (when (and (eobp) (bolp) (< start end))
-      (backward-char))
     (let ((stop (line-end-position)))
       (beginning-of-line)
       (while (and (< start (point)) (gemini-companion-review-hunk-removed-line))
