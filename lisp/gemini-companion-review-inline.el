@@ -224,7 +224,6 @@ If it is outside of what the user has narrowed to, widen."
   (let ((height (window-body-height))
         (end (gemini-companion-review-hunk-end hunk)))
     (unless (or stay
-                (not (eq (window-buffer) (current-buffer)))
                 (and (>= (point) (window-start))
                      (pos-visible-in-window-p (max (point-min) (1- end)))))
       (recenter (if (< (count-lines (point) end) (/ height 2)) (/ height 3)
