@@ -78,8 +78,7 @@ A cons, or nil.")
   (gemini-companion-log-errors "loading what shows reviews"
     (dolist (function (cons (gemini-companion-review-view)
                             gemini-companion-review-waiting-functions))
-      (when (symbolp function)
-        (autoload-do-load (symbol-function function) function)))
+      (autoload-do-load (symbol-function function) function))
     ;; Now, rather than while a review is being shown.
     (garbage-collect)))
 
