@@ -105,12 +105,11 @@ A host must not crowd out changes elsewhere, which the user may want to undo."
            if (stringp text) sum (length text)))
 
 (defun gemini-companion-history-note (entry outcome)
-  "Record OUTCOME as what became of the change of ENTRY, which may be nil.
+  "Record OUTCOME as what became of the change of ENTRY.
 If the user has undone it meanwhile, making it again restores OUTCOME."
-  (when entry
-    (if (eq (gemini-companion-history-outcome entry) 'undone)
-        (setcar (gemini-companion-history-undone entry) outcome)
-      (setf (gemini-companion-history-outcome entry) outcome))))
+  (if (eq (gemini-companion-history-outcome entry) 'undone)
+      (setcar (gemini-companion-history-undone entry) outcome)
+    (setf (gemini-companion-history-outcome entry) outcome)))
 
 (defun gemini-companion-history-note-written (entry)
   "Record that the file of ENTRY was seen to contain its text."
