@@ -173,9 +173,8 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
 (defun gemini-companion-review-window--watch (view)
   "Dismiss VIEW when one of its buffers, its frame or its tab goes away."
   (dolist (buffer (gemini-companion-review-window-buffers view))
-    (when (buffer-live-p buffer)
-      (with-current-buffer buffer
-        (add-hook 'kill-buffer-hook #'gemini-companion-review-window--note-killed-buffer nil t))))
+    (with-current-buffer buffer
+      (add-hook 'kill-buffer-hook #'gemini-companion-review-window--note-killed-buffer nil t)))
   (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--watched)
     (add-hook hook function)))
 
@@ -517,8 +516,7 @@ If BEFORE is nil, the window was made for the view."
         (point (alist-get 'wc-point (cdr tab))))
     (set-window-configuration (alist-get 'wc (cdr tab)) t t)
     ;; Emacs keeps the point of the buffer that was current apart.
-    (when (and (markerp point)
-               (eq (marker-buffer point) (window-buffer (frame-selected-window frame))))
+    (when (eq (marker-buffer point) (window-buffer (frame-selected-window frame)))
       (set-window-point (frame-selected-window frame) point))
     (when (seq-some (lambda (it) (window-parameter it 'gemini-companion-review))
                     (window-list frame 'no-minibuffer))
