@@ -233,12 +233,9 @@ They do so automatically, but not in buffers that were never on screen."
 Each is a list (LINE COLUMN SEVERITY TEXT)."
   (with-current-buffer buffer
     (gemini-companion-ui-widened
-      (sort (pcase (gemini-companion-tool-diagnostics--checkers)
-              ('flycheck (gemini-companion-tool-diagnostics--of-flycheck))
-              ('flymake (gemini-companion-tool-diagnostics--of-flymake)))
-            (lambda (a b)
-              (or (< (car a) (car b))
-                  (and (= (car a) (car b)) (< (cadr a) (cadr b)))))))))
+      (pcase (gemini-companion-tool-diagnostics--checkers)
+        ('flycheck (gemini-companion-tool-diagnostics--of-flycheck)) ; it has sorted them
+        ('flymake (gemini-companion-tool-diagnostics--of-flymake))))))
 
 (defun gemini-companion-tool-diagnostics--of-flymake ()
   "Return the diagnostics of Flymake in the current buffer, a list of lists."

@@ -277,10 +277,11 @@ checks it")))
             (setq running nil
                   flycheck-last-status-change 'finished
                   flycheck-current-errors
-                  (list (list :buffer (current-buffer) :line 2 :level 'info :message "so")
+                  ;; Flycheck sorts them.
+                  (list (list :buffer (messages-buffer) :line 1 :level 'error :message "far")
                         (list :buffer (current-buffer) :line 1 :column 3 :level 'error
                               :message "wrong")
-                        (list :buffer (messages-buffer) :line 1 :level 'error :message "far")))
+                        (list :buffer (current-buffer) :line 2 :level 'info :message "so")))
             (should (equal (gemini-companion-test-tools-wait id)
                            "a.txt:1:3: error: wrong\na.txt:2:1: note: so")))
           (cl-letf (((symbol-function 'flycheck-buffer)
