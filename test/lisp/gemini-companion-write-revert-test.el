@@ -44,6 +44,14 @@
       (should-not (buffer-modified-p))
       (should (verify-visited-file-modtime)))))
 
+(ert-deftest gemini-companion-write-revert/letters-that-only-change-their-case-are-shown ()
+  (gemini-companion-write-revert-test--with "one\nfunction two\n"
+    (narrow-to-region 1 5)
+    (gemini-companion-write-revert-test--write "one\nFunction two\n")
+    (should-not (buffer-modified-p))
+    (widen)
+    (should (equal (buffer-string) "one\nFunction two\n"))))
+
 (ert-deftest gemini-companion-write-revert/a-cli-may-have-other-changes-decided-first ()
   "Qwen Code writes nothing until all changes of a turn are decided."
   (gemini-companion-test-with-client client
