@@ -347,11 +347,10 @@ Copy them to TEXT, a string of the same length, or else to the buffer."
 (defun gemini-companion-review-hunk--number (start stop kind line)
   "Show the numbers of the lines of KIND from START to STOP.
 LINE is the number of the first one, from 0."
-  (save-excursion
-    (goto-char start)
-    (while (< (point) stop)
-      (put-text-property (point) (progn (forward-line) (min (point) stop)) 'line-prefix
-                         (gemini-companion-review-hunk--prefix kind (cl-incf line))))))
+  (goto-char start)
+  (while (< (point) stop)
+    (put-text-property (point) (progn (forward-line) (min (point) stop)) 'line-prefix
+                       (gemini-companion-review-hunk--prefix kind (cl-incf line)))))
 
 (defun gemini-companion-review-hunk--face (kind)
   "Return the face of lines of KIND, or nil."
@@ -409,30 +408,28 @@ For START, MIDDLE and END see `gemini-companion-review-hunk'."
 (defun gemini-companion-review-hunk--in-lines (range)
   "Return RANGE, (START END FACE), as parts of lines, without whole lines."
   (pcase-let ((`(,start ,end ,face) range))
-    (save-excursion
-      (goto-char start)
-      (skip-chars-forward " \t" end)
-      (if (= (point) end) (list range)   ; only blanks differ
-        (cl-loop while (re-search-forward "[^ \t\n].*" end t)
-                 unless (and (eolp) (= (match-beginning 0) (save-excursion (back-to-indentation)
-                                                                           (point))))
-                 collect (list (match-beginning 0) (point) face))))))
+    (goto-char start)
+    (skip-chars-forward " \t" end)
+    (if (= (point) end) (list range)     ; only blanks differ
+      (cl-loop while (re-search-forward "[^ \t\n].*" end t)
+               unless (and (eolp) (= (match-beginning 0) (save-excursion (back-to-indentation)
+                                                                         (point))))
+               collect (list (match-beginning 0) (point) face)))))
 
 (defun gemini-companion-review-hunk--tokens (start end)
   "Return the words from START to END: a vector of positions, and a text.
 That has one word in each line, since the module compares lines."
-  (save-excursion
-    (goto-char start)
-    (let ((positions nil) (tokens nil))
-      (while (< (point) end)
-        (let ((from (point)))
-          (push from positions)
-          (or (> (skip-syntax-forward "w_" end) 0)
-              (> (skip-chars-forward " \t" end) 0)
-              (forward-char))
-          (push (string-replace "\n" "" (buffer-substring-no-properties from (point))) tokens)))
-      (cons (vconcat (nreverse (cons end positions)))
-            (concat (string-join (nreverse tokens) "\n") "\n")))))
+  (goto-char start)
+  (let ((positions nil) (tokens nil))
+    (while (< (point) end)
+      (let ((from (point)))
+        (push from positions)
+        (or (> (skip-syntax-forward "w_" end) 0)
+            (> (skip-chars-forward " \t" end) 0)
+            (forward-char))
+        (push (string-replace "\n" "" (buffer-substring-no-properties from (point))) tokens)))
+    (cons (vconcat (nreverse (cons end positions)))
+          (concat (string-join (nreverse tokens) "\n") "\n"))))
 
 (provide 'gemini-companion-review-hunk)
 ;;; gemini-companion-review-hunk.el ends here
