@@ -296,9 +296,7 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
       (cl-letf ((ediff-grab-mouse nil)
                 (kill-buffer-query-functions nil)
                 ((symbol-function 'ediff-setup-windows) #'ignore))
-        (ignore-errors (ediff-really-quit nil)))
-      (when (frame-live-p ediff-control-frame)
-        (delete-frame ediff-control-frame))))
+        (ignore-errors (ediff-really-quit nil)))))
   (setq ediff-session-registry (delq control ediff-session-registry))
   (gemini-companion-ui-kill-buffer control)
   (unless (or ediff-session-registry
