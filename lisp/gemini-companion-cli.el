@@ -267,8 +267,7 @@ sessions is limited, return nil if it has no session."
   (when-let* ((cli (gemini-companion-cli-in-terminal terminal))
               ((eq (gemini-companion-cli-state cli) 'starting)))
     (gemini-companion-cli-enter cli 'idle)
-    (gemini-companion-cli-forget-ended)
-    (gemini-companion-cli--changed)))
+    (gemini-companion-cli-forget-ended)))
 
 (defun gemini-companion-cli-starting-p (cli)
   "Return non-nil if CLI has just been started, and is not ready yet.
