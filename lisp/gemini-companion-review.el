@@ -292,8 +292,7 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
   "Return non-nil if Emacs may exit; ask if the user or a CLI awaits a decision."
   (let ((ask (lambda (count one many)
                (or (zerop count) (yes-or-no-p (format (ngettext one many count) count))))))
-    (or noninteractive
-        (not (gemini-companion-ui-user-frame-p))
+    (or (not (gemini-companion-ui-user-frame-p))
         (and (funcall ask (gemini-companion-review-count)
                       "A proposed change waits for your decision.  Reject it and exit? "
                       "%d changes wait for your decision.  Reject them and exit? ")
