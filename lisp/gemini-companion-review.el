@@ -403,10 +403,9 @@ REVIEW cannot be shown, record why, and signal the error."
 (defun gemini-companion-review-dismissed (review)
   "Postpone REVIEW, whose view the user has closed; if it has ended, let it go."
   (gemini-companion-log-errors "a closed review"
-    (when (gemini-companion-review-hide-function review)
-      (if (gemini-companion-review-open-p review)
-          (gemini-companion-review-postpone review)
-        (gemini-companion-review--remove review)))))
+    (if (gemini-companion-review-open-p review)
+        (gemini-companion-review-postpone review)
+      (gemini-companion-review--remove review))))
 
 ;;;; State: decided
 
