@@ -444,6 +444,17 @@ FOCUS is `select' by default."
         (gemini-companion-review-inline-test--press "k"))
       (should (equal (gemini-companion-review-current-text review) "1\n2\n3")))))
 
+(ert-deftest gemini-companion-review-inline/all-hunks-in-the-region-are-dropped ()
+  (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n"
+    (let ((review (gemini-companion-review-inline-test--show client "new\nnew\n1\n2\n4\nfive\n"))
+          (transient-mark-mode t))
+      (with-current-buffer (window-buffer)
+        (set-mark (point-min))
+        (goto-char (point-max))
+        (activate-mark)
+        (gemini-companion-review-inline-test--press "k"))
+      (should (equal (gemini-companion-review-current-text review) "1\n2\n3\n4\n5\n")))))
+
 (ert-deftest gemini-companion-review-inline/a-kept-hunk-is-shown-as-if-it-was-in-the-file ()
   (gemini-companion-review-inline-test--with client gemini-companion-test-three-hunks-old
     (let ((review (gemini-companion-review-inline-test--show client gemini-companion-test-three-hunks-new))
