@@ -225,7 +225,7 @@ If it is outside of what the user has narrowed to, widen."
         (end (gemini-companion-review-hunk-end hunk)))
     (unless (or stay
                 (and (>= (point) (window-start))
-                     (pos-visible-in-window-p (max (point-min) (1- end)))))
+                     (pos-visible-in-window-p (1- end))))
       (recenter (if (< (count-lines (point) end) (/ height 2)) (/ height 3)
                   (min 3 (/ height 4))))))
   (force-mode-line-update))
