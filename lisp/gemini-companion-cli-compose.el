@@ -254,7 +254,6 @@ On another machine, where that may take long, only those that Emacs visits."
 (defun gemini-companion-cli-compose-reject (review)
   "Ask for a reason, reject REVIEW, and send the reason to its client.
 If the reason is empty, just reject REVIEW."
-  (gemini-companion-review-check-open review)
   (let* ((reason (gemini-companion-cli-compose--read-reason review))
          (gemini-companion-cli-compose--reason reason)
          (rejected (gemini-companion-review-reject review)))

@@ -372,7 +372,6 @@ REVIEW cannot be shown, record why, and signal the error."
 
 (defun gemini-companion-review-visit (review)
   "Select REVIEW; if a part of it is not visible, show it in the selected frame."
-  (gemini-companion-review-check-open review)
   (if (not (gemini-companion-review-intact-p review))
       ;; Its windows may have been deleted, or be on another terminal.
       (gemini-companion-review-show review 'select)
@@ -464,7 +463,6 @@ decided in advance."
 (defun gemini-companion-review-reject (review)
   "Reject REVIEW; the file stays as it is.
 Return nil if its client has decided it already."
-  (gemini-companion-review-check-open review)
   (gemini-companion-review-decide review 'rejected #'gemini-companion-bridge-reject))
 
 (defun gemini-companion-review-cancel (review)
@@ -514,8 +512,7 @@ If a command has stopped it, also take them off the screen at once."
                                    "rejected, the companion was turned off" 'announce)))
   ;; If the server has died, the user may be typing.
   (when (and this-command (not (active-minibuffer-window)))
-    (gemini-companion-review-remove-ended 'now))
-  (gemini-companion-review-note-change))
+    (gemini-companion-review-remove-ended 'now)))
 
 (defun gemini-companion-review-announce-ending (review)
   "Tell the user how REVIEW has ended."
