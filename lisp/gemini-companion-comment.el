@@ -149,7 +149,7 @@ that `gemini-companion-tools-enable' installs.
 (defun gemini-companion-comment--edit (start end)
   "Let the user comment on the lines of START and END, or edit the comment there."
   (gemini-companion-comment--check)
-  (pcase-let* ((line (line-number-at-pos start t))
+  (pcase-let* ((line (gemini-companion-ui-widened (line-number-at-pos start)))
                (`(,_ ,_ ,_ ,before ,_ ,old)
                 (seq-find (pcase-lambda (`(,first ,last . ,_)) (<= first line last))
                           (gemini-companion-comment-list (current-buffer))))
@@ -164,8 +164,9 @@ that `gemini-companion-tools-enable' installs.
       (deactivate-mark)
       (if (string-empty-p text)
           (message (if old "Comment removed" "No comment"))
-        (gemini-companion-comment--add-to-file (line-number-at-pos first t)
-                                               (line-number-at-pos last t) text)
+        (gemini-companion-ui-widened
+          (gemini-companion-comment--add-to-file (line-number-at-pos first)
+                                                 (line-number-at-pos last) text))
         (gemini-companion-comment--report)))))
 
 (defun gemini-companion-comment--check ()

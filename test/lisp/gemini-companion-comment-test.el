@@ -88,6 +88,14 @@ Return what was in the minibuffer at first."
     (should (equal (gemini-companion-comment-test--add 2 "  ") "how?"))
     (should (equal (gemini-companion-comment-test--all) '(("a.txt" 4 4 "four" "four"))))))
 
+(ert-deftest gemini-companion-comment/it-is-edited-though-its-first-line-is-out-of-sight ()
+  "In Emacs 28, `line-number-at-pos' fails for a position outside of the narrowing."
+  (gemini-companion-comment-test--with
+    (gemini-companion-comment-test--add 1 "why?" 3)
+    (narrow-to-region (gemini-companion-ui-line-start 3) (point-max))
+    (should (equal (gemini-companion-comment-test--add 3 "how?") "why?"))
+    (should (equal (gemini-companion-comment-test--all) '(("a.txt" 1 3 "one" "how?"))))))
+
 (ert-deftest gemini-companion-comment/a-long-line-is-quoted-in-part ()
   (should (equal (gemini-companion-comment-format "a.txt" 1 1 (concat "  x" (make-string 9000 ?\s) "y")
                                                   "why?")
