@@ -512,7 +512,9 @@ If a command has stopped it, also take them off the screen at once."
                                    "rejected, the companion was turned off" 'announce)))
   ;; If the server has died, the user may be typing.
   (when (and this-command (not (active-minibuffer-window)))
-    (gemini-companion-review-remove-ended 'now)))
+    (gemini-companion-review-remove-ended 'now))
+  ;; A hook may have signaled an error, or a quit, before the end of one was noted.
+  (gemini-companion-review-note-change))
 
 (defun gemini-companion-review-announce-ending (review)
   "Tell the user how REVIEW has ended."
