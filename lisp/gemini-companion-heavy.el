@@ -166,21 +166,19 @@ If too many parts take too long, now SLOW ones, call GIVE-UP."
 (defun gemini-companion-heavy--fontify-part (position)
   "Fontify some lines of the current buffer from the marker POSITION on; move that.
 Return nil if that has taken too long, or failed."
-  (let ((begun (gemini-companion-heavy--time-used))
+  (let ((begun (get-internal-run-time)) ; on a busy machine, any mode takes long by the clock
         (start (marker-position position)))
     (gemini-companion-ui-widened        ; Font Lock may move point
       ;; Some modes take seconds for ten times as much.
       (goto-char (min (point-max) (+ start 500)))
       (set-marker position (line-beginning-position 2))
       (gemini-companion-log-errors "fontification"
-        (let ((inhibit-quit nil))
-          (font-lock-fontify-region start position))
-        (< (- (gemini-companion-heavy--time-used) begun) gemini-companion-heavy--max-time)))))
-
-(defun gemini-companion-heavy--time-used ()
-  "Return the seconds for which Emacs has computed, without collecting garbage.
-On a busy machine, or in a large Emacs, all modes seem to be slow."
-  (- (float-time (get-internal-run-time)) gc-elapsed))
+        ;; In a large Emacs, a collection takes long, whatever the mode.
+        (gemini-companion-ui-delay-gc
+          (let ((inhibit-quit nil))
+            (font-lock-fontify-region start position))
+          (time-less-p (time-subtract (get-internal-run-time) begun)
+                       gemini-companion-heavy--max-time))))))
 
 (provide 'gemini-companion-heavy)
 ;;; gemini-companion-heavy.el ends here

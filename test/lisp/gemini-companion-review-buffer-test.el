@@ -120,8 +120,8 @@
                      ('fail (error "Not today"))
                      ;; As when other programs have the processors.
                      ('wait (sleep-for 0.25))
-                     (time (let ((end (+ (gemini-companion-heavy--time-used) time)))
-                             (while (< (gemini-companion-heavy--time-used) end)))))
+                     (time (let ((end (time-add (get-internal-run-time) time)))
+                             (while (time-less-p (get-internal-run-time) end)))))
                    nil)))))
 
 (defvar gemini-companion-review-buffer-test--fontify 0
