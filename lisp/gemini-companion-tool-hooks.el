@@ -275,8 +275,9 @@ The user decided it, or the client reports it twice, with the same BEFORE."
   ;; A hook makes the snapshot, now or when Emacs took the edit.
   (gemini-companion-tool-refresh-buffer buffer)
   (with-current-buffer buffer
-    (gemini-companion-tool-hooks--note-diagnostics) ; if none has
-    (let ((before (cdr gemini-companion-tool-hooks--before)))
+    (let ((before (if (gemini-companion-tool-hooks--before-p)
+                      (cdr gemini-companion-tool-hooks--before)
+                    (gemini-companion-tool-diagnostics-list buffer))))
       (setq gemini-companion-tool-hooks--before nil)
       (gemini-companion-tool-diagnostics-when-fresh
        call (list buffer) 10
