@@ -47,9 +47,9 @@ accept or reject all hunks together, but can drop some first.
 
 \\{gemini-companion-review-inline-mode-map}"
   :interactive nil
-  (setq-local revert-buffer-function #'gemini-companion-review-inline--revert)
-  ;; By default, it is green, as if the first removed line of each hunk were added.
-  (set (make-local-variable 'global-hl-line-mode) nil)
+  (setq-local revert-buffer-function #'gemini-companion-review-inline--revert
+              ;; By default, it is green, as if the first removed line of each hunk were added.
+              global-hl-line-mode nil)
   ;; Where the user yanks what was copied, there are no colors and signs.
   (add-function :filter-return (local 'filter-buffer-substring-function) #'substring-no-properties)
   (buffer-disable-undo)

@@ -10,7 +10,7 @@ use gemini_companion::{Event, Place};
 use serde_json::{Value, json};
 
 use crate::process::Client;
-use crate::support::{Stream, TestCompanion, request, wait_for};
+use crate::support::{Session, Stream, TestCompanion, request, wait_for};
 
 /// Two directories, by their canonical names.
 fn directories() -> (tempfile::TempDir, [PathBuf; 2]) {
@@ -87,6 +87,13 @@ fn a_client_that_changes_directory_receives_the_context_there() {
     assert_eq!(sessions.describe()[0].place, place(&other));
 }
 
+/// The stream of `session` brings a ping, and no context before it.
+fn assert_no_context(server: &TestCompanion, session: &Session) {
+    let mut stream = session.open_stream();
+    server.companion.sessions().ping();
+    assert_eq!(stream.next().unwrap().1["method"], "ping");
+}
+
 #[test]
 fn a_context_that_waits_for_a_client_that_has_moved_is_not_sent() {
     let server = TestCompanion::start();
@@ -96,9 +103,7 @@ fn a_context_that_waits_for_a_client_that_has_moved_is_not_sent() {
     sessions.publish_contexts(vec![(place(&one), looking_at("/one/a"))]);
     client.go_to(&other);
     wait_for("the move to be seen", || (sessions.places() == [place(&other)]).then_some(()));
-    let mut stream = session.open_stream();
-    sessions.ping();
-    assert_eq!(stream.next().unwrap().1["method"], "ping"); // and no context before it
+    assert_no_context(&server, &session);
 }
 
 #[test]
@@ -113,9 +118,7 @@ fn the_context_of_a_directory_that_clients_have_left_is_forgotten() {
     assert!(sessions.disconnect(&sessions.describe()[0].key));
     sessions.publish_contexts(contexts[1..].to_vec());
     let (_back, session) = Client::initialize(&server, &one);
-    let mut stream = session.open_stream();
-    sessions.ping();
-    assert_eq!(stream.next().unwrap().1["method"], "ping"); // and no context before it
+    assert_no_context(&server, &session);
 }
 
 #[test]
