@@ -42,6 +42,11 @@
        (unwind-protect
            (gemini-companion-test-with-client ,client ,@body)
          (gemini-companion-notify--close)
+         ;; It writes to its log as it ends.
+         (gemini-companion-test-wait
+          "notify-send to end"
+          (lambda () (not (seq-some (lambda (it) (string-search "notify-send" (process-name it)))
+                                    (process-list)))))
          (delete-directory gemini-companion-notify-test--directory t)))))
 
 (defun gemini-companion-notify-test--touch (name)
