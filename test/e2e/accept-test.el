@@ -103,8 +103,7 @@
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
       (gemini-companion-accept-test--replace emacs cli "a.txt")
-      (gemini-companion-test-cli-wait-screen cli "Allow once")
-      (gemini-companion-test-cli-keys cli "Enter")
+      (gemini-companion-test-cli-answer cli "Enter")
       (gemini-companion-accept-test--should-be-little cli)
       (gemini-companion-accept-test--should-hold
        emacs "a.txt" (gemini-companion-accept-test--replaced text))
@@ -170,8 +169,7 @@
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
     (gemini-companion-test-eval emacs '(progn (setq gemini-companion-accept-without-text 'never) nil))
     (gemini-companion-accept-test--replace emacs cli "a.txt")
-    (gemini-companion-test-cli-wait-screen cli "Allow once")
-    (gemini-companion-test-cli-keys cli "Enter")
+    (gemini-companion-test-cli-answer cli "Enter")
     (gemini-companion-accept-test--should-be-whole cli)
     (gemini-companion-accept-test--should-hold emacs "a.txt" "FIVE b\n")))
 

@@ -81,7 +81,7 @@ SPEC is (EMACS CLI), two variables."
                             (gemini-companion-test-eval
                              emacs '(gemini-companion-cli-question
                                      (car (gemini-companion-cli-all))))))
-    (gemini-companion-test-cli-keys cli "Enter")
+    (gemini-companion-test-cli-answer cli "Enter")
     (gemini-companion-test-cli-wait-screen cli "All done")
     (gemini-companion-hooks-test--wait-state emacs 'done)
     (gemini-companion-test-wait-screen emacs "Gemini CLI is done in project")))
@@ -171,8 +171,7 @@ SPEC is (EMACS CLI), two variables."
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-cli-propose cli (gemini-companion-test-project emacs "a.txt") "two\n")
     (gemini-companion-test-wait-review emacs "two\n")
-    (gemini-companion-test-cli-wait-screen cli "Apply this change")
-    (gemini-companion-test-cli-keys cli "Escape")
+    (gemini-companion-test-cli-answer cli "Escape")
     (gemini-companion-test-cli-wait-screen cli "Type your message")
     (gemini-companion-test-cli-submit cli "something else")
     (gemini-companion-test-wait-no-review emacs)))
@@ -607,8 +606,7 @@ decision = \"deny\"\npriority = 900\n")
                              (car (last (gemini-companion-test-cli-requests qwen))))
                             "\n")))
       ;; Its hook runs before it shows the question.
-      (gemini-companion-test-cli-wait-screen qwen "Yes, allow once")
-      (gemini-companion-test-cli-keys qwen "Enter")
+      (gemini-companion-test-cli-answer qwen "Enter")
       (gemini-companion-test-cli-wait-screen qwen "It is made")
       (gemini-companion-hooks-test--wait-state emacs 'done)
       (gemini-companion-test-cli-submit qwen "/quit")

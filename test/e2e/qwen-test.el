@@ -85,8 +85,7 @@ Gemini CLI, which is connected too, receives nothing of that."
   (gemini-companion-qwen-test--with (emacs qwen gemini)
     (gemini-companion-qwen-test--propose emacs qwen "one\nTWO\n")
     (gemini-companion-test-append-to-proposal emacs "mine\n")
-    (gemini-companion-test-cli-wait-screen qwen "Yes, allow once")
-    (gemini-companion-test-cli-keys qwen "Enter")
+    (gemini-companion-test-cli-answer qwen "Enter")
     (gemini-companion-test-wait-screen emacs "Qwen Code 1.0.0 ignores your edits")
     (gemini-companion-test-wait
      "the file to be written"

@@ -210,8 +210,7 @@ It does so even before it knows that the connection is cut."
       (gemini-companion-test-m-x emacs "gemini-companion-disconnect")
       (gemini-companion-test-wait-no-review emacs)
       (gemini-companion-test-remote-wait-only-relay far)
-      (gemini-companion-test-cli-wait-screen cli "Allow once")
-      (gemini-companion-test-cli-keys cli "Enter")
+      (gemini-companion-test-cli-answer cli "Enter")
       (gemini-companion-test-remote-wait-file far "a.txt" "two\n")
       (should-not (gemini-companion-test-remote-sent emacs)))))
 

@@ -522,6 +522,21 @@ Starting a CLI takes three seconds of processor time.")
   (apply #'gemini-companion-test-cli--tmux
          cli "send-keys" "-t" "main" keys))
 
+(defun gemini-companion-test-cli-answer (cli key)
+  "Answer the question of CLI about an edit or a command with KEY.
+A slow CLI, or Qwen Code, shows the question before it listens to keys."
+  (gemini-companion-test-cli-wait-screen cli "llow once")
+  (gemini-companion-test-wait
+   (format "the CLI to take %s as its answer" key)
+   (lambda ()
+     (gemini-companion-test-cli-keys cli key)
+     (ignore-errors
+       (gemini-companion-test-wait
+        "the question to go"
+        (lambda ()
+          (not (string-search "llow once" (gemini-companion-test-cli-screen cli))))
+        10)))))
+
 (defun gemini-companion-test-cli-submit (cli text)
   "Type TEXT into CLI and press Enter.
 The CLI takes an Enter right after text as a part of pasted text, and
