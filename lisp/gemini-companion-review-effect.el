@@ -21,9 +21,6 @@
 
 ;;;; What a review changes
 
-(defvar gemini-companion-review-effect--timer nil
-  "The timer that reads the text of a review that is being edited, or nil.")
-
 (defun gemini-companion-review-effect-change (review)
   "Return the `gemini-companion-change' that an accept of REVIEW makes.
 While the proposal is being edited this may lag behind for a moment."
@@ -32,7 +29,7 @@ While the proposal is being edited this may lag behind for a moment."
                       (gemini-companion-review-results review))
       ((and `((,_ ,(pred (eq before)) ,_) . ,change)
             (guard (not (gemini-companion-review-text-known-p review))))
-       (gemini-companion-review-effect--read-soon review)
+       (gemini-companion-ui-ensure-timer 0.3 nil #'gemini-companion-review-effect--read review)
        change)
       (_ (gemini-companion-review-call-once
           review #'gemini-companion-review-effect--compare
@@ -45,15 +42,10 @@ While the proposal is being edited this may lag behind for a moment."
         (gemini-companion-change-of path before text))
       (gemini-companion-change-of path 'unreadable "")))
 
-(defun gemini-companion-review-effect--read-soon (review)
-  "After a pause, read the text of REVIEW, which is being edited, to compare it."
-  (unless gemini-companion-review-effect--timer
-    (setq gemini-companion-review-effect--timer
-          (run-at-time 0.3 nil
-                       (lambda ()
-                         (setq gemini-companion-review-effect--timer nil)
-                         (gemini-companion-review-current-text review)
-                         (gemini-companion-review-note-change))))))
+(defun gemini-companion-review-effect--read (review)
+  "Read the text of REVIEW, which is being edited, to compare it."
+  (gemini-companion-review-current-text review)
+  (gemini-companion-review-note-change))
 
 (defun gemini-companion-review-effect-describe (review)
   "Return what REVIEW proposes, for the user: \"a change to src/app.py, +6 -4\"."

@@ -46,12 +46,6 @@ message that a change waits."
 (defvar gemini-companion-review-popup--interval 0.2
   "Seconds between attempts to show a review.")
 
-(defvar gemini-companion-review-popup--timer nil
-  "The timer that tries to show the next review, or nil.")
-
-(defvar gemini-companion-review-popup--file-timer nil
-  "The timer that checks the file of the review on screen, or nil.")
-
 (defvar gemini-companion-review-popup--due nil
   "When a review became the next to be shown; t if held back for long; or nil.")
 
@@ -100,25 +94,18 @@ A cons, or nil.")
 (defun gemini-companion-review-popup--adjust-timers ()
   "Start or cancel the timers as needed."
   (let ((due (gemini-companion-review-popup--next)))
-    (setq gemini-companion-review-popup--file-timer
-          (gemini-companion-review-popup--adjust-timer
-           gemini-companion-review-popup--file-timer (gemini-companion-review-shown)
-           1 1 #'gemini-companion-review-popup--check-file)
-          gemini-companion-review-popup--due
-          (and due (or gemini-companion-review-popup--due (float-time)))
-          gemini-companion-review-popup--timer
-          (gemini-companion-review-popup--adjust-timer
-           gemini-companion-review-popup--timer (or due (gemini-companion-review-ended-on-screen-p))
-           0 gemini-companion-review-popup--interval
-           #'gemini-companion-review-popup--try))))
+    (setq gemini-companion-review-popup--due
+          (and due (or gemini-companion-review-popup--due (float-time))))
+    (gemini-companion-review-popup--adjust-timer
+     (gemini-companion-review-shown) 1 1 #'gemini-companion-review-popup--check-file)
+    (gemini-companion-review-popup--adjust-timer
+     (or due (gemini-companion-review-ended-on-screen-p))
+     0 gemini-companion-review-popup--interval #'gemini-companion-review-popup--try)))
 
-(defun gemini-companion-review-popup--adjust-timer (timer wanted first seconds function)
-  "Return TIMER, or a new one, if WANTED, else cancel it and return nil.
-A new one calls FUNCTION in FIRST seconds and then every SECONDS."
-  (if wanted
-      (or timer (run-at-time first seconds function))
-    (when timer (cancel-timer timer))
-    nil))
+(defun gemini-companion-review-popup--adjust-timer (wanted first seconds function)
+  "If WANTED, call FUNCTION in FIRST seconds and then every SECONDS, else stop that."
+  (if wanted (gemini-companion-ui-ensure-timer first seconds function)
+    (cancel-function-timers function)))
 
 (defun gemini-companion-review-popup--waiting ()
   "Return the reviews that wait, the oldest first."

@@ -103,6 +103,14 @@ Unlike `error-message-string', do not quote the strings of our errors."
     (if (eq action 'metadata) (cons 'metadata metadata)
       (complete-with-action action candidates string predicate))))
 
+;;;; Timers
+
+(defun gemini-companion-ui-ensure-timer (seconds repeat function &rest arguments)
+  "Call FUNCTION with ARGUMENTS in SECONDS, unless a timer is to call it already.
+Then call it every REPEAT seconds, if non-nil; see `cancel-function-timers'."
+  (unless (cl-loop for timer in timer-list thereis (eq (timer--function timer) function))
+    (apply #'run-at-time seconds repeat function arguments)))
+
 ;;;; What the user is doing
 
 (defvar gemini-companion-ui--idle-time 0.5
@@ -251,9 +259,6 @@ Copies of a large text would cause several collections."
 (defvar gemini-companion-ui--messages nil
   "Pending messages, an alist of (TOPIC . TEXT), the newest first.")
 
-(defvar gemini-companion-ui--timer nil
-  "The timer that shows pending messages, or nil.")
-
 (defvar gemini-companion-ui--echoed nil
   "What was last shown in the echo area, as (TEXT . FOREIGN), or nil.
 FOREIGN is the message of something else in it, or nil.")
@@ -265,9 +270,8 @@ message on the same TOPIC, an object, and one of ours on screen."
   (setf (alist-get topic gemini-companion-ui--messages nil t)
         (apply #'format-message format arguments))
   (gemini-companion-ui--show-messages)
-  (when (and gemini-companion-ui--messages (not gemini-companion-ui--timer))
-    (setq gemini-companion-ui--timer
-          (run-at-time 0 0.2 #'gemini-companion-ui--show-messages))))
+  (when gemini-companion-ui--messages
+    (gemini-companion-ui-ensure-timer 0 0.2 #'gemini-companion-ui--show-messages)))
 
 (defun gemini-companion-ui--show-messages ()
   "Show the pending messages, if the echo area is free."
@@ -285,9 +289,8 @@ message on the same TOPIC, an object, and one of ours on screen."
           (let ((inhibit-message t)) (message "%s" text))
           (let ((message-log-max nil)) (message "%s\n%s" foreign text)))
         (setq gemini-companion-ui--echoed (cons (current-message) foreign)))))
-  (when (and gemini-companion-ui--timer (not gemini-companion-ui--messages))
-    (cancel-timer gemini-companion-ui--timer)
-    (setq gemini-companion-ui--timer nil)))
+  (unless gemini-companion-ui--messages
+    (cancel-function-timers #'gemini-companion-ui--show-messages)))
 
 (defun gemini-companion-ui-drop-message (topic)
   "Do not show a pending message on TOPIC, which is out of date."

@@ -20,6 +20,7 @@
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
+(require 'gemini-companion-ui)
 
 (declare-function project-root "project" (project))
 (defvar project-vc-non-essential-cache-timeout) ; Emacs 31
@@ -118,9 +119,6 @@ Nil if there is none; but on a host they are then those of all roots.")
   "Non-nil until the first search for roots is complete.
 Until then no file is in any scope.")
 
-(defvar gemini-companion-workspace--timer nil
-  "The timer that announces the roots, or nil.")
-
 (defvar gemini-companion-workspace--cache (make-hash-table :test #'equal)
   "The roots guessed from directories, as (TIME ROOT . PROJECT).")
 
@@ -143,11 +141,9 @@ Until then no file is in any scope.")
 (defun gemini-companion-workspace-stop ()
   "Stop announcing the roots, and forget where clients work."
   (gemini-companion-workspace--change-hooks #'remove-hook)
-  (when gemini-companion-workspace--timer
-    (cancel-timer gemini-companion-workspace--timer))
+  (cancel-function-timers #'gemini-companion-workspace--announce-or-log)
   (clrhash gemini-companion-workspace--cache)
-  (setq gemini-companion-workspace--timer nil
-        gemini-companion-workspace-pending nil
+  (setq gemini-companion-workspace-pending nil
         gemini-companion-workspace--client-roots nil))
 
 (defun gemini-companion-workspace--change-hooks (change)
@@ -168,13 +164,13 @@ Until then no file is in any scope.")
 
 (defun gemini-companion-workspace--announce-soon ()
   "Announce the roots soon, if they have changed."
-  (unless gemini-companion-workspace--timer
-    (setq gemini-companion-workspace--timer
-          (run-at-time gemini-companion-workspace--delay nil
-                       (lambda ()
-                         (setq gemini-companion-workspace--timer nil)
-                         (gemini-companion-log-errors "workspace roots"
-                           (gemini-companion-workspace-announce)))))))
+  (gemini-companion-ui-ensure-timer gemini-companion-workspace--delay nil
+                                    #'gemini-companion-workspace--announce-or-log))
+
+(defun gemini-companion-workspace--announce-or-log ()
+  "Announce the roots now, if they have changed; log an error."
+  (gemini-companion-log-errors "workspace roots"
+    (gemini-companion-workspace-announce)))
 
 (defun gemini-companion-workspace-announce (&optional extra)
   "Announce the roots now, if they have changed.

@@ -128,7 +128,9 @@ It is answered at once, even if the user is busy."
       (gemini-companion-test-run emacs '(progn (message "A long\nanswer") nil))
       (funcall end "c.txt")
       (gemini-companion-test-wait-eval emacs '(and gemini-companion-ui--messages
-                                                   gemini-companion-ui--timer))
+                                                   (memq 'gemini-companion-ui--show-messages
+                                                         (mapcar #'timer--function timer-list))
+                                                   t))
       (should (equal (gemini-companion-test-eval emacs '(current-message)) "A long\nanswer"))
       (gemini-companion-test-keys emacs "C-f")
       (gemini-companion-test-wait-eval

@@ -534,7 +534,8 @@ CLIENT closes REVIEW while the question is open."
                      (push (apply #'format-message format arguments) texts)))
                   ((symbol-function 'gemini-companion-ui-busy) #'ignore))
           (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
-            (should-not gemini-companion-review-popup--timer)
+            (should-not (memq #'gemini-companion-review-popup--try
+                              (mapcar #'timer--function timer-list)))
             (gemini-companion-review-popup--try)
             (should-not (gemini-companion-review-shown))
             (should (eq announced
