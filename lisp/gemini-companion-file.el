@@ -238,19 +238,20 @@ On a host, times less than two seconds apart are the same, as for Tramp."
   (if (not (gemini-companion-file-host path))
       (verify-visited-file-modtime buffer)
     (let ((visited (gemini-companion-file-visited-time buffer))
-          (modified (gemini-companion-file--modified path)))
+          (modified (gemini-companion-file--state-modified
+                     (gemini-companion-file--state-of path))))
       (or (eql 0 (with-current-buffer buffer (visited-file-modtime))) ; not known
           (not modified)
           (and visited (< (abs (- visited modified)) 2))))))
 
 (defun gemini-companion-file-newer-in-p (path buffer)
   "Return non-nil if BUFFER has newer text of PATH than its host reported."
-  (let ((visited (gemini-companion-file-visited-time buffer))
-        (modified (gemini-companion-file--modified path)))
+  (pcase-let ((visited (gemini-companion-file-visited-time buffer))
+              ((cl-struct gemini-companion-file--state modified earlier)
+               (gemini-companion-file--state-of path)))
     (and visited modified (>= (- visited modified) 2)
          ;; Its text is older if the file had a time in the future, as when clocks differ.
-         (cl-loop for time in (gemini-companion-file--state-earlier
-                               (gemini-companion-file--known path))
+         (cl-loop for time in earlier
                   never (and time (< (abs (- visited time)) 2))))))
 
 (defun gemini-companion-file-visited-time (buffer)
@@ -261,11 +262,6 @@ The value is in seconds since 1970, nil if the file did not exist."
       (let ((seconds (float-time time)))
         ;; For a file that does not exist, Tramp has the time -1.
         (and (>= seconds 0) seconds)))))
-
-(defun gemini-companion-file--modified (path)
-  "Return when the file PATH, on a host, was written, in seconds, or nil."
-  (when-let* ((state (gemini-companion-file--state-of path)))
-    (gemini-companion-file--state-modified state)))
 
 (defun gemini-companion-file-converted-p (path buffer)
   "Return non-nil if BUFFER, which visits the file PATH, does not show its text.
