@@ -539,29 +539,23 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
     (unwind-protect
         (save-restriction
           (widen)
-          (let ((go-back (gemini-companion-write--lines)))
-            (unless (gemini-companion-heavy-replace-text source)
-              (funcall go-back))))
+          (let ((move-comments-back (gemini-companion-write--comment-lines)))
+            (gemini-companion-ui-keep-point
+             #'line-number-at-pos
+             #'gemini-companion-ui-line-start
+             (lambda ()
+               (if (gemini-companion-heavy-replace-text source) 'kept
+                 (funcall move-comments-back))))))
       (restore-buffer-modified-p modified)
       (undo-boundary))))
 
-(defun gemini-companion-write--lines ()
-  "Return a function that restores the lines of point, of windows and of comments."
-  (let ((line (line-number-at-pos))
-        (comments (cl-loop for overlay in (overlays-in (point-min) (point-max))
+(defun gemini-companion-write--comment-lines ()
+  "Return a function that moves comments back to the lines on which they are now."
+  (let ((comments (cl-loop for overlay in (overlays-in (point-min) (point-max))
                            if (overlay-get overlay 'gemini-companion-comment)
                            collect (list overlay (line-number-at-pos (overlay-start overlay))
-                                         (line-number-at-pos (overlay-end overlay)))))
-        (windows (mapcar (lambda (window)
-                           (list window
-                                 (line-number-at-pos (window-start window))
-                                 (line-number-at-pos (window-point window))))
-                         (get-buffer-window-list nil nil t))))
+                                         (line-number-at-pos (overlay-end overlay))))))
     (lambda ()
-      (goto-char (gemini-companion-ui-line-start line))
-      (pcase-dolist (`(,window ,first ,current) windows)
-        (set-window-start window (gemini-companion-ui-line-start first) t)
-        (set-window-point window (gemini-companion-ui-line-start current)))
       (pcase-dolist (`(,comment ,first ,last) comments)
         (move-overlay comment (gemini-companion-ui-line-start first)
                       (save-excursion (goto-char (gemini-companion-ui-line-start last))
