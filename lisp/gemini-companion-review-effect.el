@@ -29,7 +29,8 @@ While the proposal is being edited this may lag behind for a moment."
                       (gemini-companion-review-results review))
       ((and `((,_ ,(pred (eq before)) ,_) . ,change)
             (guard (not (gemini-companion-review-text-known-p review))))
-       (gemini-companion-ui-ensure-timer 0.3 nil #'gemini-companion-review-effect--read review)
+       (gemini-companion-ui-adjust-timer t 0.3 nil
+                                         #'gemini-companion-review-effect--read review)
        change)
       (_ (gemini-companion-review-call-once
           review #'gemini-companion-review-effect--compare

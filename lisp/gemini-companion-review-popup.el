@@ -89,23 +89,14 @@ A cons, or nil.")
 (defun gemini-companion-review-popup--update ()
   "Record why reviews wait, and start or cancel the timers as needed."
   (gemini-companion-review-popup--record-reasons)
-  (gemini-companion-review-popup--adjust-timers))
-
-(defun gemini-companion-review-popup--adjust-timers ()
-  "Start or cancel the timers as needed."
   (let ((due (gemini-companion-review-popup--next)))
     (setq gemini-companion-review-popup--due
           (and due (or gemini-companion-review-popup--due (float-time))))
-    (gemini-companion-review-popup--adjust-timer
+    (gemini-companion-ui-adjust-timer
      (gemini-companion-review-shown) 1 1 #'gemini-companion-review-popup--check-file)
-    (gemini-companion-review-popup--adjust-timer
+    (gemini-companion-ui-adjust-timer
      (or due (gemini-companion-review-ended-on-screen-p))
      0 gemini-companion-review-popup--interval #'gemini-companion-review-popup--try)))
-
-(defun gemini-companion-review-popup--adjust-timer (wanted first seconds function)
-  "If WANTED, call FUNCTION in FIRST seconds and then every SECONDS, else stop that."
-  (if wanted (gemini-companion-ui-ensure-timer first seconds function)
-    (cancel-function-timers function)))
 
 (defun gemini-companion-review-popup--waiting ()
   "Return the reviews that wait, the oldest first."
@@ -146,7 +137,7 @@ A cons, or nil.")
   "Take ended reviews off the screen and show the next, unless the user is busy."
   (save-match-data
     (gemini-companion-review-remove-ended)
-    (gemini-companion-review-popup--record-reasons)
+    (gemini-companion-review-popup--update)
     (when-let* ((review (gemini-companion-review-popup--next)))
       (cond ((not (gemini-companion-review-reason review))
              (gemini-companion-review-popup--show review))
@@ -154,8 +145,7 @@ A cons, or nil.")
                   (> (- (float-time) gemini-companion-review-popup--due)
                      gemini-companion-review-popup--held-after))
              (setq gemini-companion-review-popup--due t)
-             (force-mode-line-update t)))))
-  (gemini-companion-review-popup--adjust-timers))
+             (force-mode-line-update t))))))
 
 (defun gemini-companion-review-popup--show (review)
   "Show REVIEW, or say why it cannot be shown."

@@ -105,11 +105,13 @@ Unlike `error-message-string', do not quote the strings of our errors."
 
 ;;;; Timers
 
-(defun gemini-companion-ui-ensure-timer (seconds repeat function &rest arguments)
+(defun gemini-companion-ui-adjust-timer (wanted seconds repeat function &rest arguments)
   "Call FUNCTION with ARGUMENTS in SECONDS, unless a timer is to call it already.
-Then call it every REPEAT seconds, if non-nil; see `cancel-function-timers'."
-  (unless (cl-loop for timer in timer-list thereis (eq (timer--function timer) function))
-    (apply #'run-at-time seconds repeat function arguments)))
+Then call it every REPEAT seconds, if that is non-nil.  If WANTED is nil,
+no longer call it."
+  (if (not wanted) (cancel-function-timers function)
+    (unless (cl-loop for timer in timer-list thereis (eq (timer--function timer) function))
+      (apply #'run-at-time seconds repeat function arguments))))
 
 ;;;; What the user is doing
 
@@ -269,12 +271,10 @@ It is FORMAT with ARGUMENTS, as in `format-message'.  It replaces a pending
 message on the same TOPIC, an object, and one of ours on screen."
   (setf (alist-get topic gemini-companion-ui--messages nil t)
         (apply #'format-message format arguments))
-  (gemini-companion-ui--show-messages)
-  (when gemini-companion-ui--messages
-    (gemini-companion-ui-ensure-timer 0 0.2 #'gemini-companion-ui--show-messages)))
+  (gemini-companion-ui--show-messages))
 
 (defun gemini-companion-ui--show-messages ()
-  "Show the pending messages, if the echo area is free."
+  "Show the pending messages if the echo area is free, else try again soon."
   (when (and gemini-companion-ui--messages (not (gemini-companion-ui-key-expected)))
     (let* ((present (current-message))
            (foreign (if (and present (equal present (car gemini-companion-ui--echoed)))
@@ -289,8 +289,8 @@ message on the same TOPIC, an object, and one of ours on screen."
           (let ((inhibit-message t)) (message "%s" text))
           (let ((message-log-max nil)) (message "%s\n%s" foreign text)))
         (setq gemini-companion-ui--echoed (cons (current-message) foreign)))))
-  (unless gemini-companion-ui--messages
-    (cancel-function-timers #'gemini-companion-ui--show-messages)))
+  (gemini-companion-ui-adjust-timer gemini-companion-ui--messages
+                                    0 0.2 #'gemini-companion-ui--show-messages))
 
 (defun gemini-companion-ui-drop-message (topic)
   "Do not show a pending message on TOPIC, which is out of date."

@@ -164,7 +164,7 @@ Until then no file is in any scope.")
 
 (defun gemini-companion-workspace--announce-soon ()
   "Announce the roots soon, if they have changed."
-  (gemini-companion-ui-ensure-timer gemini-companion-workspace--delay nil
+  (gemini-companion-ui-adjust-timer t gemini-companion-workspace--delay nil
                                     #'gemini-companion-workspace--announce-or-log))
 
 (defun gemini-companion-workspace--announce-or-log ()
