@@ -123,19 +123,16 @@ Return non-nil if it is loaded, nil if there is none.  Signal a
 Ignore the files EXCEPT, a list.  Signal a `user-error' if the user names a
 file that is not such a module."
   (gemini-companion-native-check)
-  (let ((named (gemini-companion-native-named-file)))
-    (cond ((not named)
-           (gemini-companion-native--search
-            (lambda (file) (and (not (member file except))
-                                (gemini-companion-native--usable-p file)))))
-          ((not (gemini-companion-native--usable-p named))
-           (gemini-companion-native-signal
-            "%s, which %s names, is %s" named
-            (if gemini-companion-module-file "`gemini-companion-module-file'"
-              "GEMINI_COMPANION_MODULE")
-            (gemini-companion-native--describe-file named)))
-          ((member named except) nil)
-          (t named))))
+  (if-let* ((named (gemini-companion-native-named-file)))
+      (if-let* ((fault (gemini-companion-native--fault named)))
+          (gemini-companion-native-signal
+           "%s, which %s names, is %s" named
+           (if gemini-companion-module-file "`gemini-companion-module-file'"
+             "GEMINI_COMPANION_MODULE")
+           fault)
+        (unless (member named except) named))
+    (gemini-companion-native--search
+     (lambda (file) (not (or (member file except) (gemini-companion-native--fault file)))))))
 
 (defun gemini-companion-native-named-file ()
   "Return the file that the user names as the module, or nil."
@@ -176,10 +173,6 @@ PREDICATE is also called with names of files that do not exist."
 
 ;;;; Versions
 
-(defun gemini-companion-native--usable-p (file)
-  "Return non-nil if FILE is a module of this version."
-  (equal (gemini-companion-native-file-version file) gemini-companion-native-version))
-
 (defun gemini-companion-native-file-version (file)
   "Return the version of the native module FILE, or nil if it is not one."
   (when (file-regular-p file)
@@ -196,22 +189,22 @@ PREDICATE is also called with names of files that do not exist."
                             (looking-at "\\([0-9.]+\\):end")
                             (match-string 1))))))
 
-(defun gemini-companion-native-describe-missing ()
-  "Return which module is missing, and what is there instead."
-  (let ((other (gemini-companion-native--search #'file-exists-p)))
-    (format "version %s for %s is not installed%s" gemini-companion-native-version
-            (gemini-companion-native-platform)
-            (if other
-                (format " (%s is %s)" other (gemini-companion-native--describe-file other))
-              ""))))
-
-(defun gemini-companion-native--describe-file (file)
-  "Return what FILE is instead of a module of this version."
+(defun gemini-companion-native--fault (file)
+  "Return what FILE is instead of a module of this version, or nil if it is one."
   (let ((version (gemini-companion-native-file-version file)))
-    (cond (version (format "of version %s; version %s is needed"
+    (cond ((equal version gemini-companion-native-version) nil)
+          (version (format "of version %s; version %s is needed"
                            version gemini-companion-native-version))
           ((file-exists-p file) "not a module of this package")
           (t "not there"))))
+
+(defun gemini-companion-native-describe-missing ()
+  "Return which module is missing, and what is there instead."
+  (let* ((other (gemini-companion-native--search #'file-exists-p))
+         (fault (and other (gemini-companion-native--fault other))))
+    (format "version %s for %s is not installed%s" gemini-companion-native-version
+            (gemini-companion-native-platform)
+            (if fault (format " (%s is %s)" other fault) ""))))
 
 (provide 'gemini-companion-native)
 ;;; gemini-companion-native.el ends here
