@@ -69,8 +69,12 @@ this package.  The URL must use https, unless it is on this machine."
 If ASK is non-nil, ask the user how to get it, unless the user has
 declined.  Signal a `user-error' if there is no way."
   (setq gemini-companion-install--continue continue)
-  (if noninteractive (gemini-companion-install--signal-missing)
-    (gemini-companion-install--start (gemini-companion-install--way ask))))
+  (gemini-companion-install--start
+   (cond ((memq gemini-companion-install-policy '(nil download build))
+          gemini-companion-install-policy)
+         ((not ask) nil)
+         ((equal gemini-companion-install--declined gemini-companion-native-version) 'later)
+         (t 'ask))))
 
 ;;;###autoload
 (defun gemini-companion-install-module (&optional again)
@@ -80,15 +84,13 @@ argument AGAIN, always ask, and install the module even if there is one
 already."
   (interactive "P")
   (gemini-companion-native-check)
-  (cond (noninteractive (gemini-companion-install--signal-missing))
-        ((gemini-companion-native-named-file)
+  (cond ((gemini-companion-native-named-file)
          (user-error "`gemini-companion-module-file' or GEMINI_COMPANION_MODULE names the module \
 %s; unset it to install another one" (gemini-companion-native-named-file)))
         ((and (not again) (ignore-errors (gemini-companion-native-load)))
          (gemini-companion-install--ready))
-        (t (gemini-companion-install--start
-            (or (and (not again) (gemini-companion-install--way nil))
-                (gemini-companion-install--ask))))))
+        (t (gemini-companion-install--start (or (and (not again) gemini-companion-install-policy)
+                                                'ask)))))
 
 ;;;###autoload
 (defun gemini-companion-install-from-file (file)
@@ -102,48 +104,40 @@ built yourself, set `gemini-companion-module-file'."
 
 ;;;; Which way
 
-(defun gemini-companion-install--way (ask)
-  "Return how to get the module: `download', `build', `later' or nil.
-Ask the user if ASK is non-nil, unless the user has declined."
-  (cond ((car (memq gemini-companion-install-policy '(download build))))
-        ((not (and ask gemini-companion-install-policy)) nil)
-        ((equal gemini-companion-install--declined gemini-companion-native-version) 'later)
-        (t (gemini-companion-install--ask))))
-
-(defun gemini-companion-install--ask ()
-  "Ask the user how to get the module: `download', `build' or `later'.
-Do not ask while it is being built."
-  (if (get-buffer-process gemini-companion-install--build-buffer) 'build
-    (let ((choices
-           (delq nil
-                 (list (and (gemini-companion-install--checksum)
-                            (list ?d "download" (gemini-companion-install--url)))
-                       (and (gemini-companion-install--manifest)
-                            (list ?b "build" "with cargo, from the sources in this package"))
-                       '(?n "not now" "install nothing")))))
-      (unless (cdr choices)
-        (gemini-companion-install--check-published))
-      (pcase (car (read-multiple-choice
-                   (format "Gemini companion needs its native module, %s for %s"
-                           gemini-companion-native-version (gemini-companion-native-platform))
-                   choices))
-        (?d 'download)
-        (?b 'build)
-        (_ (setq gemini-companion-install--declined gemini-companion-native-version)
-           'later)))))
-
 (defun gemini-companion-install--start (way)
-  "Get the module by WAY, as `gemini-companion-install--way' returns it."
+  "Get the module by WAY: `ask', `download', `build', `later' or nil."
   (pcase way
+    ((guard noninteractive) (gemini-companion-install--signal-missing))
     ((guard (get-buffer-process gemini-companion-install--build-buffer))
      (message "The native module of gemini-companion is being built in %s"
               gemini-companion-install--build-buffer))
+    ('ask (gemini-companion-install--start (gemini-companion-install--ask)))
     ('download (gemini-companion-install--download))
     ('build (gemini-companion-install--build))
     ('later (message (if (gemini-companion-native-current-p) "Nothing was installed"
                        "Gemini companion stays off without its native module: \
 M-x gemini-companion-install-module gets it")))
     (_ (gemini-companion-install--signal-missing))))
+
+(defun gemini-companion-install--ask ()
+  "Ask the user how to get the module: `download', `build' or `later'."
+  (let ((choices
+         (delq nil
+               (list (and (gemini-companion-install--checksum)
+                          (list ?d "download" (gemini-companion-install--url)))
+                     (and (gemini-companion-install--manifest)
+                          (list ?b "build" "with cargo, from the sources in this package"))
+                     '(?n "not now" "install nothing")))))
+    (unless (cdr choices)
+      (gemini-companion-install--check-published))
+    (pcase (car (read-multiple-choice
+                 (format "Gemini companion needs its native module, %s for %s"
+                         gemini-companion-native-version (gemini-companion-native-platform))
+                 choices))
+      (?d 'download)
+      (?b 'build)
+      (_ (setq gemini-companion-install--declined gemini-companion-native-version)
+         'later))))
 
 (defun gemini-companion-install--signal-missing ()
   "Signal that there is no module, and say what to do."
@@ -188,7 +182,7 @@ from a checkout"
         (gemini-companion-install--put-published (gemini-companion-install--fetch url)
                                                  "what was downloaded")
       (quit (message "Stopped installing the native module of gemini-companion"))
-      (error (gemini-companion-install--fail "%s" (gemini-companion-ui-error-text problem))))))
+      (error (gemini-companion-install--fail (gemini-companion-ui-error-text problem))))))
 
 (defun gemini-companion-install--fetch (url)
   "Return the contents of URL; Emacs shows the progress meanwhile."
@@ -293,17 +287,17 @@ It is beside this file in a package, and above that in a checkout."
 (defun gemini-companion-install--built (manifest target status)
   "Install the module that was built in TARGET with STATUS.
 MANIFEST is its Cargo.toml."
-  (condition-case error
+  (condition-case problem
       (if (string-prefix-p "finished" status)
           (let ((bytes (gemini-companion-file-read-as-named
                         (gemini-companion-install--built-file target))))
             (delete-directory target t)
             (gemini-companion-install--put bytes))
-        (gemini-companion-install--fail
+        (gemini-companion-native-signal
          "the build failed (%s), and its buffer says why; Rust %s or newer is needed"
          (string-trim status)
          (gemini-companion-install--field manifest "rust-version" "[0-9.]+")))
-    (error (gemini-companion-install--fail "%s" (gemini-companion-ui-error-text error)))))
+    (error (gemini-companion-install--fail (gemini-companion-ui-error-text problem)))))
 
 (defun gemini-companion-install--built-file (target)
   "Return the file of the module that cargo built in the directory TARGET.
@@ -363,25 +357,23 @@ On Windows, modules that an Emacs has loaded cannot be deleted."
                             file)
       (ignore-errors (delete-file file)))))
 
-(defun gemini-companion-install--fail (format &rest arguments)
-  "Warn the user that the module is not installed: FORMAT with ARGUMENTS.
+(defun gemini-companion-install--fail (reason)
+  "Warn the user that the module is not installed, for REASON.
 The warning also says how else to get the module."
-  (let ((reason (apply #'format format arguments)))
-    (gemini-companion-log-add "not installed: %s" reason)
-    (message "The native module of gemini-companion is not installed")
-    (display-warning
-     'gemini-companion
-     (format "The native module is not installed: %s.
+  (gemini-companion-log-add "not installed: %s" reason)
+  (message "The native module of gemini-companion is not installed")
+  (display-warning
+   'gemini-companion
+   (format "The native module is not installed: %s.
 To try again, or in another way:  M-x gemini-companion-install-module%s"
-             reason
-             (if (gemini-companion-install--checksum)
-                 (format "
+           reason
+           (if (not (gemini-companion-install--checksum)) ""
+             (format "
 To install it by hand:  M-x gemini-companion-install-from-file  with
   %s
   (SHA-256 %s)"
-                         (gemini-companion-install--url) (gemini-companion-install--checksum))
-               ""))
-     :error)))
+                     (gemini-companion-install--url) (gemini-companion-install--checksum))))
+   :error))
 
 (provide 'gemini-companion-install)
 ;;; gemini-companion-install.el ends here
