@@ -64,108 +64,94 @@
 
 (defun gemini-companion-status--insert ()
   "Insert all sections."
-  (gemini-companion-status--insert-server)
-  (when (gemini-companion-bridge-running-p)
+  (if (not (gemini-companion-bridge-running-p))
+      (gemini-companion-status--section
+       '("Gemini companion is off" ("turn on" . gemini-companion-turn-on)) nil)
+    (gemini-companion-status--insert-server)
     (gemini-companion-status--insert-sessions)
     ;; It is loaded when a host is connected.
     (when (featurep 'gemini-companion-host-connection)
       (require 'gemini-companion-host-connect)
-      (gemini-companion-status--insert-hosts))
+      (when-let* ((rows (gemini-companion-host-connect-describe)))
+        (gemini-companion-status--section '("Other machines") rows)))
     (gemini-companion-status--insert-reviews))
-  (gemini-companion-status--heading "Log" (cons "open" #'gemini-companion-log))
-  (insert (gemini-companion-status--lines (gemini-companion-log-last 5)))
-  (gemini-companion-status--heading "Versions")
-  (gemini-companion-ui-line "package and module %s, Emacs %s on %s"
-                            gemini-companion-native-version emacs-version system-configuration))
+  (gemini-companion-status--section '("Log" ("open" . gemini-companion-log))
+                                    (or (gemini-companion-log-last 5) '("none")))
+  (gemini-companion-status--section
+   '("Versions")
+   (list (format "package and module %s, Emacs %s on %s"
+                 gemini-companion-native-version emacs-version system-configuration))))
 
-(defun gemini-companion-status--heading (text &rest buttons)
-  "Insert TEXT as a heading, and BUTTONS, each (LABEL . FUNCTION)."
+(defun gemini-companion-status--section (heading rows)
+  "Insert HEADING, (TEXT BUTTON...), and ROWS, a list.
+A row is a text or (TEXT SUBJECT BUTTON...), where SUBJECT identifies what it
+is about, which may be listed elsewhere later.  A button is (LABEL . FUNCTION)."
   (unless (bobp) (insert "\n"))
-  (insert (propertize text 'face 'gemini-companion-heading))
-  (gemini-companion-status--buttons buttons)
-  (insert "\n"))
+  (gemini-companion-status--line (propertize (car heading) 'face 'gemini-companion-heading)
+                                 nil (cdr heading))
+  (dolist (row rows)
+    (pcase-let ((`(,text ,subject . ,buttons) (ensure-list row)))
+      (gemini-companion-status--line (concat "  " text) subject buttons))))
 
-(defun gemini-companion-status--buttons (buttons &optional row)
-  "Insert BUTTONS, each (LABEL . FUNCTION).
-ROW identifies what they are about, which may be listed elsewhere later."
+(defun gemini-companion-status--line (text subject buttons)
+  "Insert TEXT, a line about SUBJECT, with BUTTONS, each (LABEL . FUNCTION)."
+  (insert (gemini-companion-ui-one-line text))
   (pcase-dolist (`(,label . ,function) buttons)
     (insert "  ")
-    (gemini-companion-ui-button label function (if row (cons row label) function))))
-
-(defun gemini-companion-status--lines (items)
-  "Return the strings ITEMS as lines, or a line that says that there are none."
-  (mapconcat (lambda (item) (format "  %s\n" (gemini-companion-ui-one-line item)))
-             (or items '("none")) ""))
+    (gemini-companion-ui-button label function (cons subject label)))
+  (insert "\n"))
 
 (defun gemini-companion-status--insert-server ()
   "Insert where clients find this Emacs."
-  (if (not (gemini-companion-bridge-running-p))
-      (gemini-companion-status--heading "Gemini companion is off"
-                                        (cons "turn on" 'gemini-companion-turn-on))
-    (gemini-companion-status--heading
-     (format "Gemini companion listens on 127.0.0.1, port %d" (gemini-companion-bridge-port))
-     (cons "restart" 'gemini-companion-restart)
-     (cons "turn off" (lambda () (gemini-companion-mode -1))))
-    (dolist (file (gemini-companion-bridge-discovery-files))
-      (gemini-companion-ui-line "announced by %s" file))
-    (gemini-companion-status--heading "Workspace roots")
-    (insert (gemini-companion-status--lines (gemini-companion-workspace-announced)))))
+  (gemini-companion-status--section
+   `(,(format "Gemini companion listens on 127.0.0.1, port %d" (gemini-companion-bridge-port))
+     ("restart" . gemini-companion-restart)
+     ("turn off" . ,(lambda () (gemini-companion-mode -1))))
+   (mapcar (lambda (file) (concat "announced by " file))
+           (gemini-companion-bridge-discovery-files)))
+  (gemini-companion-status--section '("Workspace roots")
+                                    (or (gemini-companion-workspace-announced) '("none"))))
 
 (defun gemini-companion-status--insert-sessions ()
   "Insert which clients are connected."
   (let ((sessions (gemini-companion-bridge-sessions)))
-    (gemini-companion-status--heading (format "Sessions: %d" (length sessions)))
-    (unless sessions
-      (gemini-companion-ui-line "A running CLI connects when you type /ide enable in it"))
-    (dolist (session sessions)
-      (let ((key (gemini-companion-bridge-session-key session)))
-        (gemini-companion-status--row
-         (gemini-companion-status--session session) key
-         (cons "disconnect"
-               (lambda ()
-                 (unless (gemini-companion-bridge-disconnect key)
-                   (user-error "This session has ended in the meantime")))))))))
-
-(defun gemini-companion-status--row (text subject &rest buttons)
-  "Insert a line of TEXT about SUBJECT, with BUTTONS, each (LABEL . FUNCTION)."
-  (insert "  " text)
-  (gemini-companion-status--buttons buttons subject)
-  (insert "\n"))
-
-(defun gemini-companion-status--insert-hosts ()
-  "Insert which hosts are connected, and which could not be."
-  (when-let* ((rows (gemini-companion-host-connect-describe)))
-    (gemini-companion-status--heading "Other machines")
-    (dolist (row rows)
-      (apply #'gemini-companion-status--row row))))
+    (gemini-companion-status--section
+     (list (format "Sessions: %d" (length sessions)))
+     (or (mapcar #'gemini-companion-status--session sessions)
+         '("A running CLI connects when you type /ide enable in it")))))
 
 (defun gemini-companion-status--session (session)
-  "Return a description of SESSION, a `gemini-companion-bridge-session'."
-  (let ((directory (gemini-companion-bridge-session-directory session))
+  "Return a row about SESSION, a `gemini-companion-bridge-session'."
+  (let ((key (gemini-companion-bridge-session-key session))
+        (directory (gemini-companion-bridge-session-directory session))
         (reviews (gemini-companion-bridge-session-reviews session))
         (undelivered (gemini-companion-bridge-session-outcomes session)))
-    (concat (gemini-companion-ui-one-line (gemini-companion-status--client session))
-            (and (stringp directory)
-                 (gemini-companion-ui-one-line
+    (list
+     (concat (gemini-companion-status--client session)
+             (and (stringp directory)
                   (concat " in "
                           ;; A host would be asked for its home.
                           (if (gemini-companion-host-remote-p directory) directory
                             (abbreviate-file-name directory))
                           (unless (gemini-companion-workspace-scope-names
                                    (gemini-companion-workspace-scope-of directory))
-                            " (no workspace root)"))))
-            (format ", for %s" (gemini-companion-ui-duration
-                                (gemini-companion-bridge-session-age session)))
-            (pcase (gemini-companion-bridge-session-stream session)
-              ('lost ", its connection is lost")
-              ('never ", not listening yet"))
-            (and (gemini-companion-bridge-session-own-front session)
-                 "; you decide its changes in its own front end")
-            (unless (zerop reviews)
-              (format ", %s not decided" (gemini-companion-ui-count reviews "change")))
-            (unless (zerop undelivered)
-              (format ", %s not delivered"
-                      (gemini-companion-ui-count undelivered "decision"))))))
+                            " (no workspace root)")))
+             (format ", for %s" (gemini-companion-ui-duration
+                                 (gemini-companion-bridge-session-age session)))
+             (pcase (gemini-companion-bridge-session-stream session)
+               ('lost ", its connection is lost")
+               ('never ", not listening yet"))
+             (and (gemini-companion-bridge-session-own-front session)
+                  "; you decide its changes in its own front end")
+             (unless (zerop reviews)
+               (format ", %s not decided" (gemini-companion-ui-count reviews "change")))
+             (unless (zerop undelivered)
+               (format ", %s not delivered"
+                       (gemini-companion-ui-count undelivered "decision"))))
+     key
+     (cons "disconnect" (lambda ()
+                          (unless (gemini-companion-bridge-disconnect key)
+                            (user-error "This session has ended in the meantime")))))))
 
 (defun gemini-companion-status--client (session)
   "Return the client of SESSION, with its process id if that is known."
@@ -176,17 +162,17 @@ ROW identifies what they are about, which may be listed elsewhere later."
 (defun gemini-companion-status--insert-reviews ()
   "Insert the open reviews, and how many were decided."
   (let ((reviews (gemini-companion-review-all-open)))
-    (gemini-companion-status--heading
-     (format "Changes that wait: %d; decided: %d" (length reviews)
-             (length (gemini-companion-history-all)))
-     (cons "list" 'gemini-companion-review-list)
-     (cons "history" 'gemini-companion-history-list))
-    (dolist (review reviews)
-      (gemini-companion-status--row
-       (concat (gemini-companion-ui-one-line (gemini-companion-review-path review))
-               ": " (gemini-companion-review-popup-state review))
-       (gemini-companion-review-id review)
-       (cons "show" (lambda () (gemini-companion-review-visit review)))))))
+    (gemini-companion-status--section
+     `(,(format "Changes that wait: %d; decided: %d" (length reviews)
+                (length (gemini-companion-history-all)))
+       ("list" . gemini-companion-review-list)
+       ("history" . gemini-companion-history-list))
+     (mapcar (lambda (review)
+               (list (concat (gemini-companion-review-path review)
+                             ": " (gemini-companion-review-popup-state review))
+                     (gemini-companion-review-id review)
+                     (cons "show" (lambda () (gemini-companion-review-visit review)))))
+             reviews))))
 
 ;;;; The buffer with what clients are told
 
@@ -240,22 +226,26 @@ This works even if no client is connected."
             (if gemini-companion-context-paused "resumes" "pauses it")))
    ;; Tools are loaded when a client wants them.
    (and (featurep 'gemini-companion-tool)
-        (concat "\nLast tool calls, by models and hooks\n"
-                (gemini-companion-status--lines
-                 (mapcar (lambda (call)
-                           (concat (format-time-string
-                                    "%T " (gemini-companion-tool-call-started call))
-                                   (gemini-companion-tool-describe-call call)))
-                         gemini-companion-tool-calls))))
-   "\nWorkspace roots\n"
-   (gemini-companion-status--lines (gemini-companion-status--roots))
+        (gemini-companion-status--list
+         "Last tool calls, by models and hooks"
+         (mapcar (lambda (call)
+                   (concat (format-time-string "%T " (gemini-companion-tool-call-started call))
+                           (gemini-companion-tool-describe-call call)))
+                 gemini-companion-tool-calls)))
+   (gemini-companion-status--list "Workspace roots" (gemini-companion-status--roots))
    (mapconcat (pcase-lambda (`(,directory . ,clients))
                 (gemini-companion-status--context-of directory clients))
               (gemini-companion-status--directories)
               "")
    (and (featurep 'gemini-companion-tool)
-        (concat "\nTools that the model can call\n"
-                (gemini-companion-status--lines (gemini-companion-tool-signatures))))))
+        (gemini-companion-status--list "Tools that the model can call"
+                                       (gemini-companion-tool-signatures)))))
+
+(defun gemini-companion-status--list (title items)
+  "Return TITLE and the strings ITEMS as lines, or that there are none."
+  (concat "\n" title "\n"
+          (mapconcat (lambda (item) (format "  %s\n" (gemini-companion-ui-one-line item)))
+                     (or items '("none")) "")))
 
 (defun gemini-companion-status--roots ()
   "Return lines for all workspace roots."
@@ -290,10 +280,10 @@ Without clients, that is the current one, or nil if its host is not served."
                 "No client is connected.  A client")
               (gemini-companion-status--scope (gemini-companion-workspace-scope-of directory)))
       'face 'gemini-companion-heading)
-     "\n\nOpen files\n"
-     (gemini-companion-status--lines (mapcar #'gemini-companion-status--file files))
-     "\nWithheld\n"
-     (gemini-companion-status--lines
+     "\n"
+     (gemini-companion-status--list "Open files" (mapcar #'gemini-companion-status--file files))
+     (gemini-companion-status--list
+      "Withheld"
       (mapcar (pcase-lambda (`(,file . ,reason)) (format "%s: %s" file reason)) withheld))
      (gemini-companion-comment-describe directory)
      "\nThe message\n"
