@@ -26,9 +26,6 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(defvar-local gemini-companion-doctor--subject nil
-  "The buffer and the directory to examine, (BUFFER . DIRECTORY).")
-
 (defvar-local gemini-companion-doctor--current-case nil
   "The case that was examined last.")
 
@@ -39,8 +36,7 @@
 \\{gemini-companion-doctor-mode-map}"
   :interactive nil
   (gemini-companion-ui-keep-keys 'gemini-companion-doctor-mode)
-  (setq-local wrap-prefix "       "
-              revert-buffer-function (lambda (&rest _) (gemini-companion-doctor--start))))
+  (setq-local wrap-prefix "       "))
 
 ;;;###autoload
 (defun gemini-companion-doctor (&optional directory)
@@ -50,25 +46,25 @@ In a terminal, examine the CLI that runs there; elsewhere, the one that
 machine that is.  With a prefix argument, prompt for another DIRECTORY."
   (interactive (list (and current-prefix-arg
                           (read-directory-name "Directory of the CLI: " nil nil t))))
-  (let ((subject (cons (and (not directory) (current-buffer))
-                       (expand-file-name
-                        (cond (directory)
-                              ;; A terminal has its own directory, and a host is not asked.
-                              ((or (gemini-companion-host-remote-p default-directory)
-                                   (gemini-companion-doctor--terminal-process (current-buffer)))
-                               default-directory)
-                              (t (gemini-companion-cli-run-project)))))))
+  (let ((terminal (and (not directory) (current-buffer)))
+        (directory (expand-file-name
+                    (cond (directory)
+                          ;; A terminal has its own directory, and a host is not asked.
+                          ((or (gemini-companion-host-remote-p default-directory)
+                               (gemini-companion-doctor--terminal-process (current-buffer)))
+                           default-directory)
+                          (t (gemini-companion-cli-run-project))))))
     (gemini-companion-ui-pop-to "*gemini doctor*")
     (unless (derived-mode-p 'gemini-companion-doctor-mode)
       (gemini-companion-doctor-mode))
-    (setq gemini-companion-doctor--subject subject)
-    (gemini-companion-doctor--start)))
+    (setq-local revert-buffer-function
+                (lambda (&rest _) (gemini-companion-doctor--start terminal directory)))
+    (gemini-companion-doctor--start terminal directory)))
 
-(defun gemini-companion-doctor--start ()
-  "Examine the subject of the current buffer, and show the report there."
-  (pcase-let* ((`(,terminal . ,directory) gemini-companion-doctor--subject)
-               (case (gemini-companion-doctor--case-of terminal directory))
-               (buffer (current-buffer)))
+(defun gemini-companion-doctor--start (terminal directory)
+  "Examine a CLI in the buffer TERMINAL, or else in DIRECTORY; show a report here."
+  (let ((case (gemini-companion-doctor--case-of terminal directory))
+        (buffer (current-buffer)))
     (setq default-directory (file-name-as-directory directory)
           gemini-companion-doctor--current-case case)
     (gemini-companion-doctor--examine
@@ -200,20 +196,18 @@ Return the number of problems."
                              (split-string (gemini-companion-cli-search-text
                                             (format "/proc/%d/environ" process))
                                            "\0" t))))
-         (own (default-toplevel-value 'process-environment)))
-    (cond ((gemini-companion-host-remote-p root)
-           (make-gemini-companion-doctor-check-case
-            :agent agent :directory root :where "a terminal on that host" :remote t))
-          (process
-           (make-gemini-companion-doctor-check-case
-            :agent agent
-            :directory (or (file-symlink-p (format "/proc/%d/cwd" process)) directory)
-            :environment (or environment own) :guessed (not environment)
-            :process process :running cli :terminal buffer
-            :where (format "the terminal %s, process %d" (buffer-name buffer) process)))
-          (t (make-gemini-companion-doctor-check-case
-              :agent agent :directory directory :environment own
-              :where "a terminal that this Emacs starts")))))
+         (remote (gemini-companion-host-remote-p root)))
+    (make-gemini-companion-doctor-check-case
+     :agent agent :remote remote
+     :directory (cond (remote root)
+                      ((and process (file-symlink-p (format "/proc/%d/cwd" process))))
+                      (t directory))
+     :environment (or environment (default-toplevel-value 'process-environment))
+     :guessed (and process (not environment))
+     :process process :running cli :terminal (and process buffer)
+     :where (cond (remote "a terminal on that host")
+                  (process (format "the terminal %s, process %d" (buffer-name buffer) process))
+                  (t "a terminal that this Emacs starts")))))
 
 (defun gemini-companion-doctor--terminal-process (buffer)
   "Return the id of the process in BUFFER, or nil if it is not a terminal."
