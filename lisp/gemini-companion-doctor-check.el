@@ -257,8 +257,7 @@ takes care of that; or start it without a sandbox: %s --sandbox=false"
            (list 'problem text
                  "Type M-x gemini-companion-setup to set it, and restart the CLI; or type \
 /ide enable in the CLI once, and restart it."
-                 (cons "set it"
-                       (lambda () (message "%s" (gemini-companion-setup-do agent environment)))))
+                 (cons "set it" (lambda () (message "%s" (gemini-companion-setup-do agent user)))))
          (list 'problem
                text
                "Set it to true in that file, which takes precedence, and restart the CLI."

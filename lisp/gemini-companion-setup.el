@@ -88,27 +88,24 @@ Return a message about the outcome."
                            (gemini-companion-agent-get agent :title)
                            (if value "turns on ide.enabled in" "adds ide.enabled to")
                            name)))
-    (cond ((eq value t) (gemini-companion-setup--describe agent))
-          ((y-or-n-p question) (gemini-companion-setup-do agent process-environment))
+    (cond ((eq value t) (gemini-companion-setup--describe agent file))
+          ((y-or-n-p question) (gemini-companion-setup-do agent file))
           (t (gemini-companion-answer-set (cons 'setup agent) 'never)
              (format "Left %s alone; M-x gemini-companion-setup asks again" name)))))
 
-(defun gemini-companion-setup-do (agent environment)
-  "Let AGENT, started with ENVIRONMENT, connect automatically; return a message.
-Signal a `user-error' if its settings cannot be changed."
-  (let* ((process-environment environment)
-         (file (gemini-companion-setup--file agent)))
-    (gemini-companion-setup--ide-enabled file 'enable)
-    (gemini-companion-write-revert-now file)
-    (gemini-companion-log-add "ide.enabled is now true in %s" file)
-    (gemini-companion-answer-set (cons 'setup agent) 'always)
-    (gemini-companion-setup--describe agent)))
+(defun gemini-companion-setup-do (agent file)
+  "Let AGENT, whose settings are in FILE, connect automatically; return a message.
+Signal a `user-error' if FILE cannot be changed."
+  (gemini-companion-setup--ide-enabled file 'enable)
+  (gemini-companion-write-revert-now file)
+  (gemini-companion-log-add "ide.enabled is now true in %s" file)
+  (gemini-companion-answer-set (cons 'setup agent) 'always)
+  (gemini-companion-setup--describe agent file))
 
-(defun gemini-companion-setup--describe (agent)
-  "Return a message that AGENT connects automatically."
+(defun gemini-companion-setup--describe (agent file)
+  "Return a message that AGENT, whose settings are in FILE, connects automatically."
   (format "%s connects by itself when it starts: ide.enabled is true in %s"
-          (gemini-companion-agent-get agent :title)
-          (abbreviate-file-name (gemini-companion-setup--file agent))))
+          (gemini-companion-agent-get agent :title) (abbreviate-file-name file)))
 
 ;;;; Before each run
 
@@ -129,7 +126,7 @@ if the settings cannot be changed."
             ('t nil)
             ;; The setting got lost.  If it is false, somebody has turned it off.
             ((and 'nil (guard (eq answer 'always)))
-             (message "%s" (gemini-companion-setup-do agent process-environment)))
+             (message "%s" (gemini-companion-setup-do agent file)))
             ((guard (not noninteractive))
              (message "%s" (gemini-companion-setup--offer agent))))
         (user-error
