@@ -265,23 +265,19 @@ error if TEXT cannot be read with certainty."
 (defun gemini-companion-setup--find ()
   "Return how to make ide.enabled true in the object at point.
 That is (VALUE START END NEW): its value; NEW replaces START to END."
-  (if-let* ((ide (gemini-companion-setup--member "ide")))
-      (progn
-        (goto-char ide)
-        (unless (looking-at-p "{")
-          (gemini-companion-setup--refuse "\"ide\" in it is not an object"))
-        (if-let* ((enabled (gemini-companion-setup--member "enabled")))
-            (progn
-              (goto-char enabled)
-              (unless (looking-at "true\\|false\\|null")
-                (gemini-companion-setup--refuse "ide.enabled is neither true nor false in it"))
-              (list (if (equal (match-string 0) "true") t 'false)
-                    (match-beginning 0) (match-end 0) "true"))
-          (gemini-companion-setup--insertion "\"enabled\": true")))
-    (gemini-companion-setup--insertion "\"ide\": {\"enabled\": true}")))
+  (cond ((not (gemini-companion-setup--go-to "ide"))
+         (gemini-companion-setup--insertion "\"ide\": {\"enabled\": true}"))
+        ((not (looking-at-p "{"))
+         (gemini-companion-setup--refuse "\"ide\" in it is not an object"))
+        ((not (gemini-companion-setup--go-to "enabled"))
+         (gemini-companion-setup--insertion "\"enabled\": true"))
+        ((looking-at "true\\|false\\|null")
+         (list (if (equal (match-string 0) "true") t 'false)
+               (match-beginning 0) (match-end 0) "true"))
+        (t (gemini-companion-setup--refuse "ide.enabled is neither true nor false in it"))))
 
-(defun gemini-companion-setup--member (name)
-  "Return where the value of NAME in the object at point begins, or nil.
+(defun gemini-companion-setup--go-to (name)
+  "Go to the value of NAME in the object at point; return nil if there is none.
 Of several members with one name the last counts."
   (let ((found nil))
     (save-excursion
@@ -292,18 +288,18 @@ Of several members with one name the last counts."
           (skip-chars-forward " \t\r\n:")
           (when (equal key name) (setq found (point)))
           (json-read))))
-    found))
+    (and found (goto-char found))))
 
 (defun gemini-companion-setup--insertion (member)
   "Return how to add MEMBER to the object at point, as its first.
 For the value see `gemini-companion-setup--find'.  Keep to the file's layout."
-  (if (looking-at "{[ \t]*\\(\r?\n\\)\\(?:[ \t]*\r?\n\\)*\\([ \t]*\\)\"")
-      (list nil (match-beginning 1) (match-beginning 1)
-            (concat (match-string 1) (match-string 2) member ","))
-    (looking-at "{[ \t\r\n]*\\(}\\)?")
-    (if (match-beginning 1)
-        (list nil (1+ (point)) (1+ (point)) member)
-      (list nil (match-end 0) (match-end 0) (concat member ", ")))))
+  (cond ((looking-at "{[ \t]*\\(\r?\n\\)\\(?:[ \t]*\r?\n\\)*\\([ \t]*\\)\"")
+         (list nil (match-beginning 1) (match-beginning 1)
+               (concat (match-string 1) (match-string 2) member ",")))
+        ((looking-at-p "{[ \t\r\n]*}")
+         (list nil (1+ (point)) (1+ (point)) member))
+        ((looking-at "{[ \t\r\n]*")
+         (list nil (match-end 0) (match-end 0) (concat member ", ")))))
 
 (provide 'gemini-companion-setup)
 ;;; gemini-companion-setup.el ends here
