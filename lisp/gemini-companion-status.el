@@ -129,10 +129,7 @@ is about, which may be listed elsewhere later.  A button is (LABEL . FUNCTION)."
     (list
      (concat (gemini-companion-status--client session)
              (and (stringp directory)
-                  (concat " in "
-                          ;; A host would be asked for its home.
-                          (if (gemini-companion-host-remote-p directory) directory
-                            (abbreviate-file-name directory))
+                  (concat " in " (gemini-companion-file-abbreviate directory)
                           (unless (gemini-companion-workspace-scope-names
                                    (gemini-companion-workspace-scope-of directory))
                             " (no workspace root)")))
