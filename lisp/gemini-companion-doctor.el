@@ -173,12 +173,11 @@ Return the number of problems."
   "Insert a line, FORMAT with ARGUMENTS, in which the home directory is \"~\"."
   (let ((home (directory-file-name (expand-file-name "~")))
         (text (apply #'format format arguments)))
-    (gemini-companion-ui-line
-     "%s"
-     (if (< (length home) 2) text
-       (replace-regexp-in-string
-        (concat "\\(" (regexp-quote home) "\\)\\(?:[^[:alnum:]_.-]\\|\\'\\)")
-        "~" text t t 1)))))
+    (unless (< (length home) 2)
+      (setq text (replace-regexp-in-string
+                  (concat "\\(" (regexp-quote home) "\\)\\(?:[^[:alnum:]_.-]\\|\\'\\)")
+                  "~" text t t 1)))
+    (insert "  " (gemini-companion-ui-one-line text) "\n")))
 
 ;;;; The case
 

@@ -456,10 +456,6 @@ If FUNCTION returns `kept', it has done all that."
           (forward-line 0))
         (point)))))
 
-(defun gemini-companion-ui-line (format &rest arguments)
-  "Insert an indented line: FORMAT with ARGUMENTS, some perhaps from a client."
-  (insert "  " (gemini-companion-ui-one-line (apply #'format format arguments)) "\n"))
-
 (defun gemini-companion-ui-button (label function subject)
   "Insert a button with LABEL that calls FUNCTION, then reverts this buffer.
 When the text is replaced, a button with an `equal' SUBJECT counts as the
