@@ -41,6 +41,7 @@
   (terminal nil :documentation "The buffer of the terminal in which it runs, or nil.")
   (where nil :documentation "Where that is, as text for the user.")
   (remote nil :documentation "Non-nil if the directory is on another machine.")
+  (connection nil :documentation "The connection to that machine, or nil.")
   (guessed nil :documentation "Non-nil if the environment is Emacs's because the CLI's is unknown.")
   (search nil :documentation "What it finds, a `gemini-companion-cli-search-result'.")
   (settings nil :documentation "Its settings; see `gemini-companion-cli-search-settings'."))
@@ -416,17 +417,11 @@ if the user does not want them."
 
 ;;;; Checks of another machine
 
-(defun gemini-companion-doctor-check-host-connection (case)
-  "Return the connection to the machine of CASE, or nil."
-  (gemini-companion-host-connection-of-directory
-   (gemini-companion-doctor-check-case-directory case)))
-
 (defun gemini-companion-doctor-check--machine (case)
   "Check whether the machine of CASE is connected, as far as Emacs knows."
   (when (gemini-companion-bridge-running-p)
-    (let* ((directory (gemini-companion-doctor-check-case-directory case))
-           (connection (gemini-companion-doctor-check-host-connection case))
-           (button (cons "connect" (lambda () (gemini-companion-connect directory)))))
+    (pcase-let* (((cl-struct gemini-companion-doctor-check-case directory connection) case)
+                 (button (cons "connect" (lambda () (gemini-companion-connect directory)))))
       (pcase (and connection (gemini-companion-host-connection-state connection))
         ('nil (list 'problem "The host of this directory is not connected."
                     "Connect it: M-x gemini-companion-connect." button))

@@ -198,6 +198,7 @@ Return the number of problems."
          (remote (gemini-companion-host-remote-p root)))
     (make-gemini-companion-doctor-check-case
      :agent agent :remote remote
+     :connection (and remote (gemini-companion-host-connection-of-directory root))
      :directory (cond (remote root)
                       ((and process (file-symlink-p (format "/proc/%d/cwd" process))))
                       (t directory))
@@ -242,7 +243,7 @@ Return the number of problems."
 (defun gemini-companion-doctor--examine (case callback)
   "Examine CASE, and call CALLBACK now and for each later result.
 Its arguments are the findings so far, and how many results are to come."
-  (let* ((connection (gemini-companion-doctor-check-host-connection case))
+  (let* ((connection (gemini-companion-doctor-check-case-connection case))
          (probes (cond ((not (gemini-companion-doctor-check-case-remote case))
                         '(gemini-companion-doctor--probe-server
                           gemini-companion-doctor--probe-program))
@@ -327,9 +328,8 @@ terminal finds it, %s"
 
 (defun gemini-companion-doctor--probe-remote-program (case callback)
   "Find out which version the CLI on the machine of CASE has, and call CALLBACK."
-  (let* ((connection (gemini-companion-doctor-check-host-connection case))
-         (agent (gemini-companion-doctor-check-case-agent case))
-         (program (gemini-companion-agent-get agent :program)))
+  (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent connection) case)
+               (program (gemini-companion-agent-get agent :program)))
     (gemini-companion-doctor--run
      (gemini-companion-host-connection-command connection (concat program " --version"))
      (gemini-companion-host-command-environment (default-toplevel-value 'process-environment))
@@ -341,10 +341,10 @@ terminal finds it, %s"
 
 (defun gemini-companion-doctor--probe-remote-tools (case callback)
   "Find out what tools of Emacs the machine of CASE has, and call CALLBACK."
-  (let ((agent (gemini-companion-doctor-check-case-agent case)))
+  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent connection) case))
     (if (not (gemini-companion-agent-get agent :extension)) (funcall callback nil)
       (gemini-companion-tool-extension-state-there
-       (gemini-companion-doctor-check-host-connection case) agent
+       connection agent
        (lambda (state declined)
          (funcall callback (gemini-companion-doctor-check-tools state declined)))))))
 
