@@ -69,19 +69,15 @@ for the programs there."
 (defun gemini-companion-setup--agents ()
   "Return the programs that are served and used here and have known settings."
   (or (seq-filter (lambda (agent)
-                    (and (gemini-companion-setup--file agent)
+                    (and (gemini-companion-agent-settings-file agent process-environment)
                          (gemini-companion-agent-directories agent)))
                   (gemini-companion-agent-served))
       (user-error "Type /ide enable in the CLI: Emacs does not know where its settings are")))
 
-(defun gemini-companion-setup--file (agent)
-  "Return the settings file of AGENT, started from this buffer, or nil."
-  (gemini-companion-agent-settings-file agent process-environment))
-
 (defun gemini-companion-setup--offer (agent)
   "Let AGENT connect automatically, after a question, unless it already does.
 Return a message about the outcome."
-  (let* ((file (gemini-companion-setup--file agent))
+  (let* ((file (gemini-companion-agent-settings-file agent process-environment))
          (value (gemini-companion-setup--ide-enabled file))
          (name (abbreviate-file-name file))
          (question (format "Let %s connect by itself? (%s %s) "
@@ -113,7 +109,7 @@ Signal a `user-error' if FILE cannot be changed."
   "Let AGENT, about to run in `default-directory', connect automatically.
 Ask if the user was not asked before, except in batch mode.  Show a message
 if the settings cannot be changed."
-  (let ((file (gemini-companion-setup--file agent))
+  (let ((file (gemini-companion-agent-settings-file agent process-environment))
         (answer (gemini-companion-answer-get (cons 'setup agent))))
     (when (and file
                (not (eq answer 'never))
