@@ -224,12 +224,12 @@ Return the number of problems."
          (names (list name (concat name ".js"))))
     ;; The CLI starts itself a second time, and that process has the highest id.
     (seq-find (lambda (id)
-                (and (memq process (gemini-companion-cli-ancestry id))
-                     (let ((command (alist-get 'args (gemini-companion-agent-process id))))
-                       ;; It may run in an interpreter.
-                       (seq-intersection names (mapcar #'file-name-nondirectory
-                                                       (seq-take (split-string (or command ""))
-                                                                 4))))))
+                (let ((command (alist-get 'args (gemini-companion-agent-process id))))
+                  (and
+                   ;; It may run in an interpreter.
+                   (seq-intersection names (mapcar #'file-name-nondirectory
+                                                   (seq-take (split-string (or command "")) 4)))
+                   (memq process (gemini-companion-cli-ancestry id)))))
               (sort (list-system-processes) #'>))))
 
 ;;;; The examination
