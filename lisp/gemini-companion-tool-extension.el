@@ -72,18 +72,13 @@ priority = 100
               (settings (gemini-companion-agent-settings-file agent process-environment)))
     (file-name-directory settings)))
 
-(defun gemini-companion-tool-extension--manifest-name (agent)
-  "Return the name of the manifest in the directory of AGENT."
-  (concat gemini-companion-tool-extension--directory "/"
-          (gemini-companion-tool-extension--get agent :manifest)))
-
 (defun gemini-companion-tool-extension--texts (agent)
   "Return the files for AGENT, an alist of names and texts, the manifest first.
 Without the native module, the text of the program is nil."
   (let ((directory gemini-companion-tool-extension--directory)
         (policy (gemini-companion-tool-extension--get agent :policy))
         (json-encoding-pretty-print t))
-    `((,(gemini-companion-tool-extension--manifest-name agent)
+    `((,(concat directory "/" (gemini-companion-tool-extension--get agent :manifest))
        . ,(concat (json-encode (gemini-companion-tool-extension--manifest agent)) "\n"))
       (,(concat directory "/emacs-tools.mjs")
        . ,(and (gemini-companion-native-current-p) (gemini-companion-bridge-tools-adapter)))
@@ -161,7 +156,8 @@ They tell it where AGENT looks for the discovery files of an Emacs."
 ;;;; What is there
 
 ;; For a file of this machine the functions below have nil as the connection, and call the function
-;; that takes what they find at once.
+;; that takes what they find at once.  A file is a list (NAME OLD NEW): OLD is its text, nil if
+;; there is no such file, a list of a message if it cannot be read; NEW is what this package writes.
 
 (defun gemini-companion-tool-extension-state (agent environment)
   "Return the state of the extension of AGENT with ENVIRONMENT.
@@ -170,7 +166,7 @@ as this package writes them, or a message, if somebody else wrote it."
   (let ((process-environment environment))
     (when (gemini-companion-tool-extension--home agent)
       (gemini-companion-tool-extension--judge
-       nil agent (gemini-companion-tool-extension--found-here agent)))))
+       nil agent (gemini-companion-tool-extension--files-here agent)))))
 
 (defun gemini-companion-tool-extension-state-there (connection agent function)
   "Find what there is of the extension of AGENT on the host of CONNECTION.
@@ -178,76 +174,77 @@ Call FUNCTION with that, as `gemini-companion-tool-extension-state' returns
 it, and whether the user does not want the tools there."
   (gemini-companion-tool-extension--read
    connection agent
-   (lambda (found)
+   (lambda (files _)
      (funcall function
-              (gemini-companion-tool-extension--judge connection agent found)
+              (gemini-companion-tool-extension--judge connection agent files)
               (eq 'never (gemini-companion-answer-get
                           (gemini-companion-tool-extension--question connection)))))))
 
-(defun gemini-companion-tool-extension--judge (connection agent found)
-  "Return what `gemini-companion-tool-extension-state' does, for FOUND.
-That is what there is of AGENT's files on the host of CONNECTION, or here."
-  (let* ((get (lambda (key name) (alist-get key (alist-get name found nil nil #'equal))))
-         (names (mapcar #'car (gemini-companion-tool-extension--texts agent)))
-         (directory gemini-companion-tool-extension--directory)
-         (manifest (funcall get 'text (car names)))
-         (content (and manifest (ignore-errors (json-read-from-string manifest)))))
-    (cond ((seq-some (apply-partially get 'error) names))
+(defun gemini-companion-tool-extension--judge (connection agent files)
+  "Return what `gemini-companion-tool-extension-state' does, for FILES.
+These are AGENT's, on the host of CONNECTION, or here."
+  (pcase-let* ((`((,_ ,manifest ,_) . ,_) files)
+               (directory gemini-companion-tool-extension--directory)
+               (content (ignore-errors (json-read-from-string manifest))))
+    (cond ((seq-some #'car-safe (mapcar #'cadr files)))
           ((if manifest (not (and (listp content) (consp (alist-get 'gemini-companion content))))
              ;; Somebody else may have an extension there that has no manifest yet.
-             (cl-loop for name in names
-                      thereis (and (string-prefix-p directory name) (funcall get 'text name))))
+             (cl-loop for (name old) in files
+                      thereis (and old (string-prefix-p directory name))))
            (format "this package did not write %s, and leaves it alone; rename it first"
                    (if connection (concat directory " there")
                      (abbreviate-file-name
                       (concat (gemini-companion-tool-extension--home agent) directory)))))
           ((not manifest) nil)
-          ((gemini-companion-tool-extension--changes connection agent 'update found) 'stale)
+          ((gemini-companion-tool-extension--changes agent 'update files) 'stale)
           (t 'current))))
 
 (defun gemini-companion-tool-extension--read (connection agent function)
   "Read the files of AGENT on the host of CONNECTION, or here if that is nil.
-Then call FUNCTION with an alist of names and what a host answers."
-  (let ((found nil))
-    (if (not connection)
-        (funcall function (gemini-companion-tool-extension--found-here agent))
+Then call FUNCTION with these, the manifest first, and whether AGENT was used
+there, that is, has settings."
+  (if (not connection)
+      (funcall function (gemini-companion-tool-extension--files-here agent) t)
+    (let ((settings (nth 2 (gemini-companion-agent-get agent :settings)))
+          (texts (let ((system-type 'gnu/linux)) ; for the hooks
+                   (gemini-companion-tool-extension--texts agent)))
+          (files nil))
       (gemini-companion-tool-extension--in-order
-       (cons (gemini-companion-tool-extension--settings-name agent)
-             (mapcar #'car (gemini-companion-tool-extension--texts agent)))
-       (lambda (name next)
+       (cons (list (file-name-nondirectory settings)) texts)
+       (pcase-lambda (`(,name . ,new) next)
          (gemini-companion-host-connection-read-file
           connection (gemini-companion-tool-extension--file-there agent name)
           (lambda (answer)
-            (push (cons name answer) found)
+            (let-alist answer
+              (push (list name (if .error (list .error) .text) new) files))
             (funcall next))))
-       (lambda () (funcall function found))))))
+       (lambda ()
+         (pcase-let ((`((,_ ,used ,_) . ,files) (reverse files)))
+           (funcall function files used)))))))
 
-(defun gemini-companion-tool-extension--found-here (agent)
-  "Return the files for AGENT on this machine, as a host would answer.
+(defun gemini-companion-tool-extension--files-here (agent)
+  "Return the files of AGENT on this machine.
 What cannot be read or is a link is empty, so that it is not taken for ours."
-  (let ((default-directory (gemini-companion-tool-extension--home agent))
-        (file-name-handler-alist nil)
-        (directory gemini-companion-tool-extension--directory)
-        (manifest (gemini-companion-tool-extension--manifest-name agent)))
-    (if (and (file-attributes directory)
-             (or (seq-some #'file-symlink-p (list directory (concat directory "/hooks") manifest))
-                 (not (or (file-exists-p manifest) (directory-empty-p directory)))))
-        `((,manifest (text . "")))
-      (cl-loop for (name . _) in (gemini-companion-tool-extension--texts agent)
-               if (file-attributes name)
-               collect `(,name (text . ,(if (or (file-symlink-p name)
-                                                (gemini-companion-cli-search-unreadable name))
-                                            ""
-                                          (gemini-companion-cli-search-text name))))))))
+  (let* ((default-directory (gemini-companion-tool-extension--home agent))
+         (file-name-handler-alist nil)
+         (directory gemini-companion-tool-extension--directory)
+         (texts (gemini-companion-tool-extension--texts agent))
+         (manifest (caar texts))
+         (foreign
+          (and (file-attributes directory)
+               (or (seq-some #'file-symlink-p (list directory (concat directory "/hooks") manifest))
+                   (not (or (file-exists-p manifest) (directory-empty-p directory)))))))
+    (cl-loop for (name . new) in texts
+             for old = (cond ((or foreign (file-symlink-p name)) "")
+                             ((not (file-attributes name)) nil)
+                             ((gemini-companion-cli-search-unreadable name) "")
+                             (t (gemini-companion-cli-search-text name)))
+             collect (list name old new))))
 
 (defun gemini-companion-tool-extension--file-there (agent name)
   "Return NAME in the directory of AGENT in the form that a connection takes."
   (pcase-let ((`(,variable ,default ,settings) (gemini-companion-agent-get agent :settings)))
     (list variable default (concat (file-name-directory settings) name))))
-
-(defun gemini-companion-tool-extension--settings-name (agent)
-  "Return the name of the settings in the directory of AGENT."
-  (file-name-nondirectory (nth 2 (gemini-companion-agent-get agent :settings))))
 
 (defun gemini-companion-tool-extension--in-order (list step done)
   "Call STEP with each element of LIST and a function, then DONE.
@@ -258,23 +255,20 @@ STEP calls that function to go on."
 
 ;;;; Writing and removing
 
-(defun gemini-companion-tool-extension--changes (connection agent what found)
-  "Return how to do WHAT with the files of AGENT, a list of (NAME OLD NEW).
-FOUND is what there is now.  CONNECTION and WHAT are as in
-`gemini-companion-tool-extension-change-all'."
-  (let* ((system-type (if connection 'gnu/linux system-type)) ; for the hooks
-         (texts (gemini-companion-tool-extension--texts agent)))
-    ;; Without the manifest nothing else is ours, so it comes first, and goes last.
-    (cl-loop for (name . text) in (if (eq what 'disable) (reverse texts) texts)
-             for new = (and (not (eq what 'disable)) text)
-             for old = (alist-get 'text (alist-get name found nil nil #'equal))
-             unless (or (equal old new)
-                        (not (or text (eq what 'disable))) ; the native module has it
-                        (and (eq what 'update) (null old))
-                        (and old        ; somebody else wrote the policy
-                             (equal name (gemini-companion-tool-extension--get agent :policy))
-                             (not (string-prefix-p "# Written by gemini-companion," old))))
-             collect (list name old new))))
+(defun gemini-companion-tool-extension--changes (agent what files)
+  "Return those of FILES, of AGENT, that change if Emacs does WHAT.
+WHAT is as in `gemini-companion-tool-extension-change-all'.  If that is
+`disable', they have no new text."
+  ;; Without the manifest nothing else is ours, so it comes first, and goes last.
+  (cl-loop for (name old text) in (if (eq what 'disable) (reverse files) files)
+           for new = (and (not (eq what 'disable)) text)
+           unless (or (equal old new)
+                      (not (or text (eq what 'disable))) ; the native module has it
+                      (and (eq what 'update) (null old))
+                      (and old          ; somebody else wrote the policy
+                           (equal name (gemini-companion-tool-extension--get agent :policy))
+                           (not (string-prefix-p "# Written by gemini-companion," old))))
+           collect (list name old new)))
 
 ;;;###autoload
 (defun gemini-companion-tool-extension-change-all (connection what function &optional agents)
@@ -305,18 +299,16 @@ whether it is an error.  AGENTS defaults to all that can have an extension."
 Then call FUNCTION with a message, or nil, and whether that is an error."
   (gemini-companion-tool-extension--read
    connection agent
-   (lambda (found)
+   (lambda (files used)
      (let* ((host (and connection (gemini-companion-host-connection-name connection)))
             (title (concat (gemini-companion-agent-get agent :title) (and host " on ") host))
-            (settings (cdr (assoc (gemini-companion-tool-extension--settings-name agent) found)))
             (home (gemini-companion-tool-extension--home agent))
-            (state (gemini-companion-tool-extension--judge connection agent found))
-            (changes (gemini-companion-tool-extension--changes connection agent what found)))
+            (state (gemini-companion-tool-extension--judge connection agent files))
+            (changes (unless (stringp state)
+                       (gemini-companion-tool-extension--changes agent what files))))
        (cond ((stringp state)
               (funcall function (format "%s: %s" title state) (eq what 'enable)))
-             ;; A CLI that was used has settings.
-             ((and connection (eq what 'enable) (not state)
-                   (not (or (alist-get 'text settings) (alist-get 'error settings))))
+             ((and (eq what 'enable) (not (or state used)))
               (funcall function nil))
              (t
               (gemini-companion-tool-extension--write
