@@ -127,29 +127,25 @@ Its argument is nil if it is ready, or else why not, as text for the user."
 
 ;;;; Making a connection
 
-(defun gemini-companion-host-connection-start (connection)
-  "Begin to make CONNECTION, which uses no other one."
+(defun gemini-companion-host-connection-start (connection &optional sharing)
+  "Begin to make CONNECTION, by one that exists if SHARING is non-nil."
   (gemini-companion-log-errors "a connection"
-    (setf (gemini-companion-host-connection-sharing connection) nil)
-    (gemini-companion-host-connection--attempt connection)))
-
-(defun gemini-companion-host-connection--attempt (connection)
-  "Begin to make CONNECTION, perhaps by one that exists."
-  (gemini-companion-host-connection--set-state connection 'connecting)
-  (setf (gemini-companion-host-connection-logged-in connection) nil
-        (gemini-companion-host-connection-lines connection) nil
-        (gemini-companion-host-connection-warnings connection) nil)
-  (gemini-companion-host-connection--await connection)
-  (if-let* ((inspection (gemini-companion-host-command-inspection
-                         (gemini-companion-host-connection-hops connection))))
-      (gemini-companion-host-connection--ask
-       connection inspection
-       (lambda (_status output)
-         (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
-               (gemini-companion-host-command-mounts
-                output (gemini-companion-host-connection-prefix connection)))
-         (gemini-companion-host-connection--open connection)))
-    (gemini-companion-host-connection--open connection)))
+    (gemini-companion-host-connection--set-state connection 'connecting)
+    (setf (gemini-companion-host-connection-sharing connection) sharing
+          (gemini-companion-host-connection-logged-in connection) nil
+          (gemini-companion-host-connection-lines connection) nil
+          (gemini-companion-host-connection-warnings connection) nil)
+    (gemini-companion-host-connection--await connection)
+    (if-let* ((inspection (gemini-companion-host-command-inspection
+                           (gemini-companion-host-connection-hops connection))))
+        (gemini-companion-host-connection--ask
+         connection inspection
+         (lambda (_status output)
+           (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
+                 (gemini-companion-host-command-mounts
+                  output (gemini-companion-host-connection-prefix connection)))
+           (gemini-companion-host-connection--open connection)))
+      (gemini-companion-host-connection--open connection))))
 
 (defun gemini-companion-host-connection--open (connection)
   "Open a wire to the host of CONNECTION."
@@ -261,9 +257,8 @@ If there is none, or that was tried, end CONNECTION."
        connection `(,gemini-companion-ssh-program
                     "-O" "check" ,@shared ,@(gemini-companion-host-command-target hops))
        (lambda (status _output)
-         (if (not (eql 0 status)) (funcall end)
-           (setf (gemini-companion-host-connection-sharing connection) t)
-           (gemini-companion-host-connection--attempt connection)))))))
+         (if (eql 0 status) (gemini-companion-host-connection-start connection t)
+           (funcall end)))))))
 
 (defun gemini-companion-host-connection--ask (connection command function)
   "Run COMMAND, a list, before opening the wire of CONNECTION.
