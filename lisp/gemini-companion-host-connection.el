@@ -171,14 +171,8 @@ Its argument is nil if it is ready, or else why not, as text for the user."
                 (default-toplevel-value 'process-environment))
                (string-replace "@KEEPER@" (gemini-companion-host-command-quote keeper)
                                bootstrap))))
-    (error (gemini-companion-host-connection--end-not-run
-            connection (gemini-companion-ui-error-text problem)))))
-
-(defun gemini-companion-host-connection--end-not-run (connection reason)
-  "End the attempt at CONNECTION whose program cannot be run, for REASON."
-  ;; If it ran before, there may now be too many open files.
-  (gemini-companion-host-connection--end
-   connection (if (gemini-companion-host-connection-proven connection) 'ended 'program) reason))
+    (error (gemini-companion-host-connection--end
+            connection 'program (gemini-companion-ui-error-text problem)))))
 
 (defun gemini-companion-host-connection--set-state (connection state &optional fault)
   "Set the state of CONNECTION to STATE, because of FAULT."
@@ -274,8 +268,8 @@ ended."
                  (when (eq process (gemini-companion-host-connection-check connection))
                    (setf (gemini-companion-host-connection-check connection) nil)
                    (funcall function (process-exit-status process) output)))))
-      (error (gemini-companion-host-connection--end-not-run
-              connection (gemini-companion-ui-error-text problem))))))
+      (error (gemini-companion-host-connection--end
+              connection 'program (gemini-companion-ui-error-text problem))))))
 
 ;;;; What the host says
 
@@ -328,7 +322,7 @@ ended."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
     (setf (gemini-companion-host-connection-wire connection) nil)
     (pcase reason
-      ((pred stringp) (gemini-companion-host-connection--end-not-run connection reason))
+      ((pred stringp) (gemini-companion-host-connection--end connection 'program reason))
       ((or 'silent 'flood 'broken) (gemini-companion-host-connection--end connection reason))
       (_ (gemini-companion-host-connection--ended connection)))))
 
@@ -576,8 +570,9 @@ DETAIL, text for the user, may say more."
     (pcase-let* ((`(,reason ,remedy) (alist-get kind gemini-companion-host-connection--faults))
                  (fault (cons (concat reason (and detail (format " (%s)" detail))) remedy)))
       (if (and (gemini-companion-host-connection-proven connection)
-               ;; These pass, so it makes sense to connect again.
-               (memq kind '(unreachable silent ended broken)))
+               ;; These pass, so it makes sense to connect again.  If a program that has run cannot
+               ;; be run now, there may be too many open files.
+               (memq kind '(unreachable silent ended broken program)))
           (gemini-companion-host-connection--lose connection fault)
         (gemini-companion-host-connection--fail connection fault)))))
 
