@@ -279,7 +279,7 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 (cl-defstruct (gemini-companion-tool-diagnostics--wait (:copier nil))
   "A wait for the diagnostics of a buffer."
   (managed nil :documentation "Non-nil if Eglot managed the buffer when it began.")
-  (started nil :documentation "The tick of the text for which checkers were started, or nil.
+  (started nil :documentation "The tick of the text for which checkers were started.
 If a language server had not checked that text before, it is `early'."))
 
 (defun gemini-companion-tool-diagnostics-when-fresh (call buffers patience callback &optional lazy)
@@ -319,28 +319,23 @@ LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
     (gemini-companion-tool-diagnostics-flush)
     (let ((wait (make-gemini-companion-tool-diagnostics--wait
                  :managed (gemini-companion-tool-diagnostics--eglot-p))))
-      (when (and lazy (gemini-companion-tool-diagnostics--up-to-date-p))
-        (gemini-companion-tool-diagnostics--record-start wait))
-      (gemini-companion-tool-diagnostics--step wait)
+      (gemini-companion-tool-diagnostics--start wait lazy)
       wait)))
 
 (defun gemini-companion-tool-diagnostics--step (wait)
-  "Start the checkers of the current buffer for WAIT if needed.
+  "Start the checkers of the current buffer for WAIT again if needed.
 Return `waiting', or `fresh' if all have reported about the present text, or
 `stale' if that may never be so, or is not known."
-  (let ((started (gemini-companion-tool-diagnostics--wait-started wait))
-        (behind (gemini-companion-tool-diagnostics--server-behind-p))
+  (let ((behind (gemini-companion-tool-diagnostics--server-behind-p))
         (idle (gemini-companion-ui-idle-p 0.5))) ; while the user types, nothing is sent again
     (when idle (gemini-companion-tool-diagnostics-flush))
-    (cond ((and started (gemini-companion-tool-diagnostics--checking-p)) 'waiting)
-          ((and started behind)
-           (if (gemini-companion-tool-diagnostics--silent-p) 'stale 'waiting))
-          ((eql started (buffer-chars-modified-tick))
+    (cond ((gemini-companion-tool-diagnostics--checking-p) 'waiting)
+          (behind (if (gemini-companion-tool-diagnostics--silent-p) 'stale 'waiting))
+          ((eql (gemini-companion-tool-diagnostics--wait-started wait) (buffer-chars-modified-tick))
            (if (gemini-companion-tool-diagnostics--known-p wait) 'fresh 'stale))
           ;; Other checkers can begin while a server is behind; but Flymake gets from Eglot what was
           ;; published last, so they begin again.
-          ((or idle (not started))
-           (gemini-companion-tool-diagnostics--start wait))
+          (idle (gemini-companion-tool-diagnostics--start wait))
           (t 'waiting))))
 
 (defun gemini-companion-tool-diagnostics--known-p (wait)
@@ -353,22 +348,20 @@ Return `waiting', or `fresh' if all have reported about the present text, or
            (and (gemini-companion-tool-diagnostics--remote-p)
                 (not (gemini-companion-tool-diagnostics--up-to-date-p))))))
 
-(defun gemini-companion-tool-diagnostics--start (wait)
-  "Start the checkers of the current buffer for WAIT, and return `waiting'."
-  (gemini-companion-tool-diagnostics--record-start wait)
-  (gemini-companion-log-errors "starting a check"
-    (pcase (and (not (gemini-companion-tool-diagnostics--remote-p))
-                (gemini-companion-tool-diagnostics--checkers))
-      ;; One that runs may be of an earlier text, and Flycheck would start no other.
-      ('flycheck (flycheck-stop) (flycheck-buffer))
-      ('flymake (flymake-start))))
-  'waiting)
-
-(defun gemini-companion-tool-diagnostics--record-start (wait)
-  "Record in WAIT that the checkers check the text of the current buffer."
+(defun gemini-companion-tool-diagnostics--start (wait &optional lazy)
+  "Start the checkers of the current buffer for WAIT, and return `waiting'.
+If LAZY is non-nil, do not if they have begun to check the present text."
   (setf (gemini-companion-tool-diagnostics--wait-started wait)
         (if (gemini-companion-tool-diagnostics--server-behind-p) 'early
-          (buffer-chars-modified-tick))))
+          (buffer-chars-modified-tick)))
+  (unless (or (gemini-companion-tool-diagnostics--remote-p)
+              (and lazy (gemini-companion-tool-diagnostics--up-to-date-p)))
+    (gemini-companion-log-errors "starting a check"
+      (pcase (gemini-companion-tool-diagnostics--checkers)
+        ;; One that runs may be of an earlier text, and Flycheck would start no other.
+        ('flycheck (flycheck-stop) (flycheck-buffer))
+        ('flymake (flymake-start)))))
+  'waiting)
 
 ;;;; The tool
 
