@@ -23,8 +23,7 @@
 (require 'gemini-companion-workspace)
 
 (declare-function gemini-companion-turn-on "gemini-companion")
-(declare-function gemini-companion-tool-extension-keep-host-current
-                  "gemini-companion-tool-extension")
+(declare-function gemini-companion-tool-extension-keep-current "gemini-companion-tool-extension")
 
 ;;;; Commands
 
@@ -168,7 +167,7 @@ Ask for the user's consent if it was not given.  Return the
         (gemini-companion-host-connection-when-ready
          connection
          (lambda (fault)
-           (unless fault (gemini-companion-tool-extension-keep-host-current connection))))
+           (unless fault (gemini-companion-tool-extension-keep-current connection))))
         (gemini-companion-host-connection-start connection))
       connection)))
 

@@ -488,11 +488,15 @@ again"))
   (eq (gemini-companion-answer-get 'tools) 'never))
 
 ;;;###autoload
-(defun gemini-companion-tool-extension-keep-current ()
-  "Replace files of extensions that this package would write differently."
+(defun gemini-companion-tool-extension-keep-current (&optional connection)
+  "Replace files of extensions that this package would write differently.
+If CONNECTION is non-nil, they are on its host, if the user wants them there."
   (let ((process-environment (default-toplevel-value 'process-environment)))
     (gemini-companion-log-errors "gemini-companion-tool-extension-keep-current"
-      (gemini-companion-tool-extension-change-all nil 'update #'ignore))))
+      (when (or (not connection)
+                (eq 'always (gemini-companion-answer-get
+                             (gemini-companion-tool-extension--question connection))))
+        (gemini-companion-tool-extension-change-all connection 'update #'ignore)))))
 
 ;;;; On hosts
 
@@ -519,13 +523,6 @@ before it calls a tool that only reads, or shows you a file that is open.  \
   "Forget what the user said about models on the host of CONNECTION.
 Nothing could be written there, so the next attempt asks again."
   (gemini-companion-answer-set (gemini-companion-tool-extension--question connection) nil))
-
-;;;###autoload
-(defun gemini-companion-tool-extension-keep-host-current (connection)
-  "Replace files on the host of CONNECTION that this package would write anew."
-  (when (eq 'always (gemini-companion-answer-get
-                     (gemini-companion-tool-extension--question connection)))
-    (gemini-companion-tool-extension-change-all connection 'update #'ignore)))
 
 (provide 'gemini-companion-tool-extension)
 ;;; gemini-companion-tool-extension.el ends here

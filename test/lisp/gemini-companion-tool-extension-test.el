@@ -485,14 +485,14 @@ calls a tool that only reads, or shows you a file, which runs your hooks as C-x 
           (hooks "~/.gemini/extensions/emacs/hooks/hooks.json"))
       (setf (alist-get program gemini-companion-tool-extension-test--there nil nil #'equal) "old")
       (setf (alist-get hooks gemini-companion-tool-extension-test--there nil t #'equal) nil)
-      (gemini-companion-tool-extension-keep-host-current connection)
+      (gemini-companion-tool-extension-keep-current connection)
       (should (equal (gemini-companion-tool-extension-test--text program)
                      (gemini-companion-bridge-tools-adapter)))
       ;; The user has deleted it.
       (should-not (gemini-companion-tool-extension-test--text hooks))
       (setf (alist-get program gemini-companion-tool-extension-test--there nil nil #'equal) "old")
       (gemini-companion-answer-set '(tools . "/ssh:build:") 'never)
-      (gemini-companion-tool-extension-keep-host-current connection)
+      (gemini-companion-tool-extension-keep-current connection)
       (should (equal (gemini-companion-tool-extension-test--text program) "old")))))
 
 (ert-deftest gemini-companion-tool-extension/the-hooks-of-a-host-are-for-its-shell ()
