@@ -145,10 +145,11 @@ The names have trailing slashes."
                           if (string-prefix-p root (file-name-as-directory there))
                           collect here))))))
 
-(defun gemini-companion-host-roots-of (host name)
-  "Return the workspace roots of HOST that NAME is in, the innermost one first.
-All are names as HOST has them."
-  (sort (cl-loop for root in (gemini-companion-host-roots host)
+(defun gemini-companion-host-roots-of (host file)
+  "Return the workspace roots of HOST that FILE is in, the innermost one first.
+They are names as HOST has them; FILE may also be a name of Emacs."
+  (sort (cl-loop with name = (gemini-companion-host-local-name host file)
+                 for root in (gemini-companion-host-roots host)
                  if (or (equal root "/") (string-prefix-p (concat root "/") name))
                  collect root)
         (lambda (one other) (> (length one) (length other)))))

@@ -319,8 +319,7 @@ return the workspace root there."
     (file-name-as-directory
      (expand-file-name
       (or (if (and host (gemini-companion-host-lost host))
-              (when-let* ((name (gemini-companion-host-local-name host directory))
-                          (root (car (gemini-companion-host-roots-of host name))))
+              (when-let* ((root (car (gemini-companion-host-roots-of host directory))))
                 (concat (gemini-companion-host-prefix host) root))
             (when-let* ((project (project-current nil directory)))
               (project-root project)))
@@ -365,8 +364,7 @@ The name is relative if FILE is below DIRECTORY."
   (let* ((file-name-handler-alist nil)
          (root (and (not (eq gemini-companion-context-scope 'all))
                     (car (gemini-companion-host-roots-of
-                          host (gemini-companion-host-local-name
-                                host (file-name-as-directory directory)))))))
+                          host (file-name-as-directory directory))))))
     (gemini-companion-workspace--make-scope
      directory
      (mapcan (lambda (root) (gemini-companion-host-directory-names host root))
@@ -424,9 +422,7 @@ not matter here."
 On a host each root is one."
   (let ((host (gemini-companion-host-of-name file)))
     (cl-loop for name in (delete-dups (list file truename))
-             thereis (if host
-                         (gemini-companion-host-roots-of
-                          host (gemini-companion-host-local-name host name))
+             thereis (if host (gemini-companion-host-roots-of host name)
                        (gemini-companion-workspace-innermost name 'only-project)))))
 
 (provide 'gemini-companion-workspace)
