@@ -112,13 +112,6 @@ Its argument is nil if it is ready, or else why not, as text for the user."
     (_ (setf (gemini-companion-host-connection-waiters connection)
              (append (gemini-companion-host-connection-waiters connection) (list function))))))
 
-(defun gemini-companion-host-connection--tell-waiters (connection)
-  "Call the functions that wait for CONNECTION."
-  (dolist (function (gemini-companion-host-connection-waiters connection))
-    (gemini-companion-host-connection--call-later
-     #'gemini-companion-host-connection-when-ready connection function))
-  (setf (gemini-companion-host-connection-waiters connection) nil))
-
 (defun gemini-companion-host-connection--call-later (function &rest arguments)
   "Call FUNCTION with ARGUMENTS, but not while Emacs handles an event."
   (run-at-time 0 nil (lambda ()
@@ -175,7 +168,8 @@ Its argument is nil if it is ready, or else why not, as text for the user."
             connection 'program (gemini-companion-ui-error-text problem)))))
 
 (defun gemini-companion-host-connection--set-state (connection state &optional fault)
-  "Set the state of CONNECTION to STATE, because of FAULT."
+  "Set the state of CONNECTION to STATE, because of FAULT.
+What waits for CONNECTION looks at that soon."
   (setf (gemini-companion-host-connection-state connection) state
         (gemini-companion-host-connection-since connection) (float-time)
         (gemini-companion-host-connection-fault connection) fault
@@ -184,7 +178,11 @@ Its argument is nil if it is ready, or else why not, as text for the user."
              (memq state '(connecting lost failed))))
   (force-mode-line-update t)
   (gemini-companion-bridge-set-host-reachable (gemini-companion-host-connection-prefix connection)
-                                              (eq state 'ready)))
+                                              (eq state 'ready))
+  (dolist (function (gemini-companion-host-connection-waiters connection))
+    (gemini-companion-host-connection--call-later
+     #'gemini-companion-host-connection-when-ready connection function))
+  (setf (gemini-companion-host-connection-waiters connection) nil))
 
 (defun gemini-companion-host-connection--shell (connection command terminal &rest options)
   "Return what runs the shell command COMMAND on the host of CONNECTION.
@@ -384,8 +382,7 @@ host has that from here, or else HOME."
       (gemini-companion-log-add "connected to %s, where process %s of %s announces this Emacs"
                                 (gemini-companion-host-connection-name connection) .pid .host)
       ;; There may be new ones since the announcement.
-      (gemini-companion-host-connection--send-roots connection)
-      (gemini-companion-host-connection--tell-waiters connection))))
+      (gemini-companion-host-connection--send-roots connection))))
 
 ;;;; Messages to the keeper
 
@@ -585,8 +582,7 @@ DETAIL, text for the user, may say more."
         ;; Open reviews stay, as the user may connect again.
         (gemini-companion-ui-message connection "%s; then M-x gemini-companion-connect" text)
       (gemini-companion-host-remove (gemini-companion-host-connection-host connection))
-      (gemini-companion-bridge-close-host (gemini-companion-host-connection-prefix connection))))
-  (gemini-companion-host-connection--tell-waiters connection))
+      (gemini-companion-bridge-close-host (gemini-companion-host-connection-prefix connection)))))
 
 (defun gemini-companion-host-connection--lose (connection fault)
   "Connect CONNECTION again after a pause; it was lost because of FAULT."
@@ -614,8 +610,7 @@ DETAIL, text for the user, may say more."
   (gemini-companion-log-add "disconnected from %s"
                             (gemini-companion-host-connection-name connection))
   (gemini-companion-host-connection--release connection)
-  (gemini-companion-bridge-close-host (gemini-companion-host-connection-prefix connection))
-  (gemini-companion-host-connection--tell-waiters connection))
+  (gemini-companion-bridge-close-host (gemini-companion-host-connection-prefix connection)))
 
 ;;;; Hosts that are served
 
