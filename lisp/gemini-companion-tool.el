@@ -92,10 +92,6 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   (setf (alist-get name gemini-companion-tool--table nil nil #'equal) properties)
   (when gemini-companion-tool--wanted (gemini-companion--handle-tools-wanted)))
 
-(defun gemini-companion-tool--properties (name)
-  "Return the properties of the tool NAME, or nil if there is none."
-  (alist-get name gemini-companion-tool--table nil nil #'equal))
-
 (defun gemini-companion--handle-tools-wanted ()
   "Define the tools unless they are defined, and announce them to clients."
   (unless gemini-companion-tool--wanted
@@ -126,6 +122,7 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   "A call of a tool."
   (id nil :documentation "The number by which the module knows it.")
   (tool nil :documentation "The name of the tool.")
+  (properties nil :documentation "Those of the tool, nil if there is no such tool.")
   (agent nil :documentation "The agent of the client, such as `gemini'.")
   (directory nil :documentation "Where the client works, or nil if that is not known.")
   (host nil :documentation "The `gemini-companion-host' of the client, nil for this machine,
@@ -150,14 +147,14 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
 (defun gemini-companion--handle-call-tool (id agent name arguments directory)
   "Call the tool NAME of a client of AGENT, with ARGUMENTS, a vector.
 ID is the number of the call, DIRECTORY where the client works, or nil."
-  (let* ((tool (gemini-companion-tool--properties name))
+  (let* ((properties (alist-get name gemini-companion-tool--table nil nil #'equal))
          (host (and directory (gemini-companion-workspace-machine directory)))
-         (call (make-gemini-companion-tool-call
-                :id id :tool name :agent agent :directory directory :host host)))
+         (call (make-gemini-companion-tool-call :id id :tool name :properties properties
+                                                :agent agent :directory directory :host host)))
     (setq gemini-companion-tool-calls
           (cons call (seq-take gemini-companion-tool-calls 19)))
     (gemini-companion-log-run-hook 'gemini-companion-tool-change-hook)
-    (cond ((not tool) (gemini-companion-tool-fail call "There is no such tool"))
+    (cond ((not properties) (gemini-companion-tool-fail call "There is no such tool"))
           ((eq host 'elsewhere)
            (gemini-companion-tool-fail call "Emacs has disconnected from this machine"))
           ;; Here, the extension shows that the user allows it.  There, whoever can read its files
@@ -166,23 +163,24 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
                                        (gemini-companion-tool-question host)))))
            (gemini-companion-tool-fail call "Your user does not let the models of this machine \
 use Emacs; M-x gemini-companion-tools-enable in a buffer of it allows that"))
-          ((gemini-companion-tool--run call tool arguments))
+          ((gemini-companion-tool--run call arguments))
           (t (gemini-companion-tool-poll
-              call (lambda () (gemini-companion-tool--run call tool arguments)))))))
+              call (lambda () (gemini-companion-tool--run call arguments)))))))
 
 (defun gemini-companion-tool-question (host)
   "Return the question whether models on HOST may use Emacs.
 It is for `gemini-companion-answer-get'."
   (cons 'tools (gemini-companion-host-prefix host)))
 
-(defun gemini-companion-tool--run (call tool arguments)
-  "Call the function of TOOL, a plist, for CALL, with ARGUMENTS, a vector.
+(defun gemini-companion-tool--run (call arguments)
+  "Call the function of the tool of CALL with ARGUMENTS, a vector.
 Return nil if it is too early for that."
   (unless gemini-companion-workspace-pending ; nothing is in any scope yet
     (gemini-companion-tool-go-on
      call
      (lambda ()
-       (let ((answer (apply (plist-get tool :function) call (append arguments nil))))
+       (let ((answer (apply (plist-get (gemini-companion-tool-call-properties call) :function)
+                            call (append arguments nil))))
          (when (stringp answer)
            (setf (gemini-companion-tool-call-files call) nil) ; that was a moment ago
            (gemini-companion-tool-answer call answer)))))
@@ -195,8 +193,7 @@ current buffer, point there and the match data stay as they are; but where
 FUNCTION replaces text, point is where it puts it."
   (save-match-data
     ;; A hidden tool tells Emacs something, even if nobody waits for the answer.
-    (when (if (plist-get (gemini-companion-tool--properties (gemini-companion-tool-call-tool call))
-                         :hidden)
+    (when (if (plist-get (gemini-companion-tool-call-properties call) :hidden)
               (not (gemini-companion-tool-call-outcome call))
             (gemini-companion-tool-live-p call))
       (let ((buffer (current-buffer))
