@@ -151,16 +151,12 @@ Ask for the user's consent if it was not given.  Return the
     (gemini-companion-host-connect--ask name)
     (gemini-companion-turn-on)
     (gemini-companion-bridge-check)
-    (let* ((host (gemini-companion-host-add prefix))
-           (known (gemini-companion-host-connection-of-directory prefix))
-           (connection
-            (if (and known (not (eq (gemini-companion-host-connection-state known) 'failed))) known
-              (gemini-companion-host-connection-add
-               host
-               (if (or (equal method "ssh") (gemini-companion-host-command-container-p hops))
-                   name
-                 (concat method ":" name))
-               hops))))
+    (let ((connection
+           (gemini-companion-host-connection-add
+            (gemini-companion-host-add prefix)
+            (if (or (equal method "ssh") (gemini-companion-host-command-container-p hops)) name
+              (concat method ":" name))
+            hops)))
       (setf (gemini-companion-host-connection-project connection) project)
       (gemini-companion-host-connection-add-root connection (file-local-name directory))
       (when (memq (gemini-companion-host-connection-state connection) '(new lost))

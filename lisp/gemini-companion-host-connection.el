@@ -82,18 +82,19 @@ It may have failed."
             gemini-companion-host-connection-all))
 
 (defun gemini-companion-host-connection-add (host name hops)
-  "Return a new connection to HOST, which has NAME, by HOPS.
-If it replaces one that has failed, it keeps the clients of that."
-  (let* ((failed
-          (gemini-companion-host-connection-of-directory (gemini-companion-host-prefix host)))
-         (connection (gemini-companion-host-connection--make
-                      :host host :name name
-                      :hops hops :shared (gemini-companion-host-connection--shared-options hops)
-                      :proven (and failed (gemini-companion-host-connection-proven failed))
-                      :slot (and failed (gemini-companion-host-connection-slot failed)))))
-    (setq gemini-companion-host-connection-all
-          (append (remq failed gemini-companion-host-connection-all) (list connection)))
-    connection))
+  "Return the connection to HOST, or a new one, which has NAME, by HOPS.
+If that replaces one that has failed, it keeps the clients of that."
+  (let ((known
+         (gemini-companion-host-connection-of-directory (gemini-companion-host-prefix host))))
+    (if (and known (not (eq (gemini-companion-host-connection-state known) 'failed))) known
+      (let ((connection (gemini-companion-host-connection--make
+                         :host host :name name
+                         :hops hops :shared (gemini-companion-host-connection--shared-options hops)
+                         :proven (and known (gemini-companion-host-connection-proven known))
+                         :slot (and known (gemini-companion-host-connection-slot known)))))
+        (setq gemini-companion-host-connection-all
+              (append (remq known gemini-companion-host-connection-all) (list connection)))
+        connection))))
 
 (defun gemini-companion-host-connection-add-root (connection root)
   "Make ROOT, a directory name on the host of CONNECTION, a workspace root.
