@@ -38,11 +38,9 @@
 (defvar-local gemini-companion-cli-watch--written 0
   "How many characters the CLI has written since the timer was started.")
 
-(defvar-local gemini-companion-cli-watch--unreviewed nil
-  "Non-nil if the screen last had a question for which there was no review.")
-
 (defvar-local gemini-companion-cli-watch--asks nil
-  "Non-nil if the CLI last asked about something other than a change.")
+  "Non-nil if the CLI last asked about something other than a change.
+It is `perhaps' if the screen showed that only once.")
 
 (defvar-local gemini-companion-cli-watch--seen nil
   "What the screen shows since when, (STATE . TIME), or nil.
@@ -145,9 +143,6 @@ Return non-nil if Emacs must look at it again, even if it does not change."
   (gemini-companion-bridge-drain)
   (let* ((reviews (gemini-companion-cli-watch--reviews))
          (asks (gemini-companion-cli-screen-question-p))
-         (unreviewed (and asks (null reviews)))
-         ;; For a moment, that may be what the user has just answered in a review.
-         (again (and unreviewed (not gemini-companion-cli-watch--unreviewed)))
          (prompt (and (not asks) (not (gemini-companion-cli-terminals-frozen))
                       (gemini-companion-cli-screen-prompt)))
          ;; If its size has changed, the CLI draws all old prompts again, which look like this one.
@@ -155,8 +150,7 @@ Return non-nil if Emacs must look at it again, even if it does not change."
          (state (cond (rests 'done) ((symbolp prompt) (and prompt 'working)))))
     (when (and asks reviews)
       (gemini-companion-cli-watch--note-queue (car reviews)))
-    (gemini-companion-cli-watch--set-asking (and unreviewed (not again)))
-    (setq gemini-companion-cli-watch--unreviewed unreviewed)
+    (gemini-companion-cli-watch--set-asking (and asks (null reviews)))
     (unless (eq state (car gemini-companion-cli-watch--seen))
       (setq gemini-companion-cli-watch--seen (and state (cons state (float-time)))))
     (when rests
@@ -169,7 +163,7 @@ Return non-nil if Emacs must look at it again, even if it does not change."
     (let ((abandoned (gemini-companion-cli-watch--cancel-abandoned reviews))
           (accepts (gemini-companion-cli-watch--end-accepting))
           (differs (gemini-companion-cli-watch--correct)))
-      (or abandoned accepts differs again))))
+      (or abandoned accepts differs (eq gemini-companion-cli-watch--asks 'perhaps)))))
 
 (defun gemini-companion-cli-watch--not-asked-about (reviews)
   "Return those of REVIEWS that the question on screen is surely not about."
@@ -235,11 +229,14 @@ one, as when it runs hooks.  Return non-nil if some are too new to tell."
 (defun gemini-companion-cli-watch--set-asking (asks)
   "Record whether the CLI in the current buffer ASKS something.
 A question about a change shows as a review instead."
-  ;; A hook may have reported meanwhile that it works, since another tool has run.
-  (when (or asks gemini-companion-cli-watch--asks)
-    (setq gemini-companion-cli-watch--asks asks)
-    (gemini-companion-cli-note-screen (current-buffer) asks gemini-companion-cli-run-agent
-                                      gemini-companion-cli-run-root)))
+  (let ((before gemini-companion-cli-watch--asks))
+    ;; For a moment, that may be what the user has just answered in a review.
+    (setq gemini-companion-cli-watch--asks (and asks (if before t 'perhaps)))
+    ;; A hook may have reported meanwhile that it works, since another tool has run.
+    (when (memq t (list before gemini-companion-cli-watch--asks))
+      (gemini-companion-cli-note-screen (current-buffer) (eq gemini-companion-cli-watch--asks t)
+                                        gemini-companion-cli-run-agent
+                                        gemini-companion-cli-run-root))))
 
 ;;;; The changes of a CLI
 
