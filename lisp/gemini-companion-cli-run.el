@@ -526,7 +526,7 @@ tr '\\0' '\\n' <$p/environ | grep -qx %s && kill -HUP ${p#/proc/}; done"
 ;; the list, and asks once the user is not busy.
 
 (defvar gemini-companion-cli-run--session-lister nil
-  "The process that lists sessions for the user's last request, or nil.")
+  "The process that lists sessions, or has listed them last, or nil.")
 
 (defun gemini-companion-cli-run-resume (agent root)
   "Run AGENT in an earlier session of the project in ROOT that the user chooses."
@@ -555,22 +555,28 @@ LIST is the option that makes AGENT list them."
 (defun gemini-companion-cli-run--choose (agent root command)
   "Resume a session of AGENT in ROOT that the user chooses from those of COMMAND."
   (let* ((remote (gemini-companion-host-remote-p root))
-         (title (gemini-companion-agent-get agent :title))
          (buffer (current-buffer))
-         (resume (lambda (id) (gemini-companion-cli-run--resume-session agent root id buffer)))
          (process-environment (if remote
                                   (gemini-companion-host-command-environment process-environment)
                                 (gemini-companion-cli-run--environment agent root))))
     (when gemini-companion-cli-run--session-lister
-      (delete-process (prog1 gemini-companion-cli-run--session-lister
-                        (setq gemini-companion-cli-run--session-lister nil))))
+      (set-process-sentinel gemini-companion-cli-run--session-lister #'ignore)
+      (delete-process gemini-companion-cli-run--session-lister))
     (setq gemini-companion-cli-run--session-lister
           (gemini-companion-agent-run
            command
            (lambda (process output)
-             (gemini-companion-cli-run--note-sessions process output title resume))
+             (if-let* ((sessions (gemini-companion-cli-run--parse-sessions output)))
+                 (gemini-companion-log-when-free
+                  "choosing a session"
+                  (lambda ()
+                    (gemini-companion-cli-run--resume-session
+                     agent root (gemini-companion-cli-run--ask-session agent sessions) buffer)))
+               (gemini-companion-ui-message
+                'sessions "%s" (gemini-companion-cli-run--no-session agent process output))))
            (unless remote root)))
-    (message "Asking %s for its sessions; this may take some seconds..." title)))
+    (message "Asking %s for its sessions; this may take some seconds..."
+             (gemini-companion-agent-get agent :title))))
 
 (defun gemini-companion-cli-run--resume-session (agent root id buffer)
   "Show the terminal of the session with ID, or run AGENT in ROOT to resume it.
@@ -585,21 +591,12 @@ The environment of the project may be local to BUFFER."
       (gemini-companion-cli-run--start
        agent root (list (car (gemini-companion-agent-get agent :resume)) id)))))
 
-(defun gemini-companion-cli-run--note-sessions (process output title function)
-  "Call FUNCTION with the session in OUTPUT of PROCESS that the user chooses.
-TITLE is the name of the CLI."
-  (when (eq process gemini-companion-cli-run--session-lister)
-    (setq gemini-companion-cli-run--session-lister nil)
-    (if-let* ((sessions (gemini-companion-cli-run--parse-sessions output)))
-        (gemini-companion-log-when-free
-         "choosing a session"
-         (lambda () (gemini-companion-cli-run--ask-session title sessions function)))
-      (gemini-companion-ui-message
-       'sessions "%s"
-       (if (eql 0 (process-exit-status process)) "This project has no earlier session"
-         (format "%s lists no sessions: %s" title
-                 (gemini-companion-ui-one-line
-                  (or (car (last (split-string output "\n" t "[ \t\r]+"))) ""))))))))
+(defun gemini-companion-cli-run--no-session (agent process output)
+  "Return why PROCESS, of AGENT, has listed no session in OUTPUT."
+  (if (eql 0 (process-exit-status process)) "This project has no earlier session"
+    (format "%s lists no sessions: %s" (gemini-companion-agent-get agent :title)
+            (gemini-companion-ui-one-line
+             (or (car (last (split-string output "\n" t "[ \t\r]+"))) "")))))
 
 (defun gemini-companion-cli-run--parse-sessions (output)
   "Return the sessions that OUTPUT of a CLI lists, the newest first.
@@ -618,17 +615,17 @@ Each is (NAME AGE ID), where all are text and no NAME occurs twice."
                 sessions))))
     sessions))
 
-(defun gemini-companion-cli-run--ask-session (title sessions function)
-  "Call FUNCTION with the id of the one of SESSIONS that the user chooses.
-TITLE is the name of their CLI."
+(defun gemini-companion-cli-run--ask-session (agent sessions)
+  "Return the id of the one of SESSIONS, of AGENT, that the user chooses."
   (let* ((completion-ignore-case t)
          (annotate (lambda (name) (concat "  " (nth 1 (assoc name sessions)))))
          (table (gemini-companion-ui-completion-table
                  sessions `((display-sort-function . identity)
                             (annotation-function . ,annotate))))
-         (name (completing-read (format-prompt "Session of %s to resume" (caar sessions) title)
+         (name (completing-read (format-prompt "Session of %s to resume" (caar sessions)
+                                               (gemini-companion-agent-get agent :title))
                                 table nil t nil nil (caar sessions))))
-    (funcall function (nth 2 (assoc name sessions)))))
+    (nth 2 (assoc name sessions))))
 
 ;;;; The environment of a CLI
 

@@ -317,7 +317,7 @@ pwd; echo \"run with $*.\"; read line"
     (gemini-companion-resume)
     (gemini-companion-test-wait "a question" (lambda () gemini-companion-cli-run-test--session-asked))
     (should-not (string-match-p "lists no sessions" (or (current-message) "")))
-    (should-not gemini-companion-cli-run--session-lister)))
+    (should-not (process-live-p gemini-companion-cli-run--session-lister))))
 
 (ert-deftest gemini-companion-cli-run/a-program-may-ask-for-a-session-itself ()
   "As Qwen Code does."
