@@ -224,9 +224,8 @@ The upper border of its box does not matter."
    ((gemini-companion-cli-terminals-frozen))
    ((not (gemini-companion-cli-screen-question-p))
     (concat (gemini-companion-cli-send-title)
-            (if (seq-find (lambda (cli)
-                            (not (eq (gemini-companion-cli-terminal cli) (current-buffer))))
-                          (gemini-companion-cli-in-state 'asking))
+            (if (remq (gemini-companion-cli-in-terminal (current-buffer))
+                      (gemini-companion-cli-in-state 'asking))
                 (format " asks no question in %s; %s" (buffer-name)
                         (gemini-companion-ui-key 'gemini-companion-next
                                                  "goes to the CLI that does"))

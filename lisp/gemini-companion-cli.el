@@ -323,21 +323,18 @@ only while it starts or asks."
 
 ;;;; Reviews
 
-(defun gemini-companion-cli--note-review-end (review outcome)
-  "Record that REVIEW has ended with OUTCOME, which no hook reports."
-  (when (memq outcome '(rejected cancelled))
-    (gemini-companion-cli-note-rejection review)))
-
-(add-hook 'gemini-companion-review-end-functions #'gemini-companion-cli--note-review-end)
-
-(defun gemini-companion-cli-note-rejection (review)
-  "Record that REVIEW was rejected, which ends the turn, unless other changes wait."
-  (when-let* ((cli (gemini-companion-cli-of-process (gemini-companion-review-process review)))
+(defun gemini-companion-cli-note-review-end (review outcome)
+  "Record that REVIEW has ended with OUTCOME, which no hook reports.
+If it was rejected, that ends the turn, unless other changes wait."
+  (when-let* (((memq outcome '(rejected cancelled)))
+              (cli (gemini-companion-cli-of-process (gemini-companion-review-process review)))
               ((not (gemini-companion-cli-reviews cli)))
               ;; What was rejected in the client is known only after seconds.
               ((eq (gemini-companion-cli-prompt cli) (gemini-companion-review-prompt review)))
               ((not (memq (gemini-companion-cli-state cli) '(starting idle)))))
     (gemini-companion-cli-enter cli 'done)))
+
+(add-hook 'gemini-companion-review-end-functions #'gemini-companion-cli-note-review-end)
 
 (defun gemini-companion-cli--prompt-of (review)
   "Return the prompt that led to REVIEW, or nil."

@@ -113,7 +113,7 @@ Tell the user unless QUIETLY is non-nil."
   (gemini-companion-history-note (gemini-companion-review-entry review)
                                  (if written 'accepted-there 'rejected-there))
   (unless written
-    (gemini-companion-cli-note-rejection review))
+    (gemini-companion-cli-note-review-end review 'rejected))
   (unless quietly
     (gemini-companion-review-announce-ending review)))
 

@@ -835,7 +835,7 @@ from which the user was asked something may hold positions for the answer."
     (advice-add function :around #'gemini-companion-monkey--note-accepting-all))
   (advice-add 'gemini-companion-review-cancel :around #'gemini-companion-monkey--note-cancelling)
   (advice-add 'gemini-companion-cli-note :around #'gemini-companion-monkey--check-event)
-  (advice-add 'gemini-companion-cli-note-rejection :around
+  (advice-add 'gemini-companion-cli-note-review-end :around
               #'gemini-companion-monkey--note-rejection)
   (add-hook 'gemini-companion-cli-state-functions #'gemini-companion-monkey--check-state)
   (advice-add 'gemini-companion-bridge-accept :around
