@@ -146,7 +146,7 @@
   "Return the terminal of CLI; signal a `user-error' if CLI reads no keys there.
 Commands that find a CLI by themselves would choose another one."
   (let ((terminal (gemini-companion-cli-list--terminal cli)))
-    (if (assq terminal (gemini-companion-cli-run-terminals)) terminal
+    (if (gemini-companion-cli-run-directory terminal) terminal
       (user-error "%s in %s has ended, or is suspended"
                   (gemini-companion-cli-title cli) (gemini-companion-cli-project cli)))))
 

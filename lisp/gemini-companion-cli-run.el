@@ -213,18 +213,20 @@ Each element is (BUFFER . DIRECTORY), where DIRECTORY is that of the CLI.
 This includes the terminals in which the user started a client, as far as
 the system knows the parents of its process."
   (cl-loop for buffer in (buffer-list)
-           for directory = (and (process-live-p (get-buffer-process buffer))
-                                (or (buffer-local-value 'gemini-companion-cli-run-root buffer)
-                                    (gemini-companion-cli-run--directory buffer)))
+           for directory = (gemini-companion-cli-run-directory buffer)
            when directory collect (cons buffer directory)))
 
-(defun gemini-companion-cli-run--directory (buffer)
-  "Return the directory of the CLI that the user started in BUFFER, or nil."
-  (cl-loop for cli in (gemini-companion-cli-all)
-           if (and (eq buffer (gemini-companion-cli-terminal cli))
-                   (gemini-companion-cli-run--reads-p (gemini-companion-cli-process cli)))
-           return (file-name-as-directory (or (gemini-companion-cli-directory cli)
-                                              (buffer-local-value 'default-directory buffer)))))
+(defun gemini-companion-cli-run-directory (buffer)
+  "Return the directory of the CLI that runs in BUFFER, which may be dead, or nil."
+  (and (buffer-live-p buffer)
+       (process-live-p (get-buffer-process buffer))
+       (or (buffer-local-value 'gemini-companion-cli-run-root buffer)
+           (cl-loop for cli in (gemini-companion-cli-all)
+                    if (and (eq buffer (gemini-companion-cli-terminal cli))
+                            (gemini-companion-cli-run--reads-p (gemini-companion-cli-process cli)))
+                    return (file-name-as-directory
+                            (or (gemini-companion-cli-directory cli)
+                                (buffer-local-value 'default-directory buffer)))))))
 
 (defun gemini-companion-cli-run--reads-p (process)
   "Return non-nil if PROCESS, an id, lives, and is not suspended.

@@ -137,7 +137,7 @@ If both are on the same remote machine, that is the name there."
 
 (defun gemini-companion-cli-send-directory (terminal)
   "Return the directory of the CLI in TERMINAL."
-  (or (alist-get terminal (gemini-companion-cli-run-terminals))
+  (or (gemini-companion-cli-run-directory terminal)
       (buffer-local-value 'default-directory terminal)))
 
 (defun gemini-companion-cli-send-mention (file directory)
@@ -282,7 +282,7 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
 (defun gemini-companion-cli-send--fault ()
   "Return why the CLI in the current buffer takes no prompt now, or nil.
 Keys for a prompt would answer its question, or be a command for a shell."
-  (cond ((not (assq (current-buffer) (gemini-companion-cli-run-terminals)))
+  (cond ((not (gemini-companion-cli-run-directory (current-buffer)))
          (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
         ((gemini-companion-cli-terminals-frozen))
         ((when-let* ((name (funcall gemini-companion-cli-send-editor)))
@@ -552,7 +552,7 @@ or nil if TEXT is not even there, or the CLI has ended."
 (defun gemini-companion-cli-send--state (terminal)
   "Return what is in the prompt of the CLI in TERMINAL, if that is at rest.
 Otherwise return `works' or `ended', or nil if it takes none or is unclear."
-  (if (not (assq terminal (gemini-companion-cli-run-terminals)))
+  (if (not (gemini-companion-cli-run-directory terminal))
       'ended
     (with-current-buffer terminal
       (unless (or gemini-companion-cli-send--busy (gemini-companion-cli-send--fault))

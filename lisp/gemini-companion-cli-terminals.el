@@ -88,15 +88,14 @@ four are optional:
   "Return the value of KEY of TERMINAL, see `gemini-companion-cli-terminals'."
   (plist-get (alist-get terminal gemini-companion-cli-terminals) key))
 
-(defun gemini-companion-cli-terminals-here ()
-  "Return the terminal emulator of the current buffer, or nil."
-  (car (seq-find (lambda (entry) (derived-mode-p (plist-get (cdr entry) :mode)))
-                 gemini-companion-cli-terminals)))
+(defun gemini-companion-cli-terminals--here (key)
+  "Return the value of KEY of the terminal emulator of the current buffer, or nil."
+  (cl-loop for (_ . plist) in gemini-companion-cli-terminals
+           if (derived-mode-p (plist-get plist :mode)) return (plist-get plist key)))
 
 (defun gemini-companion-cli-terminals-frozen ()
   "Return a message if the current buffer does not follow its terminal, or nil."
-  (when-let* ((frozen (gemini-companion-cli-terminals-get (gemini-companion-cli-terminals-here)
-                                                          :frozen))
+  (when-let* ((frozen (gemini-companion-cli-terminals--here :frozen))
               ((funcall frozen)))
     "The terminal is in copy mode: leave that first"))
 
@@ -154,10 +153,8 @@ Emacs then restores all windows but the selected one."
   "Return the position of the cursor if BUFFER is that of a terminal, or nil."
   (with-current-buffer buffer
     (when-let* ((process (get-buffer-process buffer)))
-      (let ((function (gemini-companion-cli-terminals-get (gemini-companion-cli-terminals-here)
-                                                          :cursor)))
-        (if function (funcall function)
-          (marker-position (process-mark process)))))))
+      (if-let* ((function (gemini-companion-cli-terminals--here :cursor))) (funcall function)
+        (marker-position (process-mark process))))))
 
 ;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-cli-terminals)
 (defcustom gemini-companion-terminal 'auto
