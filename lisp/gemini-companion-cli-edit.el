@@ -61,30 +61,28 @@ If CONNECTION is non-nil, AGENT is to run on its host."
 (defun gemini-companion-cli-edit--start ()
   "Return the file name of the program, and listen to it; or return nil."
   (when (featurep 'make-network-process '(:family local))
-    ;; Old files in temporary directories may be deleted.
-    (when (and gemini-companion-cli-edit--server
-               (not (file-exists-p (process-get gemini-companion-cli-edit--server 'program))))
-      (gemini-companion-cli-edit-stop))
-    (unless (process-live-p gemini-companion-cli-edit--server)
+    (unless (and (process-live-p gemini-companion-cli-edit--server)
+                 ;; Old files in temporary directories may be deleted.
+                 (file-exists-p (process-get gemini-companion-cli-edit--server 'program)))
+      (gemini-companion-cli-edit-stop)
       (let* ((directory (make-temp-file "gemini-companion-edit-" t))
              (program (expand-file-name "edit.mjs" directory))
              (socket (expand-file-name "socket" directory)))
         ;; The name of a socket must not be long, but TMPDIR may be.
-        (gemini-companion-log-errors "This Emacs cannot be the editor of CLIs"
-          (gemini-companion-file-replace
-           program
-           (string-replace "'@SOCKET@'" (json-encode socket)
-                           (nth 3 (gemini-companion-bridge-host-programs)))
-           #o700)
-          (setq gemini-companion-cli-edit--server
-                (make-network-process :name "gemini edit" :family 'local :server t :noquery t
-                                      :service socket :coding 'utf-8-unix
-                                      :filter #'gemini-companion-cli-edit--note-order
-                                      :sentinel #'ignore
-                                      :plist (list 'program program))))
-        (unless (process-live-p gemini-companion-cli-edit--server)
+        (unless (gemini-companion-log-errors "This Emacs cannot be the editor of CLIs"
+                  (gemini-companion-file-replace
+                   program
+                   (string-replace "'@SOCKET@'" (json-encode socket)
+                                   (nth 3 (gemini-companion-bridge-host-programs)))
+                   #o700)
+                  (setq gemini-companion-cli-edit--server
+                        (make-network-process :name "gemini edit" :family 'local :server t
+                                              :service socket :noquery t :coding 'utf-8-unix
+                                              :filter #'gemini-companion-cli-edit--note-order
+                                              :sentinel #'ignore
+                                              :plist (list 'program program))))
           (delete-directory directory t))))
-    (and (process-live-p gemini-companion-cli-edit--server)
+    (and gemini-companion-cli-edit--server
          (process-get gemini-companion-cli-edit--server 'program))))
 
 (defun gemini-companion-cli-edit-stop ()
