@@ -371,7 +371,7 @@ Otherwise a client looks for it on the host of the container."
 (defun gemini-companion-agent-set-environment ()
   "Set the variables by which processes started from now on find this Emacs."
   ;; Backtraces show arguments, so as few functions as possible get the values as arguments.
-  (gemini-companion-agent--set-and-save (gemini-companion-agent--variables))
+  (gemini-companion-agent--set-and-save (gemini-companion-agent-variables))
   (when gemini-companion-export-workspace
     (add-hook 'gemini-companion-workspace-change-hook
               #'gemini-companion-agent--export-workspace)
@@ -393,7 +393,7 @@ It is that of processes that were not started by Emacs."
   (gemini-companion-agent--with gemini-companion-agent--saved
                                 (default-toplevel-value 'process-environment)))
 
-(defun gemini-companion-agent--variables ()
+(defun gemini-companion-agent-variables ()
   "Return an alist of the variables by which clients find this Emacs."
   (append
    (cl-loop for agent in (gemini-companion-agent-served)
@@ -477,7 +477,7 @@ there"))
   (concat "export "
           (mapconcat (pcase-lambda (`(,name . ,value))
                        (concat name "=" (shell-quote-argument value)))
-                     (gemini-companion-agent--variables)
+                     (gemini-companion-agent-variables)
                      " ")))
 
 (defun gemini-companion-agent--forget-copy ()

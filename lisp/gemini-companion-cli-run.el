@@ -619,17 +619,12 @@ Each is (NAME AGE ID), where all are text and no NAME occurs twice."
 ;;;; The environment of a CLI
 
 (defun gemini-companion-cli-run--environment (agent root)
-  "Return the environment of AGENT in ROOT: that of the current buffer, and more.
-`gemini-companion-agent-set-environment' has set what leads a client to Emacs."
+  "Return the environment of AGENT in ROOT: that of the current buffer, and more."
   (let ((process-environment (copy-sequence process-environment)))
     ;; A buffer-local environment, from direnv for example, may lack these.
-    (dolist (name (cons "REMOTE_CONTAINERS"
-                        (mapcan (lambda (agent)
-                                  (mapcar #'car (gemini-companion-agent-get agent :variables)))
-                                (gemini-companion-agent-served))))
-      (when-let* ((value (gemini-companion-agent-environment-value
-                          name (default-toplevel-value 'process-environment))))
-        (setenv name value)))
+    (pcase-dolist (`(,name . ,value) (and (gemini-companion-bridge-running-p)
+                                          (gemini-companion-agent-variables)))
+      (setenv name value))
     (when-let* ((name (gemini-companion-agent-get agent :workspace)))
       (setenv name (gemini-companion-agent-join-roots (list (directory-file-name root)))))
     ;; Some programs read only one of these.
