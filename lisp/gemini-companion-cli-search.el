@@ -54,9 +54,8 @@ PROCESS is the id of the process in which, or below which, it runs."
                           (string-replace "PID" "\\([0-9]+\\)"
                                           (string-replace "PORT" "[0-9]+" name))
                           "\\'"))
-         (files (cl-loop for name in (ignore-errors (directory-files place nil pattern))
-                         for file = (gemini-companion-cli-search--file (concat place "/" name)
-                                                                       pattern directory)
+         (files (cl-loop for name in (ignore-errors (directory-files place t pattern))
+                         for file = (gemini-companion-cli-search--file name pattern directory)
                          if (or (not only)
                                 (eql only (gemini-companion-cli-search-file-process file)))
                          collect file))

@@ -162,11 +162,10 @@ On a host, that is at first known only if the host is the sandbox of a CLI."
 (defun gemini-companion-cli-ancestry (process)
   "Return a list of PROCESS, an id on this machine, its parent, and so on.
 Return nil if it is not such an id."
-  (let ((ids nil))
-    (while (and (integerp process) (> process 0) (not (memq process ids)))
-      (push process ids)
-      (setq process (gemini-companion-agent-parent-process process)))
-    (nreverse ids)))
+  (cl-loop for id = process then (gemini-companion-agent-parent-process id)
+           while (and (integerp id) (> id 0) (not (memq id ids)))
+           collect id into ids
+           finally return ids))
 
 (defun gemini-companion-cli--lives-p (cli)
   "Return non-nil if CLI, which has no session, may go on without one.
