@@ -171,18 +171,16 @@ At a removed line, that is the one that takes its place."
 The value is a list of the first and the last line, and their text if all
 are removed lines."
   (save-excursion
-    (goto-char end)
-    (let ((stop (line-end-position)))
-      (beginning-of-line)
-      (while (and (< start (point)) (gemini-companion-review-hunk-removed-line))
-        (forward-line -1))
-      (let ((last (gemini-companion-review-hunk-line)))
-        (if (gemini-companion-review-hunk-removed-line)
-            (list last last (buffer-substring-no-properties start stop))
-          (goto-char start)
-          (while (gemini-companion-review-hunk-removed-line)
-            (forward-line))
-          (list (gemini-companion-review-hunk-line) last nil))))))
+    (goto-char start)
+    (let* ((from (line-beginning-position))
+           (first (gemini-companion-review-hunk-line))
+           (last (progn (goto-char end) (gemini-companion-review-hunk-line)))
+           (hunk (gemini-companion-review-hunk-at end)))
+      (cond ((not (gemini-companion-review-hunk-removed-line)) (list first last nil))
+            ((<= (gemini-companion-review-hunk-start hunk) from)
+             (list first first (buffer-substring-no-properties from (line-end-position))))
+            ;; Above the last removed lines.
+            (t (list first (1- last) nil))))))
 
 (defun gemini-companion-review-hunk-without (hunk region)
   "Return the text of HUNK without its changes, or without those in REGION.
