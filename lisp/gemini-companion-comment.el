@@ -52,13 +52,6 @@
 (defvar gemini-companion-comment--history nil
   "History of comments.")
 
-(defun gemini-companion-comment-bounds ()
-  "Return positions on the first and the last line to comment on, as a cons.
-These are the lines of the region, or else the current one."
-  (if (use-region-p)
-      (cons (region-beginning) (max (region-beginning) (1- (region-end))))
-    (cons (point) (point))))
-
 (defun gemini-companion-comment-read (line before)
   "Read a comment on LINE and return it; BEFORE is the old comment, or nil."
   (substring-no-properties
@@ -124,9 +117,26 @@ LINE is the first of them, or, if REMOVED is non-nil, their text."
 
 ;;;; Commenting on lines of files
 
-(defvar-local gemini-companion-comment-place-function nil
-  "Function that returns the line to comment on instead of that at point.
-The value is (BUFFER . LINE), where BUFFER visits a file.")
+(defvar-local gemini-companion-comment-place-function #'gemini-companion-comment--place-here
+  "Function that returns which lines a comment in this buffer is on.
+It is called with positions in the first and in the last line, and returns
+the buffer of the file or of the proposal, the first and the last line
+there, and, for lines that a change removes, their text.")
+
+(defun gemini-companion-comment--place ()
+  "Return the place of a comment on the lines of the region, or the current one.
+See `gemini-companion-comment-place-function'."
+  (if (use-region-p)
+      (funcall gemini-companion-comment-place-function
+               (region-beginning) (max (region-beginning) (1- (region-end))))
+    (funcall gemini-companion-comment-place-function (point) (point))))
+
+(defun gemini-companion-comment--place-here (start end)
+  "Return the place of a comment on the lines from START to END of this buffer."
+  (let ((review gemini-companion-review-of-buffer))
+    (unless (or (not review) (eq (current-buffer) (gemini-companion-review-proposal review)))
+      (user-error "Comment on lines of the proposed text")))
+  (list (current-buffer) (line-number-at-pos start t) (line-number-at-pos end t) nil))
 
 ;;;###autoload
 (defun gemini-companion-comment ()
@@ -136,37 +146,32 @@ Comments go to the model with your next prompt, if the CLI has the hooks
 that `gemini-companion-tools-enable' installs.
 \\[gemini-companion-comments-send] sends them at once."
   (interactive)
-  (cond (gemini-companion-review-of-buffer
-         (call-interactively 'gemini-companion-review-comment))
-        (gemini-companion-comment-place-function
-         (pcase-let ((`(,buffer . ,line) (funcall gemini-companion-comment-place-function)))
-           (with-current-buffer buffer
-             (let ((start (gemini-companion-ui-line-start line)))
-               (gemini-companion-comment--edit start start)))))
-        (t (pcase-let ((`(,start . ,end) (gemini-companion-comment-bounds)))
-             (gemini-companion-comment--edit start end)))))
+  (if gemini-companion-review-of-buffer
+      (call-interactively 'gemini-companion-review-comment)
+    (pcase-let ((`(,buffer ,first ,last ,_) (gemini-companion-comment--place)))
+      (with-current-buffer buffer
+        (gemini-companion-comment--edit first last)))))
 
-(defun gemini-companion-comment--edit (start end)
-  "Let the user comment on the lines of START and END, or edit the comment there."
+(defun gemini-companion-comment--edit (first last)
+  "Let the user comment on the lines FIRST to LAST, or edit the comment there."
   (gemini-companion-comment--check)
-  (pcase-let* ((line (gemini-companion-ui-widened (line-number-at-pos start)))
-               (`(,_ ,_ ,_ ,before ,_ ,old)
-                (seq-find (pcase-lambda (`(,first ,last . ,_)) (<= first line last))
+  (pcase-let* ((`(,from ,to ,_ ,before ,_ ,old)
+                (seq-find (pcase-lambda (`(,from ,to . ,_)) (<= from first to))
                           (gemini-companion-comment-list (current-buffer))))
                ;; The text may change meanwhile.
-               (first (copy-marker (if old (overlay-start old) start)))
-               (last (copy-marker (if old (overlay-end old) end)))
-               (text (gemini-companion-comment-read line before)))
-    (unless (marker-buffer first)
+               (start (copy-marker (gemini-companion-ui-line-start (or from first)) t))
+               (end (copy-marker (gemini-companion-ui-line-start (or to last)) t))
+               (text (gemini-companion-comment-read first before)))
+    (unless (marker-buffer start)
       (user-error "The buffer was killed meanwhile"))
-    (with-current-buffer (marker-buffer first)
+    (with-current-buffer (marker-buffer start)
       (when old (delete-overlay old))
       (deactivate-mark)
       (if (string-empty-p text)
           (message (if old "Comment removed" "No comment"))
         (gemini-companion-ui-widened
-          (gemini-companion-comment--add-to-file (line-number-at-pos first)
-                                                 (line-number-at-pos last) text))
+          (gemini-companion-comment--add-to-file (line-number-at-pos start)
+                                                 (line-number-at-pos end) text))
         (gemini-companion-comment--report)))))
 
 (defun gemini-companion-comment--check ()
@@ -348,12 +353,6 @@ others stay for the next prompt."
 
 ;;;; Comments on lines of a change
 
-(defvar-local gemini-companion-comment-proposal-place-function nil
-  "Function that returns the place of a comment on lines of this buffer.
-It is called with positions in the first and in the last line, and returns
-the buffer of the proposal, the first and the last line there, and, for
-removed lines, their text.  The default is for the proposal itself.")
-
 (defvar gemini-companion-comment-change-hook nil
   "Hook run in the buffer of a proposal when its comments have changed.")
 
@@ -365,13 +364,8 @@ sends all comments on a change when you have accepted or rejected it."
   (interactive (gemini-companion-review-check-here gemini-companion-review-of-buffer)
                gemini-companion-review-mode)
   (gemini-companion-review-check-open gemini-companion-review-of-buffer)
-  (pcase-let* ((`(,start . ,end) (gemini-companion-comment-bounds))
-               (review gemini-companion-review-of-buffer)
-               (`(,proposal ,first ,last ,quote)
-                (funcall (or gemini-companion-comment-proposal-place-function
-                             #'gemini-companion-comment--proposal-place)
-                         (save-excursion (goto-char start) (line-beginning-position))
-                         end))
+  (pcase-let* ((review gemini-companion-review-of-buffer)
+               (`(,proposal ,first ,last ,quote) (gemini-companion-comment--place))
                ;; One on several lines is shown below the last.
                (`(,from ,to ,quoted ,before ,_ ,overlay)
                 (seq-find (pcase-lambda (`(,from ,to ,quoted . ,_))
@@ -391,13 +385,6 @@ sends all comments on a change when you have accepted or rejected it."
     (force-mode-line-update t)
     (with-current-buffer proposal
       (gemini-companion-log-run-hook 'gemini-companion-comment-change-hook))))
-
-(defun gemini-companion-comment--proposal-place (start end)
-  "Return the place of a comment on the lines from START to END of a proposal."
-  (unless (eq (current-buffer)
-              (gemini-companion-review-proposal gemini-companion-review-of-buffer))
-    (user-error "Comment on lines of the proposed text"))
-  (list (current-buffer) (line-number-at-pos start t) (line-number-at-pos end t) nil))
 
 (defun gemini-companion-comment-mirror (proposal position-of)
   "Show the comments in the buffer PROPOSAL in the current buffer, too.

@@ -262,8 +262,9 @@ It is empty if no line differs."
       (concat "--- " name (if before "\tbefore" "\tno file before") "\n+++ " name "\tafter\n"
               (propertize hunks 'gemini-companion-history-list--entry last)))))
 
-(defun gemini-companion-history-list--place ()
-  "Return the line of a file that the diff shows at point, (BUFFER . LINE)."
+(defun gemini-companion-history-list--place (&rest _)
+  "Return the line of a file that the diff shows at point.
+See `gemini-companion-comment-place-function'."
   (save-excursion
     (forward-line 0)
     (let* ((entry (get-text-property (point) 'gemini-companion-history-list--entry))
@@ -281,7 +282,7 @@ It is empty if no line differs."
           (goto-char (gemini-companion-ui-line-start line))
           (unless (equal text (buffer-substring-no-properties (point) (line-end-position)))
             (user-error "%s has changed since: comment on the line there" (buffer-name))))
-        (cons (current-buffer) line)))))
+        (list (current-buffer) line line nil)))))
 
 (defun gemini-companion-history-list--show-header ()
   "Show keys, and what the current buffer shows, in its header line."

@@ -117,8 +117,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
   "Set up the current buffer, the control buffer of the session."
   (setq gemini-companion-review-of-buffer
         (gemini-companion-review-window-review gemini-companion-review-window-current)
-        gemini-companion-comment-proposal-place-function
-        #'gemini-companion-review-ediff--comment-place)
+        gemini-companion-comment-place-function #'gemini-companion-review-ediff--comment-place)
   (gemini-companion-ui-omit-line-numbers)
   (setq-local ediff-actual-diff-options gemini-companion-review-ediff--diff-options
               ediff-actual-diff3-options gemini-companion-review-ediff--diff-options
@@ -143,7 +142,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
 
 (defun gemini-companion-review-ediff--comment-place (&rest _)
   "Return where the selected difference is in the proposal.
-See `gemini-companion-comment-proposal-place-function'."
+See `gemini-companion-comment-place-function'."
   (unless (ediff-valid-difference-p)
     (user-error "No difference is selected"))
   (let ((start (ediff-get-diff-posn 'B 'beg)))

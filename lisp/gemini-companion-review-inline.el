@@ -106,8 +106,7 @@ you type is not taken over while its frame has the focus."
       (gemini-companion-review-buffer-set-mode #'gemini-companion-review-inline-mode)
       (gemini-companion-review-buffer-set-up #'gemini-companion-review-inline--header)
       (gemini-companion-review-buffer-enable-modal-modes)
-      (setq gemini-companion-comment-proposal-place-function
-            #'gemini-companion-review-inline--comment-place)
+      (setq gemini-companion-comment-place-function #'gemini-companion-review-inline--comment-place)
       (gemini-companion-review-inline--read-file view)
       (gemini-companion-review-inline--look-like proposal (gemini-companion-review-visiting review))
       (gemini-companion-review-hunk-decorate
@@ -343,7 +342,7 @@ Otherwise update it, and signal a `user-error'."
 
 (defun gemini-companion-review-inline--comment-place (start end)
   "Return where in the proposal the lines from START to END are.
-See `gemini-companion-comment-proposal-place-function'."
+See `gemini-companion-comment-place-function'."
   (cons (gemini-companion-review-window-proposal (gemini-companion-review-inline--current-view))
         (gemini-companion-review-hunk-place start end)))
 
