@@ -81,21 +81,19 @@ SLOTS are keywords and values as in `gemini-companion-history-entry'."
 (defun gemini-companion-history--trim (machine)
   "Remove the oldest entries of MACHINE, a host or nil, but never the newest.
 A host must not crowd out changes elsewhere, which the user may want to undo."
-  (let ((size 0)
-        (count 0))
-    (setq gemini-companion-history--entries
-          (cl-loop for entry in gemini-companion-history--entries
-                   for own = (equal machine (gemini-companion-history-host entry))
-                   if own do (setq count (1+ count)
-                                   size (+ size (gemini-companion-history--characters entry)))
-                   if (or (not own)
-                          (= count 1)
-                          (and (<= count gemini-companion-history--max-entries)
-                               (<= size gemini-companion-history--max-size)))
-                   collect entry
-                   else if (gemini-companion-history-made-p entry)
-                   do (puthash (gemini-companion-history-prompt entry) t
-                               gemini-companion-history-incomplete)))))
+  (setq gemini-companion-history--entries
+        (cl-loop for entry in gemini-companion-history--entries
+                 for own = (equal machine (gemini-companion-history-host entry))
+                 count own into number
+                 sum (if own (gemini-companion-history--characters entry) 0) into size
+                 if (or (not own)
+                        (= number 1)
+                        (and (<= number gemini-companion-history--max-entries)
+                             (<= size gemini-companion-history--max-size)))
+                 collect entry
+                 else if (gemini-companion-history-made-p entry)
+                 do (puthash (gemini-companion-history-prompt entry) t
+                             gemini-companion-history-incomplete))))
 
 (defun gemini-companion-history--characters (entry)
   "Return the number of characters that ENTRY keeps."
