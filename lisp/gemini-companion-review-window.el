@@ -48,11 +48,6 @@
   (taken nil :documentation "A window of the user that shows it, and what that showed: a list
 (WINDOW BUFFER START POINT HSCROLL) with places for the positions; or nil."))
 
-(defconst gemini-companion-review-window--watched
-  '((delete-frame-functions . gemini-companion-review-window--note-deleted-frame)
-    (tab-bar-tab-pre-close-functions . gemini-companion-review-window--note-closed-tab))
-  "Hooks and the functions that are on them while a view is on screen.")
-
 (defvar gemini-companion-review-window-current nil
   "The view on screen, or nil.")
 
@@ -144,8 +139,8 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
     (setf (gemini-companion-review-front review) nil
           (gemini-companion-review-intact-function review) nil
           gemini-companion-review-window-current nil))
-  (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--watched)
-    (remove-hook hook function))
+  (remove-hook 'delete-frame-functions #'gemini-companion-review-window--note-deleted-frame)
+  (remove-hook 'tab-bar-tab-pre-close-functions #'gemini-companion-review-window--note-closed-tab)
   (gemini-companion-review-window-stop view))
 
 (defun gemini-companion-review-window--record-windows (view focus)
@@ -175,8 +170,8 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
   (dolist (buffer (gemini-companion-review-window-buffers view))
     (with-current-buffer buffer
       (add-hook 'kill-buffer-hook #'gemini-companion-review-window--note-killed-buffer nil t)))
-  (pcase-dolist (`(,hook . ,function) gemini-companion-review-window--watched)
-    (add-hook hook function)))
+  (add-hook 'delete-frame-functions #'gemini-companion-review-window--note-deleted-frame)
+  (add-hook 'tab-bar-tab-pre-close-functions #'gemini-companion-review-window--note-closed-tab))
 
 (defun gemini-companion-review-window-dismiss-soon ()
   "Dismiss the view on screen, a part of which is being killed.
