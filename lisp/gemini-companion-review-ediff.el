@@ -14,7 +14,6 @@
 
 ;;; Code:
 
-(require 'diff-mode)
 (require 'ediff)
 (require 'gemini-companion-comment)
 (require 'gemini-companion-review)
