@@ -65,7 +65,9 @@ For QUOTE, see `gemini-companion-comment-show'."
     (gemini-companion-ui-widened
       (goto-char (gemini-companion-ui-line-start last))
       (gemini-companion-comment-show (gemini-companion-ui-line-start first) text quote))
-    (add-hook 'after-change-functions #'gemini-companion-comment--align nil t)))
+    (add-hook 'after-change-functions #'gemini-companion-comment--align nil t)
+    (when buffer-file-name
+      (add-hook 'kill-buffer-hook #'gemini-companion-comment--buffer-killed nil t))))
 
 (defun gemini-companion-comment-show (start text &optional quote)
   "Show a comment, TEXT, below the line at point.
@@ -170,8 +172,8 @@ that `gemini-companion-tools-enable' installs.
       (if (string-empty-p text)
           (message (if old "Comment removed" "No comment"))
         (gemini-companion-ui-widened
-          (gemini-companion-comment--add-to-file (line-number-at-pos start)
-                                                 (line-number-at-pos end) text))
+          (gemini-companion-comment-add (current-buffer) (line-number-at-pos start)
+                                        (line-number-at-pos end) text))
         (gemini-companion-comment--report)))))
 
 (defun gemini-companion-comment--check ()
@@ -183,11 +185,6 @@ that `gemini-companion-tools-enable' installs.
         ((gemini-companion-private-reason)
          (user-error "You cannot comment on a private file (%s)"
                      (gemini-companion-private-reason)))))
-
-(defun gemini-companion-comment--add-to-file (first last text)
-  "Add a comment, TEXT, on the lines FIRST to LAST of the current buffer."
-  (gemini-companion-comment-add (current-buffer) first last text)
-  (add-hook 'kill-buffer-hook #'gemini-companion-comment--buffer-killed nil t))
 
 (defun gemini-companion-comment--align (start end before)
   "Make each comment begin after new lines above it, and end where a line ends.
@@ -259,8 +256,8 @@ Also bring back those of buffers that were killed since."
     (pcase-dolist ((and comment `(,file ,first ,last ,_ ,text . ,_))
                    gemini-companion-comment--gone)
       (condition-case caught
-          (with-current-buffer (find-file-noselect file)
-            (gemini-companion-comment--add-to-file first last text)
+          (progn
+            (gemini-companion-comment-add (find-file-noselect file) first last text)
             (setq gemini-companion-comment--gone (remq comment gemini-companion-comment--gone)))
         (error (setq problem caught))))
     (when problem

@@ -594,7 +594,7 @@ decision = \"deny\"\npriority = 900\n")
       ;; A comment goes along, and a question is seen.
       (gemini-companion-test-eval
        emacs '(with-current-buffer "a.txt"
-                (gemini-companion-comment--add-to-file 1 1 "why two?")))
+                (gemini-companion-comment-add (current-buffer) 1 1 "why two?")))
       (gemini-companion-test-cli-script
        qwen '("run_shell_command" :command "touch made" :is_background :false) "It is made")
       (gemini-companion-test-cli-submit qwen "please touch")

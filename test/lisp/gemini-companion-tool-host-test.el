@@ -268,9 +268,9 @@ MORE are the text, the file and the terminal."
     (with-current-buffer (gemini-companion-tool-host-test--open "/mock:a:/p/a.c")
       (goto-char (point-min))
       (gemini-companion-comment--check)
-      (gemini-companion-comment--add-to-file 1 1 "why?"))
+      (gemini-companion-comment-add (current-buffer) 1 1 "why?"))
     (with-current-buffer (gemini-companion-tool-host-test--open "/mock:b:/p/b.c")
-      (gemini-companion-comment--add-to-file 1 1 "elsewhere"))
+      (gemini-companion-comment-add (current-buffer) 1 1 "elsewhere"))
     (should (equal (gemini-companion-tool-host-test--tell "prompt" 7 "do it")
                    "1 comment from Emacs\nComments that the user has made in Emacs:\n\
 a.c:1 `one`: why?"))))
