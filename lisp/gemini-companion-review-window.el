@@ -227,15 +227,9 @@ An indirect clone of such a buffer has the same hooks, but does not count."
           (window-hscroll window) (window-edges window))))
 
 (defun gemini-companion-review-window--snapshots (view)
-  "Return snapshots of the user's windows on the frame of VIEW.
-One that is taken over counts as if it had been given back."
-  (pcase-let ((`(,taken ,buffer . ,_) (gemini-companion-review-window-taken view))
-              (buffers (gemini-companion-review-window-buffers view)))
-    (mapcar (lambda (window)
-              (pcase-let ((`(,_ ,shown . ,rest) (gemini-companion-review-window--snapshot window)))
-                `(,window ,(if (and (eq window taken) (memq shown buffers)) buffer shown)
-                          . ,rest)))
-            (gemini-companion-review-window--users-windows view))))
+  "Return snapshots of the user's windows on the frame of VIEW."
+  (mapcar #'gemini-companion-review-window--snapshot
+          (gemini-companion-review-window--users-windows view)))
 
 (defun gemini-companion-review-window--own-p (view window)
   "Return non-nil if WINDOW exists only to show VIEW, and does.
@@ -579,8 +573,10 @@ NOW are snapshots of the user's windows."
     (and beside
          (= (length beside) (length now))
          (cl-loop for (window buffer _ _ _ edges) in now
-                  for (_ buffer-then _ _ _ edges-then) = (assq window beside)
-                  always (and (eq buffer buffer-then)
+                  for (_ _ _ _ _ edges-then) = (assq window beside)
+                  always (and edges-then
+                              (eq buffer
+                                  (cadr (assq window (gemini-companion-review-window-before view))))
                               (cl-every (lambda (a b) (<= (abs (- a b)) lines))
                                         edges edges-then))))))
 
