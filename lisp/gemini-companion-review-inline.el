@@ -113,7 +113,7 @@ you type is not taken over while its frame has the focus."
        (with-current-buffer proposal (line-number-at-pos (point-max) t))
        proposal (gemini-companion-review-inline--current view))
       (gemini-companion-log-run-hook 'gemini-companion-review-inline-mode-hook))
-    (gemini-companion-review-inline--compare view 1)
+    (gemini-companion-review-inline--compare view)
     (select-window (gemini-companion-review-inline--display view))))
 
 (defun gemini-companion-review-inline--look-like (proposal visiting)
@@ -243,8 +243,8 @@ If it is outside of what the user has narrowed to, widen."
           (gemini-companion-review-inline--tick view) nil)
     (gemini-companion-ui-kill-buffer before)))
 
-(defun gemini-companion-review-inline--compare (view line)
-  "Make the text of VIEW anew, and go to LINE of the proposal."
+(defun gemini-companion-review-inline--compare (view &optional line)
+  "Make the text of VIEW anew, and go to LINE of the proposal if that is non-nil."
   (cancel-function-timers #'gemini-companion-review-inline--follow-edits)
   (let* ((review (gemini-companion-review-window-review view))
          (current (gemini-companion-review-inline--current view))
@@ -273,7 +273,8 @@ If it is outside of what the user has narrowed to, widen."
         (setf (gemini-companion-review-inline--tick view) (buffer-chars-modified-tick proposal)
               (gemini-companion-review-inline--edited view) nil)
         (gemini-companion-review-inline--show-comments)
-        (goto-char (gemini-companion-review-hunk-position line))
+        (when line
+          (goto-char (gemini-companion-review-hunk-position line)))
         (when at-hunk
           (gemini-companion-review-hunk-go-to-removed))
         (when window
@@ -303,12 +304,10 @@ If it is outside of what the user has narrowed to, widen."
 If there is none, stay at the line where point is."
   (gemini-companion-review-inline--compare
    view
-   (if-let* ((position (gemini-companion-review-inline--edited view)))
-       (with-current-buffer (gemini-companion-review-window-proposal view)
-         (gemini-companion-ui-widened
-           (line-number-at-pos (min position (point-max)))))
-     (with-current-buffer (gemini-companion-review-window-main view)
-       (gemini-companion-review-hunk-line)))))
+   (when-let* ((position (gemini-companion-review-inline--edited view)))
+     (with-current-buffer (gemini-companion-review-window-proposal view)
+       (gemini-companion-ui-widened
+         (line-number-at-pos (min position (point-max))))))))
 
 (defun gemini-companion-review-inline--revert (&rest _)
   "Read the file again and compare."
