@@ -261,11 +261,9 @@ fn changes(before: &[&[u8]], after: &[&[u8]], timeout: Duration) -> Vec<Change> 
 }
 
 fn operations(before: &[&[u8]], after: &[&[u8]], timeout: Duration) -> Vec<DiffOp> {
-    let end = Instant::now() + timeout;
-    let deadline = match before.len() + after.len() {
-        ..=MOST_HASHED => end - timeout * 2 / 3,
-        _ => end,
-    };
+    let may_hash = before.len() + after.len() <= MOST_HASHED;
+    let first = if may_hash { timeout / 3 } else { timeout };
+    let deadline = Instant::now() + first;
     // With few changes, in however long a text, this takes a tenth of the time: the other way begins
     // by hashing all lines.
     let mut script = Compact::new(Replace::new(Capture::new()), before, after);
@@ -277,10 +275,12 @@ fn operations(before: &[&[u8]], after: &[&[u8]], timeout: Duration) -> Vec<DiffO
         0..after.len(),
         Some(deadline),
     );
-    if deadline == end || Instant::now() < deadline {
+    if !may_hash || Instant::now() < deadline {
         return script.into_inner().into_inner().into_ops();
     }
-    capture_diff_slices_deadline(Algorithm::Myers, before, after, Some(end))
+    // That took long perhaps because others had the processor, so this has its own time.
+    let deadline = Instant::now() + (timeout - first);
+    capture_diff_slices_deadline(Algorithm::Myers, before, after, Some(deadline))
 }
 
 fn is_change(operation: &DiffOp) -> bool {
