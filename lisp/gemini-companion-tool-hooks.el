@@ -73,6 +73,7 @@ TERMINAL are; each but SESSION may be nil."
          (known (gemini-companion-cli-of-process process)))
     (unless what
       (user-error "There is no event %s" event))
+    (gemini-companion-tool-hooks--change-hooks #'add-hook) ; the mode was perhaps off meanwhile
     ;; Emacs asks about an edit by a review.
     (if (and (eq what 'asks) path known (gemini-companion-cli-reviews-here-p known)) ""
       (let ((cli (gemini-companion-cli-note
@@ -321,14 +322,21 @@ Their lines may have moved meanwhile, so only severities and texts count."
   "Forget the diagnostics before an edit: what the user saves is none of a CLI."
   (kill-local-variable 'gemini-companion-tool-hooks--before))
 
+(defun gemini-companion-tool-hooks--change-hooks (change)
+  "Add or remove, by the function CHANGE, the hooks for a buffer that is reverted.
+Emacs may do that before the client reports the edit."
+  (funcall change 'before-revert-hook #'gemini-companion-tool-hooks--note-diagnostics)
+  (funcall change 'after-save-hook #'gemini-companion-tool-hooks--forget-diagnostics))
+
+(add-hook 'gemini-companion-mode-off-hook
+          (lambda () (gemini-companion-tool-hooks--change-hooks #'remove-hook)))
+
 ;;;; Their definitions
 
 ;;;###autoload
 (defun gemini-companion-tool-hooks-define ()
   "Define the tools of this file, for the hooks of CLIs."
-  ;; Emacs may revert the buffer before the client reports the edit.
-  (add-hook 'before-revert-hook #'gemini-companion-tool-hooks--note-diagnostics)
-  (add-hook 'after-save-hook #'gemini-companion-tool-hooks--forget-diagnostics)
+  (gemini-companion-tool-hooks--change-hooks #'add-hook)
   (gemini-companion-tool-define "hasClient"
     :hidden t
     :hosts t

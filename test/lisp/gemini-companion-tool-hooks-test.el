@@ -142,6 +142,7 @@ That is a window, where point is in its buffer, and the number of windows."
   (dolist (take (list (lambda () (revert-buffer t t t))
                       (lambda () (gemini-companion-write-revert-now buffer-file-name))))
     (gemini-companion-tool-hooks-test--with-history
+      (gemini-companion-test-call-tool "noteEvent" "prompt" "conversation" nil default-directory)
       (with-current-buffer (gemini-companion-tool-hooks-test--open "badone\n")
         (let ((file (gemini-companion-test-file "a.txt" "badone badtwo\n")))
           (set-file-times file (time-add nil 2))
@@ -150,6 +151,14 @@ That is a window, where point is in its buffer, and the number of windows."
           (should (equal (gemini-companion-test-call-tool "noteEdit" file "replace" "badone\n"
                                                           "badone badtwo\n")
                          "New in the editor's diagnostics since this edit:\n1:8: error: badtwo")))))))
+
+(ert-deftest gemini-companion-tool-hooks/off-leaves-no-hook ()
+  (gemini-companion-tool-hooks-test--with-history
+    (gemini-companion-test-call-tool "noteEvent" "prompt" "conversation" nil default-directory)
+    (should (default-value 'before-revert-hook))
+    (gemini-companion-mode -1)
+    (should-not (default-value 'before-revert-hook))
+    (should-not (default-value 'after-save-hook))))
 
 (ert-deftest gemini-companion-tool-hooks/an-old-snapshot-gives-way-to-a-new-one ()
   "An edit that nobody reported has left it."
