@@ -42,6 +42,9 @@
   "Non-nil if the CLI last asked about something other than a change.
 It is `perhaps' if the screen showed that only once.")
 
+(defvar-local gemini-companion-cli-watch--typed 0
+  "When the user last typed something that was not for a question, in seconds.")
+
 (defvar-local gemini-companion-cli-watch--seen nil
   "What the screen shows since when, (STATE . TIME), or nil.
 STATE is `working', or `done' at rest; in both, the CLI takes a prompt.")
@@ -279,7 +282,27 @@ Ask before a key cancels the change that waits for its CLI."
              '((gemini-companion-accept . "C-c C-c a")
                (gemini-companion-reject . "C-c C-c r")
                (gemini-companion-review-next . "C-c C-c g"))))
+  (if gemini-companion-cli-watch--mode
+      (add-hook 'pre-command-hook #'gemini-companion-cli-watch--ignore-stray-key nil t)
+    (remove-hook 'pre-command-hook #'gemini-companion-cli-watch--ignore-stray-key t))
   (add-to-list 'emulation-mode-map-alists 'gemini-companion-cli-watch--maps))
+
+(defun gemini-companion-cli-watch--ignore-stray-key ()
+  "Ignore the key just pressed if it was meant for the prompt, not for a question.
+That has appeared while the user was typing, and drops text; but a digit or
+Enter, which sends a prompt, would answer it."
+  (gemini-companion-log-errors "a key"
+    (when (and (characterp last-command-event) (length= (this-command-keys-vector) 1)
+               (not (gemini-companion-cli-terminals-frozen)))
+      (let ((now (float-time)))
+        (cond ((not (or (gemini-companion-cli-watch--reviews)
+                        (gemini-companion-cli-screen-question-p)))
+               ;; After Enter, the user may expect a question, as after /model.
+               (setq gemini-companion-cli-watch--typed (if (eq last-command-event ?\r) 0 now)))
+              ((< (- now gemini-companion-cli-watch--typed) gemini-companion-ui-reaction-time)
+               (setq gemini-companion-cli-watch--typed now
+                     this-command #'ignore)
+               (message "This question has just appeared: pause before you press a key")))))))
 
 (defun gemini-companion-cli-watch--guard (map)
   "Return MAP if a change of the CLI in the current buffer waits, or soon will.

@@ -390,6 +390,28 @@ SPEC is (EMACS TERMINAL)."
       (should-not (gemini-companion-test-monkey-terminal--find terminal "key"))
       (fake-cli-disconnect client))))
 
+(ert-deftest gemini-companion-in-the-terminal/what-was-meant-for-the-prompt-answers-nothing ()
+  "A question may appear while the user types."
+  :tags '(e2e)
+  (gemini-companion-terminal-e2e--with-stand-in (emacs terminal)
+    (gemini-companion-test-eval emacs '(setq gemini-companion-ui-reaction-time 1000))
+    (gemini-companion-test-keys emacs "x")
+    (gemini-companion-test-wait-screen emacs "> x")
+    (gemini-companion-test-monkey-terminal-submit terminal "write a.txt")
+    (gemini-companion-test-wait-screen emacs "a\\.txt .*C-c C-c a accepts")
+    (gemini-companion-test-wait-screen emacs "1\\. Allow once")
+    (gemini-companion-test-keys emacs "Enter")
+    (gemini-companion-test-wait-screen emacs "This question has just appeared: pause")
+    ;; Keys of Emacs still work.
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-wait-screen emacs "a\\.txt (^C cancels it")
+    (gemini-companion-test-keys emacs "q")
+    (gemini-companion-test-wait-screen emacs "Nothing was sent")
+    (gemini-companion-test-eval emacs '(setq gemini-companion-ui-reaction-time 0))
+    (gemini-companion-test-keys emacs "Enter")
+    (gemini-companion-test-wait-no-review emacs)
+    (gemini-companion-test-wait-screen emacs "a\\.txt: accepted in Gemini CLI")))
+
 (ert-deftest gemini-companion-in-the-terminal/the-list-of-clis-stays-at-its-line ()
   "Also if it is updated while the user types a prompt for a CLI in it."
   :tags '(e2e)
