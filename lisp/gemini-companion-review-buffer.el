@@ -261,12 +261,17 @@ PART is for its name, and TITLE, or what that returns, for its header line."
 
 (defun gemini-companion-review-buffer-make-buffer (review part)
   "Return a new buffer named after PART and the file of REVIEW.
-Programs that are started in it run on this machine."
+Programs that are started in it run in the directory of the file, if that is
+on this machine."
   (let ((buffer (generate-new-buffer
                  (format "*gemini %s: %s*" part
                          (gemini-companion-review-path-in-project review)))))
     (with-current-buffer buffer
       (setq gemini-companion-review-of-buffer review)
+      (let ((directory (file-name-directory (gemini-companion-review-path review)))
+            (file-name-handler-alist nil))
+        (when (file-directory-p directory) ; it may be new, too
+          (setq default-directory directory)))
       (when (gemini-companion-host-remote-p default-directory)
         (setq default-directory "~/")))
     buffer))

@@ -148,6 +148,20 @@
                               timer-list))))
             (should (eq mode (buffer-local-value 'major-mode buffer)))))))))
 
+;; By M-x compile, for example, wherever the user was when the change arrived.
+(ert-deftest gemini-companion-review-buffer/programs-run-in-the-directory-of-the-file ()
+  (gemini-companion-test-with-client client
+    (dolist (name '("a.txt" "new/b.txt"))
+      (let* ((default-directory temporary-file-directory)
+             (review (gemini-companion-test-propose client name "1\n2\n"))
+             (directory (file-name-directory (gemini-companion-review-path review))))
+        (with-current-buffer (gemini-companion-review-buffer-proposal review)
+          (should (equal (shell-command-to-string "pwd -P")
+                         (concat (directory-file-name
+                                  (file-truename (if (file-exists-p directory) directory
+                                                   temporary-file-directory)))
+                                 "\n"))))))))
+
 (ert-deftest gemini-companion-review-buffer/a-text-is-shown-from-its-start ()
   "Without keywords, fontification leaves point at the end."
   (gemini-companion-test-with-client client
