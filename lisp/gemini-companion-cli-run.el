@@ -262,8 +262,10 @@ The CLI runs on the host with PREFIX, or here if that is empty."
   "Run AGENT with ARGUMENTS in the project in ROOT, here, in a new terminal."
   (let ((program (gemini-companion-cli-run--find-program agent)))
     (gemini-companion-cli-run--announce agent root)
-    (let ((default-directory root))
-      (gemini-companion-setup-before-run agent))
+    (gemini-companion-cli-run--prepare
+     (lambda ()
+       (let ((default-directory root))
+         (gemini-companion-setup-before-run agent))))
     (let* ((terminal (gemini-companion-cli-terminals-choose))
            ;; These may be local to this buffer, which may be a dead terminal.
            (environment
@@ -365,6 +367,14 @@ A client looks for it only when it starts."
              (gemini-companion-agent-get agent :title)))
   (gemini-companion-workspace-announce root))
 
+(defun gemini-companion-cli-run--prepare (ask)
+  "Ask all questions, also by ASK, and then install what the user has agreed to.
+Return the value of ASK."
+  (let ((install (gemini-companion-cli-terminals-offer)))
+    (prog1 (funcall ask)
+      (when install
+        (gemini-companion-cli-terminals-install-eat)))))
+
 (defun gemini-companion-cli-run--create-buffer (agent root)
   "Return a new buffer for a terminal of AGENT in the project in ROOT.
 Kill those in which AGENT has ended."
@@ -403,8 +413,11 @@ Kill those in which AGENT has ended."
   "Run AGENT with ARGUMENTS in ROOT, a remote name, once its host is connected.
 Show the terminal at once, so that the user sees where it will be."
   (let* ((connection (gemini-companion-cli-run--connect agent root))
-         (agreed (gemini-companion-setup-ask-host agent root))
-         (tools (gemini-companion-tool-extension-ask-host connection))
+         (tools nil)
+         (agreed (gemini-companion-cli-run--prepare
+                  (lambda ()
+                    (prog1 (gemini-companion-setup-ask-host agent root)
+                      (setq tools (gemini-companion-tool-extension-ask-host connection))))))
          (terminal (gemini-companion-cli-terminals-choose))
          (environment (gemini-companion-host-command-environment process-environment))
          (buffer (gemini-companion-cli-run--create-buffer agent root))

@@ -175,11 +175,7 @@ package archive has it."
   "Non-nil if the user was already asked to install a terminal emulator.")
 
 (defun gemini-companion-cli-terminals-choose ()
-  "Load the terminal emulator to use, and return it.
-If there is only Term, first offer to install a better one."
-  ;; This takes a while, so no other question should come after it.
-  (when (gemini-companion-cli-terminals--offer)
-    (gemini-companion-cli-terminals--install-eat))
+  "Load the terminal emulator to use, and return it."
   (cond ((eq gemini-companion-terminal 'auto)
          (or (gemini-companion-cli-terminals--installed) 'term))
         ((not (assq gemini-companion-terminal gemini-companion-cli-terminals))
@@ -195,7 +191,7 @@ does not describe" gemini-companion-terminal))
            thereis (and (not (eq terminal 'term))
                         (gemini-companion-log-errors terminal (require terminal nil t)))))
 
-(defun gemini-companion-cli-terminals--offer ()
+(defun gemini-companion-cli-terminals-offer ()
   "If there is only Term, ask whether to install a better terminal emulator.
 Return non-nil if the user says yes.  In batch mode, do not ask."
   (when (and (eq gemini-companion-terminal 'auto)
@@ -216,7 +212,7 @@ Return non-nil if the user says yes.  In batch mode, do not ask."
            (gemini-companion-answer-set 'eat 'never)
            (ignore (message "Using Term until you install a better terminal emulator"))))))
 
-(defun gemini-companion-cli-terminals--install-eat ()
+(defun gemini-companion-cli-terminals-install-eat ()
   "Install Eat, and wait until that is done.
 If it fails, or if the user quits, say so and what to do next."
   (message "Installing Eat; type C-g to use Term instead...")

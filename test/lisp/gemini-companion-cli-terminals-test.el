@@ -73,7 +73,7 @@ not fetched yet."
 (defun gemini-companion-cli-terminals-test--offer ()
   "Offer a better terminal emulator as if a CLI was run; return the result."
   (let ((noninteractive nil))
-    (gemini-companion-cli-terminals--offer)))
+    (gemini-companion-cli-terminals-offer)))
 
 (ert-deftest gemini-companion-cli-terminals/a-yes-installs-and-uses-eat ()
   "Only package.el saves something, as the best emulator is the default."
@@ -83,7 +83,7 @@ not fetched yet."
     (should (equal gemini-companion-test-questions
                    '("Term shows few colors: download and install the terminal Eat? ")))
     (should-not (file-exists-p package-user-dir))
-    (gemini-companion-cli-terminals--install-eat)
+    (gemini-companion-cli-terminals-install-eat)
     (should (eq (gemini-companion-cli-terminals-choose) 'eat))
     (should (eq gemini-companion-terminal 'auto))
     (should (equal package-selected-packages '(eat)))
@@ -139,7 +139,7 @@ not fetched yet."
           (setq install nil))
         (cl-letf (((symbol-function 'package-install)
                    (or install (symbol-function 'package-install))))
-          (gemini-companion-cli-terminals--install-eat))
+          (gemini-companion-cli-terminals-install-eat))
         (should (equal windows (window-list))))
       (should (eq (gemini-companion-cli-terminals-choose) 'term))
       (unless (equal archive '("(error \"Broken\")"))
@@ -159,7 +159,7 @@ not fetched yet."
 (ert-deftest gemini-companion-cli-terminals/nothing-is-asked-when-that-makes-no-sense ()
   (gemini-companion-cli-terminals-test--with nil
     ;; In batch mode.
-    (should-not (gemini-companion-cli-terminals--offer))
+    (should-not (gemini-companion-cli-terminals-offer))
     ;; The user has chosen a terminal, or a good one is installed.
     (let ((gemini-companion-terminal 'term))
       (should-not (gemini-companion-cli-terminals-test--offer)))
