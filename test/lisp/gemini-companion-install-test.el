@@ -66,8 +66,8 @@ The server gives ANSWER, as in `gemini-companion-test-http-start'."
        (delete-directory directory t))))
 
 (defun gemini-companion-install-test--ours-p (directory)
-  "Return non-nil if DIRECTORY has the package, whose module must not be found."
-  (file-equal-p directory (file-name-directory (locate-library "gemini-companion"))))
+  "Return non-nil if DIRECTORY is this checkout's, whose module must not be found."
+  (file-equal-p directory (gemini-companion-test-path "lisp")))
 
 (defun gemini-companion-install-test--good (_path)
   "Answer with the module."
