@@ -188,6 +188,9 @@ The changes of a prompt are together only if the list is sorted by time."
 
 ;;;; Before and after
 
+(defconst gemini-companion-history-list--diff-buffer "*gemini change*"
+  "Name of the buffer that shows a change of the history.")
+
 (define-derived-mode gemini-companion-history-diff-mode special-mode "Gemini-Change"
   "Major mode for a change in the history.
 It highlights diffs like Diff mode, but has none of the commands that edit
@@ -200,7 +203,6 @@ files, and reads no files for their syntax.
               diff-font-lock-syntax nil
               diff-font-lock-prettify nil
               diff-refine nil
-              header-line-format '(:eval (gemini-companion-history-list--header))
               face-remapping-alist gemini-companion-review-buffer-diff-faces
               bidi-inhibit-bpa t
               gemini-companion-comment-place-function #'gemini-companion-history-list--place))
@@ -220,7 +222,7 @@ in all files."
   (interactive (list (gemini-companion-history-list--at-point))
                gemini-companion-history-list-mode)
   (let ((text (gemini-companion-history-list--diff what)))
-    (gemini-companion-ui-pop-to "*gemini change*")
+    (gemini-companion-ui-pop-to gemini-companion-history-list--diff-buffer)
     (gemini-companion-history-diff-mode)
     (setq gemini-companion-history-list--shown what)
     (let ((inhibit-read-only t))
@@ -230,7 +232,8 @@ in all files."
       (goto-char (point-min)))
     (gemini-companion-heavy-shorten-lines)
     ;; Redisplay may fontify it, since this mode does not parse.
-    (font-lock-mode (if (gemini-companion-heavy-p) -1 1))))
+    (font-lock-mode (if (gemini-companion-heavy-p) -1 1))
+    (gemini-companion-history-list--show-header)))
 
 (defun gemini-companion-history-list--diff (what)
   "Return a diff of WHAT, a change or a prompt."
@@ -281,22 +284,24 @@ See `gemini-companion-comment-place-function'."
             (user-error "%s has changed since: comment on the line there" (buffer-name))))
         (list (current-buffer) line line nil)))))
 
-(defun gemini-companion-history-list--header ()
-  "Return the keys, and what the current buffer shows, for its header line."
+(defun gemini-companion-history-list--show-header ()
+  "Show keys, and what the current buffer shows, in its header line."
   (let* ((what gemini-companion-history-list--shown)
          (entry (and (gemini-companion-history-entry-p what) what)))
-    (gemini-companion-review-list-header
-     `(,@(gemini-companion-history-list--undo-keys what)
-       (diff-hunk-next . "next")
-       (diff-hunk-prev . "previous")
-       (gemini-companion-comment . "comment")
-       (quit-window . "quit")
-       ,(if (not entry) (gemini-companion-history-list--prompt-line what)
-          (format "%s, %s, %s, %s"
-                  (gemini-companion-history-list--file entry)
-                  (gemini-companion-history-list--outcome entry)
-                  (gemini-companion-history-list--time (gemini-companion-history-time entry))
-                  (gemini-companion-ui-one-line (gemini-companion-history-client entry))))))))
+    (setq header-line-format
+          (gemini-companion-review-list-header
+           `(,@(gemini-companion-history-list--undo-keys what)
+             (diff-hunk-next . "next")
+             (diff-hunk-prev . "previous")
+             (gemini-companion-comment . "comment")
+             (quit-window . "quit")
+             ,(if (not entry) (gemini-companion-history-list--prompt-line what)
+                (format "%s, %s, %s, %s"
+                        (gemini-companion-history-list--file entry)
+                        (gemini-companion-history-list--outcome entry)
+                        (gemini-companion-history-list--time (gemini-companion-history-time entry))
+                        (gemini-companion-ui-one-line
+                         (gemini-companion-history-client entry)))))))))
 
 ;;;; Undo
 
@@ -512,7 +517,10 @@ If it is one of SEVERAL, they are few, so that all can be read."
 FAULTS are texts about others."
   (let ((rests (mapcar (lambda (entry) (gemini-companion-history-list--revert entry done))
                        entries)))
-    (gemini-companion-review-note-change)
+    (gemini-companion-log-run-hook 'gemini-companion-review-change-hook)
+    (when-let* ((diff (get-buffer gemini-companion-history-list--diff-buffer)))
+      (with-current-buffer diff
+        (gemini-companion-history-list--show-header)))
     (message "%s %s"
              (if (cdr entries) (gemini-companion-ui-count (length entries) "change")
                (concat "Change to " (gemini-companion-history-list--file (car entries))))

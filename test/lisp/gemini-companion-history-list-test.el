@@ -68,7 +68,7 @@
                              "\n\\ No newline at end of file\n")))
       (should buffer-read-only)
       (should-not buffer-file-name)
-      (should (string-match-p "a\\.txt.*rejected" (gemini-companion-history-list--header)))
+      (should (string-match-p "a\\.txt.*rejected" header-line-format))
       (dolist (key '("RET" "C-c C-a" "C-c C-c" "k" "e" "C-x C-s"))
         (should-not (string-prefix-p "diff-" (symbol-name (or (key-binding (kbd key))
                                                               'none)))))
@@ -100,7 +100,7 @@
     (gemini-companion-test-list-goto "*gemini history*" 1)
     (gemini-companion-test-list-press "RET")
     (should (string-prefix-p " u undo  w write  n next  p previous  c comment  q quit  a.txt, accepted, "
-                             (gemini-companion-history-list--header)))
+                             header-line-format))
     (let ((asked nil))
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (question) (push question asked))))
         (gemini-companion-test-list-press "u")
@@ -110,7 +110,7 @@
         (kill-buffer "*gemini history*")
         (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
         (should (string-match-p "\\` u make again  n next .*  a\\.txt, undone, "
-                                (gemini-companion-history-list--header)))
+                                header-line-format))
         (gemini-companion-test-list-press "u")
         (should (equal (gemini-companion-test-file-bytes "a.txt") "2\n"))
         (gemini-companion-test-file "a.txt" "other\n")
@@ -307,8 +307,7 @@ changes, too.  Undo them? ")))))
                         "^\\(---\\|\\+\\+\\+\\) .*/\\(.*\\)\t" "\\1 \\2 " (buffer-string))
                        "--- n.txt no file before\n+++ n.txt after\n@@ -0,0 +1 @@\n+new\n\n\
 --- a.txt before\n+++ a.txt after\n@@ -1,2 +1,2 @@\n-one\n-two\n+1\n+2\n"))
-        (should (string-match-p "U undo.*Prompt of .*: do it now"
-                                (gemini-companion-history-list--header)))
+        (should (string-match-p "U undo.*Prompt of .*: do it now" header-line-format))
         (cl-letf (((symbol-function 'y-or-n-p) #'always))
           (call-interactively (key-binding "U"))))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
