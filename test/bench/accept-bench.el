@@ -54,8 +54,7 @@ Its first line is \"first\" before."
   "Decide the review in EMACS of CLI in WAY."
   (pcase way
     ((or "yes" "yes, whole")
-     (gemini-companion-test-cli-wait-screen cli "llow once")
-     (gemini-companion-test-cli-keys cli "Enter"))
+     (gemini-companion-test-cli-answer cli "Enter"))
     (_ (when (equal way "edited")
          (gemini-companion-test-run
           emacs '(with-current-buffer (gemini-companion-review-proposal

@@ -102,7 +102,7 @@ SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
     (gemini-companion-test-keys emacs "C-u" "C-c" "C-k")
     (gemini-companion-test-wait-screen emacs "Reject a\\.txt because:")
     (gemini-companion-test-type emacs "use tabs")
-    (gemini-companion-test-cli-keys cli "Escape")
+    (gemini-companion-test-cli-answer cli "Escape")
     (gemini-companion-test-wait-eval emacs '(zerop (gemini-companion-review-count)))
     (gemini-companion-test-keys emacs "Enter")
     ;; The message about the outcome may follow at once.

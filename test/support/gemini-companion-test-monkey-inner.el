@@ -627,7 +627,7 @@ OPEN are those that were open before, OUTCOMES what was reported since."
                                      (gemini-companion-cli-prompt cli) text))))
 
 (defun gemini-companion-monkey--note-rejection (function &rest arguments)
-  "Call FUNCTION on ARGUMENTS, which tells a CLI that its review was rejected."
+  "Call FUNCTION on ARGUMENTS, which tells a CLI that its review has ended."
   (let ((gemini-companion-monkey--telling (or gemini-companion-monkey--telling 'review)))
     (apply function arguments)))
 
