@@ -202,10 +202,10 @@ yank it into Gemini CLI")))))
 
 (ert-deftest gemini-companion-cli-compose/where-it-is-stays-on-screen ()
   "What became of the change does not take the place of that."
-  (let ((gemini-companion-write--decision-time 0.1))
-    (pcase-dolist
-        (`(,end . ,outcome)
-         '(("closeDiff" . accepted-there) ("closeDiff" . rejected-there) ("openDiff" . withdrawn)))
+  (pcase-dolist
+      (`(,end ,outcome ,time)
+       '(("closeDiff" accepted-there 60) ("closeDiff" rejected-there 0.1) ("openDiff" withdrawn 0.1)))
+    (let ((gemini-companion-write--decision-time time))
       (gemini-companion-cli-compose-test--with client nil
         (let* ((file (gemini-companion-test-file "b.txt" "one\n"))
                (review (gemini-companion-test-propose client "b.txt" "2\n")))

@@ -291,12 +291,11 @@ An unsaved line in it was merged into the change that was accepted before."
           (gemini-companion-review-commands-accept review))
         (gemini-companion-review-window-stop-now)
         (switch-to-buffer buffer)
-        (let ((this-command 'query-replace)
-              (later (+ (float-time) 0.3)))
+        (let ((this-command 'query-replace))
           (gemini-companion-test-host-tell
            client "a.txt" `( :current (:text "2\n") :stamp "s"
                              :modified ,(time-convert nil 'integer)))
-          (gemini-companion-test-wait "a while" (lambda () (> (float-time) later)))
+          (gemini-companion-test-wait-seconds 0.3)
           (should (equal (funcall text) "one\ntwo\n")))
         (gemini-companion-test-wait "the buffer to follow"
                                     (lambda () (equal (funcall text) "2\n")))))))
@@ -322,8 +321,7 @@ An unsaved line in it was merged into the change that was accepted before."
   `(cl-letf (((symbol-function 'gemini-companion-bridge-host-sessions)
               (lambda (_) '([nil nil nil nil lost nil nil nil]))))
      ,@body
-     (let ((later (+ (float-time) 0.3)))
-       (gemini-companion-test-wait "a while" (lambda () (> (float-time) later))))))
+     (gemini-companion-test-wait-seconds 0.3)))
 
 (ert-deftest gemini-companion-host-review/it-follows-even-after-a-long-time ()
   "When the connection was cut, and is back."
@@ -470,9 +468,10 @@ An unsaved line in it was merged into the change that was accepted before."
                         (string-match-p how (gemini-companion-review-reason review)))))
           (gemini-companion-review-show review 'keep)
           (gemini-companion-host-review-test--while-cut-off
-            (gemini-companion-host-review-test--close client "a.txt"))
-          (should (funcall ended "\\`decided in "))
-          (gemini-companion-test-host-write client "a.txt" "2\n")
+            (gemini-companion-host-review-test--close client "a.txt")
+            (gemini-companion-test-wait-seconds 0.3)
+            (should (funcall ended "\\`decided in "))
+            (gemini-companion-test-host-write client "a.txt" "2\n"))
           (gemini-companion-test-wait "the end"
                                       (lambda () (funcall ended "\\`accepted in "))))))))
 

@@ -171,8 +171,7 @@ If EDITED is non-nil, the user has changed the text to that before."
           (setq cli (car (gemini-companion-cli-all)))
           (setf (gemini-companion-cli-terminal cli) (current-buffer))
           (gemini-companion-cli-enter cli 'asking)
-          (gemini-companion-test-wait "a while" (let ((later (+ (float-time) 1)))
-                                                  (lambda () (> (float-time) later))))
+          (gemini-companion-test-wait-seconds 1)
           (should-not (seq-some (lambda (text) (string-match-p message text))
                                 gemini-companion-test-messages)))
         (gemini-companion-write-test--wait-message
@@ -220,7 +219,8 @@ If EDITED is non-nil, the user has changed the text to that before."
 ;; The buffer is reverted first, and then is as if the user had saved it.
 (ert-deftest gemini-companion-write/an-edited-text-is-accepted-in-the-client-too ()
   (gemini-companion-write-test--with client
-    (let ((buffer (find-file-noselect (gemini-companion-test-file "b.txt"))))
+    (let ((gemini-companion-write--decision-time 60.0)
+          (buffer (find-file-noselect (gemini-companion-test-file "b.txt"))))
       (gemini-companion-write-test--wait-message
        "b\\.txt: accepted in Gemini CLI"
        (lambda ()
@@ -234,7 +234,8 @@ If EDITED is non-nil, the user has changed the text to that before."
   "As Qwen Code does."
   (gemini-companion-write-test--with client
     (gemini-companion-test-write-bytes "b.txt" "caf\351\n")
-    (let ((buffer (find-file-noselect (gemini-companion-test-file "b.txt"))))
+    (let ((gemini-companion-write--decision-time 60.0)
+          (buffer (find-file-noselect (gemini-companion-test-file "b.txt"))))
       (gemini-companion-write-test--wait-message
        "b\\.txt: accepted in Gemini CLI"
        (lambda ()
@@ -270,11 +271,10 @@ If EDITED is non-nil, the user has changed the text to that before."
 (ert-deftest gemini-companion-write/a-yes-in-the-client-may-take-effect-late ()
   "Qwen Code writes nothing until all changes of a turn are decided."
   (gemini-companion-write-test--with client
-    (let ((other (gemini-companion-test-propose client "c.txt" "c\n"))
-          (later (+ (float-time) 0.5)))
+    (let ((other (gemini-companion-test-propose client "c.txt" "c\n")))
       (gemini-companion-test-with-answer nil
         (gemini-companion-write-test--close client "2\n")
-        (gemini-companion-test-wait "a while" (lambda () (> (float-time) later)))
+        (gemini-companion-test-wait-seconds 0.5)
         (should-not (seq-some (lambda (text) (string-match-p "\\(?:accept\\|reject\\)ed in" text))
                               gemini-companion-test-messages)))
       (gemini-companion-write-test--wait-message

@@ -54,6 +54,11 @@ TIMEOUT seconds: the error has its first line, a message all of it."
       (accept-process-output nil (setq pause (min 0.05 (* 1.3 pause)))))
     value))
 
+(defun gemini-companion-test-wait-seconds (seconds)
+  "Let SECONDS pass, in which timers and processes run, for what must not happen then."
+  (let ((later (+ (float-time) seconds)))
+    (gemini-companion-test-wait "time to pass" (lambda () (> (float-time) later)))))
+
 (defun gemini-companion-test--give-up (what)
   "Signal that waiting for WHAT has timed out."
   (when (string-search "\n" what)
