@@ -767,7 +767,7 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-test--with-screen terminal sent
       (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
       (let ((polls 0)
-            (gemini-companion-cli-send--poll-interval 0.02))
+            (gemini-companion-cli-send--poll-interval 0.005))
         (cl-letf* ((shown-p (symbol-function 'gemini-companion-cli-send--shown-p))
                    ((symbol-function 'gemini-companion-cli-send--shown-p)
                     (lambda (&rest arguments)
@@ -952,11 +952,10 @@ The hint in an empty prompt is in the user's language."
         (gemini-companion-cli-send-text "extend" t terminal)
         (gemini-companion-test-wait "the text to be given back"
                                     (lambda () (equal (ignore-errors (current-kill 0 t)) "extend")))
-        (let ((gemini-companion-cli-send--poll-interval 0.05))
-          (gemini-companion-cli-send-text "explain" t terminal)
-          ;; The CLI was only drawing its screen.
-          (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-          (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~"))))))
+        (gemini-companion-cli-send-text "explain" t terminal)
+        ;; The CLI was only drawing its screen.
+        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+        (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~")))))
 
 (ert-deftest gemini-companion-cli-send/what-had-to-wait-does-not-change-the-match-data ()
   (gemini-companion-test-with-project

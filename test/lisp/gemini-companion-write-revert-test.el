@@ -16,6 +16,7 @@
   "Evaluate BODY in a buffer that visits the file a.txt with TEXT and follows it."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-project
+     (gemini-companion-native-load)
      (let ((gemini-companion-write--poll-interval 0.01))
        (with-current-buffer
            (find-file-noselect (gemini-companion-test-file "a.txt" ,text))
@@ -29,7 +30,7 @@
 
 (defun gemini-companion-write-revert-test--write (text)
   "Write TEXT to the followed file as the client does, and wait."
-  (gemini-companion-write-revert-test--follow buffer-file-name)
+  (gemini-companion-write-revert-test--follow buffer-file-name text)
   (gemini-companion-test-write buffer-file-name text)
   (gemini-companion-test-wait-followed))
 

@@ -162,16 +162,14 @@ If EDITED is non-nil, the user has changed the text to that before."
                  '((gemini-companion-write-test--accept . "has not written the change to b\\.txt")
                    (gemini-companion-write-test--close . "b\\.txt: rejected in Gemini CLI")))
     (gemini-companion-write-test--with client
-      (let ((gemini-companion-write--text-time 0.3)
-            (gemini-companion-write--decision-time 0.3)
-            (gemini-companion-write--slow-interval 0.1)
+      (let ((gemini-companion-write--slow-interval 0.02)
             cli)
         (gemini-companion-test-with-answer nil
           (funcall decide client "2\n")
           (setq cli (car (gemini-companion-cli-all)))
           (setf (gemini-companion-cli-terminal cli) (current-buffer))
           (gemini-companion-cli-enter cli 'asking)
-          (gemini-companion-test-wait-seconds 1)
+          (gemini-companion-test-wait-seconds 0.3)
           (should-not (seq-some (lambda (text) (string-match-p message text))
                                 gemini-companion-test-messages)))
         (gemini-companion-write-test--wait-message
