@@ -1,6 +1,6 @@
 //! The tools of a companion: `openDiff` and `closeDiff` of document 000, "III"; `getActiveFile` of
-//! 003; `acceptDiff` and `rejectDiff` of 004. All clients are offered all of them, and call those
-//! that they know.
+//! 003; `acceptDiff` and `rejectDiff` of 004. `Tools::list` says who is offered which; clients call
+//! those that they know.
 //!
 //! Document 004 differs in the text of the answer to `closeDiff`: clients with a session get it in
 //! the form of the newer documents, since clients of 004 have no session.

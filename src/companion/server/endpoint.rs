@@ -1,5 +1,5 @@
-//! `/mcp` and `/events`: turns HTTP requests into calls of the protocol, and results into
-//! responses.
+//! `/mcp`, `/mcp/tools` and `/events`: turns HTTP requests into calls of the protocol, and results
+//! into responses.
 //!
 //! Statuses are those of the contract and of MCP's Streamable HTTP transport.
 
