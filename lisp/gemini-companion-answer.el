@@ -54,7 +54,7 @@ If the file cannot be read or written, ANSWER holds until Emacs exits."
                                       (gemini-companion-answer--print)))
        (setq gemini-companion-answer--unsaved nil)))))
 
-(defun gemini-companion-answer-ask (question text &optional again)
+(defun gemini-companion-answer-ask (question text again)
   "Ask the user TEXT, and store the reply as the answer to QUESTION.
 Return non-nil if the user has just agreed.  Do not ask in batch mode, nor
 if QUESTION was answered before, unless AGAIN is non-nil."

@@ -69,7 +69,7 @@ For QUOTE, see `gemini-companion-comment-show'."
     (when buffer-file-name
       (add-hook 'kill-buffer-hook #'gemini-companion-comment--buffer-killed nil t))))
 
-(defun gemini-companion-comment-show (start text &optional quote)
+(defun gemini-companion-comment-show (start text quote)
   "Show a comment, TEXT, below the line at point.
 It is on the text from START to the end of that line.  If it is on lines
 that were removed here, QUOTE is their text."

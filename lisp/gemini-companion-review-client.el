@@ -73,7 +73,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
           (t
            (gemini-companion-review-end
             review 'withdrawn (gemini-companion-review-bytes review)
-            (format "withdrawn by %s" (gemini-companion-review-agent-title review)) 'announce)))))
+            (format "withdrawn by %s" (gemini-companion-review-agent-title review)))))))
 
 (defun gemini-companion-review-client--close (review call)
   "End REVIEW, which the user has answered in the client, and answer CALL."
@@ -90,8 +90,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
     (gemini-companion-write-revert-when-written review text made)
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-review-end
-     review 'closed before
-     (concat "decided in " (gemini-companion-review-agent-title review)) 'announce)
+     review 'closed before (concat "decided in " (gemini-companion-review-agent-title review)))
     (gemini-companion-write-await-decision
      review stamp (and (or may-omit host) text)
      ;; The user has just been told something else.

@@ -377,7 +377,7 @@ Delete all other windows; if a side window is selected, that one, too."
       (delete-other-windows-internal window main)))
   window)
 
-(defun gemini-companion-review-window-split (window buffers &optional turned)
+(defun gemini-companion-review-window-split (window buffers turned)
   "Show BUFFERS of a view in equal parts of WINDOW, and return these in order.
 WINDOW shows the first.  They are side by side if each is then at least 70
 columns wide, and otherwise one above the other; if TURNED is non-nil it is

@@ -440,7 +440,7 @@ decided in advance."
            (gemini-companion-review-end
             review outcome before
             (if (eq by 'client) (format "%s in %s" outcome title) (symbol-name outcome))
-            (if by 'announce 'at-once))
+            (not by))
            (unless by
              (message "Change to %s %s%s" file outcome
                       (gemini-companion-review--consequence review outcome)))
@@ -471,11 +471,11 @@ The client proposes nothing else until this has an outcome, so send one."
   (when (gemini-companion-review-open-p review)
     (gemini-companion-review-decide review 'cancelled #'gemini-companion-bridge-reject 'client)))
 
-(defun gemini-companion-review-end (review outcome before reason &optional how)
+(defun gemini-companion-review-end (review outcome before reason &optional at-once)
   "End REVIEW with OUTCOME, a symbol, for REASON, text for the user.
-BEFORE is what its file contained until then.  If HOW is `at-once', a command
-has ended it: take it off the screen at once; otherwise, do so when the user
-is not busy.  If HOW is `announce', tell the user."
+BEFORE is what its file contained until then.  If AT-ONCE is non-nil, a
+command that tells the user has ended it: take it off the screen at once.
+Otherwise, tell the user, and do so when the user is not busy."
   (pcase-let (((cl-struct gemini-companion-review client path host prompt request proposal) review)
               (shown (gemini-companion-review-shown-p review)))
     (when (buffer-live-p proposal)
@@ -493,11 +493,11 @@ is not busy.  If HOW is `announce', tell the user."
     (when request
       (gemini-companion-log-errors "telling an outcome" (funcall (cdr request) outcome)))
     ;; What the hook says, for example where comments are now, is more important.
-    (when (eq how 'announce)
+    (unless at-once
       (gemini-companion-review-announce-ending review))
     (gemini-companion-log-run-hook 'gemini-companion-review-end-functions review outcome)
     (push review gemini-companion-review--ended-on-screen)
-    (if (eq how 'at-once) (gemini-companion-review--remove review)
+    (if at-once (gemini-companion-review--remove review)
       (when shown
         (setq gemini-companion-review-closed-at (float-time)))
       (gemini-companion-review-remove-ended)))
@@ -509,7 +509,7 @@ If a command has stopped it, also take them off the screen at once."
   (dolist (review (gemini-companion-review-all-open))
     (gemini-companion-log-errors "ending a review"
       (gemini-companion-review-end review 'rejected (gemini-companion-review-bytes review)
-                                   "rejected, the companion was turned off" 'announce)))
+                                   "rejected, the companion was turned off")))
   ;; If the server has died, the user may be typing.
   (when (and this-command (not (active-minibuffer-window)))
     (gemini-companion-review-remove-ended 'now))

@@ -84,7 +84,7 @@ you accepted, and warns you if it does not.  You can then write it with
   "Seconds within which a connected host reports what a client has written there.
 It takes that long until a connection that was cut is known to be lost.")
 
-(defun gemini-companion-write-await-decision (review stamp text &optional quietly)
+(defun gemini-companion-write-await-decision (review stamp text quietly)
   "Find out how REVIEW, which its client has closed, was decided there.
 The client does not report that: either it writes the file, whose stamp
 was STAMP, or it does not.  If TEXT is non-nil, it should write that, and
