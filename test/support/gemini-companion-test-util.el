@@ -55,7 +55,8 @@ TIMEOUT seconds: the error has its first line, a message all of it."
     value))
 
 (defun gemini-companion-test-wait-seconds (seconds)
-  "Let SECONDS pass, in which timers and processes run, for what must not happen then."
+  "Let SECONDS pass, in which timers and processes run.
+This is for what must not happen then."
   (let ((later (+ (float-time) seconds)))
     (gemini-companion-test-wait "time to pass" (lambda () (> (float-time) later)))))
 
