@@ -412,25 +412,25 @@ Kill those in which AGENT has ended."
 (defun gemini-companion-cli-run--start-on-host (agent root arguments)
   "Run AGENT with ARGUMENTS in ROOT, a remote name, once its host is connected.
 Show the terminal at once, so that the user sees where it will be."
-  (let* ((connection (gemini-companion-cli-run--connect agent root))
-         (tools nil)
-         (agreed (gemini-companion-cli-run--prepare
-                  (lambda ()
-                    (prog1 (gemini-companion-setup-ask-host agent root)
-                      (setq tools (gemini-companion-tool-extension-ask-host connection))))))
-         (terminal (gemini-companion-cli-terminals-choose))
-         (environment (gemini-companion-host-command-environment process-environment))
-         (buffer (gemini-companion-cli-run--create-buffer agent root))
-         (start (lambda (fault)
-                  (gemini-companion-cli-run--start-in
-                   buffer
-                   (lambda ()
-                     (when fault (error "%s" fault))
-                     (pcase-let ((`(,program . ,words)
-                                  (gemini-companion-cli-run--command-on-host
-                                   connection terminal environment arguments)))
-                       (gemini-companion-cli-run--exec terminal program words environment)
-                       (setq default-directory root)))))))
+  (pcase-let* ((connection (gemini-companion-cli-run--connect agent root))
+               (`(,agreed . ,tools)
+                (gemini-companion-cli-run--prepare
+                 (lambda ()
+                   (cons (gemini-companion-setup-ask-host agent root)
+                         (gemini-companion-tool-extension-ask-host connection)))))
+               (terminal (gemini-companion-cli-terminals-choose))
+               (environment (gemini-companion-host-command-environment process-environment))
+               (buffer (gemini-companion-cli-run--create-buffer agent root))
+               (start (lambda (fault)
+                        (gemini-companion-cli-run--start-in
+                         buffer
+                         (lambda ()
+                           (when fault (error "%s" fault))
+                           (pcase-let ((`(,program . ,words)
+                                        (gemini-companion-cli-run--command-on-host
+                                         connection terminal environment arguments)))
+                             (gemini-companion-cli-run--exec terminal program words environment)
+                             (setq default-directory root)))))))
     (with-current-buffer buffer
       (insert (format "Connecting to %s...\n" (gemini-companion-host-connection-name connection))))
     (gemini-companion-cli-run-show buffer)

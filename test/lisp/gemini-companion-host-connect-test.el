@@ -148,9 +148,9 @@ Return the connection."
                       (gemini-companion-host-connection-state connection)))
    (lambda () (memq (gemini-companion-host-connection-state connection) states))))
 
-(defun gemini-companion-host-connect-test--fault (&optional directory)
-  "Connect to DIRECTORY in vain, and return the fault as text."
-  (let ((connection (gemini-companion-host-connect-test--open directory)))
+(defun gemini-companion-host-connect-test--fault ()
+  "Connect in vain, and return the fault as text."
+  (let ((connection (gemini-companion-host-connect-test--open)))
     (should (eq (gemini-companion-host-connection-state connection) 'failed))
     (gemini-companion-host-connect-test--wait-ended)
     (gemini-companion-host-connection-explanation connection)))

@@ -10,12 +10,6 @@
 (require 'gemini-companion-test-host)
 (require 'gemini-companion-workspace)
 
-(defconst gemini-companion-host-context-test--a "/mock:a:"
-  "The prefix of one host.")
-
-(defconst gemini-companion-host-context-test--b "/mock:b:"
-  "The prefix of another host.")
-
 (defmacro gemini-companion-host-context-test--with (&rest body)
   "Evaluate BODY while files are tracked; no host is served at first.
 The module has no ignore rules of hosts, so none are in force."

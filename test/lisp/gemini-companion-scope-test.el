@@ -37,12 +37,11 @@ The active one has a star.  Without NAME that is not known."
                     (and (aref file 2) "*")))
           (gemini-companion-context-gather (and name (gemini-companion-test-file name)))))
 
-(defun gemini-companion-scope-test--withheld (&optional name)
+(defun gemini-companion-scope-test--withheld (name)
   "Return what a client is not told that works in the directory NAME, and why."
   (mapcar (pcase-lambda (`(,file . ,reason))
             (cons (file-relative-name file gemini-companion-test-project) reason))
-          (gemini-companion-context-withheld
-           (and name (gemini-companion-test-file name)))))
+          (gemini-companion-context-withheld (gemini-companion-test-file name))))
 
 (ert-deftest gemini-companion-scope/each-hears-of-its-own-project ()
   (gemini-companion-scope-test--with '("one" "other")

@@ -27,10 +27,10 @@ asked for anything."
                   (lambda (_prefix _root name) (string-suffix-p "/secret" name))))
          (gemini-companion-test-host-unasked ,@body)))))
 
-(defun gemini-companion-tool-host-test--open (file &optional text)
-  "Return a buffer with TEXT that seems to visit FILE, a remote name."
+(defun gemini-companion-tool-host-test--open (file)
+  "Return a buffer with two lines that seems to visit FILE, a remote name."
   (with-current-buffer (generate-new-buffer (file-name-nondirectory file))
-    (insert (or text "one\ntwo\n"))
+    (insert "one\ntwo\n")
     (set-buffer-modified-p nil)
     ;; Without the other name, Emacs does not ask the host for a lock.
     (setq buffer-file-name file)

@@ -432,10 +432,10 @@ It updates its workspace roots a moment after a file has been visited."
    (lambda () (fake-cli-discover (gemini-companion-test-tmpdir emacs)
                                  directory))))
 
-(defun gemini-companion-test-client-start (kind emacs &optional directory)
-  "Return a new client of KIND, `fake' or `real', connected to EMACS.
-It runs in DIRECTORY, by default the project of EMACS."
-  (let* ((directory (or directory (gemini-companion-test-project emacs)))
+(defun gemini-companion-test-client-start (kind emacs)
+  "Return a new client of KIND, `fake' or `real', in the project of EMACS.
+It is connected."
+  (let* ((directory (gemini-companion-test-project emacs))
          (_ (gemini-companion-test-wait-announced emacs directory))
          (client (if (eq kind 'real)
                      (gemini-companion-test-real-client-start

@@ -591,9 +591,8 @@ It is not started.  SETTINGS are those of the user there, if they are not
     (gemini-companion-test-far--own far)
     cli))
 
-(defun gemini-companion-test-far-cli-start (far &optional directory)
-  "Start a CLI on FAR as its user does who logs in; return it.
-It runs in DIRECTORY, as the host names it, by default the project there.
+(defun gemini-companion-test-far-cli-start (far)
+  "Start a CLI in the project on FAR, as its user does who logs in; return it.
 Wait until it is connected."
   (let ((cli (gemini-companion-test-far-cli-make far)))
     (gemini-companion-test-cli--start
@@ -605,8 +604,7 @@ Wait until it is connected."
               (concat "direct-" (gemini-companion-test-far-name far))
               (shell-quote-argument
                (format "cd %s && exec $SHELL -lc 'exec gemini'"
-                       (shell-quote-argument
-                        (or directory (gemini-companion-test-far-file far "")))))))
+                       (shell-quote-argument (gemini-companion-test-far-file far ""))))))
        (string-to-number
         (gemini-companion-test-cli--tmux cli "list-panes" "-a" "-F" "#{pane_pid}"))))))
 

@@ -54,10 +54,9 @@
 (defconst gemini-companion-test-host-prefix "/mock:build:"
   "The prefix of the host of most tests.")
 
-(defun gemini-companion-test-host-file (name &optional prefix)
-  "Return what Emacs calls the file NAME of the test's project on a host.
-PREFIX is that of the host."
-  (concat (or prefix gemini-companion-test-host-prefix) (gemini-companion-test-file name)))
+(defun gemini-companion-test-host-file (name)
+  "Return what Emacs calls the file NAME of the test's project on a host."
+  (concat gemini-companion-test-host-prefix (gemini-companion-test-file name)))
 
 (defun gemini-companion-test-host-open (prefix &rest roots)
   "Serve the host with PREFIX; its workspace ROOTS are names in the test's project.
