@@ -221,7 +221,7 @@ For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
     (setq default-directory (gemini-companion-cli-send-directory terminal)
           gemini-companion-cli-compose-terminal terminal)
     (let ((buffer (current-buffer)))
-      (setf (buffer-local-value 'gemini-companion-cli-send-editor terminal)
+      (setf (buffer-local-value 'gemini-companion-cli-send-editor-function terminal)
             (lambda () (and (funcall live-p) (buffer-name buffer))))))
   (add-hook 'kill-buffer-hook (lambda () (gemini-companion-cli-edit--end terminal live-p answer))
             nil t))

@@ -37,7 +37,7 @@
 (defvar-local gemini-companion-cli-send--busy nil
   "Non-nil while a text is on its way to the CLI in this buffer.")
 
-(defvar-local gemini-companion-cli-send-editor #'ignore
+(defvar-local gemini-companion-cli-send-editor-function #'ignore
   "Function that names the buffer with what the CLI has the user edit, or nil.")
 
 (defvar-local gemini-companion-cli-send--recognized nil
@@ -285,7 +285,7 @@ Keys for a prompt would answer its question, or be a command for a shell."
   (cond ((not (gemini-companion-cli-run-directory (current-buffer)))
          (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
         ((gemini-companion-cli-terminals-frozen))
-        ((when-let* ((name (funcall gemini-companion-cli-send-editor)))
+        ((when-let* ((name (funcall gemini-companion-cli-send-editor-function)))
            (format "%s waits for what you edit in %s, and would lose the text; insert it there"
                    (gemini-companion-cli-send-title) name)))
         ((gemini-companion-cli-screen-question-p)

@@ -90,7 +90,7 @@ While the proposal is being edited this may lag behind for a moment."
     (cond ((and buffer (buffer-modified-p buffer)
                 (not (gemini-companion-review-effect-merged-state review)))
            'unsaved)
-          ((or (gemini-companion-review-effect-written-p review)
+          ((or (gemini-companion-review-effect-file-changed-p review)
                ;; The client has not reported yet what the user has just saved on its host.
                (and buffer (gemini-companion-review-host review)
                     (gemini-companion-file-newer-in-p (gemini-companion-review-path review)
@@ -118,7 +118,7 @@ For the value on a conflict see `gemini-companion-change-merge'."
    text
    (gemini-companion-review-current-text review)))
 
-(defun gemini-companion-review-effect-written-p (review)
+(defun gemini-companion-review-effect-file-changed-p (review)
   "Return non-nil if the file of REVIEW has changed since that was proposed.
 What was merged into it since does not count."
   (gemini-companion-review-effect--forget-undone-merge review)
@@ -202,7 +202,7 @@ What was merged into it since does not count."
 Signal a `user-error' if the edits of a buffer overlap; what was written to
 the file is merged all the same."
   (let ((buffer (gemini-companion-review-effect--edited-buffer review)))
-    (when (gemini-companion-review-effect-written-p review)
+    (when (gemini-companion-review-effect-file-changed-p review)
       (gemini-companion-review-effect--merge-file review))
     (when buffer
       (gemini-companion-review-effect--merge-text

@@ -251,7 +251,7 @@ They are a list of (LINES . TEXT), the last lines first."
     (list (gemini-companion-ui-line-start first)
           (gemini-companion-ui-line-start (+ first (cdr lines))))))
 
-(defun gemini-companion-review-hunk-undone-p ()
+(defun gemini-companion-review-hunk-all-undone-p ()
   "Return non-nil if there is nothing to undo in the current buffer.
 In that case `undo-only' would undo the last undo."
   (let ((list buffer-undo-list))

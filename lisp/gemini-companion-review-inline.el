@@ -326,7 +326,7 @@ If there is none, stay at the line where point is."
     (gemini-companion-review-check-open (gemini-companion-review-window-review view))
     view))
 
-(defun gemini-companion-review-inline--current-view ()
+(defun gemini-companion-review-inline--updated-view ()
   "Return the view of the current buffer, whose hunks must be up to date.
 Otherwise update it, and signal a `user-error'."
   (let ((view (gemini-companion-review-inline--view-here)))
@@ -342,7 +342,7 @@ Otherwise update it, and signal a `user-error'."
 (defun gemini-companion-review-inline--comment-place (start end)
   "Return where in the proposal the lines from START to END are.
 See `gemini-companion-comment-place-function'."
-  (cons (gemini-companion-review-window-proposal (gemini-companion-review-inline--current-view))
+  (cons (gemini-companion-review-window-proposal (gemini-companion-review-inline--updated-view))
         (gemini-companion-review-hunk-place start end)))
 
 (defun gemini-companion-review-inline--show-comments ()
@@ -365,7 +365,7 @@ See `gemini-companion-comment-place-function'."
 (defun gemini-companion-review-inline-next (count)
   "Go to the next hunk; with a prefix argument, COUNT hunks forward."
   (interactive "p" gemini-companion-review-inline-mode)
-  (gemini-companion-review-inline--current-view)
+  (gemini-companion-review-inline--updated-view)
   (let ((others (if (> count 0)
                     (seq-filter (lambda (it) (< (point) (gemini-companion-review-hunk-start it)))
                                 gemini-companion-review-hunk-list)
@@ -398,7 +398,7 @@ See `gemini-companion-comment-place-function'."
 The proposed text is then the same as the file there.
 \\<gemini-companion-review-inline-mode-map>\\[gemini-companion-review-inline-undo] brings it back."
   (interactive nil gemini-companion-review-inline-mode)
-  (let* ((view (gemini-companion-review-inline--current-view))
+  (let* ((view (gemini-companion-review-inline--updated-view))
          (region (and (use-region-p) (cons (region-beginning) (region-end))))
          (hunks (if (not region) (list (gemini-companion-review-inline--hunk-here))
                   (or (seq-filter (lambda (it)
@@ -433,7 +433,7 @@ It then looks as if the file had it already; accepting still sends it.
 \\<gemini-companion-review-inline-mode-map>\\[gemini-companion-review-inline-undo] \
 shows it as a hunk again."
   (interactive nil gemini-companion-review-inline-mode)
-  (let* ((view (gemini-companion-review-inline--current-view))
+  (let* ((view (gemini-companion-review-inline--updated-view))
          (hunk (gemini-companion-review-inline--hunk-here))
          (current (gemini-companion-review-inline--current view))
          (proposal (gemini-companion-review-window-proposal view))
@@ -473,7 +473,7 @@ whose undo list records this, so that the changes of both are undone in order."
     (with-current-buffer (gemini-companion-review-window-proposal view)
       (deactivate-mark)
       (let ((tree (bound-and-true-p undo-tree-mode))) ; it empties Emacs's own list
-        (when (and (not tree) (gemini-companion-review-hunk-undone-p))
+        (when (and (not tree) (gemini-companion-review-hunk-all-undone-p))
           (user-error "No further undo information"))
         (undo-boundary)
         ;; Do not continue the undo of another buffer.
@@ -503,7 +503,7 @@ whose undo list records this, so that the changes of both are undone in order."
 \\<gemini-companion-review-inline-edit-mode-map>\\[gemini-companion-review-inline-return] \
 or the key that saves a buffer goes back."
   (interactive nil gemini-companion-review-inline-mode)
-  (let* ((view (gemini-companion-review-inline--current-view))
+  (let* ((view (gemini-companion-review-inline--updated-view))
          (proposal (gemini-companion-review-window-proposal view))
          (line (gemini-companion-review-hunk-line))
          (column (current-column))

@@ -64,7 +64,7 @@ you accepted, and warns you if it does not.  You can then write it with
          ;; The user has been asked about an empty one.
          (not (string-empty-p text))
          ;; If the file has changed, the client would make its change in the new text.
-         (not (gemini-companion-review-effect-written-p review)))))
+         (not (gemini-companion-review-effect-file-changed-p review)))))
 
 ;;;; Whether it was written
 
@@ -165,7 +165,7 @@ Another CLI may propose one, or the same one try again."
 While Emacs does not answer, a client there is not kept waiting, and takes
 its own proposal."
   (and (gemini-companion-review-host review)
-       (gemini-companion-review-effect-written-p review)
+       (gemini-companion-review-effect-file-changed-p review)
        (gemini-companion-write--contains-p review)))
 
 (defun gemini-companion-write-await-text (review text before exactly)

@@ -251,7 +251,7 @@ impl Session {
             && self.is_earlier_of(later)
     }
 
-    /// Whether `later` is of the same client, as far as we know.
+    /// Whether `later` is a later session of the same client, as far as we know.
     pub fn is_earlier_of(&self, later: &Session) -> bool {
         self.begun < later.begun
             && self.client == later.client
