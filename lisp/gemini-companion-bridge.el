@@ -243,11 +243,10 @@ or \"boolean\".  Clients on hosts have those with HOSTS only."
 It has MOUNTS, as in `gemini-companion-host-mounts'; if it is a SANDBOX,
 serve no other file there.  Return an alist of agents and the tokens of
 their clients there.  Never print or log them."
-  (let ((tokens (gemini-companion-bridge--call gemini-companion--mod-open-host prefix)))
-    (gemini-companion-bridge--call
-     gemini-companion--mod-set-host-mounts
-     prefix (vconcat (mapcar #'car mounts)) (vconcat (mapcar #'cdr mounts)) sandbox)
-    (mapcar (pcase-lambda (`[,agent ,token]) (cons (intern agent) token)) tokens)))
+  (mapcar (pcase-lambda (`[,agent ,token]) (cons (intern agent) token))
+          (gemini-companion-bridge--call
+           gemini-companion--mod-open-host
+           prefix (vconcat (mapcar #'car mounts)) (vconcat (mapcar #'cdr mounts)) sandbox)))
 
 (defun gemini-companion-bridge-close-host (prefix)
   "Stop serving clients on the host with PREFIX; their reviews end."

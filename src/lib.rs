@@ -125,10 +125,21 @@ fn token(companion: &Companion, agent: String) -> Result<Option<String>> {
 
 /// Serve clients of COMPANION on the host whose files begin with PREFIX in Emacs, too.
 ///
-/// Return a vector of [AGENT TOKEN]; these are the same until the host is closed.
+/// The host has directories of this machine: each is called there as the vector THERE says, and here
+/// as the vector HERE does, without a trailing slash.  If SANDBOX is non-nil, no other file there is
+/// served.  Return a vector of [AGENT TOKEN]; these are the same until the host is closed.
 #[defun]
-fn open_host<'e>(env: &'e Env, companion: &Companion, prefix: String) -> Result<Value<'e>> {
+fn open_host<'e>(
+    env: &'e Env,
+    companion: &Companion,
+    prefix: String,
+    there: Vector,
+    here: Vector,
+    sandbox: Value,
+) -> Result<Value<'e>> {
+    let mounts = strings(there)?.into_iter().zip(strings(here)?).collect();
     let agents = companion.open_host(&prefix)?;
+    companion.set_host_mounts(&prefix, mounts, sandbox.is_not_nil());
     vector(env, agents.iter().map(|agent| env.vector((&agent.name, agent.token.reveal()))))
 }
 
@@ -180,23 +191,6 @@ fn close_wire(companion: &Companion, wire: i64) -> Result<()> {
 #[defun]
 fn set_host_reachable(companion: &Companion, prefix: String, reachable: Value) -> Result<()> {
     companion.set_host_reachable(&prefix, reachable.is_not_nil());
-    Ok(())
-}
-
-/// Record that the host of COMPANION with PREFIX has directories of this machine.
-///
-/// Each is called there as the vector THERE says, and here as the vector HERE does, without a trailing
-/// slash.  If SANDBOX is non-nil, no other file there is served.
-#[defun]
-fn set_host_mounts(
-    companion: &Companion,
-    prefix: String,
-    there: Vector,
-    here: Vector,
-    sandbox: Value,
-) -> Result<()> {
-    let mounts = strings(there)?.into_iter().zip(strings(here)?).collect();
-    companion.set_host_mounts(&prefix, mounts, sandbox.is_not_nil());
     Ok(())
 }
 
