@@ -11,7 +11,7 @@
 ;; passes on what clients there say, over the standard input and output of that program: the wire,
 ;; which the native module owns.  When a connection breaks, Emacs makes it again.
 ;;
-;; Nothing here waits, uses Tramp, or trusts what a host says.
+;; Nothing here waits for a host, opens its files by Tramp, or trusts what it says.
 
 ;;; Code:
 

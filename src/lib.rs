@@ -228,7 +228,7 @@ fn discovery_files<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>>
     to_vector(env, files.unwrap_or_default())
 }
 
-/// Return those of them that are missing or were changed, a vector.
+/// Return the names of those discovery files of COMPANION that are missing or were changed, a vector.
 #[defun]
 fn damaged_files<'e>(env: &'e Env, companion: &Companion) -> Result<Value<'e>> {
     let files = companion.announcement().map(|announcement| announcement.damaged_files());
