@@ -280,6 +280,10 @@ Otherwise each run would take a minute to build them."
   (gemini-companion-installed-test--with emacs place
     (let ((repository (expand-file-name "repository" place)))
       (gemini-companion-installed-test--copy repository)
+      (dolist (name '("scripts" "test/support"))
+        (copy-directory (gemini-companion-test-path name)
+                        (expand-file-name name repository) nil t))
+      (copy-file (gemini-companion-test-path ".elpaignore") (file-name-as-directory repository))
       (gemini-companion-installed-test--git repository)
       "")
     (when (gemini-companion-test-eval emacs '(version< emacs-version "30"))
@@ -290,6 +294,13 @@ Otherwise each run would take a minute to build them."
                      (expand-file-name "repository" place))
                    nil)
      120)
+    ;; Tests and scripts are not compiled, which takes long and ends in errors.
+    (should-not (gemini-companion-test-eval emacs '(get-buffer-window "*Compile-Log*")))
+    (should-not (gemini-companion-test-eval
+                 emacs '(seq-filter (lambda (file)
+                                      (string-match-p "/\\(?:scripts\\|test\\)/" file))
+                                    (directory-files-recursively package-user-dir
+                                                                 "\\.elc\\'"))))
     (gemini-companion-installed-test--answer emacs "d")
     (gemini-companion-installed-test--works emacs)
     (gemini-companion-installed-test--is-installed emacs)))
