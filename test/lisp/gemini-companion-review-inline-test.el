@@ -168,16 +168,25 @@ FOCUS is `select' by default."
       (set-window-dedicated-p nil nil))))
 
 (ert-deftest gemini-companion-review-inline/users-choose-the-window ()
+  "By the example in the manual, from any window, also that of a terminal."
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (let ((file (selected-window))
-          (display-buffer-alist '(("\\`\\*gemini review" display-buffer-in-direction
-                                   (direction . right)))))
-      (let ((before (gemini-companion-review-inline-test--state)))
-        (gemini-companion-review-inline-test--show client "2\n")
-        (should (equal (buffer-name (window-buffer file)) "a.txt"))
-        (should (= (length (window-list)) 2))
-        (gemini-companion-reject)
-        (should (equal (cadr (gemini-companion-review-inline-test--state)) (cadr before)))))))
+          (side (display-buffer-in-side-window (get-buffer-create "*scratch*")
+                                               '((side . right))))
+          (display-buffer-alist
+           (with-temp-buffer
+             (insert-file-contents (gemini-companion-test-path "docs/gemini-companion.texi"))
+             (re-search-forward "display-buffer-alist\n *'\\((.*review\"\\)")
+             (goto-char (match-beginning 1))
+             (list (read (current-buffer))))))
+      (dolist (selected (list file side))
+        (select-window selected)
+        (let ((before (gemini-companion-review-inline-test--state)))
+          (gemini-companion-review-inline-test--show client "2\n" 'keep)
+          (should (equal (buffer-name (window-buffer file)) "a.txt"))
+          (should (= (length (window-list)) 3))
+          (gemini-companion-reject)
+          (should (equal (cadr (gemini-companion-review-inline-test--state)) (cadr before))))))))
 
 (ert-deftest gemini-companion-review-inline/a-dedicated-window-of-its-own-shows-the-proposal ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
