@@ -71,6 +71,9 @@ BUFFER is this buffer or an indirect buffer of it.")
   "When this buffer was focused last, in milliseconds since 1970; 0 if never.")
 (put 'gemini-companion-context--focused 'permanent-local t) ; through a revert
 
+(defvar-local gemini-companion-context--left nil
+  "Non-nil if a click in another window has deactivated the mark of this buffer.")
+
 (defvar gemini-companion-context--timer nil
   "The timer that publishes the context, or nil.")
 
@@ -101,11 +104,14 @@ BUFFER is this buffer or an indirect buffer of it.")
           (setq gemini-companion-context--focused
                 (car (time-convert buffer-display-time 1000)))))))
   (gemini-companion-context--change-hooks #'add-hook)
+  ;; Before the hook by which Rectangle Mark mode ends.
+  (add-hook 'deactivate-mark-hook #'gemini-companion-context--record-click -50)
   (gemini-companion-context-update))
 
 (defun gemini-companion-context-stop ()
   "Stop publishing the context, and forget which files were focused."
   (gemini-companion-context--change-hooks #'remove-hook)
+  (remove-hook 'deactivate-mark-hook #'gemini-companion-context--record-click)
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
   (setq gemini-companion-context--timer nil
@@ -157,6 +163,7 @@ While this is paused, Emacs tells them that no file is open."
     (let* ((shown (window-buffer (selected-window)))
            (buffer (or (buffer-base-buffer shown) shown)))
       (when (buffer-file-name buffer)
+        (with-current-buffer shown (setq gemini-companion-context--left nil))
         (with-current-buffer buffer
           (setq gemini-companion-context--shown (cons (selected-window) shown))
           (unless (eq buffer (car gemini-companion-context--recent))
@@ -165,6 +172,14 @@ While this is paused, Emacs tells them that no file is open."
                   (cons buffer (cl-loop for it in gemini-companion-context--recent
                                         if (and (buffer-live-p it) (not (eq it buffer)))
                                         collect it)))))))))
+
+(defun gemini-companion-context--record-click ()
+  "Record whether a click in another window deactivates the mark.
+The selection then stays, as it does if you leave its window by a key."
+  (setq gemini-companion-context--left
+        (and (mouse-event-p last-input-event)
+             (not (eq (posn-window (event-start last-input-event)) (selected-window)))
+             (not (bound-and-true-p rectangle-mark-mode)))))
 
 ;;;; Publishing
 
@@ -341,7 +356,8 @@ Of a text that is longer than LIMIT characters, return at least that many."
         (cond ((and (eq (bound-and-true-p evil-state) 'visual) (fboundp 'evil-visual-range))
                ;; For blocks Evil switches Transient Mark mode off.
                (evil-visual-range))
-              ((and transient-mark-mode mark-active (mark t) (/= point (mark t)))
+              ((and transient-mark-mode (or mark-active gemini-companion-context--left)
+                    (mark t) (/= point (mark t)))
                (list (min point (mark t)) (max point (mark t))
                      (and (bound-and-true-p rectangle-mark-mode) 'rectangle))))))
     (pcase type

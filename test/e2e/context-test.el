@@ -87,6 +87,23 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
        ((("a.txt" 1 1)) ["C-g"])
        ((("a.txt" 1 2)) ["C-f"])))))
 
+(ert-deftest gemini-companion-context-e2e/a-click-in-another-window-keeps-the-selection ()
+  "As in that of a terminal.  It ends when the user comes back."
+  :tags '(e2e real)
+  (gemini-companion-context-e2e--with (emacs client '(("a.txt" . "one\ntwo\nthree\n")))
+    (gemini-companion-context-e2e--check-steps
+     emacs client
+     `(((("a.txt" 1 1)) (xterm-mouse-mode 1) (display-buffer "*scratch*"))
+       ((("a.txt" 2 2 "ne\nt")) "\e[<0;2;1M" "\e[<32;2;2M" "\e[<0;2;2m")
+       ((("a.txt" 3 2 "ne\nt"))
+        "\e[<0;100;4M" "\e[<0;100;4m" (wait (equal (buffer-name) "*scratch*"))
+        (with-current-buffer "a.txt" (save-excursion (goto-char (point-min)) (insert "zero\n"))))
+       ((("a.txt" 3 2)) ["C-x" "o"])
+       ;; A rectangle ends, as Emacs shows.
+       ((("a.txt" 4 3 "w\nh")) ["C-x" "Space" "C-n" "C-f"])
+       ((("a.txt" 5 3)) "\e[<0;100;4M" "\e[<0;100;4m" (wait (equal (buffer-name) "*scratch*"))
+        (with-current-buffer "a.txt" (save-excursion (goto-char (point-min)) (insert "zero\n"))))))))
+
 (ert-deftest gemini-companion-context-e2e/files ()
   "Files are opened, closed, renamed, deleted, private or outside."
   :tags '(e2e real)
