@@ -157,10 +157,12 @@ Whoever has the token can report any edit, and an undo writes its old text."
 
 (defun gemini-companion-tool-hooks--take (call file before after modified)
   "Take what CALL reports, that the text of FILE was BEFORE and is now AFTER.
-If FILE is on a host, and has just AFTER since MODIFIED, give it to the buffer
-that visits FILE.  If the user follows the CLI, show FILE."
+Revert the buffer that visits FILE; if that is on a host, give AFTER to it, if
+FILE has just that since MODIFIED.  If the user follows the CLI, show FILE."
   (let ((buffer (gemini-companion-tool-buffer call file))
         (prefix (gemini-companion-file-host file)))
+    (when buffer
+      (gemini-companion-tool-refresh-buffer buffer))
     (when (and buffer modified prefix)
       (unless (gemini-companion-file-written-p file after)
         (gemini-companion-file-note file (encode-coding-string after 'utf-8-unix)
@@ -201,14 +203,11 @@ Its texts were BEFORE, which may be nil, and AFTER."
   (pcase-let ((`(,call ,file ,line) gemini-companion-tool-hooks--followed))
     (setq gemini-companion-tool-hooks--followed nil)
     (gemini-companion-log-errors "Following a CLI"
-      (let ((buffer (gemini-companion-tool-buffer call file)))
-        (when buffer
-          (gemini-companion-tool-refresh-buffer buffer))
-        (unless (and buffer (eq buffer (window-buffer)))
-          (let ((window (gemini-companion-tool-display call file line
-                                                       (gemini-companion-tool-hooks--action))))
-            (setq gemini-companion-tool-hooks--shown
-                  (and window (cons window (window-buffer window))))))))))
+      (unless (eq (window-buffer) (gemini-companion-tool-buffer call file))
+        (let ((window (gemini-companion-tool-display call file line
+                                                     (gemini-companion-tool-hooks--action))))
+          (setq gemini-companion-tool-hooks--shown
+                (and window (cons window (window-buffer window)))))))))
 
 (defun gemini-companion-tool-hooks--action ()
   "Return a display action for the next file: the window of the last one, if any.
@@ -273,8 +272,7 @@ The user decided it, or the client reports it twice, with the same BEFORE."
 
 (defun gemini-companion-tool-hooks--compare (call buffer)
   "Answer CALL with what checkers report about BUFFER only since the edit."
-  ;; A hook makes the snapshot, now or when Emacs took the edit.
-  (gemini-companion-tool-refresh-buffer buffer)
+  ;; A hook has made the snapshot when Emacs took the edit.
   (with-current-buffer buffer
     (let ((before (if (gemini-companion-tool-hooks--before-p)
                       (cdr gemini-companion-tool-hooks--before)

@@ -355,7 +355,7 @@ A host is not asked: its reports change what is known of the file."
          (cond ((not (and (memq awaited gemini-companion-write--awaited)
                           (or (null host) (gemini-companion-host-named host))))
                 'forgotten)
-               ((gemini-companion-write--held-p path) 'held)
+               ((gemini-companion-write-held-p path) 'held)
                ((and now (not (equal now before))
                      (or (and text (gemini-companion-file-written-p path text))
                          ;; Or it may be half written.  Late timers run in quick succession, and
@@ -398,7 +398,7 @@ show the text of the file, or the file no longer exists."
 
 ;;;; Reverting a buffer
 
-(defun gemini-companion-write--held-p (path)
+(defun gemini-companion-write-held-p (path)
   "Return non-nil if a command that awaits a key may hold positions in PATH.
 `query-replace' would replace something else if its text changed meanwhile."
   (and (or this-command (active-minibuffer-window))

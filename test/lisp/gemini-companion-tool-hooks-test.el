@@ -102,6 +102,20 @@ That is a window, where point is in its buffer, and the number of windows."
             (gemini-companion-tool-hooks-test--follow ".env" "" "one\n"))
           (should-not (get-buffer ".env")))))))
 
+;;;; Buffers of what was edited
+
+(ert-deftest gemini-companion-tool-hooks/a-buffer-shows-what-was-edited-without-a-question ()
+  "Also where no checker looks, unless a command holds positions in it."
+  (gemini-companion-tool-hooks-test--with-history
+    (save-window-excursion
+      (switch-to-buffer (gemini-companion-test-open "a.txt" "one\n"))
+      (gemini-companion-tool-hooks-test--edit "one\n" "two\n")
+      (should (equal (buffer-string) "two\n"))
+      (should (verify-visited-file-modtime))
+      (let ((this-command 'query-replace))
+        (gemini-companion-tool-hooks-test--edit "two\n" "three\n")
+        (should (equal (buffer-string) "two\n"))))))
+
 ;;;; The selected window
 
 (ert-deftest gemini-companion-tool-hooks/point-stays-on-its-line-whatever-was-edited ()
