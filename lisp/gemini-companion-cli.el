@@ -255,6 +255,10 @@ sessions is limited, return nil if it has no session."
   (force-mode-line-update t)
   (gemini-companion-log-run-hook 'gemini-companion-cli-change-hook))
 
+;; While the companion is off, no hook reports the end of what a CLI does.
+(add-hook 'gemini-companion-mode-off-hook
+          (lambda () (dolist (cli gemini-companion-cli--all) (gemini-companion-cli-enter cli 'idle))))
+
 ;;;; Screens
 
 (defun gemini-companion-cli-note-start (terminal agent directory)

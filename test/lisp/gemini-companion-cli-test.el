@@ -57,6 +57,16 @@ ABOUT is a plist of :session, :process, :text and :path."
       (should (equal (gemini-companion-cli-test--tell event :text text) ""))
       (should (equal (gemini-companion-cli-test--states) states)))))
 
+(ert-deftest gemini-companion-cli/what-nobody-reports-any-more-does-not-last ()
+  "While the companion is off, a turn may end."
+  (gemini-companion-cli-test--with nil
+    (dolist (event '("prompt" "asks"))
+      (gemini-companion-cli-test--tell event)
+      (should (string-search "a CLI" (gemini-companion-state)))
+      (gemini-companion-mode -1)
+      (gemini-companion-mode 1)
+      (should (equal (gemini-companion-state) "no client, no change waits")))))
+
 ;; `/model' and `/theme' show choices, as a question does.
 (ert-deftest gemini-companion-cli/a-dialog-between-two-turns-is-no-turn ()
   "Emacs said that the CLI works, and then that it has done something new."
