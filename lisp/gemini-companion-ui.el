@@ -154,14 +154,16 @@ Then the selected frame is one that users can see."
         ((not (gemini-companion-ui-idle-p gemini-companion-ui--idle-time)) "you are typing")))
 
 (defun gemini-companion-ui-user-frame-p (&optional frame)
-  "Return non-nil unless FRAME is the invisible one of a daemon.
+  "Return non-nil unless FRAME is the invisible one of a daemon, or suspended.
 It defaults to the selected frame."
-  (not (equal (terminal-name frame) "initial_terminal")))
+  (and (not (equal (terminal-name frame) "initial_terminal"))
+       ;; On a desktop, a frame that is hidden can be raised.
+       (or (display-graphic-p frame) (frame-visible-p (or frame (selected-frame))))))
 
 (defun gemini-companion-ui-select-user-frame ()
-  "If the invisible frame of a daemon is selected, select the one used last.
-Emacs selects it when the last frame on a terminal is closed, even if there
-are others.  Return nil if there are none."
+  "If no user can see the selected frame, select the one used last that they can.
+Emacs selects the invisible frame of a daemon when the last one on a terminal is
+closed, even if there are others.  Return nil if there are none."
   (or (gemini-companion-ui-user-frame-p)
       (when-let* ((frames (seq-filter #'gemini-companion-ui-user-frame-p (frame-list))))
         (select-frame (car (seq-sort-by (lambda (it) (window-use-time (frame-selected-window it)))

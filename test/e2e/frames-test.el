@@ -242,6 +242,31 @@ In a terminal, we can see only the request."
         (gemini-companion-test-reject emacs)
         (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))))
 
+;; The user types C-z in one terminal and goes on in the other.
+(ert-deftest gemini-companion-frames/a-terminal-that-is-suspended-shows-nothing ()
+  "The other one does; when none is left, a review waits until the first continues."
+  :tags '(e2e)
+  (gemini-companion-frames-test--with-daemon emacs client
+    (let* ((other (gemini-companion-test-open-frame emacs "other"))
+           (gemini-companion-test-pane (gemini-companion-test-open-frame emacs "suspended"))
+           (terminal (progn (gemini-companion-frames-test--wake emacs)
+                            (gemini-companion-test-eval emacs '(terminal-name)))))
+      ;; Tmux continues a client that suspends itself.
+      (gemini-companion-test-eval emacs `(let ((suspend-tty-functions nil))
+                                           (suspend-tty (get-device-terminal ,terminal))))
+      (gemini-companion-test-fake-propose emacs client "two\n")
+      (let ((gemini-companion-test-pane other))
+        (gemini-companion-test-wait-screen emacs "proposes a change to a.txt")
+        (gemini-companion-test-reject emacs)
+        (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))
+        (gemini-companion-test-fake-wait-restored emacs)
+        (gemini-companion-test-keys emacs "C-x" "C-c"))
+      (gemini-companion-test-wait-eval emacs '(= (length (frame-list)) 2))
+      (gemini-companion-test-fake-propose emacs client "three\n")
+      (gemini-companion-frames-test--wait-due emacs)
+      (gemini-companion-test-eval emacs `(resume-tty (get-device-terminal ,terminal)))
+      (gemini-companion-test-wait-screen emacs "proposes a change to a.txt"))))
+
 ;; By emacsclient, for example, or by a click on a notification.
 (ert-deftest gemini-companion-frames/commands-in-a-daemon-without-a-frame-show-and-accept-nothing ()
   "They say so, and the review is shown once there is a frame."

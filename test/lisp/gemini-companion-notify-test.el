@@ -203,6 +203,7 @@
   (let ((terminals nil))
     (cl-letf (((symbol-function 'frame-list) (lambda () (mapcar #'car terminals)))
               ((symbol-function 'executable-find) #'identity)
+              ((symbol-function 'frame-visible-p) #'identity)
               ((symbol-function 'display-graphic-p)
                (lambda (frame) (eq (alist-get frame terminals) 'x)))
               ((symbol-function 'terminal-name)
