@@ -246,13 +246,19 @@ On a host, times less than two seconds apart are the same, as for Tramp."
 
 (defun gemini-companion-file-newer-in-p (path buffer)
   "Return non-nil if BUFFER has newer text of PATH than its host reported."
-  (pcase-let ((visited (gemini-companion-file-visited-time buffer))
-              ((cl-struct gemini-companion-file--state modified earlier)
-               (gemini-companion-file--state-of path)))
+  (let ((visited (gemini-companion-file-visited-time buffer))
+        (modified (gemini-companion-file--state-modified
+                   (gemini-companion-file--state-of path))))
     (and visited modified (>= (- visited modified) 2)
          ;; Its text is older if the file had a time in the future, as when clocks differ.
-         (cl-loop for time in earlier
-                  never (and time (< (abs (- visited time)) 2))))))
+         (not (gemini-companion-file--reported-p path visited)))))
+
+(defun gemini-companion-file--reported-p (path time)
+  "Return non-nil if the host of PATH has reported that it was written at TIME."
+  (pcase-let (((cl-struct gemini-companion-file--state modified earlier)
+               (gemini-companion-file--state-of path)))
+    (cl-loop for reported in (cons modified earlier)
+             thereis (and reported (< (abs (- time reported)) 2)))))
 
 (defun gemini-companion-file-visited-time (buffer)
   "Return when the file of BUFFER was written, as far as Emacs knows.
@@ -450,12 +456,27 @@ If that fails, FILE gets its old contents again."
                  (file-attribute-size attributes)
                  (file-attribute-inode-number attributes))))))
 
-(defun gemini-companion-file-modtime (path)
-  "Return when the file PATH was written, for `set-visited-file-modtime'."
+(defun gemini-companion-file-modtime (path buffer)
+  "Return when the file PATH was written, for `set-visited-file-modtime' in BUFFER."
   (if-let* ((state (gemini-companion-file--state-of path)))
       (let ((modified (gemini-companion-file--state-modified state)))
-        (if modified (time-convert modified 'list) 0))
+        (cond ((not modified) 0)
+              ;; Tramp compares the time of the link, which stays.
+              ((gemini-companion-file--by-link-p path buffer)
+               (with-current-buffer buffer (visited-file-modtime)))
+              (t (time-convert modified 'list))))
     (file-attribute-modification-time (file-attributes (file-truename path)))))
+
+(defun gemini-companion-file--by-link-p (path buffer)
+  "Return non-nil if BUFFER visits the file PATH, on a host, by a link to it.
+A link to its directory does not count."
+  (let ((name (buffer-file-name buffer))
+        (visited (gemini-companion-file-visited-time buffer)))
+    (and visited
+         (not (equal name path))
+         (not (and (equal (gemini-companion-file-nondirectory name)
+                          (gemini-companion-file-nondirectory path))
+                   (gemini-companion-file--reported-p path visited))))))
 
 ;;;; Encoding
 

@@ -94,7 +94,11 @@ While the proposal is being edited this may lag behind for a moment."
                ;; The client has not reported yet what the user has just saved on its host.
                (and buffer (gemini-companion-review-host review)
                     (gemini-companion-file-newer-in-p (gemini-companion-review-path review)
-                                                      buffer)))
+                                                      buffer)
+                    ;; If that is a link, Tramp has the time of the link.
+                    (not (gemini-companion-file-written-p
+                          (gemini-companion-review-path review)
+                          (gemini-companion-review-text-of-buffer buffer)))))
            (if (gemini-companion-file-exists-p (gemini-companion-review-path review)) 'changed
              'deleted)))))
 

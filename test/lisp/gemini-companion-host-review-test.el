@@ -176,6 +176,8 @@
       (gemini-companion-review-show review 'select)
       (should-not (gemini-companion-review-effect-conflict review))
       (with-current-buffer buffer
+        (insert "mine ")
+        (set-buffer-modified-p nil)
         (set-visited-file-modtime (time-add nil 60)))
       (should (eq (gemini-companion-review-effect-conflict review) 'changed)))))
 
@@ -280,6 +282,31 @@ An unsaved line in it was merged into the change that was accepted before."
           (gemini-companion-review-commands-accept review)
           (gemini-companion-test-host-write client "a.txt" "2\n"))
         (should (equal (with-current-buffer buffer (buffer-string)) "2\n"))))))
+
+(ert-deftest gemini-companion-host-review/a-link-to-the-file-is-no-change-of-it ()
+  "Tramp has the time of the link, whatever is written by it."
+  (gemini-companion-test-with-host client
+    (make-directory (gemini-companion-test-file "sub"))
+    ;; One has the same name without its directory.
+    (dolist (name '("link.txt" "sub/a.txt"))
+      (gemini-companion-test-file "a.txt" "one\ntwo\n")
+      (set-file-times (gemini-companion-test-file "a.txt") (time-subtract nil 3600))
+      (make-symbolic-link (gemini-companion-test-file "a.txt") (gemini-companion-test-file name))
+      (let ((buffer (gemini-companion-host-review-test--visit name)))
+        (dolist (minutes '(30 0))
+          (set-file-times (gemini-companion-test-file name)
+                          (time-subtract nil (* 60 minutes)) 'nofollow)
+          (set-visited-file-modtime)
+          (gemini-companion-test-host-unasked
+            (let* ((text (format "%d\n" minutes))
+                   (review (gemini-companion-test-host-propose client "a.txt" text)))
+              (should-not (gemini-companion-review-effect-conflict review))
+              (gemini-companion-review-show review 'keep)
+              (gemini-companion-review-commands-accept review)
+              (gemini-companion-test-host-write client "a.txt" text)
+              (should (equal (with-current-buffer buffer (buffer-string)) text))))
+          (should (verify-visited-file-modtime buffer)))
+        (kill-buffer buffer)))))
 
 (ert-deftest gemini-companion-host-review/the-buffer-follows-when-no-command-awaits-a-key ()
   (gemini-companion-test-with-host client
