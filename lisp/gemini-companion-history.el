@@ -13,6 +13,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'gemini-companion-host)
 
 (defconst gemini-companion-history--max-entries 100
   "Maximum number of changes that are kept, for each machine.")
@@ -117,12 +118,16 @@ If the user has undone it meanwhile, making it again restores OUTCOME."
 
 (defun gemini-companion-history-count-unconfirmed ()
   "Return how many changes hosts were just to make, and have not reported yet.
-It takes some seconds until a connection that was cut is known to be lost."
+It takes some seconds until a connection that was cut is known to be lost.
+After that, those count that were accepted shortly before."
   (cl-loop for entry in gemini-companion-history--entries
-           count (and (gemini-companion-history-host entry)
+           for host = (gemini-companion-history-host entry)
+           for served = (and host (gemini-companion-host-named host))
+           for end = (or (and served (gemini-companion-host-lost served)) (float-time))
+           count (and host
                       (eq (gemini-companion-history-outcome entry) 'accepted)
                       (not (gemini-companion-history-written entry))
-                      (< (float-time (time-since (gemini-companion-history-time entry))) 10))))
+                      (< (- end (float-time (gemini-companion-history-time entry))) 10))))
 
 (defun gemini-companion-history-note-undone (entry replaced)
   "Record that the change of ENTRY was undone.

@@ -173,10 +173,12 @@ Its argument is nil if it is ready, or else why not, as text for the user."
 What waits for CONNECTION looks at that soon."
   (setf (gemini-companion-host-connection-state connection) state
         (gemini-companion-host-connection-since connection) (float-time)
-        (gemini-companion-host-connection-fault connection) fault
-        (gemini-companion-host-lost (gemini-companion-host-connection-host connection))
-        (and (gemini-companion-host-connection-proven connection)
-             (memq state '(connecting lost failed))))
+        (gemini-companion-host-connection-fault connection) fault)
+  (let ((host (gemini-companion-host-connection-host connection)))
+    (setf (gemini-companion-host-lost host)
+          (and (gemini-companion-host-connection-proven connection)
+               (memq state '(connecting lost failed))
+               (or (gemini-companion-host-lost host) (float-time)))))
   (force-mode-line-update t)
   (gemini-companion-bridge-set-host-reachable (gemini-companion-host-connection-prefix connection)
                                               (eq state 'ready))

@@ -25,7 +25,8 @@
 it: one of this machine if it is from there.  No name has a trailing slash.")
   (sandbox nil :documentation "The terminal, a buffer, of the CLI whose sandbox it is, or nil.
 Emacs has no names for other files there.")
-  (lost nil :documentation "Non-nil while the connection to it is lost.  The mode line shows it."))
+  (lost nil :documentation "When the connection to it was lost, in seconds since 1970, or nil.
+The mode line shows that."))
 
 (defvar gemini-companion-host-all nil
   "The hosts that are served.")

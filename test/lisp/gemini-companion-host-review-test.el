@@ -561,6 +561,28 @@ It is called with the client and the review."
                            (string-match-p "has not written the change to build:a.txt" text))
                          gemini-companion-test-messages)))))))))
 
+(ert-deftest gemini-companion-host-review/leaving-emacs-long-after-a-cut-would-lose-a-decision ()
+  "A decision is known to be sent, but not to have arrived, before the cut is known."
+  (gemini-companion-test-with-host client
+    (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n"))
+          (host (car gemini-companion-host-all))
+          (asked nil))
+      (gemini-companion-review-show review 'keep)
+      (gemini-companion-review-commands-accept review)
+      (fake-cli-wait-notification client "ide/diffAccepted")
+      (cl-letf (((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
+                ((symbol-function 'yes-or-no-p) (lambda (question) (setq asked question) nil)))
+        (pcase-dolist (`(,seconds ,lost ,asks)
+                       '((5 nil t) (3600 nil nil) (3600 3592 t) (3600 600 nil)))
+          (ert-info ((format "Accepted %s s ago, lost %s s ago" seconds lost))
+            (setf (gemini-companion-history-time (car (gemini-companion-history-all)))
+                  (time-subtract nil seconds)
+                  (gemini-companion-host-lost host) (and lost (- (float-time) lost)))
+            (setq asked nil)
+            (should (eq (not (gemini-companion-review-query-exit)) asks))
+            (when asks (should (string-search "may not have reached its CLI" asked)))))
+        (setf (gemini-companion-host-lost host) nil)))))
+
 (ert-deftest gemini-companion-host-review/clients-there-decide-nothing ()
   (gemini-companion-test-with-host client
     (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n"))
