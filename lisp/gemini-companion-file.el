@@ -232,9 +232,10 @@ Return nil unless Tramp has abbreviated it, and remembers the directory."
     (let ((file-name-handler-alist nil))
       (find-buffer-visiting path))))
 
-(defun gemini-companion-file-agrees-p (path buffer)
+(defun gemini-companion-file-agrees-p (path buffer &optional exactly)
   "Return non-nil if the file PATH was not written since BUFFER read or wrote it.
-On a host, times less than two seconds apart are the same, as for Tramp."
+On a host, times less than two seconds apart are the same, as for Tramp,
+unless EXACTLY is non-nil."
   (if (not (gemini-companion-file-host path))
       (verify-visited-file-modtime buffer)
     (let ((visited (gemini-companion-file-visited-time buffer))
@@ -242,7 +243,7 @@ On a host, times less than two seconds apart are the same, as for Tramp."
                      (gemini-companion-file--state-of path))))
       (or (eql 0 (with-current-buffer buffer (visited-file-modtime))) ; not known
           (not modified)
-          (and visited (< (abs (- visited modified)) 2))))))
+          (and visited (< (abs (- visited modified)) (if exactly 1 2)))))))
 
 (defun gemini-companion-file-newer-in-p (path buffer)
   "Return non-nil if BUFFER has newer text of PATH than its host reported."

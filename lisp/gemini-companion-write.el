@@ -316,10 +316,15 @@ So an undo keeps them, although the file did not have them."
               (gemini-companion-file-encode text (gemini-companion-history-before entry)))))))
 
 (defun gemini-companion-write--saved-p (path)
-  "Return non-nil if the local file PATH is as the user has saved it in Emacs."
-  (when-let* ((buffer (and (not (gemini-companion-file-host path))
-                           (gemini-companion-file-visiting path))))
-    (verify-visited-file-modtime buffer)))
+  "Return non-nil if the file PATH is as the user has saved it in Emacs.
+Hosts report times in seconds, so a text that differs is of somebody else."
+  (when-let* ((buffer (gemini-companion-file-visiting path)))
+    (if (not (gemini-companion-file-host path))
+        (verify-visited-file-modtime buffer)
+      (and (gemini-companion-file-agrees-p path buffer 'exactly)
+           (or (buffer-modified-p buffer)
+               (gemini-companion-file-written-p
+                path (gemini-companion-review-text-of-buffer buffer)))))))
 
 (add-hook 'gemini-companion-file-needed-functions #'gemini-companion-write--awaited-of)
 

@@ -395,6 +395,28 @@ An unsaved line in it was merged into the change that was accepted before."
             (should (equal (buffer-string) "mine one\ntwo\n"))
             (should (buffer-modified-p))))))))
 
+(ert-deftest gemini-companion-host-review/what-the-user-saves-is-no-change-on-disk ()
+  "The user has saved the file after an accept, and goes on."
+  (gemini-companion-test-with-host client
+    (let ((buffer (gemini-companion-host-review-test--visit "a.txt"))
+          (review (gemini-companion-test-host-propose client "a.txt" "2\n")))
+      (gemini-companion-review-show review 'keep)
+      (gemini-companion-review-commands-accept review)
+      (gemini-companion-test-host-write client "a.txt" "2\n")
+      (with-current-buffer buffer
+        (insert "mine ")
+        (let ((inhibit-message t)) (save-buffer))
+        (insert "more "))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-test-host-tell client "a.txt")
+        (gemini-companion-test-wait-seconds 0.3)
+        (should-not gemini-companion-test-messages))
+      ;; Then the CLI has written it again, perhaps in the same second.
+      (with-current-buffer buffer
+        (let ((inhibit-message t)) (save-buffer)))
+      (gemini-companion-test-host-write client "a.txt" "3\n")
+      (should (equal (with-current-buffer buffer (buffer-string)) "3\n")))))
+
 (ert-deftest gemini-companion-host-review/edits-that-are-what-was-written-are-saved ()
   "Their lock on the host is not asked for."
   (gemini-companion-test-with-host client
