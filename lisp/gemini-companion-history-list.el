@@ -436,7 +436,7 @@ The name has no handler, but on a host that of Tramp."
 
 (defun gemini-companion-history-list--ask (question)
   "Signal a `user-error' unless the user says yes to QUESTION."
-  (unless (y-or-n-p question)
+  (unless (gemini-companion-ui-y-or-n-p question)
     (user-error "Left as it is")))
 
 (defun gemini-companion-history-list--question (steps faults)

@@ -171,8 +171,9 @@ Ask for the user's consent if it was not given.  Return the
   "Ask for the user's consent to connect the host NAME, unless it was given.
 Signal a `user-error' if the user does not consent."
   (unless (member name (gemini-companion-host-connect--allowed))
-    (unless (y-or-n-p (format "Anyone with root on %s can see which of its files are open here, \
-with point and selection, and propose changes.  Connect? " name))
+    (unless (gemini-companion-ui-y-or-n-p
+             (format "Anyone with root on %s can see which of its files are open here, with point \
+and selection, and propose changes.  Connect? " name))
       (user-error "%s is not connected" name))
     (gemini-companion-answer-set (cons 'connect name) 'always)))
 

@@ -236,7 +236,7 @@ Signal a `user-error' unless the user wants it."
 
 (defun gemini-companion-review-commands-confirm (review question)
   "Signal a `user-error' unless the user says yes to QUESTION, about REVIEW."
-  (unless (gemini-companion-review-ask review (lambda () (y-or-n-p question)))
+  (unless (gemini-companion-review-ask review (lambda () (gemini-companion-ui-y-or-n-p question)))
     (user-error "Not accepted")))
 
 ;;;; All changes of a turn

@@ -447,13 +447,13 @@ connected host, remove those there."
                         for policy = (gemini-companion-tool-extension--get agent :policy)
                         collect (concat home gemini-companion-tool-extension--directory "/")
                         if policy collect (concat home policy))))
-    (y-or-n-p (concat
-               "Let the models of "
-               (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
-               " use Emacs, and let hooks report your prompts, their questions and their edits to \
-Emacs?  The CLI will not ask before it calls a tool that only reads, or shows you a file, which \
-runs your hooks as C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ")
-               ") "))))
+    (gemini-companion-ui-y-or-n-p
+     (concat
+      "Let the models of "
+      (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
+      " use Emacs, and let hooks report your prompts, their questions and their edits to Emacs?  \
+The CLI will not ask before it calls a tool that only reads, or shows you a file, which runs your \
+hooks as C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
 
 (defun gemini-companion-tool-extension--report (connection outcomes)
   "Show OUTCOMES on the host of CONNECTION, or here.

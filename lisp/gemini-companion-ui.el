@@ -298,6 +298,13 @@ message on the same TOPIC, an object, and one of ours on screen."
   "Do not show a pending message on TOPIC, which is out of date."
   (setf (alist-get topic gemini-companion-ui--messages nil t) nil))
 
+(defun gemini-companion-ui-y-or-n-p (question)
+  "Ask QUESTION as `y-or-n-p' does, but in a dialog box only if it is short.
+A dialog box, or a menu in a text terminal, shows it in one line, which
+the edge of the screen cuts off."
+  (let ((use-dialog-box (and use-dialog-box (length< question (frame-width)))))
+    (y-or-n-p question)))
+
 ;;;; Evil
 
 (defun gemini-companion-ui-keep-keys (mode)

@@ -217,6 +217,20 @@ and check that the others are as before."
     (gemini-companion-test-keys emacs "Enter")
     (gemini-companion-test-wait-screen emacs "^[0-9:]+ accepted ")))
 
+(ert-deftest gemini-companion-lists/a-long-question-after-a-click-can-be-read ()
+  "A menu would cut it off."
+  :tags '(e2e)
+  (gemini-companion-lists-test--with (emacs client)
+    (gemini-companion-lists-test--accept emacs client gemini-companion-lists-test--long "2\n")
+    (gemini-companion-test-write
+     (gemini-companion-test-project emacs gemini-companion-lists-test--long) "3\n")
+    (gemini-companion-test-m-x emacs "gemini-companion-history-list")
+    (gemini-companion-lists-test--click emacs "u undo")
+    (gemini-companion-test-wait-screen
+     emacs "has changed since then; .*\n.*Undo the change to .*_long_name\\.txt. (y or n)")
+    (gemini-companion-test-keys emacs "n")
+    (gemini-companion-test-wait-screen emacs "Left as it is")))
+
 (ert-deftest gemini-companion-lists/the-menu-and-the-mode-line-in-80-columns ()
   "The menu shows the state and fits; a click on the mode line opens it."
   :tags '(e2e)
