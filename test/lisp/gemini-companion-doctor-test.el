@@ -186,12 +186,14 @@ It has no other variables with which a CLI finds this Emacs."
 
 (ert-deftest gemini-companion-doctor/a-program-that-hangs-is-killed ()
   (gemini-companion-doctor-test--with
-    (gemini-companion-test-file "bin/gemini" "#!/bin/sh\necho asking\nexec sleep 1000\n")
-    (let ((gemini-companion-cli-search-patience 1))
-      (gemini-companion-doctor-test--says
-       (gemini-companion-doctor-test--report)
-       (format "%s did not print its version, but this: asking"
-               (gemini-companion-test-file "bin/gemini"))))))
+    (pcase-dolist (`(,prints . ,says) '(("echo asking" . ", but this: asking")
+                                        ("echo" . ", nor anything else.")))
+      (gemini-companion-test-file "bin/gemini" (format "#!/bin/sh\n%s\nexec sleep 1000\n" prints))
+      (let ((gemini-companion-cli-search-patience 1))
+        (gemini-companion-doctor-test--says
+         (gemini-companion-doctor-test--report)
+         (format "%s did not print its version%s"
+                 (gemini-companion-test-file "bin/gemini") says))))))
 
 (ert-deftest gemini-companion-doctor/programs-of-other-users-are-not-run ()
   "If PATH has an empty element, which names the current directory."
