@@ -257,7 +257,9 @@ sessions is limited, return nil if it has no session."
 
 ;; While the companion is off, no hook reports the end of what a CLI does.
 (add-hook 'gemini-companion-mode-off-hook
-          (lambda () (dolist (cli gemini-companion-cli--all) (gemini-companion-cli-enter cli 'idle))))
+          (lambda ()
+            (dolist (cli gemini-companion-cli--all)
+              (gemini-companion-cli-enter cli 'idle))))
 
 ;;;; Screens
 
