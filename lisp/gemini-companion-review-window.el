@@ -235,9 +235,9 @@ An indirect clone of such a buffer has the same hooks, but does not count."
   "Return non-nil if WINDOW exists only to show VIEW, and does.
 So do windows that the user has split from such a one."
   (and (gemini-companion-review-window--shows-p view window)
-       (not (assq window (gemini-companion-review-window-before view)))
-       ;; Packages for perspectives restore a window that was taken over as a new one.
-       (not (cadr (window-parameter window 'gemini-companion-review)))))
+       ;; A mark goes along when windows are swapped, or restored by packages for perspectives.
+       (not (if-let* ((mark (window-parameter window 'gemini-companion-review))) (cadr mark)
+              (assq window (gemini-companion-review-window-before view))))))
 
 (defun gemini-companion-review-window--shows-p (view window)
   "Return non-nil if WINDOW shows a part of VIEW."

@@ -274,6 +274,20 @@ Emacs 29 has `display-buffer-full-frame'."
         (should (window-live-p window))
         (should (equal (buffer-name (window-buffer window)) "*scratch*"))))))
 
+(ert-deftest gemini-companion-review-window/it-may-be-swapped-with-a-window-of-the-user ()
+  "As by \\[windmove-swap-states-down]: no window more is left, and none less."
+  (dolist (focus '(keep select))
+    (dolist (other '("a.txt" "*scratch*"))
+      (ert-info ((format "%s %s" focus other))
+        (gemini-companion-review-window-test--each review focus
+          ;; The review may be in place of that buffer.
+          (when-let* ((window (get-buffer-window other)))
+            (window-swap-states window
+                                (car (gemini-companion-review-window-test--shown review)))
+            (gemini-companion-review-reject review)
+            (should (= (length (window-list nil 'no-minibuffer)) (length (cadr windows))))
+            (should (and (get-buffer-window "a.txt") (get-buffer-window "*scratch*")))))))))
+
 (ert-deftest gemini-companion-review-window/its-end-leaves-alone-a-window-where-the-user-replaced-it ()
   "As by \\`C-x 4 f': that stays selected."
   (gemini-companion-test-with-client client
