@@ -21,6 +21,7 @@
 
 (eval-when-compile (require 'cl-lib))
 (require 'subr-x) ; `replace-region-contents', before Emacs 31
+(require 'gemini-companion-change)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 
@@ -34,7 +35,7 @@
   "Seconds for which Emacs may fontify without a pause.")
 
 (defconst gemini-companion-heavy--max-compare-time 0.3
-  "Seconds spent to find the differences, before all of a text is replaced.")
+  "Seconds spent to find the differences, before whole lines are replaced.")
 
 (defun gemini-companion-heavy-p ()
   "Return non-nil if the text of the current buffer must not be fontified."
@@ -80,16 +81,44 @@ Return nil if it is large, since finding out would take long."
             (and repetitive (not (gemini-companion-heavy--repetitive-p))))))))
 
 (defun gemini-companion-heavy-replace-text (source)
-  "Replace the accessible text by SOURCE, a string or a buffer, keeping markers.
-Return nil if finding the differences takes too long: then replace
-everything, and lose the markers."
-  (let ((point (point)))
-    (replace-region-contents (point-min) (point-max)
-                             ;; An undo puts point where it is when Emacs calls this.
-                             (lambda () (goto-char point) source)
-                             gemini-companion-heavy--max-compare-time
-                             ;; With a higher limit, Emacs does not look at the clock for a second.
-                             300)))
+  "Replace the text of the current buffer by that of the buffer SOURCE.
+Keep markers.  Return nil if finding the differences in the lines that are
+not in both takes too long: then replace all of these, and lose their markers."
+  (let* ((regions (gemini-companion-change-regions
+                   (buffer-substring-no-properties (point-min) (point-max))
+                   (with-current-buffer source (goto-char (point-min)) (buffer-string))))
+         (deadline (+ (float-time) gemini-companion-heavy--max-compare-time))
+         (skip (lambda (lines) (with-current-buffer source (forward-line lines) (point))))
+         (line 0)
+         (kept t))
+    (unless (eq buffer-undo-list t)
+      (push (point) buffer-undo-list))  ; an undo goes back there
+    (combine-change-calls (point-min) (point-max)
+      (save-excursion
+        (pcase-dolist (`[,first ,last ,from ,to ,_ ,_ ,_] (append regions nil))
+          ;; Up to this line, the texts are the same by now.
+          (let ((start (goto-char (funcall skip (- from line)))))
+            (forward-line (- last first))
+            (unless (gemini-companion-heavy--replace-lines
+                     start (point) source (funcall skip (- to from)) deadline)
+              (setq kept nil))
+            (setq line to)))))
+    kept))
+
+(defun gemini-companion-heavy--replace-lines (start end source stop deadline)
+  "Replace the text from START to END by that from START to STOP of SOURCE.
+Return nil if their differences are not found before DEADLINE, in seconds."
+  ;; Insert lines at the end of the line before, so that markers stay at the beginning of the next.
+  (let ((shift (if (and (= start end) (< 1 start)
+                        (eq ?\n (with-current-buffer source (char-before stop))))
+                   1 0)))
+    (replace-region-contents
+     (- start shift) (- end shift)
+     (lambda ()
+       (with-current-buffer source (buffer-substring (- start shift) (- stop shift))))
+     (max 0 (- deadline (float-time)))
+     ;; With a higher limit, Emacs does not look at the clock for a second.
+     300)))
 
 ;;;; Long lines
 

@@ -268,14 +268,17 @@ A merge would take the difference for edits of the user."
                    "\\[gemini-companion-review-three-way] shows all texts")))
     (if (not (buffer-live-p proposal))
         (setf (gemini-companion-review-text review) merged)
-      (with-current-buffer proposal
-        (save-restriction
-          (widen)
-          (let ((inhibit-read-only t))
-            ;; As one step for undo.
-            (undo-boundary)
-            (atomic-change-group (gemini-companion-heavy-replace-text merged))
-            (undo-boundary)))))))
+      (with-temp-buffer
+        (insert merged)
+        (let ((source (current-buffer))
+              (inhibit-read-only t))
+          (with-current-buffer proposal
+            (save-restriction
+              (widen)
+              ;; As one step for undo.
+              (undo-boundary)
+              (atomic-change-group (gemini-companion-heavy-replace-text source))
+              (undo-boundary))))))))
 
 (provide 'gemini-companion-review-effect)
 ;;; gemini-companion-review-effect.el ends here
