@@ -191,14 +191,44 @@ If EDITED is non-nil, the user has changed the text to that before."
       (gemini-companion-write-test--wait-message
        "has written the change to b\\.txt that you rejected.* u in"
        (lambda ()
-         (gemini-companion-review-show (gemini-companion-test-propose client "b.txt" "2\n") 'select)
-         (gemini-companion-reject)
+         (let ((review (gemini-companion-test-propose client "b.txt" "2\n")))
+           (gemini-companion-review-show review 'select)
+           (gemini-companion-write-test--edit review "mine\n")
+           (gemini-companion-reject))
          (gemini-companion-test-file "b.txt" "2\n")))
       (gemini-companion-test-wait
        "the buffer" (lambda () (equal (with-current-buffer buffer (buffer-string)) "2\n")))
       (gemini-companion-test-list-press-newest "u" t)
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
                      "one\ntwo\n")))))
+
+(ert-deftest gemini-companion-write/what-others-write-after-a-rejection-is-not-the-clients ()
+  (gemini-companion-write-test--with client
+    (let ((gemini-companion-write--decision-time 0.5)
+          (gemini-companion-write--revert-time 0.5)
+          (reject (lambda ()
+                    (gemini-companion-review-show
+                     (gemini-companion-test-propose client "b.txt" "2\n") 'select)
+                    (gemini-companion-reject)))
+          (check (lambda ()
+                   (gemini-companion-test-wait
+                    "the file to be checked"
+                    (lambda () (not (seq-some (lambda (timer)
+                                                (eq (timer--function timer)
+                                                    #'gemini-companion-write--look))
+                                              timer-list))))
+                   (should-not (memq 'accepted-there
+                                     (mapcar #'gemini-companion-history-outcome
+                                             (gemini-companion-history-all)))))))
+      ;; Such as what the user saves.
+      (funcall reject)
+      (gemini-companion-test-file "b.txt" "mine\n")
+      (funcall check)
+      ;; The client proposes it again, and now the user accepts.
+      (funcall reject)
+      (gemini-companion-write-test--accept client "2\n")
+      (gemini-companion-test-file "b.txt" "2\n")
+      (funcall check))))
 
 (ert-deftest gemini-companion-write/only-a-yes-in-the-client-is-checked ()
   (gemini-companion-write-test--with client
