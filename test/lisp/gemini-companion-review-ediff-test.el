@@ -425,6 +425,28 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
       (should (equal (buffer-string) "one\ntwo\nthree\nmine\nmore\n"))
       (set-buffer-modified-p nil))))
 
+(ert-deftest gemini-companion-review-ediff/edits-that-the-written-file-lacks-after-a-merge-are-kept ()
+  "The user may go on typing, or the client write its own proposal."
+  (pcase-dolist (`(,more . ,written) '(("more\n" . "1\ntwo\nthree\nmine\n")
+                                       ("" . "1\ntwo\nthree\n")))
+    (gemini-companion-test-with-client client
+      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+      (revert-buffer nil t)
+      (goto-char (point-max))
+      (insert "mine\n")
+      (gemini-companion-review-ediff-test--show client "1\ntwo\nthree\n" 'select)
+      (gemini-companion-review-merge)
+      (gemini-companion-accept)
+      (with-current-buffer "a.txt"
+        (goto-char (point-max))
+        (insert more))
+      (gemini-companion-test-file "a.txt" written)
+      (gemini-companion-test-wait-followed)
+      (with-current-buffer "a.txt"
+        (should (buffer-modified-p))
+        (should (equal (buffer-string) (concat "one\ntwo\nthree\nmine\n" more)))
+        (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-review-ediff/after-a-merge-a-message-names-the-key-that-works-there ()
   (gemini-companion-test-with-client client
     (goto-char (point-max))
