@@ -219,6 +219,8 @@
   "Return what a buffer has once WRITTEN was written, and whether it has edits.
 An unsaved line in it was merged into the change that was accepted before."
   (gemini-companion-test-with-host client
+    ;; Hosts report times in seconds.
+    (set-file-times (gemini-companion-test-file "a.txt") (time-subtract nil 3600))
     (let ((buffer (gemini-companion-host-review-test--visit "a.txt")))
       (goto-char (point-min))
       (insert "mine\n")
