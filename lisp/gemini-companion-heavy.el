@@ -34,8 +34,8 @@
 (defconst gemini-companion-heavy--max-time 0.1
   "Seconds for which Emacs may fontify without a pause.")
 
-(defconst gemini-companion-heavy--max-compare-time 0.3
-  "Seconds spent to find the differences, before whole lines are replaced.")
+(defconst gemini-companion-heavy--max-compared 100000
+  "Maximum size in characters of two texts whose characters are compared.")
 
 (defun gemini-companion-heavy-p ()
   "Return non-nil if the text of the current buffer must not be fontified."
@@ -82,43 +82,55 @@ Return nil if it is large, since finding out would take long."
 
 (defun gemini-companion-heavy-replace-text (source)
   "Replace the text of the current buffer by that of the buffer SOURCE.
-Keep markers.  Return nil if finding the differences in the lines that are
-not in both takes too long: then replace all of these, and lose their markers."
-  (let* ((regions (gemini-companion-change-regions
-                   (buffer-substring-no-properties (point-min) (point-max))
-                   (with-current-buffer source (goto-char (point-min)) (buffer-string))))
-         (deadline (+ (float-time) gemini-companion-heavy--max-compare-time))
-         (skip (lambda (lines) (with-current-buffer source (forward-line lines) (point))))
-         (line 0)
-         (kept t))
+Keep markers where their text is: in lines that are in both texts, and, if
+the others are not too long, in these.  If they are, keep their lines."
+  (let ((regions (gemini-companion-change-regions
+                  (buffer-substring-no-properties (point-min) (point-max))
+                  (with-current-buffer source (goto-char (point-min)) (buffer-string))))
+        (skip (lambda (lines) (with-current-buffer source (forward-line lines) (point))))
+        (line 0)
+        (compared 0)
+        (inhibit-field-text-motion t))  ; for `line-end-position'
     (unless (eq buffer-undo-list t)
       (push (point) buffer-undo-list))  ; an undo goes back there
     (combine-change-calls (point-min) (point-max)
       (save-excursion
         (pcase-dolist (`[,first ,last ,from ,to ,_ ,_ ,_] (append regions nil))
           ;; Up to this line, the texts are the same by now.
-          (let ((start (goto-char (funcall skip (- from line)))))
-            (forward-line (- last first))
-            (unless (gemini-companion-heavy--replace-lines
-                     start (point) source (funcall skip (- to from)) deadline)
-              (setq kept nil))
-            (setq line to)))))
-    kept))
+          (let* ((start (goto-char (funcall skip (- from line))))
+                 (end (progn (forward-line (- last first)) (point)))
+                 (stop (funcall skip (- to from))))
+            (setq line to
+                  compared (+ compared (- end start) (- stop start)))
+            (gemini-companion-heavy--replace
+             start end source stop (> compared gemini-companion-heavy--max-compared))))))))
 
-(defun gemini-companion-heavy--replace-lines (start end source stop deadline)
-  "Replace the text from START to END by that from START to STOP of SOURCE.
-Return nil if their differences are not found before DEADLINE, in seconds."
+(defun gemini-companion-heavy--replace (start end source stop by-line)
+  "Replace the lines from START to END by those from START to STOP of SOURCE.
+If BY-LINE is non-nil, replace one line after the other; otherwise, keep the
+characters that are in both."
+  (when by-line
+    (goto-char start)
+    (while (< (point) (min end stop))
+      (let* ((bol (point))
+             (old (line-end-position))
+             (new (with-current-buffer source (goto-char bol) (line-end-position))))
+        ;; Before the old text is deleted, so that markers at both of its ends stay there.
+        (insert-buffer-substring source bol new)
+        (delete-region (point) (+ (point) (- old bol)))
+        (setq end (+ end (- new old)))
+        (forward-line)))
+    (setq start (min (point) stop)))
   ;; Insert lines at the end of the line before, so that markers stay at the beginning of the next.
-  (let ((shift (if (and (= start end) (< 1 start)
+  (let ((shift (if (and (= start end) (eq ?\n (char-before start))
                         (eq ?\n (with-current-buffer source (char-before stop))))
                    1 0)))
-    (replace-region-contents
-     (- start shift) (- end shift)
-     (lambda ()
-       (with-current-buffer source (buffer-substring (- start shift) (- stop shift))))
-     (max 0 (- deadline (float-time)))
-     ;; With a higher limit, Emacs does not look at the clock for a second.
-     300)))
+    (with-current-buffer source (narrow-to-region (- start shift) (- stop shift)))
+    ;; With a higher limit for the costs, this would take longer than 0.3 s.
+    (replace-region-contents (- start shift) (- end shift) (lambda () source) nil 300)
+    (with-current-buffer source
+      (widen)
+      (goto-char stop))))
 
 ;;;; Long lines
 

@@ -420,8 +420,7 @@ it does not move to another button."
   "Call FUNCTION, which replaces the text of this buffer; keep point and mark.
 PLACE is a function that returns the place of a position in the text, and
 POSITION one that returns the position of a place in the new text.  In each
-window, keep point, and the line at the top unless that is the first one.
-If FUNCTION returns `kept', it has done all that."
+window, keep point, and the line at the top unless that is the first one."
   (let ((point (funcall place (point)))
         (mark (and (mark t) (funcall place (mark t))))
         (windows (mapcar (lambda (window)
@@ -430,14 +429,14 @@ If FUNCTION returns `kept', it has done all that."
                                  (and (< 1 (window-start window))
                                       (funcall place (window-start window)))))
                          (get-buffer-window-list nil nil t))))
-    (unless (eq (funcall function) 'kept)
-      (pcase-dolist (`(,window ,place ,start) windows)
-        (set-window-point window (funcall position place))
-        (when start
-          (set-window-start window (funcall position start) t)))
-      (when mark
-        (set-marker (mark-marker) (funcall position mark)))
-      (goto-char (funcall position point)))
+    (funcall function)
+    (pcase-dolist (`(,window ,place ,start) windows)
+      (set-window-point window (funcall position place))
+      (when start
+        (set-window-start window (funcall position start) t)))
+    (when mark
+      (set-marker (mark-marker) (funcall position mark)))
+    (goto-char (funcall position point))
     ;; Otherwise the current line would be highlighted again only after the next command.
     (cond ((bound-and-true-p hl-line-mode) (hl-line-highlight))
           ((bound-and-true-p global-hl-line-mode) (global-hl-line-highlight)))))

@@ -544,27 +544,9 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
     (unwind-protect
         (save-restriction
           (widen)
-          (let ((move-comments-back (gemini-companion-write--comment-lines)))
-            (gemini-companion-ui-keep-point
-             #'line-number-at-pos
-             #'gemini-companion-ui-line-start
-             (lambda ()
-               (if (gemini-companion-heavy-replace-text source) 'kept
-                 (funcall move-comments-back))))))
+          (gemini-companion-heavy-replace-text source))
       (restore-buffer-modified-p modified)
       (undo-boundary))))
-
-(defun gemini-companion-write--comment-lines ()
-  "Return a function that moves comments back to the lines on which they are now."
-  (let ((comments (cl-loop for overlay in (overlays-in (point-min) (point-max))
-                           if (overlay-get overlay 'gemini-companion-comment)
-                           collect (list overlay (line-number-at-pos (overlay-start overlay))
-                                         (line-number-at-pos (overlay-end overlay))))))
-    (lambda ()
-      (pcase-dolist (`(,comment ,first ,last) comments)
-        (move-overlay comment (gemini-companion-ui-line-start first)
-                      (save-excursion (goto-char (gemini-companion-ui-line-start last))
-                                      (line-end-position)))))))
 
 (defun gemini-companion-write--same-text-p (buffer)
   "Return non-nil if the current buffer has the same text as BUFFER."

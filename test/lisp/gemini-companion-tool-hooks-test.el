@@ -123,8 +123,8 @@ That is a window, where point is in its buffer, and the number of windows."
   (gemini-companion-tool-hooks-test--with-history
     (save-window-excursion
       (switch-to-buffer (gemini-companion-tool-hooks-test--open "1\n2\n3\n4\n"))
-      (pcase-dolist (`(,seconds ,after) '((0.3 "a\n2\n3\n4\n") (0 "q\nr\ns\nt\n")))
-        (let ((gemini-companion-heavy--max-compare-time seconds)
+      (pcase-dolist (`(,compared ,after) '((100 "a\n2\n3\n4\n") (0 "q\nr\ns\nt\n")))
+        (let ((gemini-companion-heavy--max-compared compared)
               (before (buffer-string)))
           (goto-char (point-min))
           (forward-line 2)

@@ -322,8 +322,9 @@
             (should (looking-at (concat "^" text))))
           (gemini-companion-write-revert-test--write (mapconcat line all "")))))))
 
-(ert-deftest gemini-companion-write-revert/lines-stay-if-comparing-takes-too-long ()
-  (let ((gemini-companion-heavy--max-compare-time 0)
+(ert-deftest gemini-companion-write-revert/lines-stay-if-comparing-would-take-too-long ()
+  "Also in a text with fields, which commands that move by line respect."
+  (let ((gemini-companion-heavy--max-compared 0)
         (text (lambda (word)
                 (mapconcat (lambda (number) (format "%d %s\n" number (md5 (format word number))))
                            (number-sequence 1 2000) ""))))
@@ -333,6 +334,8 @@
       (let ((other (split-window)))
         (goto-char (point-min))
         (forward-line 99)
+        (with-silent-modifications
+          (put-text-property (+ 9 (point)) (+ 60 (point)) 'field 'mine))
         (push-mark (line-beginning-position 21) t)
         (set-window-start other (line-beginning-position 100))
         (set-window-point other (line-beginning-position 110))
@@ -498,7 +501,7 @@ git -c user.name=me -c user.email=me@localhost commit -q -m one")
 
 (ert-deftest gemini-companion-write-revert/a-hook-that-fails-in-between-empties-no-buffer ()
   "The new text is so different that the old one is deleted first."
-  (let ((gemini-companion-heavy--max-compare-time 0)
+  (let ((gemini-companion-heavy--max-compared 0)
         (text (lambda (word)
                 (mapconcat (lambda (number) (md5 (format word number)))
                            (number-sequence 1 2000) "\n"))))
