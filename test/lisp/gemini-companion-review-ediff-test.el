@@ -372,6 +372,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
   (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted")))
 
 (ert-deftest gemini-companion-review-ediff/unsaved-edits-of-other-lines-are-merged-by-a-key ()
+  "Also if the proposed text is narrowed, or read-only."
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "a.txt" "one\ntwo\nthree\nfour\n")
     (revert-buffer nil t)
@@ -379,7 +380,13 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
     (insert "mine\n")
     (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\nthree\nfour\n" 'select)))
       (set-buffer (window-buffer))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (narrow-to-region 1 3)
+        (setq buffer-read-only t))
       (call-interactively (key-binding (kbd "C-c C-e")))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (widen)
+        (setq buffer-read-only nil))
       (should (equal (gemini-companion-review-ediff-test--texts)
                      '("one\ntwo\nthree\nfour\n" "1\ntwo\nthree\nfour\nmine\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
