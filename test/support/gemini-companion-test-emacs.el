@@ -570,7 +570,11 @@ TIMEOUT is in seconds."
                       (buffer-list))
           "")
         3)
-     (error (concat "---- No buffers: " (error-message-string err) "\n")))
+     (error
+      ;; Does it compute, wait, or is it stopped?
+      (let-alist (process-attributes (gemini-companion-test-emacs-pid emacs))
+        (format "---- No buffers: %s\nIts process: state %s, processor time %s\n"
+                (error-message-string err) .state (and .time (float-time .time))))))
    "----"))
 
 (provide 'gemini-companion-test-emacs)
