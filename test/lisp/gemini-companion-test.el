@@ -13,10 +13,11 @@
 
 (declare-function gemini-companion--mod-stop "ext:gemini-companion-module" t t)
 
-(defun gemini-companion-test--state ()
-  "Return all state of Emacs that a running companion changes."
+(defun gemini-companion-test--state (others)
+  "Return all state of Emacs that a running companion changes.
+OTHERS are processes of other tests, which may end at any time."
   (list (default-toplevel-value 'process-environment)
-        (process-list)
+        (seq-difference (process-list) others)
         (length timer-list)
         (mapcar #'symbol-value
                 '(post-command-hook
@@ -40,13 +41,14 @@
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
     (gemini-companion-mode -1)
-    (let ((before (gemini-companion-test--state)))
+    (let* ((others (process-list))
+           (before (gemini-companion-test--state others)))
       (gemini-companion-mode 1)
       (should gemini-companion-mode)
-      (should-not (equal (gemini-companion-test--state) before))
+      (should-not (equal (gemini-companion-test--state others) before))
       (gemini-companion-mode -1)
       (should-not gemini-companion-mode)
-      (should (equal (gemini-companion-test--state) before)))))
+      (should (equal (gemini-companion-test--state others) before)))))
 
 (ert-deftest gemini-companion/switching-on-twice-starts-one-companion ()
   (gemini-companion-test-with-project
@@ -205,8 +207,9 @@
       (gemini-companion-test-with-project (gemini-companion-mode 1))
       ;; A global mode of another test may have left a function in `post-command-hook'.
       (run-hooks 'post-command-hook)
-      (pcase-let ((`(,environment ,processes ,_timers . ,others) (gemini-companion-test--state))
-                  (mod-stop (symbol-function 'gemini-companion--mod-stop)))
+      (pcase-let* ((processes (process-list))
+                   (`(,environment ,_ ,_timers . ,others) (gemini-companion-test--state processes))
+                   (mod-stop (symbol-function 'gemini-companion--mod-stop)))
         (gemini-companion-test-with-client client
           (should (memq #'gemini-companion--stop kill-emacs-hook))
           (dolist (name '("a.txt" "b.txt" "c.txt"))
@@ -226,10 +229,10 @@
           (dolist (buffer (buffer-list))
             (with-current-buffer buffer (remove-hook 'kill-buffer-hook failure t))))
         (run-hooks 'post-command-hook)
-        (pcase-let ((`(,environment-after ,processes-after ,_timers . ,others-after)
-                     (gemini-companion-test--state)))
+        (pcase-let ((`(,environment-after ,more-processes ,_timers . ,others-after)
+                     (gemini-companion-test--state processes)))
           (should (equal environment-after environment))
-          (should (equal processes-after processes))
+          (should-not more-processes)
           (should (equal others-after others)))))))
 
 (ert-deftest gemini-companion/mode-hooks-run-once-the-module-is-loaded ()
