@@ -17,6 +17,7 @@
 
 (require 'gemini-companion-file)
 (require 'gemini-companion-log)
+(require 'gemini-companion-ui)
 
 (defvar gemini-companion-answer--file
   (unless noninteractive
@@ -60,7 +61,7 @@ Return non-nil if the user has just agreed.  Do not ask in batch mode, nor
 if QUESTION was answered before, unless AGAIN is non-nil."
   (unless (or noninteractive
               (and (not again) (gemini-companion-answer-get question)))
-    (let ((agreed (y-or-n-p text)))
+    (let ((agreed (gemini-companion-ui-y-or-n-p text)))
       (gemini-companion-answer-set question (if agreed 'always 'never))
       agreed)))
 

@@ -193,8 +193,9 @@ If the question is not on screen, show it instead."
     (when (with-current-buffer terminal (gemini-companion-cli-screen-shell-focused))
       (user-error "A shell command in %s gets the keys; leave or stop that first"
                   (gemini-companion-cli-title cli)))
-    (when (y-or-n-p (format "Stop what %s is doing in %s? " (gemini-companion-cli-title cli)
-                            (gemini-companion-cli-project cli)))
+    (when (gemini-companion-ui-y-or-n-p
+           (format "Stop what %s is doing in %s? " (gemini-companion-cli-title cli)
+                   (gemini-companion-cli-project cli)))
       (gemini-companion-cli-send-key "\e" terminal))))
 
 (defun gemini-companion-cli-list-resume (cli)

@@ -380,7 +380,7 @@ that M-x gemini-companion-copy-environment copies."
 (defun gemini-companion-doctor-check--delete-button (file)
   "Return a button that deletes FILE, after a question."
   (cons "delete" (lambda ()
-                   (when (y-or-n-p (format "Delete %s? " file))
+                   (when (gemini-companion-ui-y-or-n-p (format "Delete %s? " file))
                      (delete-file file)))))
 
 ;;;; Checks of the tools for the model

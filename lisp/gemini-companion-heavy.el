@@ -126,7 +126,7 @@ characters that are in both."
                         (eq ?\n (with-current-buffer source (char-before stop))))
                    1 0)))
     (with-current-buffer source (narrow-to-region (- start shift) (- stop shift)))
-    ;; With a higher limit for the costs, this would take longer than 0.3 s.
+    ;; This takes 0.2 s for texts that are as long as possible; with a limit of 1000, 0.5 s.
     (replace-region-contents (- start shift) (- end shift) (lambda () source) nil 300)
     (with-current-buffer source
       (widen)

@@ -85,7 +85,7 @@ Return a message about the outcome."
                            (if value "turns on ide.enabled in" "adds ide.enabled to")
                            name)))
     (cond ((eq value t) (gemini-companion-setup--describe agent file))
-          ((y-or-n-p question) (gemini-companion-setup-do agent file))
+          ((gemini-companion-ui-y-or-n-p question) (gemini-companion-setup-do agent file))
           (t (gemini-companion-answer-set (cons 'setup agent) 'never)
              (format "Left %s alone; M-x gemini-companion-setup asks again" name)))))
 
