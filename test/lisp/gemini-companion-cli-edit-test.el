@@ -135,10 +135,7 @@ text; insert it there"))
       (gemini-companion-test-wait
        "the prompt" (lambda () (with-current-buffer terminal (gemini-companion-cli-screen-prompt))))
       (gemini-companion-test-wait
-       "the timers"
-       (lambda () (not (seq-find (lambda (timer)
-                                   (eq (timer--function timer) #'gemini-companion-cli-edit--wake))
-                                 timer-list))))
+       "the timers" (lambda () (not (gemini-companion-test-timers #'gemini-companion-cli-edit--wake))))
       (should (equal (gemini-companion-test-read "keys") "")))))
 
 (ert-deftest gemini-companion-cli-edit/a-text-for-a-user-who-has-gone-elsewhere-is-the-same ()

@@ -15,6 +15,12 @@
   "Show the file NAME, on the host, in the selected window; return its buffer."
   (switch-to-buffer (find-file-noselect (gemini-companion-test-host-file name))))
 
+(defun gemini-companion-host-review-test--accept (client name text)
+  "Have CLIENT propose TEXT for the file NAME, and accept that, as the user does."
+  (let ((review (gemini-companion-test-host-propose client name text)))
+    (gemini-companion-review-show review 'keep)
+    (gemini-companion-review-commands-accept review)))
+
 (defun gemini-companion-host-review-test--texts ()
   "Return the texts of the buffers of reviews, without the panel, sorted."
   (sort (cl-loop for buffer in (buffer-list)
@@ -251,11 +257,9 @@ An unsaved line in it was merged into the change that was accepted before."
             (reverted 0))
         (add-hook 'after-revert-hook (lambda () (setq reverted (1+ reverted))) nil t)
         (gemini-companion-test-host-unasked
-          (let ((review (gemini-companion-test-host-propose client "a.txt" (cdr change))))
-            (gemini-companion-review-show review 'keep)
-            (gemini-companion-review-commands-accept review)
-            (fake-cli-wait-notification client "ide/diffAccepted")
-            (gemini-companion-test-host-write client "a.txt" (car change)))
+          (gemini-companion-host-review-test--accept client "a.txt" (cdr change))
+          (fake-cli-wait-notification client "ide/diffAccepted")
+          (gemini-companion-test-host-write client "a.txt" (car change))
           (with-current-buffer buffer
             (should (equal (buffer-string) (cdr change)))
             (should-not (buffer-modified-p))
@@ -315,9 +319,7 @@ An unsaved line in it was merged into the change that was accepted before."
     (let ((buffer (gemini-companion-host-review-test--visit "a.txt"))
           (text (lambda () (with-current-buffer "a.txt" (buffer-string)))))
       (gemini-companion-test-host-unasked
-        (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
-          (gemini-companion-review-show review 'keep)
-          (gemini-companion-review-commands-accept review))
+        (gemini-companion-host-review-test--accept client "a.txt" "2\n")
         (gemini-companion-review-window-stop-now)
         (switch-to-buffer buffer)
         (let ((this-command 'query-replace))
@@ -384,26 +386,22 @@ An unsaved line in it was merged into the change that was accepted before."
 (ert-deftest gemini-companion-host-review/edits-of-the-user-are-kept ()
   (gemini-companion-test-with-host client
     (let ((buffer (gemini-companion-host-review-test--visit "a.txt")))
-      (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
-        (gemini-companion-review-show review 'keep)
-        (gemini-companion-review-commands-accept review)
-        (with-current-buffer buffer (insert "mine "))
-        (gemini-companion-test-host-unasked
-          (gemini-companion-test-with-answer nil
-            (gemini-companion-test-host-write client "a.txt" "2\n")
-            (should (equal gemini-companion-test-messages
-                           '("a.txt changed on disk; its buffer keeps your edits"))))
-          (with-current-buffer buffer
-            (should (equal (buffer-string) "mine one\ntwo\n"))
-            (should (buffer-modified-p))))))))
+      (gemini-companion-host-review-test--accept client "a.txt" "2\n")
+      (with-current-buffer buffer (insert "mine "))
+      (gemini-companion-test-host-unasked
+        (gemini-companion-test-with-answer nil
+          (gemini-companion-test-host-write client "a.txt" "2\n")
+          (should (equal gemini-companion-test-messages
+                         '("a.txt changed on disk; its buffer keeps your edits"))))
+        (with-current-buffer buffer
+          (should (equal (buffer-string) "mine one\ntwo\n"))
+          (should (buffer-modified-p)))))))
 
 (ert-deftest gemini-companion-host-review/what-the-user-saves-is-no-change-on-disk ()
   "The user has saved the file after an accept, and goes on."
   (gemini-companion-test-with-host client
-    (let ((buffer (gemini-companion-host-review-test--visit "a.txt"))
-          (review (gemini-companion-test-host-propose client "a.txt" "2\n")))
-      (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-commands-accept review)
+    (let ((buffer (gemini-companion-host-review-test--visit "a.txt")))
+      (gemini-companion-host-review-test--accept client "a.txt" "2\n")
       (gemini-companion-test-host-write client "a.txt" "2\n")
       (with-current-buffer buffer
         (insert "mine ")
@@ -422,10 +420,8 @@ An unsaved line in it was merged into the change that was accepted before."
 (ert-deftest gemini-companion-host-review/edits-that-are-what-was-written-are-saved ()
   "Their lock on the host is not asked for."
   (gemini-companion-test-with-host client
-    (let ((buffer (gemini-companion-host-review-test--visit "a.txt"))
-          (review (gemini-companion-test-host-propose client "a.txt" "mine one\ntwo\n")))
-      (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-commands-accept review)
+    (let ((buffer (gemini-companion-host-review-test--visit "a.txt")))
+      (gemini-companion-host-review-test--accept client "a.txt" "mine one\ntwo\n")
       (with-current-buffer buffer
         (goto-char (point-min))
         (insert "mine "))
@@ -440,18 +436,16 @@ An unsaved line in it was merged into the change that was accepted before."
   (gemini-companion-test-with-host client
     (set-file-times (gemini-companion-test-file "a.txt") (time-subtract nil 120))
     (let ((buffer (gemini-companion-host-review-test--visit "a.txt")))
-      (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
-        (gemini-companion-review-show review 'keep)
-        (gemini-companion-review-commands-accept review)
-        (with-current-buffer buffer
-          (insert "mine ")
-          (let ((inhibit-message t)) (save-buffer)))
-        (gemini-companion-test-host-unasked
-          (gemini-companion-test-host-tell
-           client "a.txt" `( :current (:text "2\n") :stamp "s"
-                             :modified ,(- (time-convert nil 'integer) 60)))
-          (gemini-companion-test-wait-followed)
-          (should (equal (with-current-buffer buffer (buffer-string)) "mine one\ntwo\n")))))))
+      (gemini-companion-host-review-test--accept client "a.txt" "2\n")
+      (with-current-buffer buffer
+        (insert "mine ")
+        (let ((inhibit-message t)) (save-buffer)))
+      (gemini-companion-test-host-unasked
+        (gemini-companion-test-host-tell
+         client "a.txt" `( :current (:text "2\n") :stamp "s"
+                           :modified ,(- (time-convert nil 'integer) 60)))
+        (gemini-companion-test-wait-followed)
+        (should (equal (with-current-buffer buffer (buffer-string)) "mine one\ntwo\n"))))))
 
 (ert-deftest gemini-companion-host-review/the-buffer-follows-when-the-clock-is-set-back ()
   "The user would otherwise save the old text over that of the client."
@@ -588,11 +582,9 @@ It is called with the client and the review."
 (ert-deftest gemini-companion-host-review/leaving-emacs-long-after-a-cut-would-lose-a-decision ()
   "A decision is known to be sent, but not to have arrived, before the cut is known."
   (gemini-companion-test-with-host client
-    (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n"))
-          (host (car gemini-companion-host-all))
+    (let ((host (car gemini-companion-host-all))
           (asked nil))
-      (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-commands-accept review)
+      (gemini-companion-host-review-test--accept client "a.txt" "2\n")
       (fake-cli-wait-notification client "ide/diffAccepted")
       (cl-letf (((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
                 ((symbol-function 'yes-or-no-p) (lambda (question) (setq asked question) nil)))
@@ -780,13 +772,10 @@ It is called with the client and the review."
 
 (defun gemini-companion-host-review-test--change (client name text)
   "Have CLIENT change the file NAME to TEXT by an accepted proposal."
-  (let ((review (gemini-companion-test-host-propose client name text)))
-    (gemini-companion-review-show review 'keep)
-    ;; One is not UTF-8.
-    (cl-letf (((symbol-function 'y-or-n-p) #'always))
-      (gemini-companion-review-commands-accept review))
-    (gemini-companion-test-host-write client name
-                                      (encode-coding-string text 'utf-8-unix))))
+  ;; One is not UTF-8.
+  (cl-letf (((symbol-function 'y-or-n-p) #'always))
+    (gemini-companion-host-review-test--accept client name text))
+  (gemini-companion-test-host-write client name (encode-coding-string text 'utf-8-unix)))
 
 (defmacro gemini-companion-host-review-test--answering (answer &rest body)
   "Evaluate BODY with ANSWER to each question; return the questions."
@@ -894,9 +883,7 @@ Undo the change to build:a.txt? ")))
 
 (ert-deftest gemini-companion-host-review/an-accepted-text-is-written-through-tramp ()
   (gemini-companion-test-with-host client
-    (let ((review (gemini-companion-test-host-propose client "a.txt" "2\n")))
-      (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-commands-accept review))
+    (gemini-companion-host-review-test--accept client "a.txt" "2\n")
     (let ((entry (car (gemini-companion-history-all))))
       (should (equal (gemini-companion-host-review-test--answering t
                        (gemini-companion-history-list-write entry))

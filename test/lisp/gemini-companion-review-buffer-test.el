@@ -142,10 +142,7 @@
                           (gemini-companion-test-propose client "a.x" text))))
             (gemini-companion-test-wait
              "the fontification to end"
-             (lambda ()
-               (not (seq-some (lambda (timer)
-                                (eq (timer--function timer) #'gemini-companion-heavy--step))
-                              timer-list))))
+             (lambda () (not (gemini-companion-test-timers #'gemini-companion-heavy--step))))
             (should (eq mode (buffer-local-value 'major-mode buffer)))))))))
 
 ;; By M-x compile, for example, wherever the user was when the change arrived.

@@ -411,14 +411,18 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
          "the buffer to follow" (lambda () (not (buffer-modified-p))))
         (should (equal (buffer-string) "0\n1\ntwo\nthree\nfour\nmine\n"))))))
 
+(defun gemini-companion-review-ediff-test--merge (client)
+  "Have CLIENT propose to change line 1, and merge an unsaved line into that."
+  (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
+  (revert-buffer nil t)
+  (goto-char (point-max))
+  (insert "mine\n")
+  (gemini-companion-review-ediff-test--show client "1\ntwo\nthree\n" 'select)
+  (gemini-companion-review-merge))
+
 (ert-deftest gemini-companion-review-ediff/edits-after-a-merge-are-kept ()
   (gemini-companion-test-with-client client
-    (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
-    (revert-buffer nil t)
-    (goto-char (point-max))
-    (insert "mine\n")
-    (gemini-companion-review-ediff-test--show client "1\ntwo\nthree\n" 'select)
-    (gemini-companion-review-merge)
+    (gemini-companion-review-ediff-test--merge client)
     (with-current-buffer "a.txt"
       (goto-char (point-max))
       (insert "more\n"))
@@ -437,12 +441,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
   (pcase-dolist (`(,more . ,written) '(("more\n" . "1\ntwo\nthree\nmine\n")
                                        ("" . "1\ntwo\nthree\n")))
     (gemini-companion-test-with-client client
-      (gemini-companion-test-file "a.txt" "one\ntwo\nthree\n")
-      (revert-buffer nil t)
-      (goto-char (point-max))
-      (insert "mine\n")
-      (gemini-companion-review-ediff-test--show client "1\ntwo\nthree\n" 'select)
-      (gemini-companion-review-merge)
+      (gemini-companion-review-ediff-test--merge client)
       (gemini-companion-accept)
       (with-current-buffer "a.txt"
         (goto-char (point-max))

@@ -1091,10 +1091,7 @@ FOCUS is `select' by default."
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (let ((gemini-companion-review-inline--write-time 60)
           (timers (lambda ()
-                    (seq-filter (lambda (timer)
-                                  (eq (timer--function timer)
-                                      #'gemini-companion-review-inline--follow-edits))
-                                timer-list)))
+                    (gemini-companion-test-timers #'gemini-companion-review-inline--follow-edits)))
           (failed nil))
       (let ((review (gemini-companion-review-inline-test--show client "one\n2\n")))
         ;; In another window, for example.

@@ -534,8 +534,7 @@ CLIENT closes REVIEW while the question is open."
                      (push (apply #'format-message format arguments) texts)))
                   ((symbol-function 'gemini-companion-ui-busy) #'ignore))
           (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
-            (should-not (memq #'gemini-companion-review-popup--try
-                              (mapcar #'timer--function timer-list)))
+            (should-not (gemini-companion-test-timers #'gemini-companion-review-popup--try))
             (gemini-companion-review-popup--try)
             (should-not (gemini-companion-review-shown))
             (should (eq announced
@@ -894,10 +893,7 @@ x
   (let* ((directory (gemini-companion-test-temp-directory))
          (library (expand-file-name "view.el" directory))
          (gemini-companion-diff-function 'gemini-companion-review-test-view)
-         (timers (lambda ()
-                   (seq-filter (lambda (timer)
-                                 (eq (timer--function timer) #'gemini-companion-review-popup--load))
-                               timer-idle-list))))
+         (timers (lambda () (gemini-companion-test-timers #'gemini-companion-review-popup--load))))
     (gemini-companion-test-write
      library "(defun gemini-companion-review-test-view (_review _focus) \"Show.\")")
     (autoload 'gemini-companion-review-test-view library)

@@ -320,10 +320,8 @@ calls a tool that only reads, or shows you a file, which runs your hooks as C-x 
     (should (equal (gemini-companion-tool-extension-test--files) '(".qwen")))))
 
 (defun gemini-companion-tool-extension-test--count-timers ()
-  "Return how many timers wait until Emacs is idle to check the files."
-  (seq-count (lambda (timer)
-               (eq (timer--function timer) 'gemini-companion-tool-extension-keep-current))
-             timer-idle-list))
+  "Return how many timers are to check the files."
+  (length (gemini-companion-test-timers #'gemini-companion-tool-extension-keep-current)))
 
 (ert-deftest gemini-companion-tool-extension/the-mode-keeps-them-current-when-idle ()
   (gemini-companion-tool-extension-test--with 'yes

@@ -213,10 +213,7 @@ If EDITED is non-nil, the user has changed the text to that before."
           (check (lambda ()
                    (gemini-companion-test-wait
                     "the file to be checked"
-                    (lambda () (not (seq-some (lambda (timer)
-                                                (eq (timer--function timer)
-                                                    #'gemini-companion-write--look))
-                                              timer-list))))
+                    (lambda () (not (gemini-companion-test-timers #'gemini-companion-write--look))))
                    (should-not (memq 'accepted-there
                                      (mapcar #'gemini-companion-history-outcome
                                              (gemini-companion-history-all)))))))

@@ -60,6 +60,11 @@ This is for what must not happen then."
   (let ((later (+ (float-time) seconds)))
     (gemini-companion-test-wait "time to pass" (lambda () (> (float-time) later)))))
 
+(defun gemini-companion-test-timers (function)
+  "Return the timers that are to call FUNCTION, also when Emacs is idle."
+  (seq-filter (lambda (timer) (eq (timer--function timer) function))
+              (append timer-list timer-idle-list)))
+
 (defun gemini-companion-test--give-up (what)
   "Signal that waiting for WHAT has timed out."
   (when (string-search "\n" what)
