@@ -143,15 +143,16 @@ plist, are what the relay adds to those of the CLI."
   (gemini-companion-test-wait
    "the view to go" (lambda () (not (gemini-companion-review-shown)))))
 
-(defun gemini-companion-test-wait-followed ()
-  "Wait until Emacs has noticed what was written to files of clients."
+(defun gemini-companion-test-wait-followed (&optional path)
+  "Wait until Emacs has noticed what clients wrote to PATH, or to all files."
   (gemini-companion-test-wait
    "the file to be followed"
    (lambda ()
      (cl-loop for awaited in gemini-companion-write--awaited
-              always (equal (gemini-companion-write--awaited-before awaited)
-                            (gemini-companion-file-stamp
-                             (gemini-companion-write--awaited-path awaited)))))))
+              for each = (gemini-companion-write--awaited-path awaited)
+              always (or (and path (not (equal path each)))
+                         (equal (gemini-companion-write--awaited-before awaited)
+                                (gemini-companion-file-stamp each)))))))
 
 (defun gemini-companion-test-kill-view ()
   "Kill the main buffer of the review on screen, and wait until all of it is gone."

@@ -137,7 +137,7 @@ STATE is as in `gemini-companion-test-host-propose'."
         (file-name-handler-alist nil))
     (write-region bytes nil (gemini-companion-test-file name) nil 'quiet))
   (gemini-companion-test-host-tell client name)
-  (gemini-companion-test-wait-followed))
+  (gemini-companion-test-wait-followed (gemini-companion-test-host-file name)))
 
 (provide 'gemini-companion-test-host)
 ;;; gemini-companion-test-host.el ends here
