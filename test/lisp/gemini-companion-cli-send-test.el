@@ -829,16 +829,39 @@ SENT is bound to a function that returns the text sent to it."
 
 (ert-deftest gemini-companion-cli-send/from-a-program-two-lines-are-submitted-at-once ()
   "Emacs compares them with the screen, in whatever buffer the user is.
-There, a newline need not be whitespace, and the prompt took 20 seconds."
+There, a newline need not be whitespace, and the prompt took 20 seconds.
+So it did with invisible characters."
   (gemini-companion-cli-send-test--with-screen terminal _sent
     (gemini-companion-cli-send-test--draw
      terminal (gemini-companion-cli-send-test--screen " > hello\n   there "))
     (with-temp-buffer
       (emacs-lisp-mode)
       (should (gemini-companion-cli-send--shown-p terminal "hello\nthere"))
+      ;; Gemini CLI drops some of these.
+      (should (gemini-companion-cli-send--shown-p terminal "\ufeffhel\u00adlo\n\u200fthe\u2060re"))
       (should-not (gemini-companion-cli-send--shown-p terminal "hello\nyou"))
       ;; Only a name at the end needs a space.
       (should (equal (gemini-companion-cli-send--clean "@a.py\nthere") "@a.py\nthere")))))
+
+(ert-deftest gemini-companion-cli-send/a-prompt-with-an-image-is-submitted-at-once ()
+  "Gemini CLI shows only a part of its name, and the prompt took 20 seconds.
+Other CLIs show all of it."
+  (pcase-dolist (`(,text . ,shown)
+                 '(("What is @/tmp/emacs-Ab/image-RcLoqV.png" . "What is [Image ...age-RcLoqV.png]")
+                   ("What is @/tmp/a.png" . "What is @/tmp/a.png")
+                   ("@a\\ b.JPG and @c.txt, @d/e.webp" . "[Image a b.JPG] and @c.txt, [Image e.webp]")))
+    (ert-info (text)
+      (gemini-companion-cli-send-test--with-screen terminal sent
+        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+        (let ((outcome nil))
+          (gemini-companion-cli-send-at-rest text terminal (lambda (it) (setq outcome it)))
+          (gemini-companion-cli-send-test--wait sent (format "\e[200~%s \e[201~" text))
+          (gemini-companion-cli-send-test--draw
+           terminal (gemini-companion-cli-send-test--screen (format " > %s " shown)))
+          (should (gemini-companion-cli-send--shown-p terminal text))
+          (should-not (gemini-companion-cli-send--shown-p terminal "What is @/tmp/another.png"))
+          (gemini-companion-cli-send-test--wait sent (format "\e[200~%s \e[201~\r" text))
+          (should (eq outcome 'sent)))))))
 
 (ert-deftest gemini-companion-cli-send/a-prompt-that-the-cli-drops-is-given-back ()
   "A CLI drops what it gets while it clears its screen."
