@@ -207,8 +207,17 @@ Ignore what the CLI itself adds."
       (gemini-companion-test-cli-wait-terminal cli "(Shift\\+Tab to unfocus)")
       (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
       (gemini-companion-test-wait-screen emacs "would give the text to a shell command")
-      (funcall press "mine\r")
+      ;; A busy CLI says that the command has the focus before keys go there.  C-u erases both.
+      (gemini-companion-test-wait
+       "the command to get what is typed"
+       (lambda ()
+         (funcall press "\C-umine")
+         (gemini-companion-test-eval
+          emacs '(with-current-buffer (gemini-companion-cli-send-terminal)
+                   (string-match-p "│ mine" (buffer-string))))))
+      (funcall press "\r")
       (gemini-companion-test-cli-wait-terminal cli "mine\\(?:.\\|\n\\)*All done")
+      (funcall press "\C-u")
       (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "given"))
                      "it was mine\n"))
       (gemini-companion-test-run emacs '(gemini-companion-send-prompt "hello"))
