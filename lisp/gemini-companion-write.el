@@ -365,9 +365,9 @@ A host is not asked: its reports change what is known of the file."
                      (or (and text (gemini-companion-file-written-p path text))
                          ;; Or it may be half written.  Late timers run in quick succession, and
                          ;; on a busy machine a CLI that has emptied it may take long to go on.
-                         (and (> (- (float-time) since)
-                                 (if (equal (gemini-companion-file-read path) "") 2 0.15))
-                              (not (gemini-companion-write--saved-p path))))))
+                         (and (not (gemini-companion-write--saved-p path))
+                              (> (- (float-time) since)
+                                 (if (equal (gemini-companion-file-read path) "") 2 0.15))))))
                ((gemini-companion-write--later-p review (gemini-companion-write-others review))
                 'busy))))
      (lambda (written)
