@@ -184,25 +184,6 @@ Invisible characters, which it may drop, are not there either."
   (replace-regexp-in-string
    "[[:space:]\n\u00a0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+" "" text))
 
-(defun gemini-companion-cli-screen-forms (text)
-  "Return how a prompt may show TEXT: without spaces, and then with short images.
-Gemini CLI shows the end of an image's name in place of \"@\" and the name."
-  (let ((case-fold-search t))
-    (mapcar #'gemini-companion-cli-screen-without-spaces
-            (list text
-                  (replace-regexp-in-string
-                   (concat "@\\(?:\\\\.\\|[^[:space:]\\]\\)+?"
-                           "\\.\\(?:png\\|jpe?g\\|gif\\|webp\\|svg\\|bmp\\)\\b")
-                   (lambda (mention)
-                     (let* ((name (file-name-nondirectory
-                                   (replace-regexp-in-string "\\\\\\(.\\)" "\\1"
-                                                             (substring mention 1))))
-                            (base (file-name-sans-extension name)))
-                       (format "[Image %s%s]"
-                               (if (length> base 10) (concat "..." (substring base -10)) base)
-                               (file-name-extension name t))))
-                   text t t)))))
-
 ;;;; The changes of a turn
 
 (defun gemini-companion-cli-screen-queued-files ()

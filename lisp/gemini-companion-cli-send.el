@@ -514,13 +514,13 @@ BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
 (defun gemini-companion-cli-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
 If there is no recognizable prompt, assume that it shows TEXT."
-  (let ((prompt (with-current-buffer buffer (gemini-companion-cli-screen-prompt 'always))))
+  (let ((prompt (with-current-buffer buffer (gemini-companion-cli-screen-prompt 'always)))
+        (end (gemini-companion-cli-screen-without-spaces text)))
     (or (not (stringp prompt))
-        (string-match-p "\\[Pasted" prompt)
-        (seq-some (lambda (form)
-                    ;; The rest may be above what is visible.
-                    (string-suffix-p (substring form (- (min 20 (length form)))) prompt))
-                  (gemini-companion-cli-screen-forms text)))))
+        ;; Gemini CLI shows only a part of long texts and of names of images.
+        (string-match-p "\\[\\(?:Pasted\\|Image\\)" prompt)
+        ;; The rest may be above what is visible.
+        (string-suffix-p (substring end (- (min 20 (length end)))) prompt))))
 
 ;;;; Sending to a CLI at rest
 
@@ -567,9 +567,9 @@ that may have been a suggestion, or a hint in another language."
                      (gemini-companion-cli-screen-prompt)))
          (send (and (stringp typed)
                     ;; The sign of the prompt differs in the CLI's mode YOLO.
-                    (or (member (substring typed 1)
-                                (mapcar (lambda (form) (concat (unless empty "\n") form))
-                                        (gemini-companion-cli-screen-forms text)))
+                    (or (equal (substring typed 1)
+                               (concat (unless empty "\n")
+                                       (gemini-companion-cli-screen-without-spaces text)))
                         ;; A long text is folded.
                         (and empty
                              (string-match-p "\\`[>*]\\[Pasted\\(?:Text\\|Content\\).*\\]\\'"
