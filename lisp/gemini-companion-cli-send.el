@@ -346,7 +346,7 @@ If the CLI takes no prompt, drops TEXT or ends, call THEN with nil."
                         (lambda ()
                           (gemini-companion-log-errors "sending"
                             (gemini-companion-cli-send--paste buffer text then at-once
-                                                              (1+ polls))))))
+                                                              (if hidden (1+ polls) 0))))))
           ((or (not live) hidden (with-current-buffer buffer (gemini-companion-cli-send--fault)))
            (gemini-companion-cli-send--finish buffer then nil))
           (t (gemini-companion-cli-send--paste-now buffer text then at-once)))))
@@ -487,15 +487,18 @@ for some polls, and with their number.  FINISH is called with the last value."
                    (funcall finish value)))))))))
 
 (defun gemini-companion-cli-send--await-shown (buffer text before then)
-  "Call THEN when the terminal BUFFER shows TEXT in the prompt, and is quiet.
+  "Call THEN when the terminal BUFFER shows TEXT in the prompt, and that is quiet.
 BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
   (gemini-companion-cli-send--poll
-   (lambda () (and (buffer-live-p buffer) (buffer-chars-modified-tick buffer)))
-   (lambda (tick quiet polls)
-     (or (null tick)
-         ;; Some CLIs are never quiet.
+   (lambda ()
+     (and (buffer-live-p buffer)
+          (with-current-buffer buffer
+            ;; While a CLI works, the rest of its screen is never quiet.
+            (or (gemini-companion-cli-screen-prompt 'always) (buffer-chars-modified-tick)))))
+   (lambda (prompt quiet polls)
+     (or (null prompt)
          (and (or quiet (> polls 50))
-              (not (eql tick before))
+              (not (eql before (buffer-chars-modified-tick buffer)))
               (gemini-companion-cli-send--shown-p buffer text))))
    ;; Some texts look different there.
    200 then))

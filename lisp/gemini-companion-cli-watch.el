@@ -292,13 +292,15 @@ Ask before a key cancels the change that waits for its CLI."
 That has appeared while the user was typing, and drops text; but a digit or
 Enter, which sends a prompt, would answer it."
   (gemini-companion-log-errors "a key"
-    (when (and (characterp last-command-event) (length= (this-command-keys-vector) 1)
-               (not (gemini-companion-cli-terminals-frozen)))
-      (let ((now (float-time)))
+    (let ((now (float-time))
+          ;; On a graphical frame, vterm does not let Emacs translate it.
+          (key (if (eq last-command-event 'return) ?\r last-command-event)))
+      (when (and (characterp key) (length= (this-command-keys-vector) 1)
+                 (not (gemini-companion-cli-terminals-frozen)))
         (cond ((not (or (gemini-companion-cli-watch--reviews)
                         (gemini-companion-cli-screen-question-p)))
                ;; After Enter, the user may expect a question, as after /model.
-               (setq gemini-companion-cli-watch--typed (if (eq last-command-event ?\r) 0 now)))
+               (setq gemini-companion-cli-watch--typed (if (eq key ?\r) 0 now)))
               ((< (- now gemini-companion-cli-watch--typed) gemini-companion-ui-reaction-time)
                (setq gemini-companion-cli-watch--typed now
                      this-command #'ignore)

@@ -837,11 +837,31 @@ So it did with invisible characters."
     (with-temp-buffer
       (emacs-lisp-mode)
       (should (gemini-companion-cli-send--shown-p terminal "hello\nthere"))
-      ;; Gemini CLI drops some of these.
-      (should (gemini-companion-cli-send--shown-p terminal "\ufeffhel\u00adlo\n\u200fthe\u2060re"))
+      ;; Gemini CLI drops some of these, and Eat what is on top of other characters.
+      (should (gemini-companion-cli-send--shown-p
+               terminal "\ufeffhel\u00adlo\n\u200fthe\u2060re\u0301\ufe0f"))
       (should-not (gemini-companion-cli-send--shown-p terminal "hello\nyou"))
       ;; Only a name at the end needs a space.
       (should (equal (gemini-companion-cli-send--clean "@a.py\nthere") "@a.py\nthere")))))
+
+(ert-deftest gemini-companion-cli-send/a-prompt-is-submitted-at-once-while-the-cli-works ()
+  "Its spinner never rests, and the prompt took five seconds."
+  (gemini-companion-cli-send-test--with-screen terminal _sent
+    (let ((draw (lambda (state)
+                  (gemini-companion-cli-send-test--draw
+                   terminal (gemini-companion-cli-send-test--screen " > hello " state))))
+          (read nil)
+          (done nil))
+      (cl-letf (((symbol-function 'gemini-companion-cli-send--poll)
+                 (lambda (&rest arguments)
+                   (setq read (nth 0 arguments) done (nth 1 arguments)))))
+        (gemini-companion-cli-send--await-shown terminal "hello" 0 #'ignore))
+      (funcall draw "⠏ Thinking (esc to cancel, 3s)")
+      (let ((value (funcall read)))
+        (funcall draw "⠙ Thinking (esc to cancel, 4s)")
+        (should (equal (funcall read) value))
+        (should-not (funcall done value nil 6))
+        (should (funcall done value t 6))))))
 
 (ert-deftest gemini-companion-cli-send/a-prompt-with-an-image-is-submitted-at-once ()
   "Gemini CLI shows only a part of its name, and the prompt took 20 seconds."

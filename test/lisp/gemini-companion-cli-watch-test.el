@@ -44,6 +44,29 @@ after output; `free-for' pretends that it takes prompts for some seconds."
          (gemini-companion-cli-watch-forget-all)
          (kill-buffer buffer)))))
 
+(ert-deftest gemini-companion-cli-watch/enter-is-ignored-if-a-question-has-just-appeared ()
+  "Also on a graphical frame in vterm, where it is the key `return'."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (gemini-companion-review-reject review)
+    (cl-letf* ((gemini-companion-ui-reaction-time 1000)
+               (this-command nil)
+               ((symbol-function 'this-command-keys-vector) (lambda () [key]))
+               (press (lambda (key)
+                        (let ((last-command-event key))
+                          (setq this-command 'send)
+                          (gemini-companion-cli-watch--ignore-stray-key)
+                          this-command))))
+      (dolist (enter '(?\r return))
+        (show "")
+        (should (eq (funcall press ?a) 'send))
+        (show gemini-companion-test-screen-question)
+        (should (eq (funcall press enter) #'ignore))
+        ;; The user may expect it after Enter.
+        (show "")
+        (should (eq (funcall press enter) 'send))
+        (show gemini-companion-test-screen-question)
+        (should (eq (funcall press ?2) 'send))))))
+
 (ert-deftest gemini-companion-cli-watch/no-name-on-the-screen-leads-to-another-machine ()
   (gemini-companion-cli-watch-test--with-terminal client review
     (let ((called nil))
