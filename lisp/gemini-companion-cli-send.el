@@ -540,7 +540,9 @@ or nil if TEXT is not even there, or the CLI has ended."
   (let ((text (gemini-companion-cli-send--clean text)))
     (gemini-companion-cli-send--poll
      (lambda () (gemini-companion-cli-send--state terminal))
-     (lambda (state quiet _polls) (or (eq state 'ended) (and quiet (stringp state))))
+     (lambda (state quiet polls)
+       (or (eq state 'ended)
+           (and quiet (or (stringp state) (and (eq state 'unknown) (> polls 50))))))
      gemini-companion-cli-send--patience
      (lambda (state)
        (if (not (or (stringp state) (eq state 'works)))
@@ -555,12 +557,14 @@ or nil if TEXT is not even there, or the CLI has ended."
 
 (defun gemini-companion-cli-send--state (terminal)
   "Return what is in the prompt of the CLI in TERMINAL, if that is at rest.
-Otherwise return `works' or `ended', or nil if it takes none or is unclear."
+Otherwise return `works' or `ended', `unknown' if Emacs has never recognized
+its prompt, or nil if it takes none or is unclear."
   (if (not (gemini-companion-cli-run-directory terminal))
       'ended
     (with-current-buffer terminal
       (unless (or gemini-companion-cli-send--busy (gemini-companion-cli-send--fault))
-        (gemini-companion-cli-screen-prompt)))))
+        (or (gemini-companion-cli-screen-prompt)
+            (unless gemini-companion-cli-send--recognized 'unknown))))))
 
 (defun gemini-companion-cli-send--press (text empty finish)
   "Return the key that sends TEXT here, or nil; call FINISH with `sent' or `put'.

@@ -918,6 +918,17 @@ So it did with invisible characters."
     (gemini-companion-cli-send-text "x" nil terminal)
     (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~\e[200~x\e[201~")))
 
+(ert-deftest gemini-companion-cli-send/a-prompt-that-looks-otherwise-is-not-waited-for ()
+  "As that of LLxprt Code; the user had the reason back ten minutes later."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (let ((gemini-companion-cli-send--patience most-positive-fixnum)
+          (became 'nothing))
+      (gemini-companion-cli-send-test--draw terminal "╭──────────╮\n│ > Type   │\n╰──────────╯\n")
+      (gemini-companion-cli-send-at-rest "why" terminal (lambda (it) (setq became it)))
+      (gemini-companion-test-wait "an outcome" (lambda () (not (eq became 'nothing))))
+      (should-not became)
+      (should (equal (funcall sent) "")))))
+
 (ert-deftest gemini-companion-cli-send/an-empty-prompt-is-known-by-its-hint ()
   "It differs in the CLI's vim mode, in which a reason was never sent."
   (dolist (hint '("Type your message or @path/to/file" "Press 'Esc' for NORMAL mode."
