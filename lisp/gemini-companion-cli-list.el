@@ -188,11 +188,15 @@ If the question is not on screen, show it instead."
   "Interrupt CLI, the one on the current line, after asking you."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
   (let ((terminal (gemini-companion-cli-list--running cli)))
-    (unless (memq (gemini-companion-cli-state cli) '(working asking))
-      (user-error "%s is doing nothing now" (gemini-companion-cli-title cli)))
-    (when (with-current-buffer terminal (gemini-companion-cli-screen-shell-focused))
-      (user-error "A shell command in %s gets the keys; leave or stop that first"
-                  (gemini-companion-cli-title cli)))
+    (with-current-buffer terminal
+      ;; Without its hooks, only the screen tells.
+      (unless (or (memq (gemini-companion-cli-state cli) '(working asking))
+                  (eq (gemini-companion-cli-screen-prompt) 'works)
+                  (gemini-companion-cli-screen-question-p))
+        (user-error "%s is doing nothing now" (gemini-companion-cli-title cli)))
+      (when (gemini-companion-cli-screen-shell-focused)
+        (user-error "A shell command in %s gets the keys; leave or stop that first"
+                    (gemini-companion-cli-title cli))))
     (when (gemini-companion-ui-y-or-n-p
            (format "Stop what %s is doing in %s? " (gemini-companion-cli-title cli)
                    (gemini-companion-cli-project cli)))

@@ -316,6 +316,27 @@ ABOUT is a plist of :session, :process, :text and :path."
                                                           :type 'user-error))))))
         (delete-process process)))))
 
+(ert-deftest gemini-companion-cli/what-works-on-its-screen-can-be-stopped ()
+  "Without the hooks of the CLI, nothing else tells."
+  (gemini-companion-cli-test--with nil
+    (let* ((terminal (generate-new-buffer "terminal"))
+           (process (make-process :name "cli" :buffer terminal :command '("cat") :noquery t
+                                  :connection-type 'pipe :sentinel #'ignore))
+           (cli (gemini-companion-cli--make :agent 'gemini :directory "/p" :terminal terminal)))
+      (unwind-protect
+          (with-current-buffer terminal
+            (setq gemini-companion-cli-run-root default-directory)
+            (gemini-companion-test-with-answer 'yes
+              (insert gemini-companion-test-screen-prompt)
+              (should-error (gemini-companion-cli-list-stop cli) :type 'user-error)
+              (goto-char (point-min))
+              (insert "⠏ Thinking (esc to cancel, 3s)\n")
+              (set-marker (process-mark process) (point-max))
+              (gemini-companion-cli-list-stop cli))
+            (gemini-companion-test-wait
+             "the key" (lambda () (string-suffix-p "\e" (buffer-string)))))
+        (delete-process process)))))
+
 (ert-deftest gemini-companion-cli/another-one-resumes-where-emacs-has-started-this-one ()
   "Also if that runs in a sandbox, which is like a host."
   (gemini-companion-cli-test--with nil
