@@ -577,10 +577,14 @@ that may have been a suggestion, or a hint in another language."
                     (or (equal (substring typed 1)
                                (concat (unless empty "\n")
                                        (gemini-companion-cli-screen-without-spaces text)))
-                        ;; A long text is folded.
+                        ;; A long text is folded, or only its end is visible.
                         (and empty
-                             (string-match-p "\\`[>*]\\[Pasted\\(?:Text\\|Content\\).*\\]\\'"
-                                             typed))))))
+                             (or (string-match-p "\\`[>*]\\[Pasted\\(?:Text\\|Content\\).*\\]\\'"
+                                                 typed)
+                                 (and (length> typed 200)
+                                      (string-suffix-p
+                                       (substring typed 1)
+                                       (gemini-companion-cli-screen-without-spaces text)))))))))
     (funcall finish (if send 'sent 'put))
     (and send "\r")))
 

@@ -959,6 +959,25 @@ The hint in an empty prompt is in the user's language."
         (gemini-companion-test-wait "an outcome" (lambda () became))
         (should (eq became outcome))))))
 
+(ert-deftest gemini-companion-cli-send/a-reason-of-which-only-the-end-is-visible-is-sent ()
+  "Qwen Code shows ten lines of a prompt, and folds only longer texts."
+  (let ((text (mapconcat (lambda (n) (format "Reason %d is that it is wrong." n))
+                         (number-sequence 1 12) "\n"))
+        (shown (lambda (first)
+                 (gemini-companion-cli-send-test--screen
+                  (mapconcat (lambda (n) (format " %s Reason %d is that it is wrong."
+                                                 (if (= n first) ">" " ") n))
+                             (number-sequence first 12) "\n")))))
+    (pcase-dolist (`(,first . ,outcome) '((3 . sent) (10 . put)))
+      (gemini-companion-cli-send-test--with-screen terminal sent
+        (let (became)
+          (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+          (gemini-companion-cli-send-at-rest text terminal (lambda (it) (setq became it)))
+          (gemini-companion-cli-send-test--wait sent (format "\e[200~%s\e[201~" text))
+          (gemini-companion-cli-send-test--draw terminal (funcall shown first))
+          (gemini-companion-test-wait "an outcome" (lambda () became))
+          (should (eq became outcome)))))))
+
 (ert-deftest gemini-companion-cli-send/a-reason-is-sent-in-the-mode-yolo-too ()
   "The sign of the prompt is another one there."
   (gemini-companion-cli-send-test--with-screen terminal sent
