@@ -87,6 +87,8 @@ Afterwards remove the directory and new buffers, and stop the companion."
          (dolist (buffer (buffer-list))
            (unless (memq buffer buffers)
              (with-current-buffer buffer (set-buffer-modified-p nil))
+             ;; Emacs only sends it a signal, and Tramp would use a shell that is about to end.
+             (ignore-errors (delete-process buffer))
              (kill-buffer buffer))))
        ;; The thread that deletes the discovery files is not waited for if the disk is busy.
        (gemini-companion-test-wait
