@@ -155,6 +155,7 @@ when that is run."
   (gemini-companion-ui-omit-line-numbers)
   (gemini-companion-ui-keep-keys major-mode)
   (add-hook 'post-command-hook #'gemini-companion-review-list--show-keys nil t)
+  ;; This is run also when another buffer was in the window.
   (add-hook 'window-size-change-functions
             (gemini-companion-ui-keep-current
              (lambda ()

@@ -183,9 +183,8 @@ is about, which may be listed elsewhere later.  A button is (LABEL . FUNCTION)."
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-status--print-context)))
   (gemini-companion-ui-keep-current
    (lambda ()
-     (when (get-buffer-window nil t)
-       (gemini-companion-log-errors "context"
-         (gemini-companion-status--print-context))))
+     (gemini-companion-log-errors "context"
+       (gemini-companion-status--print-context)))
    '(gemini-companion-context-change-hook gemini-companion-tool-change-hook)))
 
 (gemini-companion-ui-bind gemini-companion-context-view-mode-map

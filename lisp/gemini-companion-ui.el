@@ -481,17 +481,18 @@ same."
 
 (defun gemini-companion-ui-keep-current (update hooks &optional seconds)
   "Call UPDATE in the current buffer when one of HOOKS is run; return what does.
-With SECONDS, also do that so often while the buffer is on screen, and no
-minibuffer is active: at its end, Emacs restores all windows but the selected
-one, with point where the text then was.  Stop when the buffer is killed, or
-gets another major mode.  UPDATE signals no errors."
+But do so only while the buffer is in a window.  With SECONDS, also do that so
+often unless a minibuffer is active: at its end, Emacs restores all windows but
+the selected one, with point where the text then was.  Stop when the buffer is
+killed, or gets another major mode.  UPDATE signals no errors."
   (let* ((buffer (current-buffer))
-         (update-there (lambda (&rest _) (with-current-buffer buffer (funcall update))))
+         (update-there (lambda (&rest _)
+                         (when (get-buffer-window buffer t)
+                           (with-current-buffer buffer (funcall update)))))
          (timer (and seconds
                      (run-at-time seconds seconds
                                   (lambda ()
-                                    (when (and (get-buffer-window buffer t)
-                                               (not (active-minibuffer-window)))
+                                    (unless (active-minibuffer-window)
                                       (funcall update-there))))))
          (stop (lambda ()
                  (dolist (hook hooks) (remove-hook hook update-there))

@@ -312,6 +312,22 @@
         (kill-buffer "*gemini history*")
         (should (equal (funcall state) before))))))
 
+(ert-deftest gemini-companion-review-list/it-is-updated-only-in-a-window-and-when-it-is-shown-again ()
+  (gemini-companion-test-with-lists client
+    (dolist (name '("a.txt" "b.txt"))
+      (gemini-companion-test-propose client name name))
+    (gemini-companion-review-list)
+    (let* ((buffer (current-buffer))
+           (tick (buffer-chars-modified-tick)))
+      (quit-window)
+      (should-not (get-buffer-window buffer t))
+      (gemini-companion-review-reject (car (gemini-companion-review-all-open)))
+      (should (= (buffer-chars-modified-tick buffer) tick))
+      (switch-to-buffer buffer)
+      ;; As Emacs does before it draws a window that shows another buffer.
+      (run-hook-with-args 'window-size-change-functions (selected-window))
+      (should (equal (gemini-companion-test-list-files buffer 0) '("b.txt"))))))
+
 (ert-deftest gemini-companion-review-list/ages-are-updated-while-it-is-visible ()
   (gemini-companion-test-with-lists client
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n"))
