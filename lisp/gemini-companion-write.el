@@ -193,15 +193,23 @@ first wait for decisions on other changes."
 (defun gemini-companion-write--note-text (review written same exactly)
   "Record whether the client of REVIEW has WRITTEN the accepted text, or warn.
 But do not warn if the file is not the SAME as before, and EXACTLY is nil."
-  (let ((entry (gemini-companion-review-entry review)))
+  (let* ((entry (gemini-companion-review-entry review))
+         ;; The client may have reported that, before a formatter wrote the file.
+         (written (or written (gemini-companion-history-written entry))))
     (cond (written (gemini-companion-history-note-written entry))
-          ((or same exactly)
-           (when same (gemini-companion-history-note entry 'unwritten))
+          (same
+           (gemini-companion-history-note entry 'unwritten)
            (gemini-companion-ui-message
             review
             "%s has not written the change to %s that you accepted; \
 w in M-x gemini-companion-history-list does"
             (gemini-companion-review-agent-title review)
+            (gemini-companion-review-file review)))
+          (exactly
+           (gemini-companion-ui-message
+            review
+            "%s now differs from the text that you accepted; \
+w in M-x gemini-companion-history-list writes that"
             (gemini-companion-review-file review))))
     (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
                               (if written "written" "not written"))))

@@ -132,7 +132,7 @@ If the file has changed there meanwhile, that is kept, and the user is told."
       (gemini-companion-test-accept emacs)
       (gemini-companion-test-far-wire-do far "mend")
       (gemini-companion-test-remote-wait-file far "a.txt" "ONE\nTWO\nthree\n")
-      (gemini-companion-test-wait-screen emacs "has not written the change to")
+      (gemini-companion-test-wait-screen emacs "now differs from the text that you accepted")
       (gemini-companion-test-remote-wait-buffer emacs far "a.txt" "ONE\nTWO\nthree\n"))))
 
 ;; Characters that mean something to shells, or take several bytes; but none that the CLI itself refuses

@@ -576,7 +576,8 @@ It is called with the client and the review."
              "a warning"
              (lambda ()
                (seq-some (lambda (text)
-                           (string-match-p "has not written the change to build:a.txt" text))
+                           (string-match-p "has not written the change to build:a.txt\\|\
+build:a.txt now differs from the text that you accepted" text))
                          gemini-companion-test-messages)))))))))
 
 (ert-deftest gemini-companion-host-review/leaving-emacs-long-after-a-cut-would-lose-a-decision ()

@@ -141,7 +141,8 @@ If EDITED is non-nil, the user has changed the text to that before."
     (gemini-companion-write-test--with client
       (gemini-companion-test-file "b.txt" "one\r\ntwo\r\n")
       (gemini-companion-write-test--wait-message
-       "has not written the change to b\\.txt that you accepted.*history-list"
+       (if written "b\\.txt now differs from the text that you accepted.*history-list"
+         "has not written the change to b\\.txt that you accepted.*history-list")
        (lambda ()
          (should (equal (gemini-companion-write-test--accept client "2\nä\n") ""))
          (when written
@@ -155,6 +156,17 @@ If EDITED is non-nil, the user has changed the text to that before."
                      "2\r\n\303\244\r\n"))
       (should (string-match-p "already has this text"
                               (gemini-companion-test-list-press-newest "w" t))))))
+
+(ert-deftest gemini-companion-write/a-formatter-may-write-the-file-before-emacs-looks ()
+  "The hook of the client has told Emacs by then that it has written."
+  (gemini-companion-write-test--with client
+    (gemini-companion-test-with-answer nil
+      (gemini-companion-write-test--accept client "2\n")
+      (gemini-companion-history-note-written (car (gemini-companion-history-all)))
+      (gemini-companion-test-file "b.txt" "  2\n")
+      (gemini-companion-write-test--wait-log " as accepted")
+      (should-not (seq-some (lambda (text) (string-match-p "that you accepted" text))
+                            gemini-companion-test-messages)))))
 
 (ert-deftest gemini-companion-write/a-client-that-asks-something-may-write-later ()
   "Qwen Code writes nothing until all questions of a turn are answered."
@@ -233,7 +245,7 @@ If EDITED is non-nil, the user has changed the text to that before."
     (gemini-companion-test-file "b.txt" "2\n")
     (gemini-companion-write-test--wait-log ": written as accepted")
     (gemini-companion-write-test--wait-message
-     "has not written the change to b\\.txt that you accepted"
+     "b\\.txt now differs from the text that you accepted"
      (lambda ()
        (gemini-companion-write-test--close client "3\n")
        (gemini-companion-test-file "b.txt" "")))
