@@ -91,14 +91,16 @@ was STAMP, or it does not.  If TEXT is non-nil, it should write that, and
 perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
   (let ((path (gemini-companion-review-path review))
         ;; Later proposals of the client belong to another turn.
-        (others (gemini-companion-write-others review)))
+        (others (gemini-companion-write-others review))
+        (contains-p (gemini-companion-write--once #'gemini-companion-write--contains-p review)))
     (gemini-companion-write--await
      gemini-companion-write--decision-time
-     (lambda () (or (and (not (equal (gemini-companion-file-stamp path) stamp))
-                         (or (gemini-companion-write--contains-p review)
-                             (not (or (gemini-companion-write--saved-p path)
-                                      (gemini-companion-write--of-another-p review)))))
-                    (and (gemini-companion-write--later-p review others) 'busy)))
+     (lambda () (let ((now (gemini-companion-file-stamp path)))
+                  (or (and (not (equal now stamp))
+                           (or (funcall contains-p now)
+                               (not (or (gemini-companion-write--saved-p path)
+                                        (gemini-companion-write--of-another-p review)))))
+                      (and (gemini-companion-write--later-p review others) 'busy))))
      (lambda (written)
        (gemini-companion-write--note-decision review written quietly)
        (when (and written text)
@@ -124,12 +126,14 @@ Tell the user unless QUIETLY is non-nil."
 Gemini CLI does so if it was told to accept edits, as by S-TAB, while it asked."
   (when (eq outcome 'rejected)
     (let* ((path (gemini-companion-review-path review))
-           (stamp (gemini-companion-file-stamp path)))
+           (stamp (gemini-companion-file-stamp path))
+           (contains-p (gemini-companion-write--once #'gemini-companion-write--contains-p review)))
       (gemini-companion-write--await
        gemini-companion-write--decision-time
-       (lambda () (and (not (equal (gemini-companion-file-stamp path) stamp))
-                       (gemini-companion-write--contains-p review)
-                       (not (gemini-companion-write--of-another-p review))))
+       (lambda () (let ((now (gemini-companion-file-stamp path)))
+                    (and (not (equal now stamp))
+                         (funcall contains-p now)
+                         (not (gemini-companion-write--of-another-p review)))))
        (lambda (written)
          (when written
            (gemini-companion-history-note (gemini-companion-review-entry review) 'accepted-there)
@@ -174,18 +178,15 @@ BEFORE is the stamp of the file before.  If EXACTLY is nil, the client was
 sent TEXT, and may write that in its own way; otherwise perhaps not.  It may
 first wait for decisions on other changes."
   (let ((path (gemini-companion-review-path review))
-        (last 'unknown))
+        (written-p (gemini-companion-write--once #'gemini-companion-file-written-p
+                                                 (gemini-companion-review-path review) text)))
     (gemini-companion-write--await
      (if (gemini-companion-review-host review) gemini-companion-write--host-time
        gemini-companion-write--text-time)
      (lambda ()
-       (let ((stamp (gemini-companion-file-stamp path)))
-         (cond ((and (not (equal stamp last))
-                     (gemini-companion-file-written-p path text)))
-               (t (setq last stamp)
-                  (and (gemini-companion-write--later-p
-                        review (gemini-companion-write-others review))
-                       'busy)))))
+       (or (funcall written-p (gemini-companion-file-stamp path))
+           (and (gemini-companion-write--later-p review (gemini-companion-write-others review))
+                'busy)))
      (lambda (written)
        (gemini-companion-write--note-text
         review written (equal (gemini-companion-file-stamp path) before) exactly)))))
@@ -233,6 +234,18 @@ OTHERS, which are other changes."
   (cl-loop for other in (gemini-companion-review-all-open)
            if (and (not (eq other review)) (gemini-companion-review-same-client-p other review))
            collect other))
+
+(defun gemini-companion-write--once (function &rest arguments)
+  "Return a function that returns the value of FUNCTION for ARGUMENTS.
+Its argument is the stamp of a file.  As long as that stays the same, it does
+not call FUNCTION again, which may read the file."
+  (let ((last nil)
+        (value nil))
+    (lambda (stamp)
+      (unless (equal stamp last)
+        (setq value (apply function arguments)
+              last stamp))
+      value)))
 
 (defun gemini-companion-write--await (seconds check finish)
   "Call CHECK until it returns non-nil, for at most SECONDS.
@@ -355,22 +368,22 @@ NOCONFIRM is as for `buffer-stale-function'."
   "Revert the buffer that visits the file AWAITED once that was written.
 The client of REVIEW may first wait for decisions on others, or be cut off.
 A host is not asked: its reports change what is known of the file."
-  (pcase-let (((cl-struct gemini-companion-write--awaited path before text) awaited)
-              (host (gemini-companion-review-host review))
-              (last nil)
-              (since nil))
+  (pcase-let* (((cl-struct gemini-companion-write--awaited path before text) awaited)
+               (host (gemini-companion-review-host review))
+               (seen-at (gemini-companion-write--once #'float-time))
+               (written-p
+                (gemini-companion-write--once #'gemini-companion-file-written-p path text)))
     (gemini-companion-write--await
      (if host gemini-companion-write--host-time gemini-companion-write--revert-time)
      (lambda ()
-       (let ((now (gemini-companion-file-stamp path)))
-         (unless (equal now last)
-           (setq last now since (float-time)))
+       (let* ((now (gemini-companion-file-stamp path))
+              (since (funcall seen-at now)))
          (cond ((not (and (memq awaited gemini-companion-write--awaited)
                           (or (null host) (gemini-companion-host-named host))))
                 'forgotten)
                ((gemini-companion-write-held-p path) 'held)
                ((and now (not (equal now before))
-                     (or (and text (gemini-companion-file-written-p path text))
+                     (or (and text (funcall written-p now))
                          ;; Or it may be half written.  Late timers run in quick succession, and
                          ;; on a busy machine a CLI that has emptied it may take long to go on.
                          (and (not (gemini-companion-write--saved-p path))

@@ -214,6 +214,21 @@ If EDITED is non-nil, the user has changed the text to that before."
       (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
                      "one\ntwo\n")))))
 
+(ert-deftest gemini-companion-write/what-others-write-after-a-rejection-is-read-once ()
+  (gemini-companion-write-test--with client
+    (let ((gemini-companion-write--decision-time 0.5)
+          (reads 0))
+      (gemini-companion-review-show (gemini-companion-test-propose client "b.txt" "2\n") 'select)
+      (gemini-companion-reject)
+      (gemini-companion-test-file "b.txt" "mine\n")
+      (cl-letf* ((read-file (symbol-function 'gemini-companion-file-read))
+                 ((symbol-function 'gemini-companion-file-read)
+                  (lambda (path) (cl-incf reads) (funcall read-file path))))
+        (gemini-companion-test-wait
+         "the file to be checked"
+         (lambda () (not (gemini-companion-test-timers #'gemini-companion-write--look)))))
+      (should (= reads 1)))))
+
 (ert-deftest gemini-companion-write/what-others-write-after-a-rejection-is-not-the-clients ()
   (gemini-companion-write-test--with client
     (let ((gemini-companion-write--decision-time 0.5)
