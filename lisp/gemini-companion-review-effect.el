@@ -107,11 +107,20 @@ While the proposal is being edited this may lag behind for a moment."
 TICK is the `buffer-chars-modified-tick' of BUFFER."
   (when-let* ((buffer (gemini-companion-review-visiting review))
               ((buffer-modified-p buffer))
-              ;; Merging them again would change nothing.
-              ((equal (gemini-companion-review-effect--merge-with
-                       review (gemini-companion-review-text-of-visiting review buffer))
-                      (gemini-companion-review-current-text review))))
-    (cons buffer (buffer-chars-modified-tick buffer))))
+              (tick (buffer-chars-modified-tick buffer))
+              ;; A timer asks each second, and the text may be large.
+              ((gemini-companion-review-call-once
+                review #'gemini-companion-review-effect--merged-p
+                review buffer tick (buffer-local-value 'buffer-file-coding-system buffer)
+                (gemini-companion-review-base review)
+                (gemini-companion-review-current-text review))))
+    (cons buffer tick)))
+
+(defun gemini-companion-review-effect--merged-p (review buffer &rest _)
+  "Return non-nil if a merge of BUFFER into REVIEW would change nothing."
+  (equal (gemini-companion-review-effect--merge-with
+          review (gemini-companion-review-text-of-visiting review buffer))
+         (gemini-companion-review-current-text review)))
 
 (defun gemini-companion-review-effect--merge-with (review text)
   "Return the text of REVIEW with the changes that TEXT makes to its file.

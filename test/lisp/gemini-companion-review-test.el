@@ -808,6 +808,28 @@ x
           (should (string-search "Changed on disk" (gemini-companion-review-buffer--header-line))))
         (gemini-companion-reject)))))
 
+(ert-deftest gemini-companion-review/unsaved-edits-are-copied-once ()
+  "A timer looks each second whether the change contains them."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
+          (create-lockfiles nil)
+          (copies 0))
+      (with-current-buffer (gemini-companion-review-visiting review)
+        (cl-letf* ((copy (symbol-function 'gemini-companion-review-text-of-buffer))
+                   ((symbol-function 'gemini-companion-review-text-of-buffer)
+                    (lambda (buffer) (cl-incf copies) (funcall copy buffer))))
+          (dolist (expected '(1 2))
+            (insert "mine ")
+            (dotimes (_ 3)
+              (should (eq (gemini-companion-review-effect-check-conflict review) 'unsaved)))
+            (should (= copies expected))))
+        (should-error (gemini-companion-review-effect-merge review) :type 'user-error)
+        (erase-buffer)
+        (insert "2\n")
+        (should-not (gemini-companion-review-effect-check-conflict review))
+        (set-buffer-modified-p nil))
+      (gemini-companion-review-reject review))))
+
 (ert-deftest gemini-companion-review/no-warning-comes-after-the-decision ()
   "It may have waited for the end of a recursive edit, in which the user has decided."
   (gemini-companion-test-with-client client
