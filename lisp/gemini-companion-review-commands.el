@@ -277,7 +277,7 @@ something, show it instead."
                  (or (eq each review) (gemini-companion-review-commands--plain-p each)))
         (gemini-companion-review-commands-accept-seen each)))
     ;; Not before, since the user may have quit when asked about one of them.
-    (setq gemini-companion-review-commands--rest (list review rest (float-time)))))
+    (setq gemini-companion-review-commands--rest (and rest (list review rest (float-time))))))
 
 (defun gemini-companion-review-commands--plain-p (review)
   "Return non-nil if an accept of REVIEW would lose nothing, and ask nothing."
@@ -290,20 +290,19 @@ something, show it instead."
 
 (defun gemini-companion-review-commands-rest-of ()
   "Return the review with which the user has accepted others in advance, or nil."
-  (pcase gemini-companion-review-commands--rest
-    (`(,review (,_ . ,_) . ,_) review)))
+  (car gemini-companion-review-commands--rest))
 
 (defun gemini-companion-review-commands--accept-rest (review)
   "If the user has accepted REVIEW in advance, accept it, and return non-nil."
-  (pcase-let ((`(,first ,names ,time) gemini-companion-review-commands--rest)
-              (path (gemini-companion-review-path review)))
+  (pcase-let* ((`(,first ,names ,time) gemini-companion-review-commands--rest)
+               (names (member (gemini-companion-review-path review) names))
+               (rest (cdr names)))
     (when (and first
                (gemini-companion-review-same-client-p first review)
                (< (- (float-time) time) 30)
-               (member path names)
+               names
                (gemini-companion-review-commands--plain-p review))
-      (setq gemini-companion-review-commands--rest
-            (list first (cdr (member path names)) (float-time)))
+      (setq gemini-companion-review-commands--rest (and rest (list first rest (float-time))))
       (gemini-companion-review-commands-accept-seen review 'rule))))
 
 (defun gemini-companion-review-commands-last-accept ()

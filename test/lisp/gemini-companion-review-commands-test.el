@@ -103,6 +103,8 @@
         (fake-cli-call-tool client "openDiff" (list :filePath file :newContent text))
         (gemini-companion-bridge-drain)
         (should (eq (gemini-companion-review-any-open-p) open)))
+      ;; Nothing is kept when the last one was accepted: the texts may be large.
+      (should-not gemini-companion-review-commands--rest)
       (gemini-companion-review-end-all))))
 
 (provide 'gemini-companion-review-commands-test)
