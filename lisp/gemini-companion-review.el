@@ -304,7 +304,12 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
 Exit and perhaps lose them? ")
              ;; Desktop saves the windows before `kill-emacs-hook' is run.
              (progn
-               (mapc #'gemini-companion-review--hide (gemini-companion-review-all-open))
+               (dolist (review (gemini-companion-review-all-open))
+                 (when (gemini-companion-review-shown-p review)
+                   (gemini-companion-review--hide review)
+                   ;; The user may say no to the next question, and Emacs stay.
+                   (gemini-companion-review--enter review 'waiting)))
+               (gemini-companion-review-note-change)
                t)))))
 
 (defun gemini-companion-review--run-waiting-hook (review)

@@ -808,6 +808,23 @@ x
           (should (string-search "Changed on disk" (gemini-companion-review-buffer--header-line))))
         (gemini-companion-reject)))))
 
+(ert-deftest gemini-companion-review/a-change-comes-back-if-emacs-stays ()
+  "The user says yes to its question, and no to the next one, of another package."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
+          (put-off (gemini-companion-test-propose client "b.txt" "2\n"))
+          (gemini-companion-review-closed-at 0))
+      (gemini-companion-review-postpone put-off)
+      (cl-letf (((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
+                ((symbol-function 'yes-or-no-p) #'always))
+        (should (gemini-companion-review-query-exit)))
+      (should-not (gemini-companion-review-shown))
+      (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
+        (gemini-companion-review-popup--try))
+      (should (eq (gemini-companion-review-shown) review))
+      (should (eq (gemini-companion-review-state put-off) 'postponed))
+      (gemini-companion-review-end-all))))
+
 (ert-deftest gemini-companion-review/unsaved-edits-are-copied-once ()
   "A timer looks each second whether the change contains them."
   (gemini-companion-test-with-client client
