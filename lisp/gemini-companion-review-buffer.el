@@ -133,7 +133,8 @@ not included, because enabling it may change the text."
   "C-c C-t" #'gemini-companion-review-three-way
   "C-c C-v" #'gemini-companion-review-other-view
   "C-c ;" #'gemini-companion-review-comment
-  "<remap> <save-buffer>" #'gemini-companion-review-buffer-save)
+  ;; A buffer that visited another file would no longer be the proposal.
+  ("<remap> <save-buffer>" "<remap> <write-file>") #'gemini-companion-review-buffer-save)
 
 (defun gemini-companion-review-buffer-save ()
   "Explain that the client, not you, writes the file."

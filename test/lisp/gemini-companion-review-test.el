@@ -719,8 +719,9 @@ not valid in UTF-8.  Accept? " (unibyte-char-to-multibyte #o303))))
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-proposal review)
-        (should (eq (key-binding (kbd "C-x C-s")) #'gemini-companion-review-buffer-save))
-        (call-interactively (key-binding (kbd "C-x C-s")))))
+        (dolist (key '("C-x C-s" "C-x C-w"))
+          (should (eq (key-binding (kbd key)) #'gemini-companion-review-buffer-save))
+          (call-interactively (key-binding (kbd key))))))
     (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "a.txt"))
                    "one\ntwo\n"))))
 
