@@ -107,6 +107,8 @@ you type is not taken over while its frame has the focus."
       (gemini-companion-review-buffer-set-up #'gemini-companion-review-inline--header)
       (gemini-companion-review-buffer-enable-modal-modes)
       (setq gemini-companion-comment-place-function #'gemini-companion-review-inline--comment-place)
+      (add-hook 'window-buffer-change-functions
+                #'gemini-companion-review-inline--follow-edits nil t)
       (gemini-companion-review-inline--read-file view)
       (gemini-companion-review-inline--look-like proposal (gemini-companion-review-visiting review))
       (gemini-companion-review-hunk-decorate
@@ -292,12 +294,15 @@ If it is outside of what the user has narrowed to, widen."
 (put 'gemini-companion-review-inline--proposal-changed 'permanent-local-hook t)
 (put 'gemini-companion-review-inline--show-comments 'permanent-local-hook t)
 
-(defun gemini-companion-review-inline--follow-edits ()
-  "Compare again, since the user pauses after edits of the proposal."
+(defun gemini-companion-review-inline--follow-edits (&rest _)
+  "Compare again, since the user pauses after edits of the proposal.
+If the view is in no window, do so when it is in one again."
   (gemini-companion-log-errors "comparing"
-    (when gemini-companion-review-window-current ; not after an accept
+    (when-let* ((view gemini-companion-review-window-current) ; not after an accept
+                ((gemini-companion-review-inline--edited view))
+                ((get-buffer-window (gemini-companion-review-window-main view) t)))
       (with-local-quit
-        (gemini-companion-review-inline--update gemini-companion-review-window-current)))))
+        (gemini-companion-review-inline--update view)))))
 
 (defun gemini-companion-review-inline--update (view)
   "Compare again, and go to the last edit of the proposal of VIEW.

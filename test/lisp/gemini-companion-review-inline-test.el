@@ -516,6 +516,23 @@ FOCUS is `select' by default."
         (should (equal (gemini-companion-review-inline-test--accepted client)
                        "one\n2\nthree\nxfour\n"))))))
 
+(ert-deftest gemini-companion-review-inline/while-it-is-edited-nothing-is-compared-until-the-change-is-seen ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (gemini-companion-review-inline-test--show client "one\n2\n")
+    (let* ((main (window-buffer))
+           (tick (buffer-chars-modified-tick main)))
+      (gemini-companion-review-inline-test--press "e")
+      (gemini-companion-review-inline-test--insert "x")
+      (gemini-companion-test-wait
+       "the user's pause"
+       (lambda ()
+         (not (gemini-companion-test-timers #'gemini-companion-review-inline--follow-edits))))
+      (should (= (buffer-chars-modified-tick main) tick))
+      (switch-to-buffer main)
+      ;; As Emacs does before it draws a window that shows another buffer.
+      (run-hook-with-args 'window-buffer-change-functions (selected-window))
+      (should (equal (gemini-companion-review-inline-test--lines) '(" one" "-two" "+x2"))))))
+
 (ert-deftest gemini-companion-review-inline/a-change-is-decided-while-it-is-edited ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (let ((before (gemini-companion-review-inline-test--state)))
