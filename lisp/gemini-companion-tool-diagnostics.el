@@ -30,6 +30,7 @@
 (require 'gemini-companion-ui)
 
 (declare-function eglot--project "ext:eglot" (server) t)
+(declare-function eglot-server-capable "ext:eglot" (&rest features))
 (declare-function flycheck-buffer "ext:flycheck" ())
 (declare-function flycheck-error-buffer "ext:flycheck" (error) t)
 (declare-function flycheck-error-column "ext:flycheck" (error) t)
@@ -177,6 +178,8 @@ there are changes that Eglot has not sent."
   "Return non-nil if a server of Eglot has not checked the current buffer yet."
   (pcase-let ((`(,tick ,time ,kind) gemini-companion-tool-diagnostics--published))
     (and (gemini-companion-tool-diagnostics--eglot-p)
+         ;; If Eglot asks for diagnostics, since 1.21, Flymake knows whether they have come.
+         (not (and (fboundp 'eglot--flymake-pull) (eglot-server-capable :diagnosticProvider)))
          (not (and (eql tick (buffer-chars-modified-tick))
                    ;; One that names no versions publishes the last part after some time.
                    (or (eq kind 'versioned) (<= (+ time 0.5) (float-time))))))))

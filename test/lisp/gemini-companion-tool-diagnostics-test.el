@@ -10,6 +10,7 @@
 (require 'gemini-companion-tool-hooks)
 (require 'gemini-companion-test-tools)
 
+(declare-function eglot--capabilities "ext:eglot" (server) t)
 (declare-function eglot-handle-notification "ext:eglot")
 (declare-function eglot-path-to-uri "ext:eglot" (path &rest keys))
 (declare-function eglot-shutdown "ext:eglot")
@@ -395,6 +396,18 @@ a.served:3:1: error: fake: bad line: bad one")))
     (gemini-companion-test-server-order "hold-publish")
     (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.served")
                    "a.served:1:1: error: fake: bad line: bad one"))))
+
+;; As in Eglot 1.21.
+(ert-deftest gemini-companion-tool-diagnostics/a-server-that-is-asked-publishes-nothing ()
+  (gemini-companion-test-with-server buffer "bad one\n"
+    (gemini-companion-test-call-tool "getDiagnostics" "a.served")
+    (gemini-companion-test-server-order "hold-publish")
+    (should (plist-put (eglot--capabilities server) :diagnosticProvider t))
+    (goto-char (point-max))
+    (insert "fine\n")
+    (cl-letf (((symbol-function 'eglot--flymake-pull) #'ignore))
+      (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.served" 2)
+                     "a.served:1:1: error: fake: bad line: bad one")))))
 
 (defun gemini-companion-tool-diagnostics-test--publish-none (server &rest version)
   "Let SERVER report that nothing is wrong in the current buffer.
