@@ -15,8 +15,8 @@
 ;; If it cannot know that, the answer says that it may be out of date.
 ;;
 ;; A server that names no version of the text may publish in parts, first what it found in the old
-;; text; so wait until it is quiet.  Some publish nothing as long as they have nothing to report,
-;; like that of TypeScript; so do not wait long for that.
+;; text; so wait until it is quiet.  Some publish nothing as long as they find nothing new, like
+;; those of TypeScript and Rust, or never publish; so do not wait long for that.
 ;;
 ;; Checkers of a remote file may make Emacs wait for its host.  So this file starts none of them,
 ;; and sends nothing to a language server there: what they report on their own counts.
@@ -60,14 +60,14 @@ That is its `buffer-chars-modified-tick', and when the server got it.")
   "What the server published last, as (TICK TIME KIND), or nil.
 TICK is the `buffer-chars-modified-tick' of the text that it is about, or nil
 if that is an older one.  KIND is `versioned' if it named the version of the
-text, else `empty' or `full'; or `reopened' if it has published nothing since
-Eglot has closed the text and opened it again.")
+text, else nil; or `reopened' if it has published nothing since Eglot has
+closed the text and opened it again.")
 
 ;; When the major mode is turned on again, Eglot closes the text and opens it again.
 (put 'gemini-companion-tool-diagnostics--sent 'permanent-local t)
 
 (defconst gemini-companion-tool-diagnostics--silence 6
-  "Seconds until a server that names no versions seems to have nothing to publish.")
+  "Seconds until a server seems to have nothing to publish.")
 
 (defun gemini-companion-tool-diagnostics--eglot-p ()
   "Return non-nil if Eglot manages the current buffer."
@@ -100,21 +100,19 @@ PARAMETERS are those of the notification."
                   (buffer (gemini-companion-file-visiting (concat machine file))))
         (with-current-buffer buffer
           (let* ((version (plist-get parameters :version))
-                 (kind (cond (version 'versioned)
-                             ((seq-empty-p (plist-get parameters :diagnostics)) 'empty)
-                             (t 'full)))
                  (present
                   (and (gemini-companion-tool-diagnostics--sent-p)
                        (if version
                            (eql version (or (bound-and-true-p eglot--docver) ; since Eglot 1.18
                                             (bound-and-true-p eglot--versioned-identifier)))
                          ;; This may be about the text that was closed.
-                         (not (and (eq kind 'empty)
+                         (not (and (seq-empty-p (plist-get parameters :diagnostics))
                                    (eq 'reopened
                                        (nth 2 gemini-companion-tool-diagnostics--published))))))))
             (setq gemini-companion-tool-diagnostics--published
                   ;; Eglot shows what comes last even if it is for an older text.
-                  (list (and present (buffer-chars-modified-tick)) (float-time) kind))))))))
+                  (list (and present (buffer-chars-modified-tick)) (float-time)
+                        (and version 'versioned)))))))))
 
 (defun gemini-companion-tool-diagnostics-uri-file (uri)
   "Return the file name that URI, from a language server, has on its machine.
@@ -186,8 +184,7 @@ there are changes that Eglot has not sent."
 
 (defun gemini-companion-tool-diagnostics--silent-p ()
   "Return non-nil if a server of Eglot seems to have nothing to publish."
-  (and (eq 'empty (nth 2 gemini-companion-tool-diagnostics--published))
-       (gemini-companion-tool-diagnostics--server-behind-p)
+  (and (gemini-companion-tool-diagnostics--server-behind-p)
        (gemini-companion-tool-diagnostics--sent-p)
        (> (float-time) (+ (cdr gemini-companion-tool-diagnostics--sent)
                           gemini-companion-tool-diagnostics--silence))))
@@ -445,8 +442,8 @@ FRESH is nil if some checkers may not have checked its present text."
     (let ((disabled (gemini-companion-tool-diagnostics--disabled)))
       `(,@(unless fresh
             (list (format (if (gemini-companion-tool-diagnostics--silent-p)
-                              "(%s: the language server has reported nothing since the last \
-edit; some do that if nothing is wrong)"
+                              "(%s: the language server has reported nothing about the present \
+text; some do that if they find nothing new)"
                             "(%s: some checks are still running, so this may be out of date)")
                           name)))
         ,@(when disabled

@@ -112,8 +112,8 @@ Then the server reports first that a text that is closed has no faults."
     (should (equal (gemini-companion-test-served-call
                     tools "getDiagnostics" :path "a.js")
                    "No diagnostics.
-(a.js: the language server has reported nothing since the last edit; some do that if nothing is \
-wrong)"))))
+(a.js: the language server has reported nothing about the present text; some do that if they find \
+nothing new)"))))
 
 (ert-deftest gemini-companion-language-server/symbols-are-found ()
   "The text has changed, so that the file has them in other lines."

@@ -441,6 +441,11 @@ a.served:2:1: error: fake: bad line: bad one")))))
       (should (equal (gemini-companion-test-tools-wait id)
                      "a.served:1:1: error: fake: bad line: bad one")))))
 
+(defconst gemini-companion-tool-diagnostics-test--silent
+  "\n(a.served: the language server has reported nothing about the present text; some do that if \
+they find nothing new)"
+  "What is said of a server that seems to have nothing to publish.")
+
 (ert-deftest gemini-companion-tool-diagnostics/a-server-that-is-silent-is-not-waited-for-long ()
   (gemini-companion-test-with-server buffer "good\n"
     (let ((gemini-companion-tool-diagnostics--silence 0))
@@ -448,13 +453,21 @@ a.served:2:1: error: fake: bad line: bad one")))))
       (gemini-companion-test-server-order "hold-publish")
       (insert "fine\n")
       (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.served")
-                     "No diagnostics.
-(a.served: the language server has reported nothing since the last edit; some do that if nothing is \
-wrong)"))
-      ;; One that names versions is known to publish for each.
-      (gemini-companion-tool-diagnostics-test--publish-none server :version 0)
-      (should (string-suffix-p gemini-companion-tool-diagnostics-test--late
-                               (gemini-companion-test-call-tool
-                                "getDiagnostics" "a.served" 1))))))
+                     (concat "No diagnostics." gemini-companion-tool-diagnostics-test--silent))))))
+
+(ert-deftest gemini-companion-tool-diagnostics/no-kind-of-server-is-waited-for-long ()
+  "One that names versions may publish only what is new; another one never does."
+  (dolist (prepare (list (lambda () (gemini-companion-test-server-order "versions"))
+                         (lambda () (gemini-companion-test-server-order "hold-publish"))))
+    (gemini-companion-test-with-server buffer "fine\n"
+      (funcall prepare)
+      (gemini-companion-test-call-tool "getDiagnostics" "a.served" 1)
+      (gemini-companion-test-server-order "hold-publish")
+      (let ((gemini-companion-tool-diagnostics--silence 0))
+        (goto-char (point-max))
+        (insert "good\n")
+        (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.served" 3)
+                       (concat "No diagnostics."
+                               gemini-companion-tool-diagnostics-test--silent)))))))
 
 ;;; gemini-companion-tool-diagnostics-test.el ends here
