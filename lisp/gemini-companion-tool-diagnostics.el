@@ -29,6 +29,7 @@
 (require 'gemini-companion-tool)
 (require 'gemini-companion-ui)
 
+(declare-function eglot--managed-buffers "ext:eglot" (server) t)
 (declare-function eglot--project "ext:eglot" (server) t)
 (declare-function eglot-server-capable "ext:eglot" (&rest features))
 (declare-function flycheck-buffer "ext:flycheck" ())
@@ -97,7 +98,11 @@ PARAMETERS are those of the notification."
     (gemini-companion-log-errors "diagnostics"
       (when-let* ((file (gemini-companion-tool-diagnostics-uri-file (plist-get parameters :uri)))
                   (machine (or (file-remote-p (project-root (eglot--project server))) ""))
-                  (buffer (gemini-companion-file-visiting (concat machine file))))
+                  ;; A server may publish for hundreds of files; asking for truenames would be slow.
+                  (buffer (cl-loop for each in (eglot--managed-buffers server)
+                                   for names = (list (buffer-file-name each)
+                                                     (gemini-companion-file-truename each))
+                                   if (member (concat machine file) names) return each)))
         (with-current-buffer buffer
           (let* ((version (plist-get parameters :version))
                  (present

@@ -415,6 +415,21 @@ VERSION, if any, is that of the text, as a plist."
   (apply #'eglot-handle-notification server 'textDocument/publishDiagnostics
          :uri (eglot-path-to-uri buffer-file-name) :diagnostics [] version))
 
+(ert-deftest gemini-companion-tool-diagnostics/a-server-checks-its-own-buffers ()
+  "By any of their names."
+  (gemini-companion-test-with-server buffer "good\n"
+    (make-symbolic-link gemini-companion-test-project (gemini-companion-test-file "link"))
+    (dolist (name (list buffer-file-name (gemini-companion-test-file "link/a.served")))
+      (setq buffer-file-name name
+            gemini-companion-tool-diagnostics--published nil)
+      (gemini-companion-tool-diagnostics--record-published
+       server 'textDocument/publishDiagnostics
+       :uri (eglot-path-to-uri (file-truename name)) :diagnostics [])
+      (should gemini-companion-tool-diagnostics--published))
+    (with-current-buffer (gemini-companion-test-open "b.txt" "good\n")
+      (gemini-companion-tool-diagnostics-test--publish-none server)
+      (should-not gemini-companion-tool-diagnostics--published))))
+
 (ert-deftest gemini-companion-tool-diagnostics/a-server-may-publish-in-parts ()
   (gemini-companion-test-with-server buffer "bad one\n"
     (gemini-companion-test-call-tool "getDiagnostics" "a.served")
