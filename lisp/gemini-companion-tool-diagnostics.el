@@ -140,7 +140,7 @@ If URI names no file, the value is not an absolute file name."
   "Record that Flycheck checks the text of the current buffer."
   (setq gemini-companion-tool-diagnostics--begun (buffer-chars-modified-tick)))
 
-(defun gemini-companion-tool-diagnostics--observe ()
+(defun gemini-companion-tool-diagnostics-observe ()
   "Record what Flycheck and Eglot's servers check, as long as the mode is on.
 Assume that what servers published before is about the present text, unless
 there are changes that Eglot has not sent."
@@ -295,7 +295,7 @@ the buffers that still have checkers.  For DIAGNOSTICS see
 `gemini-companion-tool-diagnostics-list'; FRESH is non-nil if they are about
 the present text.  If LAZY is non-nil, start only checks that the present
 text needs."
-  (gemini-companion-tool-diagnostics--observe)
+  (gemini-companion-tool-diagnostics-observe)
   (let ((deadline (+ (float-time) patience))
         (waits (mapcar (lambda (buffer)
                          (cons buffer (gemini-companion-tool-diagnostics--begin buffer lazy)))
@@ -458,7 +458,7 @@ text; some do that if they find nothing new)"
 ;;;###autoload
 (defun gemini-companion-tool-diagnostics-define ()
   "Define the tool of this file, and observe Eglot."
-  (gemini-companion-tool-diagnostics--observe)
+  (gemini-companion-tool-diagnostics-observe)
   (gemini-companion-tool-define "getDiagnostics"
     :description "Errors and warnings that Emacs's checkers and language servers report for an \
 open file, or all open files.  Waits until the last change was checked."

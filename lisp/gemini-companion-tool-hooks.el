@@ -74,6 +74,7 @@ TERMINAL are; each but SESSION may be nil."
     (unless what
       (user-error "There is no event %s" event))
     (gemini-companion-tool-hooks--change-hooks #'add-hook) ; the mode was perhaps off meanwhile
+    (gemini-companion-tool-diagnostics-observe)
     ;; Emacs asks about an edit by a review.
     (if (and (eq what 'asks) path known (gemini-companion-cli-reviews-here-p known)) ""
       (let ((cli (gemini-companion-cli-note

@@ -409,6 +409,21 @@ a.served:3:1: error: fake: bad line: bad one")))
       (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.served" 2)
                      "a.served:1:1: error: fake: bad line: bad one")))))
 
+(ert-deftest gemini-companion-tool-diagnostics/after-off-and-on-the-first-edit-is-checked ()
+  (gemini-companion-test-with-server buffer "good\n"
+    (gemini-companion-test-call-tool "getDiagnostics" "a.served")
+    (gemini-companion-tool-diagnostics-stop)
+    (gemini-companion-test-call-tool "noteEvent" "prompt" "conversation" nil default-directory)
+    (gemini-companion-test-server-order "hold-publish")
+    (gemini-companion-test-file "a.served" "bad one\n")
+    (revert-buffer t t t)
+    (let ((id (gemini-companion-test-tools-begin "noteEdit" buffer-file-name "replace" "good\n"
+                                                 "bad one\n")))
+      (should (gemini-companion-tool-diagnostics--server-behind-p))
+      (gemini-companion-test-server-order "hold-publish" 'remove)
+      (should (string-search "1:1: error: fake: bad line:"
+                             (gemini-companion-test-tools-wait id))))))
+
 (defun gemini-companion-tool-diagnostics-test--publish-none (server &rest version)
   "Let SERVER report that nothing is wrong in the current buffer.
 VERSION, if any, is that of the text, as a plist."
