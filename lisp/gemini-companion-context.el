@@ -295,7 +295,7 @@ The context is that of clients that work in DIRECTORY; nil if unknown."
     (cl-loop for (buffer file . truename) in (gemini-companion-context--named)
              for reason = (or (gemini-companion-context--reason buffer)
                               (gemini-companion-workspace-out-of-scope-reason
-                               file truename scope))
+                               file truename scope 'exactly))
              if reason collect (cons file reason)
              and count t into found
              until (eql found 50))))

@@ -399,10 +399,10 @@ project around it, as it does with Git's submodules."
         (mapcar (lambda (name) (concat name rest))
                 (gemini-companion-workspace-root-names root))))))
 
-(defun gemini-companion-workspace-out-of-scope-reason (file truename scope)
+(defun gemini-companion-workspace-out-of-scope-reason (file truename scope &optional exactly)
   "Return why FILE is not in SCOPE, as text for the user, or nil if it is.
 TRUENAME is its name without symbolic links.  Whether it is private does
-not matter here."
+not matter here.  If EXACTLY is nil, the text need not say where it is."
   (let ((machine (gemini-companion-workspace-machine file))
         (own (gemini-companion-workspace-scope-machine scope)))
     (cond (gemini-companion-workspace-pending "perhaps in a project; Emacs is searching for it")
@@ -413,6 +413,10 @@ not matter here."
                                      (string-prefix-p name truename))))
            nil)
           ((not (eq machine own)) "on another machine")
+          ;; To look for the project takes long if there are many.
+          ((not (or exactly gemini-companion-share-outside-workspace
+                    (gemini-companion-workspace-scope-all-projects scope)))
+           "elsewhere")
           ((gemini-companion-workspace--in-project-p file truename)
            (unless (gemini-companion-workspace-scope-all-projects scope) "in another project"))
           ((not gemini-companion-share-outside-workspace) "outside of projects"))))

@@ -181,6 +181,37 @@
       (should (member (gemini-companion-test-file "good") (gemini-companion-workspace-announced)))
       (should (string-search "project-root" (string-join (gemini-companion-log-last 5)))))))
 
+;; With many projects, it took long to find them for the context.
+(ert-deftest gemini-companion-workspace/projects-are-looked-for-only-if-an-option-needs-that ()
+  (gemini-companion-test-with-project
+    (let* ((own (gemini-companion-test-file "own/a" ""))
+           (other (gemini-companion-test-file "other/a" ""))
+           (none (gemini-companion-test-file "a" ""))
+           (gemini-companion-workspace-guess nil)
+           (gemini-companion-workspace-roots (mapcar #'file-name-directory (list own other)))
+           (looked-for nil)
+           (look (lambda (&rest _) (setq looked-for t))))
+      (gemini-companion-workspace-roots)
+      (pcase-dolist (`(,gemini-companion-context-scope ,gemini-companion-share-outside-workspace
+                                                       ,of-other ,of-none)
+                     '((project nil "in another project" "outside of projects")
+                       (project t "in another project" nil)
+                       (all nil nil "outside of projects")
+                       (all t nil nil)))
+        (let ((scope (gemini-companion-workspace-scope-of (file-name-directory own))))
+          (pcase-dolist (`(,file . ,reason) `((,own) (,other . ,of-other) (,none . ,of-none)))
+            (should (equal reason (gemini-companion-workspace-out-of-scope-reason
+                                   file file scope 'exactly)))
+            (setq looked-for nil)
+            (advice-add 'gemini-companion-workspace--in-project-p :before look)
+            (unwind-protect
+                (should (eq (not reason)
+                            (not (gemini-companion-workspace-out-of-scope-reason
+                                  file file scope))))
+              (advice-remove 'gemini-companion-workspace--in-project-p look))
+            (when (or (eq file own) (and of-other of-none))
+              (should-not looked-for))))))))
+
 (ert-deftest gemini-companion-workspace/roots-can-be-given ()
   (gemini-companion-test-with-project
     (find-file-noselect (gemini-companion-test-file "guessed/a" ""))
