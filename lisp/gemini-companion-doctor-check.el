@@ -426,8 +426,9 @@ if the user does not want them."
         ('nil (list 'problem "The host of this directory is not connected."
                     "Connect it: M-x gemini-companion-connect." button))
         ('ready (gemini-companion-doctor-check--ready-host connection directory button))
-        ('connecting (list 'problem "Emacs is connecting to this host."
-                           "Wait a moment, then run the doctor again."))
+        ('connecting
+         (list 'problem (format "%s: %s" (gemini-companion-host-connection-name connection)
+                                (gemini-companion-host-connection-describe-state connection))))
         (_ (pcase-let ((`(,text . ,remedy) (gemini-companion-host-connection-diagnosis connection)))
              (list 'problem (concat text ".") (and remedy (concat remedy ".")) button)))))))
 

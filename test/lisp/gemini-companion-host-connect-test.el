@@ -901,9 +901,13 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
                             (gemini-companion-host-connect-test--doctor)))
     (gemini-companion-host-connect-test--put
      "home/messages" "{\"say\":\"warning\",\"text\":\"/tmp/gemini belongs to another user\"}")
-    (gemini-companion-host-connect-to "/ssh:build:/src")
-    (should (string-match-p "\\`One problem\n\\(?:.*\n\\)*.*is connecting"
-                            (gemini-companion-host-connect-test--doctor)))
+    (let ((connection (gemini-companion-host-connect-to "/ssh:build:/src")))
+      (should (string-match-p "\\`One problem\n\\(?:.*\n\\)*.*build: connecting\\.\\.\\."
+                              (gemini-companion-host-connect-test--doctor)))
+      (setf (gemini-companion-host-connection-proven connection) t)
+      (should (string-search "build: lost, connecting again..."
+                             (gemini-companion-host-connect-test--doctor)))
+      (setf (gemini-companion-host-connection-proven connection) nil))
     (gemini-companion-host-connect-test--open)
     (pcase-dolist (`(,version ,expected)
                    '(("0.61.0" "0\\.61\\.0; 0\\.61\\.0 was tested")
