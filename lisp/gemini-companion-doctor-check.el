@@ -413,7 +413,7 @@ if the user does not want them."
       ('stale (list 'note
                     "The files of the tools are not as this version of the package writes them."
                     "Write them again: M-x gemini-companion-tools-enable." button))
-      (_ (list 'fine "The model can use the tools of Emacs.")))))
+      (_ (list 'fine "The extension with the tools of Emacs is installed.")))))
 
 ;;;; Checks of another machine
 

@@ -122,7 +122,7 @@ Afterwards nothing is left there."
     (gemini-companion-test-keys emacs "y")
     (gemini-companion-test-wait-screen emacs "The model of Gemini CLI on far can use Emacs")
     (pcase-dolist (`(,text ,finding)
-                   '(("" "The model can use the tools of Emacs\\.")
+                   '(("" "The extension with the tools of Emacs is installed\\.")
                      ("x" "The files of the tools are not as this version")))
       (gemini-companion-test-far-run
        far (format "printf '%s' >>~/.gemini/extensions/emacs/hooks/hooks.json" text))

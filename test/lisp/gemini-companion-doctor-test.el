@@ -632,13 +632,13 @@ It has no other variables with which a CLI finds this Emacs."
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-doctor-test--says (gemini-companion-doctor-test--press "enable")
                                             "As it should be"
-                                            "The model can use the tools of Emacs.")
+                                            "The extension with the tools of Emacs is installed.")
         (gemini-companion-doctor-test--home "extensions/emacs/emacs-tools.mjs" "// old")
         (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
                                             "Notes" "are not as this version of the package writes them")
         (gemini-companion-doctor-test--says (gemini-companion-doctor-test--press "enable")
                                             "As it should be"
-                                            "The model can use the tools of Emacs.")
+                                            "The extension with the tools of Emacs is installed.")
         ;; For a CLI, not for Emacs.
         (set-default-toplevel-value
          'process-environment
@@ -705,7 +705,7 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--is-well (gemini-companion-doctor-test--press "set it"))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-doctor-test--says (gemini-companion-doctor-test--press "enable")
-                                            "The model can use the tools of Emacs."))
+                                            "The extension with the tools of Emacs is installed."))
       (should (string-search
                "\"home=OTHER_HOME\""
                (gemini-companion-test-read
