@@ -313,8 +313,8 @@ the CLI.")
       (`(temporary ,name)
        (let ((temporary (string-remove-suffix (concat "/" name) directory)))
          (list 'problem (concat text "their temporary directories (TMPDIR) differ.")
-               (format "Add %s to `gemini-companion-temporary-directories', or start both with \
-the same TMPDIR." temporary)))))))
+               (format "Add %s to `gemini-companion-temporary-directories', then turn the mode off \
+and on; or start both with the same TMPDIR." temporary)))))))
 
 (defun gemini-companion-doctor-check--chosen (case chosen)
   "Check whether CHOSEN, which the CLI in CASE takes, leads it to an Emacs."

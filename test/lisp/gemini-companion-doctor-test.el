@@ -482,7 +482,7 @@ It has no other variables with which a CLI finds this Emacs."
          (gemini-companion-doctor-test--report)
          (format "looks in %s/gemini/ide, but this Emacs announces itself in %s"
                  other (gemini-companion-test-file "tmp/gemini/ide"))
-         "TMPDIR" (format "-> Add %s to" other))))))
+         "TMPDIR" (format "-> Add %s to" other) "turn the mode off" "and on; or")))))
 
 ;;;; The environment
 
