@@ -216,20 +216,19 @@ M-x gemini-companion-run, which takes care of that.")))))
 
 (defun gemini-companion-doctor-check--sandbox (case)
   "Check whether the CLI in CASE runs itself in a container."
-  (pcase-let* (((cl-struct gemini-companion-doctor-check-case agent environment settings) case)
-               (`(,name . ,path) (gemini-companion-agent-get agent :sandbox))
-               (variable (and name (gemini-companion-agent-getenv name environment)))
-               (setting (and path (gemini-companion-cli-search-setting settings path)))
-               (value (car setting))
-               (enabled (if (consp value) (alist-get 'enabled value) value)))
-    (when (and (not (member (or variable enabled) '(nil :json-false "" "false")))
+  (pcase-let* (((cl-struct gemini-companion-doctor-check-case
+                           agent directory environment settings)
+                case)
+               (`(,name . ,path) (gemini-companion-agent-get agent :sandbox)))
+    (when (and (gemini-companion-cli-search-sandbox-p agent directory nil environment)
                (not (gemini-companion-doctor-check--session-p case)))
       (list 'note
             (format "The CLI runs itself in a sandbox (%s), from which it cannot reach this Emacs."
-                    (if variable name
-                      (format "%s in %s" (mapconcat #'symbol-name path ".") (cdr setting))))
-            (format "If that is Docker or Podman, start it with M-x gemini-companion-run, which \
-takes care of that; or start it without a sandbox: %s --sandbox=false"
+                    (if (gemini-companion-agent-getenv name environment) name
+                      (format "%s in %s" (mapconcat #'symbol-name path ".")
+                              (cdr (gemini-companion-cli-search-setting settings path)))))
+            (format "Start it with M-x gemini-companion-run, which takes care of that; or start it \
+without a sandbox: %s --sandbox=false"
                     (gemini-companion-cli-run-program agent))))))
 
 ;;;; Checks of the CLI's settings

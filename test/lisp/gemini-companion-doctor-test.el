@@ -496,6 +496,17 @@ It has no other variables with which a CLI finds this Emacs."
       (gemini-companion-doctor-test--says (gemini-companion-doctor-test--report)
                                           "in a sandbox (GEMINI_SANDBOX)"))))
 
+(ert-deftest gemini-companion-doctor/only-a-container-is-reported ()
+  (gemini-companion-doctor-test--with
+    (setq gemini-companion-cli-run-agent 'gemini)
+    (pcase-dolist (`(,value ,system ,expected)
+                   '(("0" gnu/linux nil) ("false" gnu/linux nil) ("1" gnu/linux t)
+                     ("true" darwin nil) ("sandbox-exec" darwin nil) ("docker" darwin t)))
+      (gemini-companion-doctor-test--in-terminal (list (concat "GEMINI_SANDBOX=" value))
+        (let* ((system-type system)
+               (report (gemini-companion-doctor-test--report)))
+          (should (eq expected (and (string-search "in a sandbox (GEMINI_SANDBOX)" report) t))))))))
+
 (ert-deftest gemini-companion-doctor/a-sandbox-may-be-described-and-off ()
   (dolist (enabled '("true" "false"))
     (gemini-companion-doctor-test--with
@@ -517,7 +528,7 @@ It has no other variables with which a CLI finds this Emacs."
          ("CI=true" "CI=true: the CLI runs without its user interface"
           "-> Start it with that variable unset: env -u CI gemini")
          ("GEMINI_SANDBOX=docker" "runs itself in a sandbox (GEMINI_SANDBOX)"
-          "-> If that is Docker or Podman, start it with M-x gemini-companion-run")
+          "-> Start it with M-x gemini-companion-run")
          ("PATH=/nowhere" "Cannot find the program `gemini' on PATH" "-> Install it (npm"
           "set PATH and `exec-path'")))
     (gemini-companion-doctor-test--with
