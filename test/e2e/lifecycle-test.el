@@ -369,4 +369,26 @@ The server still runs: programs started by Emacs find it."
     (gemini-companion-test-m-x emacs "gemini-companion-mode")
     (gemini-companion-test-wait-screen emacs "a.txt: rejected, .*; b.txt: rejected, ")))
 
+;;;; When it does not answer
+
+(ert-deftest gemini-companion-lifecycle/an-emacs-that-computes-is-reported-and-quit ()
+  "A \\`C-g' that ends only one of several commands is followed by others."
+  :tags '(e2e)
+  (skip-unless (file-readable-p "/proc/self/status"))
+  (let ((emacs (gemini-companion-test-start :mode nil)))
+    (gemini-companion-test-eval
+     emacs '(progn (global-set-key
+                    [f8] (lambda ()
+                           (interactive)
+                           (message "Computing")
+                           (redisplay t)
+                           (dotimes (_ 3) (condition-case nil (while t) (quit)))))
+                   nil))
+    (gemini-companion-test-keys emacs "F8")
+    (gemini-companion-test-wait-screen emacs "^Computing")
+    (let ((report (gemini-companion-test-report emacs)))
+      (dolist (line '("State:\tR" "SigPnd:" "ShdPnd:" "SigBlk:" "Thread emacs"))
+        (should (string-search (concat "\n" line) report))))
+    (gemini-companion-test-quit emacs)))
+
 ;;; lifecycle-test.el ends here

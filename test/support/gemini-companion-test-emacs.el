@@ -534,7 +534,7 @@ FORM is evaluated as in `gemini-companion-test-eval'.  TIMEOUT is
 in seconds."
   (gemini-companion-test-wait
    (format "%S" form)
-   (lambda () (gemini-companion-test-eval emacs form)) timeout))
+   (lambda () (gemini-companion-test-eval emacs form timeout)) timeout))
 
 (defun gemini-companion-test-wait-screen (emacs regexp &optional timeout)
   "Wait until the screen of EMACS matches REGEXP and return the screen.
@@ -571,11 +571,37 @@ TIMEOUT is in seconds."
           "")
         3)
      (error
-      ;; Does it compute, wait, or is it stopped?
-      (let-alist (process-attributes (gemini-companion-test-emacs-pid emacs))
-        (format "---- No buffers: %s\nIts process: state %s, processor time %s\n"
-                (error-message-string err) .state (and .time (float-time .time))))))
+      (format "---- No buffers: %s\n%s" (error-message-string err)
+              (gemini-companion-test--process-report
+               (gemini-companion-test-emacs-pid emacs)))))
    "----"))
+
+(defun gemini-companion-test--process-report (pid)
+  "Return what tells whether the process PID computes, waits, or is stopped.
+That includes its signals, and what each of its threads waits for."
+  (let-alist (process-attributes pid)
+    (apply #'concat
+           (format "Its process: state %s, processor time %s\n"
+                   .state (and .time (float-time .time)))
+           (append
+            (seq-filter (lambda (line)
+                          (string-match-p "\\`\\(?:State\\|SigPnd\\|ShdPnd\\|SigBlk\\):" line))
+                        (mapcar (lambda (line) (concat line "\n"))
+                                (split-string (gemini-companion-test--proc-text
+                                               (format "/proc/%s/status" pid))
+                                              "\n")))
+            (mapcar (lambda (thread)
+                      (format "Thread %s: %s\n"
+                              (string-trim (gemini-companion-test--proc-text
+                                            (concat thread "/comm")))
+                              (gemini-companion-test--proc-text (concat thread "/wchan"))))
+                    (file-expand-wildcards (format "/proc/%s/task/[0-9]*" pid)))))))
+
+(defun gemini-companion-test--proc-text (file)
+  "Return the text of FILE, empty if it cannot be read."
+  (with-temp-buffer
+    (ignore-errors (insert-file-contents file))
+    (buffer-string)))
 
 (provide 'gemini-companion-test-emacs)
 ;;; gemini-companion-test-emacs.el ends here
