@@ -4,9 +4,10 @@
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use gemini_companion::ide::{File, IdeContext};
-use gemini_companion::{Event, Place};
+use gemini_companion::{Event, Limits, Place};
 use serde_json::{Value, json};
 
 use crate::process::Client;
@@ -153,6 +154,32 @@ fn readers_of_events_receive_the_context_of_their_directory() {
     let event = lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).unwrap();
     let event: Value = serde_json::from_str(&event).unwrap();
     assert_eq!(event["params"]["openFiles"][0]["path"], "/one/a");
+}
+
+#[test]
+fn a_client_without_a_session_is_told_the_active_file_of_its_directory() {
+    let wait = Duration::from_secs(20);
+    let server = TestCompanion::with(Limits { first_context: wait, ..Limits::default() });
+    let (_temporary, [one, other]) = directories();
+    let head = server.head("GET", "/events", &[]);
+    let mut reader = Client::start(&server, &one, format!("{head}\r\n"));
+    reader.read_until(": connected");
+    let active = File { path: "/one/a".to_owned(), is_active: Some(true), ..File::default() };
+    let contexts = vec![(place(&one), IdeContext::new(vec![active]))];
+    server.companion.sessions().publish_contexts(contexts);
+    let call = request(1, "tools/call", json!({ "name": "getActiveFile" }));
+    let head = server.head("POST", "/mcp", &[("Connection", "close")]);
+    let text = format!("{head}Content-Length: {}\r\n\r\n{call}", call.len());
+    let asked = Instant::now();
+    // Where there is no reader, Emacs publishes nothing that could be awaited.
+    for (directory, told) in
+        [(&one, "Active file: /one/a"), (&other, "No file is currently active")]
+    {
+        let mut client = Client::start(&server, directory, text.clone());
+        let answer = client.read_until("that is all").concat();
+        assert!(answer.contains(told), "{answer}");
+    }
+    assert!(asked.elapsed() < wait);
 }
 
 #[test]

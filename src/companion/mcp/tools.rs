@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::endings::LastText;
 use super::host_tools::{FileOnHost, IgnoreRules, MAX_NAME};
 use super::message::{Output, Params, RpcError, truncate};
-use super::sessions::{ActiveSession, BUSY, STOPPING, SessionId, Sessions, not_open};
+use super::sessions::{ActiveSession, BUSY, STOPPING, Sessions, not_open};
 use crate::bridge::{Answer, Awaited, Bridge, CallResult, Event};
 use crate::file::{FileChecks, Links, open_regular};
 use crate::host::Host;
@@ -106,7 +106,7 @@ impl Tools {
                 self.open_diff_on_host(session, host, arguments.read()?, content, &proposal)
             }
             ("closeDiff", _) => self.close_diff(session, arguments.read()?).await,
-            ("getActiveFile", None) => Ok(self.active_file(&session.session).await),
+            ("getActiveFile", None) => Ok(self.active_file(session).await),
             ("acceptDiff", None) => self.decide_diff(session, arguments.read()?, true).await,
             ("rejectDiff", None) => self.decide_diff(session, arguments.read()?, false).await,
             ("getActiveFile" | "acceptDiff" | "rejectDiff", Some(_)) => {
@@ -216,7 +216,7 @@ impl Tools {
     }
 
     /// One of the three texts of document 003.
-    async fn active_file(&self, session: &SessionId) -> Output {
+    async fn active_file(&self, session: &ActiveSession) -> Output {
         Output::text(&match self.sessions.active_file(session).await {
             None => "No file is currently active".to_owned(),
             Some(ActiveFile { file_path, cursor: None }) => format!("Active file: {file_path}"),

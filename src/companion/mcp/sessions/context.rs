@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::Sessions;
 use super::table::Table;
+use super::{ActiveSession, Sessions};
 use crate::bridge::Event;
 use crate::ide::{ActiveFile, IdeContext};
 use crate::mcp::client::SessionId;
@@ -58,22 +58,23 @@ impl Sessions {
 
     /// The active file, for a client of document 003, which is notified of changes from now on. If
     /// there is no context yet, waits for `limits.first_context` for Emacs to publish one.
-    pub(crate) async fn active_file(&self, session: &SessionId) -> Option<ActiveFile> {
+    pub(crate) async fn active_file(&self, session: &ActiveSession) -> Option<ActiveFile> {
+        let place = session.find_place().await;
         let published = self.published.notified();
         {
             let mut table = self.table();
-            if let Some(session) = table.sessions.get_mut(session) {
+            if let Some(session) = table.sessions.get_mut(&session.session) {
                 session.wants_active_file = true;
             }
-            if let Some(context) = table.context_of(session) {
+            if let Some(context) = table.contexts.get(&place) {
                 return context.active_file();
             }
-            if table.ending {
-                return None;
+            if table.ending || !table.places().contains(&place) {
+                return None; // nor will there be one
             }
         }
         let _ = tokio::time::timeout(self.limits.first_context, published).await;
-        self.table().context_of(session)?.active_file()
+        self.table().contexts.get(&place)?.active_file()
     }
 }
 

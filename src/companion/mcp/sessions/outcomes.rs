@@ -161,21 +161,20 @@ impl Sessions {
         Some(last)
     }
 
-    /// Asks Lisp to decide a review in place of the user, for the client that proposed it. The
-    /// client works in `place`, or where its session does if that is `None`.
+    /// Asks Lisp to decide a review in place of the user, for the client that proposed it, which
+    /// works in `place`.
     pub(crate) fn request_decision(
         &self,
         session: &SessionId,
         path: &str,
         accept: bool,
         call: CallId,
-        place: Option<Place>,
+        place: Place,
     ) -> Result<(), String> {
         let mut table = self.table();
         let review = table.reviews.find(session, path).ok_or_else(|| not_open(path))?.id;
         let entry = table.sessions.get(session).ok_or_else(|| not_open(path))?;
-        let directory =
-            place.as_ref().unwrap_or(&entry.origin.place).directory().map(str::to_owned);
+        let directory = place.directory().map(str::to_owned);
         let allowance = entry.allowance().clone();
         let event = Event::DecideReview { review, accept, call, directory, allowance };
         if !self.bridge.has_room_for([&event]) {

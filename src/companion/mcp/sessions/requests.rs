@@ -95,11 +95,11 @@ impl ActiveSession {
         self.unnamed.is_some()
     }
 
-    /// Finds out where the client works, unless that is the place of the session.
-    pub async fn find_place(&self) -> Option<Place> {
+    /// Finds out where the client works.
+    pub async fn find_place(&self) -> Place {
         match &self.unnamed {
-            Some(find) => Some(find().await),
-            None => None,
+            Some(find) => find().await,
+            None => self.change(|session| session.origin.place.clone()).unwrap_or_default(),
         }
     }
 

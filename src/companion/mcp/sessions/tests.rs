@@ -88,7 +88,9 @@ async fn a_returning_client_receives_no_stale_context() {
         sessions.publish_contexts(vec![(Place::Unknown, IdeContext::new(vec![file]))]);
     };
     let session = begin(&sessions, client(""));
-    sessions.active_file(&session).await; // as a client of document 003
+    let asking = sessions.enter(session.as_str(), &gemini()).unwrap();
+    sessions.active_file(&asking).await; // as a client of document 003
+    drop(asking);
     let stream = sessions.open_stream(&session, None).unwrap();
     publish("/received");
     assert_eq!(received(&stream), 2);
