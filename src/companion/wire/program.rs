@@ -64,7 +64,8 @@ impl Program {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        let mut child = lock(&self.child);
+        // This may be the server's thread. Who has the lock is `end`, which may wait for the kernel.
+        let Ok(mut child) = self.child.try_lock() else { return };
         if !matches!(child.try_wait(), Ok(None)) {
             return;
         }
