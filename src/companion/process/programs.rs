@@ -64,6 +64,8 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     // Otherwise, lsof replaces what is not ASCII, as Emacs may have been started without a terminal.
     command.args(arguments).env("LC_CTYPE", "en_US.UTF-8").stdin(Stdio::null());
+    #[cfg(unix)] // or else C-g in the terminal of Emacs ends it
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let output = command.output().ok().filter(|output| output.status.success())?;
     String::from_utf8(output.stdout).ok()
 }
@@ -147,6 +149,8 @@ mod tests {
             eprintln!("skipped: there is no lsof");
             return;
         }
+        let has_own_group = "test $(ps -o pgid= -p $$) = $$";
+        assert!(output("sh", &["-c", has_own_group]).is_some());
         let found = Process::connected(stream.local_addr().unwrap(), server).unwrap();
         assert_eq!(found.id(), std::process::id());
         assert_eq!(found.directory(), None); // as for Emacs
