@@ -82,6 +82,7 @@ impl Companion {
         let replaced = std::mem::replace(&mut running.server, server);
         replaced.retire();
         self.sessions.interrupt_streams();
+        self.sessions.reschedule(); // the new server may have looked before
         running.retired.retain(|server| !server.is_over());
         running.retired.push(replaced);
         running.announcement.repair();

@@ -176,6 +176,7 @@ fn run(
         match phase {
             Phase::Died => endpoint.protocol.sessions.interrupt_streams(),
             Phase::Retired => {
+                endpoint.protocol.sessions.reschedule(); // this one may have been told alone
                 tokio::select! {
                     () = close.closed() => {}
                     _ = next_phase(&mut phases) => {}
