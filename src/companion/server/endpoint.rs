@@ -24,7 +24,7 @@ use super::headers::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, has_own_front,
     named_revision, names_no_session, process, session_id, session_key,
 };
-use super::peer::{Peer, Way, place_of, process_of};
+use super::peer::{Peer, Way, origin_of, place_of};
 use super::sse::{EventStream, PendingReply};
 use super::trace::Tracer;
 use crate::agent::Agent;
@@ -301,7 +301,7 @@ impl Endpoint {
                 ..Origin::default()
             },
             // Others are served while it is looked for.
-            None => Origin::of(process_of(from.connection()).await),
+            None => origin_of(from.connection()).await,
         };
         let (response, session) = self.protocol.initialize(request, agent, origin);
         let mut answer = json(StatusCode::OK, &response);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::admission::Admission;
 use super::socket::Connection;
 use crate::agent::Agent;
+use crate::mcp::sessions::Origin;
 use crate::place::Place;
-use crate::process::Process;
 
 /// How long a client waits until its process is found.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -38,15 +38,15 @@ impl Peer {
     }
 }
 
-/// The process at the other end of `connection`, if it is found in time: that may take milliseconds,
-/// on a thread of its own.
-pub async fn process_of(connection: Option<Connection>) -> Option<Process> {
-    let connection = connection?;
-    let search = tokio::task::spawn_blocking(move || connection.client());
-    tokio::time::timeout(PATIENCE, search).await.ok()?.ok()?
+/// The origin of the client at the other end of `connection`, as far as that is found in time: it may
+/// take milliseconds, on a thread of its own.
+pub async fn origin_of(connection: Option<Connection>) -> Origin {
+    let search = move || Origin::of(connection.and_then(Connection::client));
+    let found = tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(search)).await;
+    found.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 /// Where the client at the other end of `connection` works, if that is found out in time.
 pub async fn place_of(connection: Option<Connection>) -> Place {
-    Place::of(process_of(connection).await.as_ref())
+    origin_of(connection).await.place
 }
