@@ -256,8 +256,10 @@ async fn accept(listener: &tokio::net::TcpListener, door: &Door) {
 
 /// Prepares a new connection. Fails if the client has hung up already, or is another user's.
 fn meet(socket: &TcpStream) -> std::io::Result<Connection> {
-    let connection = Connection::of(socket.peer_addr()?, socket.local_addr()?);
+    let connection = Connection { client: socket.peer_addr()?, server: socket.local_addr()? };
     socket.set_nodelay(true)?; // messages are small, and the sender waits for each
-    let own = connection.filter(|connection| !connection.is_of_another_user());
-    own.ok_or_else(|| std::io::ErrorKind::PermissionDenied.into())
+    if connection.is_of_another_user() {
+        return Err(std::io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(connection)
 }

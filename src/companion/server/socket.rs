@@ -2,32 +2,24 @@
 //!
 //! On Linux, a socket is identified by its inode, by which `/proc` shows which process holds it.
 
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 
 use crate::process::Process;
 
 /// The two ends of a connection as its server sees them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Connection {
-    pub client: SocketAddrV4,
-    pub server: SocketAddrV4,
+    pub client: SocketAddr,
+    pub server: SocketAddr,
 }
 
 impl Connection {
-    /// `None` if the ends are no addresses of IPv4, for which the server does not listen.
-    pub fn of(client: SocketAddr, server: SocketAddr) -> Option<Connection> {
-        match (client, server) {
-            (SocketAddr::V4(client), SocketAddr::V4(server)) => Some(Connection { client, server }),
-            _ => None,
-        }
-    }
-
     /// The process at the client's end. Takes milliseconds.
     pub fn client(self) -> Option<Process> {
         #[cfg(target_os = "linux")]
         return Process::holding(linux::client_inode(self)?);
         #[cfg(not(target_os = "linux"))]
-        return Process::connected(self.client.into(), self.server.into());
+        return Process::connected(self.client, self.server);
     }
 
     /// Whether the client is known to be another user of this machine. Programs of root may forward
@@ -43,7 +35,7 @@ impl Connection {
 #[cfg(target_os = "linux")]
 mod linux {
     use super::Connection;
-    use std::net::SocketAddrV4;
+    use std::net::{IpAddr, SocketAddr};
 
     use anyhow::{Result, bail};
     use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
@@ -76,8 +68,8 @@ mod linux {
         let socket_id = SocketId {
             source_port: client.port(),
             destination_port: server.port(),
-            source_address: (*client.ip()).into(),
-            destination_address: (*server.ip()).into(),
+            source_address: client.ip(),
+            destination_address: server.ip(),
             interface_id: 0,
             cookie: [0xff; 8], // any
         };
@@ -117,7 +109,7 @@ mod linux {
 
     /// Looks the connection up in the kernel's table.
     pub(super) fn look_up(Connection { client, server }: Connection) -> Result<u32> {
-        let (local, remote) = (table_address(client), table_address(server));
+        let (local, remote) = (table_address(client)?, table_address(server)?);
         let table = std::fs::read_to_string("/proc/net/tcp")?;
         let inode = table.lines().find_map(|line| {
             let mut fields = line.split_whitespace().skip(1);
@@ -132,9 +124,10 @@ mod linux {
     }
 
     /// An address as in that table: four bytes in native order, and the port.
-    fn table_address(address: SocketAddrV4) -> String {
-        let bytes = u32::from_ne_bytes(address.ip().octets());
-        format!("{bytes:08X}:{:04X}", address.port())
+    fn table_address(address: SocketAddr) -> Result<String> {
+        let IpAddr::V4(ip) = address.ip() else { bail!("the server listens for IPv4 only") };
+        let bytes = u32::from_ne_bytes(ip.octets());
+        Ok(format!("{bytes:08X}:{:04X}", address.port()))
     }
 }
 
@@ -150,7 +143,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = listener.local_addr().unwrap();
         let stream = TcpStream::connect(server).unwrap();
-        let connection = Connection::of(stream.local_addr().unwrap(), server).unwrap();
+        let connection = Connection { client: stream.local_addr().unwrap(), server };
         (connection, listener, stream)
     }
 
