@@ -70,7 +70,7 @@ If NAME is not in the project, it means a file only if LINE is non-nil."
          (prefix (or (gemini-companion-host-remote-p root) ""))
          (file-name-handler-alist nil)
          (local (substring root (length prefix)))
-         ;; Only the host knows the homes there.  It may take long to find that there is no user 2.5.
+         ;; Only the host knows the homes there.  It may take long to find that nobody is "2.5".
          (file (if (string-match-p (if (string-empty-p prefix) "\\`~[^/]" "\\`~") name) name
                  (expand-file-name name local))))
     (and (if (and (string-empty-p prefix) (string-prefix-p local file))
