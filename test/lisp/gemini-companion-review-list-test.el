@@ -290,10 +290,11 @@
     (fake-cli-call-tool client "closeDiff"
                         `(:filePath ,(gemini-companion-test-file "a.txt")))
     (should (equal (gemini-companion-test-list-files "*gemini changes*" 0) '("b.txt")))
-    (dolist (key '("k" "r" "a"))
-      (should (string-search "has just changed"
-                             (cadr (should-error (gemini-companion-test-list-press key)
-                                                 :type 'user-error)))))
+    (let ((gemini-companion-ui-reaction-time 1000))
+      (dolist (key '("k" "r" "a"))
+        (should (string-search "has just changed"
+                               (cadr (should-error (gemini-companion-test-list-press key)
+                                                   :type 'user-error))))))
     (should (= (gemini-companion-review-count) 1))
     ;; Later the key is for what is there.
     (let ((gemini-companion-ui-reaction-time -1))
