@@ -426,8 +426,12 @@ if the user does not want them."
                     "Connect it: M-x gemini-companion-connect." button))
         ('ready (gemini-companion-doctor-check--ready-host connection directory button))
         ('connecting
-         (list 'problem (format "%s: %s" (gemini-companion-host-connection-name connection)
-                                (gemini-companion-host-connection-describe-state connection))))
+         (list 'problem
+               (format "%s: %s" (gemini-companion-host-connection-name connection)
+                       (gemini-companion-host-connection-describe-state connection))
+               ;; One that was lost may be away for long.
+               (unless (gemini-companion-host-connection-proven connection)
+                 "Wait a moment, then run the doctor again.")))
         (_ (pcase-let ((`(,text . ,remedy) (gemini-companion-host-connection-diagnosis connection)))
              (list 'problem (concat text ".") (and remedy (concat remedy ".")) button)))))))
 

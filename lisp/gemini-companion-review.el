@@ -302,14 +302,13 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
                       "A decision may not have reached its CLI.  Exit and perhaps lose it? "
                       "%d decisions may not have reached their CLIs.  \
 Exit and perhaps lose them? ")
-             ;; Desktop saves the windows before `kill-emacs-hook' is run.
              (progn
-               (dolist (review (gemini-companion-review-all-open))
-                 (when (gemini-companion-review-shown-p review)
-                   (gemini-companion-review--hide review)
-                   ;; The user may say no to the next question, and Emacs stay.
-                   (gemini-companion-review--enter review 'waiting)))
-               (gemini-companion-review-note-change)
+               (when-let* ((review (gemini-companion-review-shown)))
+                 ;; Desktop saves the windows before `kill-emacs-hook' is run.
+                 (gemini-companion-review--hide review)
+                 ;; The user may say no to the next question, and Emacs stay.
+                 (gemini-companion-review--enter review 'waiting)
+                 (gemini-companion-review-note-change))
                t)))))
 
 (defun gemini-companion-review--run-waiting-hook (review)

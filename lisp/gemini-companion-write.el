@@ -177,9 +177,8 @@ its own proposal."
 BEFORE is the stamp of the file before.  If EXACTLY is nil, the client was
 sent TEXT, and may write that in its own way; otherwise perhaps not.  It may
 first wait for decisions on other changes."
-  (let ((path (gemini-companion-review-path review))
-        (written-p (gemini-companion-write--once #'gemini-companion-file-written-p
-                                                 (gemini-companion-review-path review) text)))
+  (let* ((path (gemini-companion-review-path review))
+         (written-p (gemini-companion-write--once #'gemini-companion-file-written-p path text)))
     (gemini-companion-write--await
      (if (gemini-companion-review-host review) gemini-companion-write--host-time
        gemini-companion-write--text-time)

@@ -902,7 +902,8 @@ echo \"  1. In ${PWD##*/} (Just now) [id-1]\"; exit; }\nprintf '<%s>' \"$@\"; ec
     (gemini-companion-host-connect-test--put
      "home/messages" "{\"say\":\"warning\",\"text\":\"/tmp/gemini belongs to another user\"}")
     (let ((connection (gemini-companion-host-connect-to "/ssh:build:/src")))
-      (should (string-match-p "\\`One problem\n\\(?:.*\n\\)*.*build: connecting\\.\\.\\."
+      (should (string-match-p (concat "\\`One problem\n\\(?:.*\n\\)*.*build: connecting\\.\\.\\.\n"
+                                      "\\(?:.*\n\\)*.*Wait a moment")
                               (gemini-companion-host-connect-test--doctor)))
       (setf (gemini-companion-host-connection-proven connection) t)
       (should (string-search "build: lost, connecting again..."
