@@ -386,23 +386,28 @@ SENT is nil if the text before it was not sent."
 (defun gemini-companion-cli-send--await-taken (buffer key then)
   "Call THEN when the CLI in the terminal BUFFER has taken its prompt, after KEY.
 While the computer is busy, a CLI may take KEY for a newline, even if it has
-shown the text long before.  So press KEY again then, but not if the CLI asks
-the user to complete a command."
+shown the text long before.  So press KEY again then.  If the CLI asks the
+user to complete a command, or takes none while it works, say so."
   (let* ((read (lambda ()
                  (and (buffer-live-p buffer)
                       (with-current-buffer buffer
                         (and (not (gemini-companion-cli-send--fault))
                              (gemini-companion-cli-screen-prompt 'always))))))
+         (newline-p (lambda ()
+                      (with-current-buffer buffer (gemini-companion-cli-screen-newline-p))))
          (before (funcall read)))
     (gemini-companion-cli-send--poll
      read
-     (lambda (prompt quiet _polls) (or quiet (not (equal prompt before))))
+     (lambda (prompt quiet _polls)
+       (not (and prompt (equal prompt before) (not (and quiet (funcall newline-p))))))
      20
      (lambda (prompt)
-       (if (and prompt (equal prompt before)
-                (with-current-buffer buffer (gemini-companion-cli-screen-newline-p)))
-           (gemini-companion-cli-send--write buffer key then)
-         (funcall then nil))))))
+       (cond ((not (and prompt (equal prompt before))) (funcall then nil))
+             ((funcall newline-p) (gemini-companion-cli-send--write buffer key then))
+             (t
+              (gemini-companion-ui-message buffer "The text is still in the prompt of %s"
+                                           (buffer-name buffer))
+              (funcall then nil)))))))
 
 (defun gemini-companion-cli-send--clean (text)
   "Return TEXT without control characters other than newlines and tabs.

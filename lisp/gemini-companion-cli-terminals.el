@@ -252,7 +252,10 @@ It runs in the current buffer, which the selected window shows."
   (let ((default-process-coding-system '(utf-8-unix . utf-8-unix)))
     (funcall (gemini-companion-cli-terminals-get terminal :start) program arguments
              (append (gemini-companion-cli-terminals-variables terminal environment) environment)))
-  (setq-local locale-coding-system 'utf-8-unix))
+  (setq-local locale-coding-system 'utf-8-unix)
+  ;; For CLIs, the lines of a box have one column, but for Emacs in an East Asian language two.
+  (make-local-variable 'char-width-table)
+  (use-default-char-width-table))
 
 (defun gemini-companion-cli-terminals-variables (terminal environment)
   "Return what to add to ENVIRONMENT for programs in the emulator TERMINAL."

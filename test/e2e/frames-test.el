@@ -130,6 +130,8 @@ Emacs itself loses the first key after a terminal has hung up."
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-eval emacs `(progn ,(gemini-companion-frames-test--manual-form) nil))
     (gemini-companion-test-fake-propose emacs client "two\n")
+    ;; Keys that come while the frame appears may go there.
+    (gemini-companion-test-wait-eval emacs '(gemini-companion-review-shown))
     (gemini-companion-test-wait-screen emacs "review-next shows it")
     (gemini-companion-test-m-x emacs "gemini-companion-accept")
     (gemini-companion-test-wait-screen emacs "a.txt was not on screen")

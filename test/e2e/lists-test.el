@@ -266,9 +266,8 @@ and check that the others are as before."
     (let ((screen (gemini-companion-test-wait-screen emacs "Turn Off")))
       (should (string-match-p "Status: 1 client, no change waits" screen))
       (should (string-match-p "History" screen)))
-    (gemini-companion-test-keys emacs "C-g")
     ;; Before it says so, Emacs discards the keys that were typed after it.
-    (gemini-companion-test-wait-screen emacs "^Quit")
+    (gemini-companion-test-quit emacs '(equal (current-message) "Quit"))
     (gemini-companion-test-m-x emacs "gemini-companion-mode")
     (gemini-companion-test-wait-eval emacs '(not gemini-companion-mode))
     (gemini-companion-test-wait "the menu to disappear"

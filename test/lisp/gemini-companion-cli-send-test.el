@@ -802,17 +802,22 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\r\e[200~two\e[201~")))
 
 (ert-deftest gemini-companion-cli-send/a-command-that-a-cli-lets-the-user-complete-stays ()
-  "Enter once more would choose the first of its subcommands, which then runs."
+  "Enter once more would choose the first of its subcommands, which then runs.
+While Gemini CLI works, it keeps each command; so Emacs tells the user."
   (gemini-companion-cli-send-test--with-screen terminal sent
     (let ((asks (concat (gemini-companion-cli-send-test--screen " > /memory ")
-                        " reload   Reload the memory\n show     Show the memory\n")))
-      (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-      (gemini-companion-cli-send-text "/memory" t terminal)
-      (gemini-companion-cli-send-test--wait sent "\e[200~/memory\e[201~")
-      (gemini-companion-cli-send-test--draw terminal asks)
-      (gemini-companion-cli-send-test--wait sent "\e[200~/memory\e[201~\r")
-      (gemini-companion-cli-send-text "show" nil terminal)
-      (gemini-companion-cli-send-test--wait sent "\e[200~/memory\e[201~\r\e[200~ show\e[201~"))))
+                        " reload   Reload the memory\n show     Show the memory\n"))
+          (gemini-companion-ui--messages nil))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+        (gemini-companion-cli-send-text "/memory" t terminal)
+        (gemini-companion-cli-send-test--wait sent "\e[200~/memory\e[201~")
+        (gemini-companion-cli-send-test--draw terminal asks)
+        (gemini-companion-cli-send-test--wait sent "\e[200~/memory\e[201~\r")
+        (gemini-companion-cli-send-text "show" nil terminal)
+        (gemini-companion-cli-send-test--wait sent "\e[200~/memory\e[201~\r\e[200~ show\e[201~")
+        (should (equal gemini-companion-test-messages
+                       '("The text is still in the prompt of terminal" "Sent to terminal")))))))
 
 (ert-deftest gemini-companion-cli-send/a-text-is-no-part-of-a-word-typed-before ()
   "The model got \"explaina.py, line 1\"."

@@ -374,6 +374,17 @@ LOCALE is the coding system of the locale of Emacs."
     (gemini-companion-cli-terminals-test--converse-in-utf-8 'vterm nil)
     (gemini-companion-cli-terminals-test--converse-in-utf-8 'vterm 'iso-latin-1-unix)))
 
+(ert-deftest gemini-companion-cli-terminals/in-east-asian-languages-boxes-have-their-width ()
+  "There, Term and Eat took each of their characters to have two columns."
+  (let ((char-width-table char-width-table)
+        (line (make-string (- (window-width) 2) ?─)))
+    (use-cjk-char-width-table 'ja_JP)
+    (should (= (char-width ?─) 2))
+    (should (equal (gemini-companion-cli-terminals-test--lines
+                    (format "printf '%s\\033[1DX\\r\\n日本end\\r\\n'; read line" line))
+                   (list (concat (substring line 1) "X") "日本end")))
+    (should (= (char-width ?─) 2))))
+
 (ert-deftest gemini-companion-cli-terminals/term-erases-whole-lines ()
   "That includes text before the cursor, as when Gemini CLI redraws its screen."
   (should (equal (gemini-companion-cli-terminals-test--lines
