@@ -197,7 +197,7 @@ M-x gemini-companion-compose"))
 On another machine, where that may take long, only those that Emacs visits."
   (let* ((remote (gemini-companion-host-remote-p default-directory))
          (directory (if remote default-directory (expand-file-name default-directory)))
-         (project (and (not remote) (project-current nil directory)))
+         (project (and (not remote) (gemini-companion-workspace-current-project directory)))
          ;; Git may refuse to list a repository, such as one of another user's.
          (files (and project (ignore-errors (project-files project)))))
     (mapcar

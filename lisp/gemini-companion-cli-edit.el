@@ -108,7 +108,7 @@ If CONNECTION is non-nil, AGENT is to run on its host."
       (process-put client 'text text)
       (when (string-suffix-p "\n" text)
         (gemini-companion-cli-edit--open
-         (let ((json-object-type 'alist)) (json-read-from-string text))
+         (gemini-companion-ui-read-json text)
          ""
          (lambda () (process-live-p client))
          (lambda (edited)

@@ -155,7 +155,8 @@ Each is (TEXT . MENTION)."
         (unless (<= (point-min) start (point-max)) (widen))
         (goto-char start))
       (when column
-        (move-to-column (max 0 (1- column)))))))
+        ;; Compilers count characters, of which a tab is one.
+        (goto-char (min (+ (point) (max 0 (1- column))) (line-end-position)))))))
 
 (provide 'gemini-companion-cli-link)
 ;;; gemini-companion-cli-link.el ends here

@@ -231,6 +231,7 @@ hide nothing that it needs."
 Objects are alists, arrays vectors, false is `:json-false', null is `:null'.
 Signal `json-error' with text for the user if there is anything else."
   (let ((text (buffer-string))
+        (case-fold-search nil)
         (json-object-type 'alist)
         (json-array-type 'vector)
         (json-key-type nil)

@@ -249,7 +249,9 @@ It runs in the current buffer, which the selected window shows."
     (when (fboundp function)
       (advice-add function :before-while #'gemini-companion-cli-terminals--not-ours-p)))
   ;; CLIs write and read UTF-8 in any locale.  For Eat, Emacs decodes that; Term and vterm do so.
-  (let ((default-process-coding-system '(utf-8-unix . utf-8-unix)))
+  (cl-letf ((default-process-coding-system '(utf-8-unix . utf-8-unix))
+            ;; In hooks for terminals, it types a command for a shell.
+            ((symbol-function 'with-editor-export-editor) #'ignore))
     (funcall (gemini-companion-cli-terminals-get terminal :start) program arguments
              (append (gemini-companion-cli-terminals-variables terminal environment) environment)))
   (setq-local locale-coding-system 'utf-8-unix)
@@ -311,6 +313,7 @@ of Magit, would hide our prefix."
 (defun gemini-companion-cli-terminals--start-term (program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Term."
   (term-mode)
+  (setq-local scroll-margin 0)          ; else Term scrolls the last lines out of its window
   ;; Term takes this very map for its character mode.
   (setq-local term-raw-map (gemini-companion-cli-terminals--term-map))
   (let ((process-environment environment))

@@ -122,11 +122,9 @@ list of a program, which prints JSON, and its arguments."
 The value is as in `gemini-companion-host-mounts'.  What is no directory of
 this machine has names with PREFIX, and so has the root directory: whoever
 mounts that does not work in it."
-  (let ((file-name-handler-alist nil)
-        (json-array-type 'list)
-        (json-object-type 'alist))
+  (let ((file-name-handler-alist nil))
     (ignore-errors
-      (cl-loop for mount in (json-read-from-string output)
+      (cl-loop for mount across (gemini-companion-ui-read-json output)
                for here = (alist-get 'Source mount)
                for there = (alist-get 'Destination mount)
                for is-here = (and (equal (alist-get 'Type mount) "bind")

@@ -301,9 +301,7 @@ ended."
 (defun gemini-companion--handle-wire-message (wire text)
   "Handle the message TEXT from the other end of WIRE, supposedly its keeper."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
-    (let ((message (ignore-errors
-                     ;; Whatever runs may have bound this, while it waits for its own process.
-                     (let ((json-object-type 'alist)) (json-read-from-string text)))))
+    (let ((message (ignore-errors (gemini-companion-ui-read-json text))))
       (pcase (and (consp message) (alist-get 'say message))
         ("home" (gemini-companion-host-connection--take-home connection (alist-get 'home message)))
         ("root" (gemini-companion-host-connection--take-root connection (alist-get 'root message)))

@@ -42,9 +42,10 @@ never installs anything."
 
 (defcustom gemini-companion-module-url
   "https://github.com/gemini-companion/gemini-companion/releases/download/"
-  "URL of the directory with the published modules, with a final slash.
-You need not trust a mirror: Emacs checks downloads against the SHA-256 in
-this package.  The URL must use https, unless it is on this machine."
+  "URL of the directories with the published modules, with a final slash.
+Their names are \"module-v\" and a version of the package.  You need not
+trust a mirror: Emacs checks downloads against the SHA-256 in this package.
+The URL must use https, unless it is on this machine."
   :group 'gemini-companion-server
   :type 'string
   :risky t)

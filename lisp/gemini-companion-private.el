@@ -131,9 +131,13 @@ Nothing else counts here, since this is asked of all buffers."
 For what they match see `gemini-companion-private-files'."
   (cl-loop with (name . path) = (gemini-companion-private--regexps (ensure-list globs))
            ;; To bind `case-fold-search' takes Emacs 28 time for each buffer.
-           for given in files for file = (downcase given)
+           for given in files for file = (gemini-companion-private-downcase given)
            thereis (or (and name (string-match-p name (file-name-nondirectory file)))
                        (and path (string-match-p path file)))))
+
+(defun gemini-companion-private-downcase (text)
+  "Return TEXT in lower case, also in Turkish, where the letter I has another one."
+  (downcase (string-replace "I" "i" text)))
 
 (defun gemini-companion-private--regexps (globs)
   "Return regexps for file names without and with a directory that match GLOBS.
@@ -148,7 +152,7 @@ Either is nil if there is no such glob.  The names must be in lower case."
                                              globs "\\|"))))))
       (setq gemini-companion-private--patterns
             (cons (copy-sequence globs) ; the user may use `delete' on the option
-                  (cl-loop for glob in (mapcar #'downcase globs)
+                  (cl-loop for glob in (mapcar #'gemini-companion-private-downcase globs)
                            if (string-search "/" glob) collect glob into paths
                            else collect glob into names
                            ;; A colon or `!' is before the name of a member of an archive.

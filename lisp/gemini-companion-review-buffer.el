@@ -31,7 +31,7 @@
     (meow-global-mode . meow-mode)
     (modalka-global-mode . modalka-mode)
     (boon-mode . boon-local-mode)
-    (god-global-mode . god-local-mode))
+    (god-global-mode . god-mode-maybe-activate))
   "Modal editing modes to enable in the buffers of changes, too.
 Each element is a pair: the variable of a global minor mode, and the
 function that enables it in a buffer.  The hooks that usually do this do not

@@ -216,7 +216,8 @@ Return nil if it is not known to."
   (let ((names (split-string file "/" t))
         (below (split-string (string-remove-prefix (file-name-as-directory root) file) "/" t)))
     (cond ((or (cl-loop for name in names
-                        thereis (member (downcase name) '(".git" ".hg" ".svn" ".bzr" ".jj")))
+                        thereis (member (gemini-companion-private-downcase name)
+                                        '(".git" ".hg" ".svn" ".bzr" ".jj")))
                (gemini-companion-review-client--in-repository-p file))
            "it is part of a repository")
           ((cl-loop for name in below thereis (string-prefix-p "." name))

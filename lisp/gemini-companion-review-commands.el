@@ -260,8 +260,8 @@ AGAIN is non-nil if the user had accepted the same before.")
   "Ask, naming the files, then accept all changes of this turn of the CLI.
 REVIEW is a change of the turn, by default the current one.  This accepts
 the changes that wait in Emacs, and those that the CLI will propose next if
-its terminal in Emacs shows their files.  If accepting a change would lose
-something, show it instead."
+its terminal in Emacs shows their files.  Ask before accepting REVIEW would
+lose something; leave other such changes to the user."
   (interactive)
   (let* ((review (or review (gemini-companion-review-current)))
          (open (cons review (gemini-companion-write-others review)))

@@ -301,7 +301,9 @@ FUNCTION is as in `gemini-companion-review-window-display'."
                      buffer `((,@(and function (list function))
                                gemini-companion-review-window--display-above
                                gemini-companion-review-window--display-alone)
-                              (inhibit-same-window . ,typing)))))
+                              (inhibit-same-window . ,typing)
+                              ;; Unless the user says so, it does not fit a short text.
+                              (window-height)))))
          (window (funcall display)))
     (if (not (and typing (eq window (gemini-companion-review-window-selected view)))) window
       ;; A side window, of a CLI, to which all such buffers go.
@@ -590,15 +592,19 @@ NOW are snapshots of the user's windows."
 
 (defun gemini-companion-review-window--restore (view)
   "Restore the window configuration from before VIEW; keep the window selected.
-If that is gone, select another one that shows the same buffer."
+If that is gone, select another one that shows the same buffer.  If the window
+that was selected then comes back only now, select that."
   (let* ((frame (gemini-companion-review-window-frame view))
          (selected (frame-selected-window frame))
-         (buffer (window-buffer selected)))
+         (buffer (window-buffer selected))
+         (before (gemini-companion-review-window-selected view))
+         (lost (not (window-live-p before))))
     ;; This must neither select the frame nor change the minibuffer.
     (set-window-configuration
      (alist-get frame (gemini-companion-review-window-layouts view)) t t)
-    (when-let* ((window (if (window-live-p selected) selected
-                          (get-buffer-window buffer frame))))
+    (when-let* ((window (cond ((and lost (window-live-p before)) before)
+                              ((window-live-p selected) selected)
+                              ((get-buffer-window buffer frame)))))
       (set-frame-selected-window frame window))))
 
 (defun gemini-companion-review-window--scroll-back (view now)

@@ -40,8 +40,9 @@
   "Ask whether Gemini CLI may connect by itself when it starts.
 If you agree, add ide.enabled to its settings, and leave everything else in
 that file alone.  Emacs asks for each program that is served and used here,
-even if you have answered before.  In a buffer of a connected host, it asks
-for the programs there."
+and does not connect by itself yet, even if you have answered before; it also
+offers what `gemini-companion-tools-enable' does.  In a buffer of a connected
+host, it asks for the programs that can connect there."
   (interactive)
   (if (gemini-companion-host-of-name default-directory)
       (gemini-companion-setup--on-host default-directory)

@@ -185,7 +185,7 @@ it, and whether the user does not want the tools there."
 These are AGENT's, on the host of CONNECTION, or here."
   (pcase-let* ((`((,_ ,manifest ,_) . ,_) files)
                (directory gemini-companion-tool-extension--directory)
-               (content (ignore-errors (json-read-from-string manifest))))
+               (content (ignore-errors (gemini-companion-ui-read-json manifest))))
     (cond ((seq-some #'car-safe (mapcar #'cadr files)))
           ((if manifest (not (and (listp content) (consp (alist-get 'gemini-companion content))))
              ;; Somebody else may have an extension there that has no manifest yet.
@@ -442,18 +442,22 @@ connected host, remove those there."
 
 (defun gemini-companion-tool-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
-  (let ((files (cl-loop for agent in agents
-                        for home = (gemini-companion-tool-extension--home agent)
-                        for policy = (gemini-companion-tool-extension--get agent :policy)
-                        collect (concat home gemini-companion-tool-extension--directory "/")
-                        if policy collect (concat home policy))))
-    (gemini-companion-ui-y-or-n-p
-     (concat
-      "Let the models of "
-      (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title)) agents " and ")
-      " use Emacs, and let hooks report your prompts, their questions and their edits to Emacs?  \
-The CLI will not ask before it calls a tool that only reads, or shows you a file, which runs your \
-hooks as C-x C-f does.  (Writes " (mapconcat #'abbreviate-file-name files " and ") ") "))))
+  (cl-flet ((titles (agents) (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
+                                        agents " and ")))
+    (cl-loop for agent in agents
+             for home = (gemini-companion-tool-extension--home agent)
+             for policy = (gemini-companion-tool-extension--get agent :policy)
+             collect (concat home gemini-companion-tool-extension--directory "/") into files
+             if policy collect (concat home policy) into files
+             and collect agent into silent
+             finally return
+             (gemini-companion-ui-y-or-n-p
+              (concat "Let the models of " (titles agents) " use Emacs, and let hooks report your \
+prompts, their questions and their edits to Emacs?  "
+                      (and silent
+                           (concat (titles silent) " will not ask before it calls a tool that only \
+reads, or shows you a file, which runs your hooks as C-x C-f does.  "))
+                      "(Writes " (mapconcat #'abbreviate-file-name files " and ") ") ")))))
 
 (defun gemini-companion-tool-extension--report (connection outcomes)
   "Show OUTCOMES on the host of CONNECTION, or here.
@@ -513,9 +517,9 @@ and the value are as in `gemini-companion-answer-ask'."
     (gemini-companion-answer-ask
      (gemini-companion-tool-extension--question connection)
      (format "Let models on %s use what Emacs knows of its files, and let hooks report \
-your prompts there, the CLI's questions and its edits to Emacs?  The CLI will not ask \
+your prompts there, the CLI's questions and its edits to Emacs?  Gemini CLI will not ask \
 before it calls a tool that only reads, or shows you a file that is open.  \
-(Writes an extension and a policy) "
+(Writes extensions, and a policy for Gemini CLI) "
              (gemini-companion-host-connection-name connection))
      again)))
 

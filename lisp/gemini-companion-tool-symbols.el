@@ -240,7 +240,9 @@ Search the current buffer, too, which Emacs may not have loaded."
 
 (defun gemini-companion-tool-symbols--signature (symbol)
   "Return what kind of function SYMBOL is, and its arguments."
-  (let ((arguments (help-function-arglist symbol t)))
+  (let ((arguments (help-function-arglist symbol t))
+        (print-length nil)
+        (print-level nil))
     (concat (cond ((or (macrop symbol) (special-form-p symbol)) "macro")
                   ((commandp symbol) "command")
                   (t "function"))

@@ -11,7 +11,9 @@
 
 ;;; Code:
 
-(eval-when-compile (require 'cl-lib))
+(eval-when-compile
+  (require 'cl-lib)
+  (require 'json))
 (require 'button)
 (require 'subr-x)                       ; also for the files that require this one
 
@@ -20,6 +22,7 @@
 (declare-function evil-initial-state-for-buffer "ext:evil-core")
 (declare-function global-hl-line-highlight "hl-line")
 (declare-function hl-line-highlight "hl-line")
+(declare-function json-read-from-string "json")
 
 ;;;; Text
 
@@ -89,12 +92,23 @@ Unlike `error-message-string', do not quote the strings of our errors."
   "Return NUMBER and NOUN, with an s unless it is one, such as \"2 lines\"."
   (format (if (eql number 1) "%d %s" "%d %ss") number noun))
 
+(defun gemini-companion-ui-read-json (text)
+  "Return the JSON value in TEXT: objects are alists, arrays vectors.
+Whatever runs may have bound the variables of `json-read' while it waits."
+  (let ((json-object-type 'alist)
+        (json-array-type 'vector)
+        (json-key-type nil)
+        (json-false :json-false)
+        (json-null nil))
+    (json-read-from-string text)))
+
 (defun gemini-companion-ui-shorten (text width)
   "Return TEXT, of which the end matters, in at most WIDTH columns."
   (let ((full (string-width text)))
     (if (<= full width) text
       (apply #'propertize
-             (concat "…" (truncate-string-to-width text full (- full width -1)))
+             ;; In East Asian languages, the dots have two columns.
+             (concat "…" (truncate-string-to-width text full (- full width (- (string-width "…")))))
              (text-properties-at 0 text)))))
 
 (defun gemini-companion-ui-completion-table (candidates metadata)
@@ -397,7 +411,8 @@ KEY is the text of the key, by default that in the current buffer."
   "Parent of the major modes of reports.
 \\{gemini-companion-report-mode-map}"
   :interactive nil
-  (setq-local word-wrap t)
+  (setq-local truncate-lines nil
+              word-wrap t)
   (buffer-disable-undo))
 
 (set-keymap-parent gemini-companion-report-mode-map

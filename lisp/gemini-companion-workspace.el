@@ -298,8 +298,14 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
           (project-vc-non-essential-cache-timeout 0))
       ;; A kind of project that the user has added may lack a method.
       (gemini-companion-log-errors "project"
-        (when-let* ((project (project-current nil directory)))
+        (when-let* ((project (gemini-companion-workspace-current-project directory)))
           (gemini-companion-workspace--guessable-root (project-root project)))))))
+
+(defun gemini-companion-workspace-current-project (directory)
+  "Return the project of DIRECTORY, or nil.
+Many turn VC off for Git, which is then faster, and Project would find none."
+  (let ((vc-handled-backends (cons 'Git vc-handled-backends)))
+    (project-current nil directory)))
 
 (defun gemini-companion-workspace--guessable-root (directory)
   "Return the name of DIRECTORY as a root, or nil if it must not be guessed."
@@ -321,7 +327,7 @@ return the workspace root there."
       (or (if (and host (gemini-companion-host-lost host))
               (when-let* ((root (car (gemini-companion-host-roots-of host directory))))
                 (concat (gemini-companion-host-prefix host) root))
-            (when-let* ((project (project-current nil directory)))
+            (when-let* ((project (gemini-companion-workspace-current-project directory)))
               (project-root project)))
           directory)))))
 

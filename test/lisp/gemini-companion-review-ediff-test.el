@@ -220,6 +220,17 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
               (gemini-companion-reject))
           (set-frame-width nil before))))))
 
+(ert-deftest gemini-companion-review-ediff/below-the-user-s-window-there-is-room ()
+  "Emacs made the window there as low as the text, and Ediff split that."
+  (gemini-companion-test-with-client client
+    (let ((display-buffer-alist '(("\\`\\*gemini " display-buffer-in-direction
+                                   (direction . below)))))
+      (gemini-companion-review-ediff-test--show client "2\n")
+      (with-current-buffer (car ediff-session-registry)
+        (dolist (window (list ediff-window-A ediff-window-B))
+          (should (> (window-body-height window) 1))))
+      (gemini-companion-reject))))
+
 (ert-deftest gemini-companion-review-ediff/the-control-panel-has-only-one-window ()
   (gemini-companion-test-with-client client
     (let ((switch-to-buffer-obey-display-actions t)

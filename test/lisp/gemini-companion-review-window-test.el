@@ -170,6 +170,28 @@ Emacs 29 has `display-buffer-full-frame'."
           (gemini-companion-review-reject review)
           (should (equal (gemini-companion-review-window-test--windows) windows)))))))
 
+(ert-deftest gemini-companion-review-window/the-window-that-it-deletes-is-selected-again ()
+  "`display-buffer-full-frame' deletes all others."
+  (let ((display-buffer-alist
+         `(("\\`\\*gemini " ,(lambda (buffer alist)
+                               (let ((window (display-buffer-use-some-window buffer alist)))
+                                 (delete-other-windows window)
+                                 window))))))
+    (pcase-dolist (`(,view . ,proposal) gemini-companion-review-window-test--views)
+      (ert-info ((symbol-name view))
+        (gemini-companion-test-with-client client
+          (delete-other-windows)
+          (switch-to-buffer "a.txt")
+          (select-window (split-window-right))
+          (switch-to-buffer "*scratch*")
+          (let* ((gemini-companion-diff-function view)
+                 (windows (gemini-companion-review-window-test--windows))
+                 (review (apply #'gemini-companion-test-propose client proposal)))
+            (gemini-companion-review-show review 'keep)
+            (should (gemini-companion-review-window-test--shown review))
+            (gemini-companion-review-reject review)
+            (should (equal (gemini-companion-review-window-test--windows) windows))))))))
+
 (ert-deftest gemini-companion-review-window/a-prefix-such-as-C-x-4-4-is-for-the-user-s-next-command ()
   (let ((display-buffer-overriding-action '(display-buffer-in-new-tab)))
     (gemini-companion-review-window-test--each review 'keep

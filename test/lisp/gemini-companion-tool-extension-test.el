@@ -83,10 +83,14 @@ It is `yes', `no' or, if nothing may be asked, nil.  Qwen Code is used, too."
     (gemini-companion-tools-enable)
     (should (equal gemini-companion-test-questions
                    '("Let the models of Gemini CLI and Qwen Code use Emacs, and let hooks \
-report your prompts, their questions and their edits to Emacs?  The CLI will not ask before it \
+report your prompts, their questions and their edits to Emacs?  Gemini CLI will not ask before it \
 calls a tool that only reads, or shows you a file, which runs your hooks as C-x C-f does.  \
 (Writes ~/.gemini/extensions/emacs/ and ~/.gemini/policies/emacs.toml and \
 ~/.qwen/extensions/emacs/) ")))
+    (gemini-companion-tool-extension--ask '(qwen)) ; which has no policy
+    (should (equal (pop gemini-companion-test-questions)
+                   "Let the models of Qwen Code use Emacs, and let hooks report your prompts, their \
+questions and their edits to Emacs?  (Writes ~/.qwen/extensions/emacs/) "))
     (should (equal (gemini-companion-tool-extension-test--files)
                    gemini-companion-tool-extension-test--written))
     (should (gemini-companion-tool-extension-test--said-p

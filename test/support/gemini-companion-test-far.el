@@ -628,7 +628,7 @@ models there use Emacs.  Wait until the CLI is connected."
        (gemini-companion-test-wait-screen emacs question)
        (gemini-companion-test-keys emacs "y"))
      (when tools
-       (gemini-companion-test-wait-screen emacs "Writes an extension")
+       (gemini-companion-test-wait-screen emacs "Writes extensions")
        (gemini-companion-test-keys emacs "y"))
      (gemini-companion-test-wait-eval
       emacs '(let ((process (get-buffer-process (window-buffer))))
