@@ -43,7 +43,7 @@ if PATH has an empty element, since that means the current directory.")
      :stdio t
      :resume ("--resume" "--list-sessions")
      ;; It would be suspended if the first word contained "vi" or "emacs".
-     :editor ("env PROGRAM" "\C-g")
+     :editor ("node PROGRAM" "\C-g")
      :suspends t
      :commands (".gemini/commands" "toml"
                 "about" "agents" "auth" "bug" "chat" "clear" "commands" "compress" "copy"

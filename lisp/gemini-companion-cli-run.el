@@ -351,7 +351,7 @@ of the reach of \\[other-window]."
   (let ((program (gemini-companion-cli-run-program agent)))
     (or (executable-find program)
         (user-error "Cannot find `%s' in `exec-path': install it with  %s  or set \
-`gemini-companion-program'" program (gemini-companion-agent-get agent :install)))))
+`gemini-companion-program' to its file name" program (gemini-companion-agent-get agent :install)))))
 
 (defun gemini-companion-cli-run--announce (agent root)
   "Make sure that a client of AGENT that starts in ROOT can find this Emacs.
@@ -638,6 +638,16 @@ Each is (NAME AGE ID), where all are text and no NAME occurs twice."
     (pcase-dolist (`(,name . ,value) (and (gemini-companion-bridge-running-p)
                                           (gemini-companion-agent-variables)))
       (setenv name value))
+    ;; It may also have another temporary directory, as with "nix develop".
+    (unless (member (gemini-companion-agent-directory agent process-environment)
+                    (gemini-companion-agent-directories agent))
+      (setenv "TMPDIR" (gemini-companion-agent-temporary-directory
+                        (default-toplevel-value 'process-environment))))
+    ;; Node.js is usually beside the program, but the PATH of Emacs may be short.
+    (when-let* ((program (executable-find (gemini-companion-cli-run-program agent)))
+                (directory (directory-file-name (file-name-directory program))))
+      (unless (member directory (split-string (or (getenv "PATH") "") path-separator))
+        (setenv "PATH" (concat (getenv "PATH") path-separator directory))))
     (when-let* ((name (gemini-companion-agent-get agent :workspace)))
       (setenv name (gemini-companion-agent-join-roots (list (directory-file-name root)))))
     ;; Some programs read only one of these.

@@ -349,7 +349,11 @@ was, even if the program goes on."
         ;; The default is 80, and what does not fit in the window cannot be seen.
         (vterm-min-window-width 20))
     (vterm-mode))
-  (setq-local vterm-min-window-width 20)
+  (setq-local vterm-min-window-width 20
+              ;; Vterm-toggle would take it for the user's shell, and delete the selected window
+              ;; once it is killed.
+              vterm-toggle--dedicated-p t
+              vterm-toggle-reset-window-configration-after-exit nil)
   (let ((process (get-buffer-process (current-buffer))))
     (add-function :before (process-filter process) (gemini-companion-cli-terminals--fit-once))
     (add-function :filter-args (process-filter process)

@@ -245,7 +245,9 @@ list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
 (defun gemini-companion-context--named ()
   "Return the open files, recent ones first, as a list of (BUFFER FILE . TRUENAME)."
   (cl-loop for buffer in (delete-dups (append gemini-companion-context--recent (buffer-list)))
-           for file = (and (buffer-live-p buffer) (buffer-file-name buffer))
+           for file = (and (buffer-live-p buffer)
+                           (not (buffer-base-buffer buffer))
+                           (buffer-file-name buffer))
            if file collect `(,buffer ,file . ,(gemini-companion-file-truename buffer))))
 
 (defun gemini-companion-context--in-scope (named scope)

@@ -229,8 +229,11 @@ Return nil unless Tramp has abbreviated it, and remembers the directory."
                            (and (string-prefix-p prefix file)
                                 (equal (gemini-companion-file-truename buffer) path))))
                return buffer)
-    (let ((file-name-handler-alist nil))
-      (find-buffer-visiting path))))
+    (let* ((file-name-handler-alist nil)
+           (buffer (find-buffer-visiting path)))
+      ;; Polymode says that indirect buffers visit the file, too.
+      (or (and buffer (buffer-base-buffer buffer))
+          buffer))))
 
 (defun gemini-companion-file-agrees-p (path buffer &optional exactly)
   "Return non-nil if the file PATH was not written since BUFFER read or wrote it.

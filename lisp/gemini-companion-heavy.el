@@ -103,7 +103,17 @@ the others are not too long, in these.  If they are, keep their lines."
             (setq line to
                   compared (+ compared (- end start) (- stop start)))
             (gemini-companion-heavy--replace
-             start end source stop (> compared gemini-companion-heavy--max-compared))))))))
+             start end source stop (> compared gemini-companion-heavy--max-compared))))))
+    (when (bound-and-true-p undo-tree-mode)
+      (gemini-companion-heavy--drop-undo-markers))))
+
+(defun gemini-companion-heavy--drop-undo-markers ()
+  "Remove markers from the list in the last entry of the undo list.
+Undo Tree would save them, and could then not read its file."
+  (pcase buffer-undo-list
+    (`((apply . ,entry) . ,_)
+     (let ((changes (last entry)))
+       (setcar changes (seq-remove (lambda (it) (markerp (car-safe it))) (car changes)))))))
 
 (defun gemini-companion-heavy--replace (start end source stop by-line)
   "Replace the lines from START to END by those from START to STOP of SOURCE.

@@ -251,6 +251,9 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
 (defun gemini-companion-review-ediff--display (view control buffers)
   "Display CONTROL and BUFFERS of VIEW, and return their windows."
   (let ((area (gemini-companion-review-window-display view (car buffers))))
+    ;; Emacs does not split side windows, and Doom another window in their place.
+    (when (window-parameter area 'window-side)
+      (error "Cannot split a side window"))
     (cons (gemini-companion-review-window-make
            (split-window area (- (max window-min-height 3)) 'below) control)
           (gemini-companion-review-window-split area buffers

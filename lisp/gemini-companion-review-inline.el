@@ -66,7 +66,8 @@ accept or reject all hunks together, but can drop some first.
   "c" #'gemini-companion-review-comment
   "q" #'gemini-companion-review-quit
   "?" #'gemini-companion-review-inline-show-keys
-  ("<remap> <undo>" "<remap> <undo-only>" "<remap> <undo-tree-undo>")
+  ("<remap> <undo>" "<remap> <undo-only>" "<remap> <undo-tree-undo>" "<remap> <evil-undo>"
+   "<remap> <undo-fu-only-undo>")
   #'gemini-companion-review-inline-undo
   "<remap> <goto-line>" #'gemini-companion-review-inline-goto-line
   "<remap> <read-only-mode>" #'gemini-companion-review-inline-edit)

@@ -592,13 +592,14 @@ NOW are snapshots of the user's windows."
 
 (defun gemini-companion-review-window--restore (view)
   "Restore the window configuration from before VIEW; keep the window selected.
-If that is gone, select another one that shows the same buffer.  If the window
-that was selected then comes back only now, select that."
+If that is gone, select another one that shows the same buffer.  If VIEW took
+it over and deleted the one that was selected, that comes back, selected."
   (let* ((frame (gemini-companion-review-window-frame view))
          (selected (frame-selected-window frame))
          (buffer (window-buffer selected))
          (before (gemini-companion-review-window-selected view))
-         (lost (not (window-live-p before))))
+         (lost (and (eq selected (car (gemini-companion-review-window-taken view)))
+                    (not (window-live-p before)))))
     ;; This must neither select the frame nor change the minibuffer.
     (set-window-configuration
      (alist-get frame (gemini-companion-review-window-layouts view)) t t)

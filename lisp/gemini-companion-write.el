@@ -31,6 +31,7 @@
 
 ;; Emacs binds it while it reverts a buffer.
 (defvar revert-buffer-preserve-modes)
+(defvar lsp-bridge-revert-buffer-flag)
 
 ;;;; Options
 
@@ -556,6 +557,8 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
         (buffer-file-truename nil)
         ;; The region stays active.
         (deactivate-mark nil)
+        ;; As in `revert-buffer'; otherwise, lsp-bridge would send the server this change twice.
+        (lsp-bridge-revert-buffer-flag t)
         (modified (buffer-modified-p)))
     (undo-boundary)
     ;; Undo would mark a buffer as unmodified if it was so before the change, but the old text is no

@@ -716,7 +716,7 @@ function questionOf({ notification_type: type, message, details }) {
 }
 
 // Not half of a character.
-const brief = (text) => String(text).slice(0, MAX_TEXT).toWellFormed();
+const brief = (text) => Buffer.from(String(text).slice(0, MAX_TEXT)).toString();
 
 const after = (time, value) =>
   new Promise((resolve) => { setTimeout(resolve, time, value).unref(); });

@@ -78,7 +78,7 @@
   (gemini-companion-test-with-project
     (let* ((other (gemini-companion-test-file "tmp/"))
            (gemini-companion-temporary-directories (list other))
-           (files (lambda () (directory-files (concat other "gemini/ide") nil "json\\'"))))
+           (files (lambda () (file-expand-wildcards (concat other "gemini/ide/*.json")))))
       (make-directory other)
       (gemini-companion-mode 1)
       (should (= (length (funcall files)) 1))
@@ -136,6 +136,24 @@
         (should (member (gemini-companion-test-file "one") exported))
         (should-not (member "/home" exported)))
       (should-not (funcall value (gemini-companion-cli-run--environment 'gemini root))))))
+
+(ert-deftest gemini-companion-environment/a-cli-finds-emacs-and-its-own-node ()
+  "Direnv may set TMPDIR in a buffer; started from a desktop, Emacs has a short PATH."
+  (gemini-companion-test-with-project
+    (let* ((gemini-companion-program (gemini-companion-test-file "node/bin/gemini" "#!/bin/sh\n"))
+           (process-environment (cons "TMPDIR=/tmp/nix-shell.1" process-environment))
+           (get (lambda (name)
+                  (getenv-internal name (gemini-companion-cli-run--environment 'gemini "/p/"))))
+           (path (getenv "PATH"))
+           (directory (gemini-companion-test-file "node/bin")))
+      (set-file-modes gemini-companion-program #o700)
+      (should (equal (concat (funcall get "TMPDIR") "/gemini/ide")
+                     (car (gemini-companion-agent-directories 'gemini))))
+      (should (equal (funcall get "PATH") (concat path ":" directory)))
+      (push (concat "PATH=" directory ":" path) process-environment)
+      (should (equal (funcall get "PATH") (concat directory ":" path)))
+      (let ((gemini-companion-temporary-directories '("/tmp/nix-shell.1")))
+        (should (equal (funcall get "TMPDIR") "/tmp/nix-shell.1"))))))
 
 (ert-deftest gemini-companion-environment/a-command-for-other-terminals-can-be-copied ()
   (gemini-companion-test-with-project

@@ -10,13 +10,20 @@
 
 (require 'ert)
 (require 'gemini-companion-cli-run)
+(require 'gemini-companion-context)
 (require 'gemini-companion-private)
+(require 'gemini-companion-review-inline)
 (require 'gemini-companion-tool-extension)
 (require 'gemini-companion-tool-symbols)
+(require 'gemini-companion-write)
 (require 'gemini-companion-test-companion)
 
 (declare-function with-editor-export-editor "ext:with-editor")
+(defvar lsp-bridge-revert-buffer-flag)
 (defvar term-exec-hook)
+(defvar undo-tree-mode)
+
+;;;; Options of Emacs, and languages
 
 (ert-deftest gemini-companion-settings/without-vc-for-git-a-repository-is-a-project ()
   (gemini-companion-test-with-project
@@ -68,6 +75,79 @@
         (print-level 1))
     (should (equal (gemini-companion-tool-symbols--signature 'seq-mapn)
                    "function: (seq-mapn function sequence &rest sequences)"))))
+
+;;;; Packages
+
+(defmacro gemini-companion-settings-test--with-file (&rest body)
+  "Evaluate BODY in a buffer that visits a.txt, with undo."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-project
+     (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.txt" "one\ntwo three\n"))
+       (buffer-enable-undo)
+       (unwind-protect (progn ,@body)
+         (gemini-companion-write-stop)))))
+
+(defun gemini-companion-settings-test--write (text)
+  "Write TEXT to the file of the current buffer, and revert the buffer."
+  (gemini-companion-test-write buffer-file-name text)
+  (gemini-companion-write-revert-now buffer-file-name)
+  (should (equal (buffer-string) text)))
+
+(ert-deftest gemini-companion-settings/undo-tree-can-read-what-it-saves ()
+  "Only from the entries of the undo list itself does it remove markers."
+  (gemini-companion-settings-test--with-file
+    (search-forward "two t")
+    (let ((undo-tree-mode t)
+          (marker (point-marker)))
+      (gemini-companion-settings-test--write "one\n2 3\n")
+      (pcase (seq-find #'consp buffer-undo-list)
+        (`(apply . ,entry)
+         (should (string-search "two" (prin1-to-string entry)))
+         (should-not (string-search "#<marker" (prin1-to-string (car (last entry))))))
+        (other (ert-fail other)))
+      (setq last-command nil)
+      (undo)
+      (should (equal (buffer-string) "one\ntwo three\n"))
+      (set-marker marker nil))))
+
+(ert-deftest gemini-companion-settings/in-polymode-the-buffer-of-the-file-is-reverted ()
+  "Its indirect buffers have the name of the file, and one may be found first."
+  (gemini-companion-settings-test--with-file
+    (let ((base (current-buffer))
+          (inner (make-indirect-buffer (current-buffer) "a.txt[inner]")))
+      (with-current-buffer inner
+        (setq buffer-file-name (buffer-file-name base)
+              buffer-file-truename (buffer-local-value 'buffer-file-truename base)))
+      (cl-letf (((symbol-function 'find-buffer-visiting) (lambda (&rest _) inner)))
+        (should (eq (gemini-companion-file-visiting buffer-file-name) base))
+        (gemini-companion-settings-test--write "one\n2\n"))
+      (should (verify-visited-file-modtime))
+      (should (equal (mapcar #'car (gemini-companion-context--named)) (list base)))
+      (kill-buffer inner))))
+
+(ert-deftest gemini-companion-settings/lsp-bridge-sends-no-change-that-is-a-revert ()
+  (gemini-companion-settings-test--with-file
+    (let ((flags nil))
+      (add-hook 'after-change-functions
+                (lambda (&rest _) (push (bound-and-true-p lsp-bridge-revert-buffer-flag) flags))
+                nil t)
+      (gemini-companion-settings-test--write "one\n2\n")
+      (should (memq t flags))
+      (should-not (memq nil flags)))))
+
+(ert-deftest gemini-companion-settings/undo-of-evil-and-undo-fu-undoes-in-a-change ()
+  (dolist (command '(evil-undo undo-fu-only-undo))
+    (should (eq (lookup-key gemini-companion-review-inline-mode-map (vector 'remap command))
+                #'gemini-companion-review-inline-undo))))
+
+(ert-deftest gemini-companion-settings/vterm-toggle-does-not-take-the-terminal-of-a-cli ()
+  (let ((load-path (append (gemini-companion-test-terminal-directories 'vterm) load-path)))
+    (gemini-companion-test-with-project
+      (with-current-buffer (generate-new-buffer "terminal")
+        (gemini-companion-cli-terminals-start 'vterm "cat" nil process-environment)
+        (should (local-variable-p 'vterm-toggle-reset-window-configration-after-exit))
+        (should (buffer-local-value 'vterm-toggle--dedicated-p (current-buffer)))
+        (delete-process (get-buffer-process (current-buffer)))))))
 
 (ert-deftest gemini-companion-settings/nothing-is-typed-into-a-cli-when-it-starts ()
   "Magit's manual has this function in the hooks of terminals, for their shells."
