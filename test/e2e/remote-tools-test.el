@@ -86,7 +86,7 @@ Afterwards nothing is left there."
                                     far (concat home "/.gemini/" name))))))
       (gemini-companion-test-far-run far "mkdir ~/.gemini && echo '{}' >~/.gemini/settings.json")
       (gemini-companion-test-m-x emacs "gemini-companion-tools-enable")
-      (gemini-companion-test-wait-screen emacs "a policy)")
+      (gemini-companion-test-wait-screen emacs "a policy for Gemini CLI)")
       (gemini-companion-test-keys emacs "y")
       (gemini-companion-test-wait-screen emacs "The model of Gemini CLI on far can use Emacs")
       (should (funcall there "extensions/emacs/hooks/hooks.json"))
@@ -118,7 +118,7 @@ Afterwards nothing is left there."
     (gemini-companion-test-wait-screen emacs "The model cannot use the tools of Emacs\\.")
     ;; In this buffer, it is about the same host.
     (gemini-companion-test-m-x emacs "gemini-companion-tools-enable")
-    (gemini-companion-test-wait-screen emacs "a policy)")
+    (gemini-companion-test-wait-screen emacs "a policy for Gemini CLI)")
     (gemini-companion-test-keys emacs "y")
     (gemini-companion-test-wait-screen emacs "The model of Gemini CLI on far can use Emacs")
     (pcase-dolist (`(,text ,finding)
