@@ -65,8 +65,10 @@ if PATH has an empty element, since that means the current directory.")
                                    (asks "Notification")
                                    (edit "BeforeTool" "write_file|replace")
                                    (edited "AfterTool" "write_file|replace")
+                                   ;; All of these may ask.
                                    (ran "AfterTool"
-                                        "run_shell_command|web_fetch|mcp_(?!emacs_).*"))
+                                        "run_shell_command|web_fetch|ask_user|exit_plan_mode|\
+enter_plan_mode|activate_skill|discovered_tool_.*|mcp_(?!emacs_).*"))
                            :policy "policies/emacs.toml")
      :variables (("GEMINI_CLI_IDE_SERVER_PORT" . port)
                  ("GEMINI_CLI_IDE_PID" . process)
@@ -101,7 +103,8 @@ if PATH has an empty element, since that means the current directory.")
                                    (done "Stop")
                                    (asks "Notification")
                                    (edited "PostToolUse" "write_file|edit")
-                                   (ran "PostToolUse" "run_shell_command|web_fetch")))
+                                   (ran "PostToolUse" "run_shell_command|web_fetch|\
+ask_user_question|exit_plan_mode")))
      :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
      :workspace "QWEN_CODE_IDE_WORKSPACE_PATH")
     (llxprt

@@ -210,8 +210,10 @@ It runs in ROOT with ARGUMENTS and ENVIRONMENT.  Other kinds of sandboxes
 hide nothing that it needs."
   (pcase (gemini-companion-agent-get agent :sandbox)
     (`(,variable . ,path)
-     (let ((value (or (gemini-companion-agent-getenv variable environment)
+     (let ((value (or (when-let* ((given (gemini-companion-agent-getenv variable environment)))
+                        (downcase (string-trim given)))
                       (and (seq-intersection '("-s" "--sandbox" "--sandbox=true") arguments) t)
+                      (and (seq-intersection '("--no-sandbox" "--sandbox=false") arguments) "false")
                       (car (gemini-companion-cli-search-setting
                             (gemini-companion-cli-search-settings agent root environment) path)))))
        (when (consp value)

@@ -222,14 +222,18 @@ M-x gemini-companion-run, which takes care of that.")))))
                (`(,name . ,path) (gemini-companion-agent-get agent :sandbox)))
     (when (and (gemini-companion-cli-search-sandbox-p agent directory nil environment)
                (not (gemini-companion-doctor-check--session-p case)))
-      (list 'note
-            (format "The CLI runs itself in a sandbox (%s), from which it cannot reach this Emacs."
-                    (if (gemini-companion-agent-getenv name environment) name
-                      (format "%s in %s" (mapconcat #'symbol-name path ".")
-                              (cdr (gemini-companion-cli-search-setting settings path)))))
-            (format "Start it with M-x gemini-companion-run, which takes care of that; or start it \
-without a sandbox: %s --sandbox=false"
-                    (gemini-companion-cli-run-program agent))))))
+      (pcase-let* ((program (gemini-companion-cli-run-program agent))
+                   (`(,cause . ,without)
+                    (if (gemini-companion-agent-getenv name environment)
+                        (cons name (format "env -u %s %s" name program))
+                      (cons (format "%s in %s" (mapconcat #'symbol-name path ".")
+                                    (cdr (gemini-companion-cli-search-setting settings path)))
+                            (concat program " --sandbox=false")))))
+        (list 'note
+              (format "The CLI runs itself in a sandbox (%s), from which it cannot reach this Emacs."
+                      cause)
+              (concat "Start it with M-x gemini-companion-run, which takes care of that; or start \
+it without a sandbox: " without))))))
 
 ;;;; Checks of the CLI's settings
 
@@ -386,17 +390,34 @@ that M-x gemini-companion-copy-environment copies."
 
 (defun gemini-companion-doctor-check--tools (case)
   "Check whether the model of the CLI in CASE can use the tools of Emacs."
-  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent environment) case))
+  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent environment settings) case))
     (when (gemini-companion-agent-get agent :extension)
       (let ((state (gemini-companion-tool-extension-state agent environment)))
         (list
          (gemini-companion-doctor-check-tools state (gemini-companion-tool-extension-declined-p))
+         (when-let* ((limits (and state (gemini-companion-doctor-check--tool-limits settings))))
+           (list 'note (format "Settings keep tools of Emacs from the model, or turn off hooks: %s."
+                               (string-join limits ", "))))
          (unless (or (null state) (stringp state)
                      (gemini-companion-doctor-check-find-program case "node"))
            (list 'problem
                  "Cannot find the program `node' on PATH: the CLI cannot call the tools of Emacs."
                  "Put Node's directory on PATH, or remove the tools, \
 M-x gemini-companion-tools-disable.")))))))
+
+(defun gemini-companion-doctor-check--tool-limits (settings)
+  "Return texts that name what in SETTINGS keeps the model from tools of Emacs."
+  (cl-loop for (limits-p . path) in
+           `((,(lambda (value) (eq value :json-false)) hooksConfig enabled)
+             (,(lambda (value) (not (seq-contains-p value "emacs"))) mcp allowed)
+             (,(lambda (value) (seq-contains-p value "emacs")) mcp excluded)
+             (,#'always tools core))
+           for (value . file) = (gemini-companion-cli-search-setting settings path)
+           if (and (or (symbolp value) (vectorp value))
+                   (not (memq value '(nil t)))
+                   (not (equal value []))
+                   (funcall limits-p value))
+           collect (format "%s in %s" (mapconcat #'symbol-name path ".") file)))
 
 (defun gemini-companion-doctor-check-tools (state declined)
   "Return the finding about the tools of Emacs of which there is STATE.

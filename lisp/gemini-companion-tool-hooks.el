@@ -75,6 +75,8 @@ TERMINAL are; each but SESSION may be nil."
       (user-error "There is no event %s" event))
     (gemini-companion-tool-hooks--change-hooks #'add-hook) ; the mode was perhaps off meanwhile
     (gemini-companion-tool-diagnostics-observe)
+    (when (and directory (eq what 'ran) (not (gemini-companion-tool-call-host call)))
+      (gemini-companion-tool-hooks--refresh-buffers directory))
     ;; Emacs asks about an edit by a review.
     (if (and (eq what 'asks) path known (gemini-companion-cli-reviews-here-p known)) ""
       (let ((cli (gemini-companion-cli-note
@@ -94,6 +96,13 @@ TERMINAL are; each but SESSION may be nil."
                   cli #'gemini-companion-tool-fits-p)))
               ('edit (gemini-companion-tool-hooks--ask call cli path)))
             "")))))
+
+(defun gemini-companion-tool-hooks--refresh-buffers (directory)
+  "Revert buffers of files in DIRECTORY, which a command of a CLI may have changed."
+  (dolist (buffer (buffer-list))
+    (when (string-prefix-p (file-name-as-directory directory)
+                           (or (gemini-companion-file-truename buffer) ""))
+      (gemini-companion-tool-refresh-buffer buffer))))
 
 (defun gemini-companion-tool-hooks--ask (call cli path)
   "Return why CLI is to ask about its edit of the file PATH in CALL, or nil."
@@ -136,6 +145,9 @@ The tool noteEdit says what BEFORE, AFTER, SESSION, PROCESS and MODIFIED are."
             (gemini-companion-history-note-written known)
           (gemini-companion-tool-hooks--record call file tool before after process))
         (gemini-companion-log-run-hook 'gemini-companion-review-change-hook))
+      ;; This tells the client nothing.
+      (when-let* ((buffer (gemini-companion-tool-buffer call file)))
+        (gemini-companion-tool-refresh-buffer buffer))
       (unless (gemini-companion-tool-secret-p call file)
         (gemini-companion-tool-hooks--take call file before after modified))
       ;; Do checkers of Emacs know the text of the file?
@@ -158,12 +170,10 @@ Whoever has the token can report any edit, and an undo writes its old text."
 
 (defun gemini-companion-tool-hooks--take (call file before after modified)
   "Take what CALL reports, that the text of FILE was BEFORE and is now AFTER.
-Revert the buffer that visits FILE; if that is on a host, give AFTER to it, if
-FILE has just that since MODIFIED.  If the user follows the CLI, show FILE."
+If FILE is on a host, and has just AFTER since MODIFIED, give that to its
+buffer.  If the user follows the CLI, show FILE."
   (let ((buffer (gemini-companion-tool-buffer call file))
         (prefix (gemini-companion-file-host file)))
-    (when buffer
-      (gemini-companion-tool-refresh-buffer buffer))
     (when (and buffer modified prefix)
       (unless (gemini-companion-file-written-p file after)
         (gemini-companion-file-note file (encode-coding-string after 'utf-8-unix)

@@ -519,6 +519,26 @@ It has no other variables with which a CLI finds this Emacs."
                                         (gemini-companion-doctor-test--report))
                          t)))))))
 
+(ert-deftest gemini-companion-doctor/settings-that-keep-tools-from-the-model-are-named ()
+  (pcase-dolist (`(,settings . ,expected)
+                 '(("{\"hooksConfig\": {\"enabled\": false}}" . "hooksConfig.enabled in ")
+                   ("{\"mcp\": {\"allowed\": [\"github\"]}}" . "mcp.allowed in ")
+                   ("{\"mcp\": {\"excluded\": [\"emacs\"]}}" . "mcp.excluded in ")
+                   ("{\"tools\": {\"core\": [\"read_file\"]}}" . "tools.core in ")
+                   ("{\"hooksConfig\": {\"enabled\": true}, \"tools\": {\"core\": []},
+                      \"mcp\": {\"allowed\": [\"emacs\"], \"excluded\": [\"github\"]}}")
+                   ("{\"mcp\": {\"allowed\": 1, \"excluded\": \"emacs\"}, \"tools\": []}")))
+    (ert-info (settings)
+      (gemini-companion-doctor-test--with
+        (gemini-companion-doctor-test--home "settings.json" settings)
+        (cl-letf (((symbol-function 'gemini-companion-tool-extension-state)
+                   (lambda (&rest _) 'current)))
+          (let ((report (gemini-companion-doctor-test--report)))
+            (if expected
+                (gemini-companion-doctor-test--says
+                 report "Settings keep tools of Emacs from the model, or turn off hooks:" expected)
+              (should-not (string-search "Settings keep" report)))))))))
+
 (ert-deftest gemini-companion-doctor/variables-that-keep-a-cli-from-connecting ()
   (pcase-dolist
       (`(,variable . ,texts)
@@ -528,7 +548,8 @@ It has no other variables with which a CLI finds this Emacs."
          ("CI=true" "CI=true: the CLI runs without its user interface"
           "-> Start it with that variable unset: env -u CI gemini")
          ("GEMINI_SANDBOX=docker" "runs itself in a sandbox (GEMINI_SANDBOX)"
-          "-> Start it with M-x gemini-companion-run")
+          "-> Start it with M-x gemini-companion-run"
+          "without a sandbox: env -u GEMINI_SANDBOX gemini")
          ("PATH=/nowhere" "Cannot find the program `gemini' on PATH" "-> Install it (npm"
           "set PATH and `exec-path'")))
     (gemini-companion-doctor-test--with

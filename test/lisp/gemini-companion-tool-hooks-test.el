@@ -166,6 +166,30 @@ That is a window, where point is in its buffer, and the number of windows."
                                                           "badone badtwo\n")
                          "New in the editor's diagnostics since this edit:\n1:8: error: badtwo")))))))
 
+(ert-deftest gemini-companion-tool-hooks/what-a-command-of-a-cli-has-changed-is-shown ()
+  (gemini-companion-tool-hooks-test--with-history
+    (let ((buffers (mapcar (lambda (name) (gemini-companion-test-open name "old\n"))
+                           '("a.txt" "sub/b.txt" "edited.txt"))))
+      (with-current-buffer (nth 2 buffers) (insert "mine "))
+      (dolist (buffer buffers)
+        (let ((file (buffer-file-name buffer)))
+          (gemini-companion-test-write file "new\n")
+          (set-file-times file (time-add nil 2))))
+      (gemini-companion-test-call-tool "noteEvent" "ran" "conversation" nil
+                                       (file-truename default-directory))
+      (should (equal (mapcar (lambda (buffer) (with-current-buffer buffer (buffer-string))) buffers)
+                     '("new\n" "new\n" "mine old\n"))))))
+
+(ert-deftest gemini-companion-tool-hooks/an-edit-in-another-project-is-shown-but-not-recorded ()
+  "The CLI may work in several directories, but Emacs tells it only of one."
+  (gemini-companion-tool-hooks-test--with-history
+    (let ((buffer (gemini-companion-test-open "a.txt" "old\n")))
+      (cl-letf (((symbol-function 'gemini-companion-tool-secret-p) #'always))
+        (should (string-search "is withheld"
+                               (car (gemini-companion-tool-hooks-test--edit "old\n" "new\n")))))
+      (should (equal (with-current-buffer buffer (buffer-string)) "new\n"))
+      (should-not (gemini-companion-history-all)))))
+
 (ert-deftest gemini-companion-tool-hooks/off-leaves-no-hook ()
   (let ((ours (lambda ()
                 (seq-filter (lambda (it)
