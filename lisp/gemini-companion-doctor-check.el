@@ -230,7 +230,8 @@ M-x gemini-companion-run, which takes care of that.")))))
                                     (cdr (gemini-companion-cli-search-setting settings path)))
                             (concat program " --sandbox=false")))))
         (list 'note
-              (format "The CLI runs itself in a sandbox (%s), from which it cannot reach this Emacs."
+              (format "The CLI runs itself in a sandbox (%s), from which it cannot reach \
+this Emacs."
                       cause)
               (concat "Start it with M-x gemini-companion-run, which takes care of that; or start \
 it without a sandbox: " without))))))
