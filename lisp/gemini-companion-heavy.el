@@ -84,7 +84,7 @@ Return nil if it is large, since finding out would take long."
   "Replace the text of the current buffer by that of the buffer SOURCE.
 Keep markers where their text is: in lines that are in both texts, and, if
 the others are not too long, in these.  If they are, keep their lines."
-  (let ((regions (gemini-companion-change-regions
+  (let ((regions (gemini-companion-heavy--regions
                   (buffer-substring-no-properties (point-min) (point-max))
                   (with-current-buffer source (goto-char (point-min)) (buffer-string))))
         (skip (lambda (lines) (with-current-buffer source (forward-line lines) (point))))
@@ -106,6 +106,15 @@ the others are not too long, in these.  If they are, keep their lines."
              start end source stop (> compared gemini-companion-heavy--max-compared))))))
     (when (bound-and-true-p undo-tree-mode)
       (gemini-companion-heavy--drop-undo-markers))))
+
+(defun gemini-companion-heavy--regions (old new)
+  "Return where the texts OLD and NEW differ; all of both if that is not known.
+For the native module, a character is the same as the raw bytes that encode
+it, but the positions of what comes after them are not."
+  (cl-flet ((have (regexp) (or (string-match-p regexp old) (string-match-p regexp new))))
+    (if (and (have "[\x3fff80-\x3fffff]") (have "[\u0080-\x3fff7f]"))
+        `[[0 ,most-positive-fixnum 0 ,most-positive-fixnum nil nil nil]]
+      (gemini-companion-change-regions old new))))
 
 (defun gemini-companion-heavy--drop-undo-markers ()
   "Remove markers from the list in the last entry of the undo list.
