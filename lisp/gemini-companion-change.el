@@ -54,6 +54,9 @@ For PROPOSED see `gemini-companion-change-decode'."
     (with-temp-buffer
       (insert bytes)
       (decode-coding-inserted-region (point-min) (point-max) path)
+      ;; Clients read all of it but the odd byte, and the user may keep that text.
+      (when (eq (coding-system-type last-coding-system-used) 'raw-text)
+        (decode-coding-region (point-min) (point-max) 'utf-8-unix))
       (buffer-string))))
 
 (defun gemini-companion-change-diff (before after)

@@ -74,7 +74,9 @@
     (should (equal (funcall text "-*- coding: latin-1 -*-\r\n\344\r\n" "")
                    "-*- coding: latin-1 -*-\nä\n"))
     ;; The client replaces what it cannot read.
-    (should (equal (funcall text "\0\377" "") (string 0 #x3fffff)))))
+    (should (equal (funcall text "\0\377" "") (string 0 #x3fffff)))
+    (should (equal (funcall text "\320\277\321\200\377\r\n" "")
+                   (concat "пр" (string #x3fffff) "\n")))))
 
 (provide 'gemini-companion-change-test)
 ;;; gemini-companion-change-test.el ends here

@@ -1234,6 +1234,21 @@ FOCUS is `select' by default."
             (should-not gemini-companion-review-hunk-list))))
       (should (equal (gemini-companion-review-current-text review) "one\n\ufffd\ntwo\n")))))
 
+(ert-deftest gemini-companion-review-inline/a-dropped-hunk-keeps-its-text-in-a-file-with-an-odd-byte ()
+  "Emacs takes such a file for raw text, but the client reads the rest of it."
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-write-bytes
+     "b.txt" (concat (encode-coding-string "привет\n1\nbad: " 'utf-8) "\377\n2\n"))
+    (let ((review (gemini-companion-test-propose client "b.txt" "hello\n1\nbad: \ufffd\ntwo\n")))
+      (setf (gemini-companion-review-chosen-view review) 'gemini-companion-review-inline-show)
+      (gemini-companion-review-show review 'select)
+      (should (equal (seq-take (gemini-companion-review-inline-test--lines) 2)
+                     '("-привет" "+hello")))
+      (gemini-companion-review-inline-test--press "k")
+      (should (equal (gemini-companion-review-current-text review)
+                     "привет\n1\nbad: \ufffd\ntwo\n"))
+      (gemini-companion-review-window-stop-now))))
+
 (ert-deftest gemini-companion-review-inline/where-no-hunk-is-left-none-is-promised ()
   (gemini-companion-review-inline-test--with client "one\n"
     (gemini-companion-review-inline-test--show client "1\n")
