@@ -33,7 +33,7 @@ Emacs does."
 (defun gemini-companion-change--decode-utf-8 (bytes proposed)
   "Return the text of BYTES, as in `gemini-companion-change-decode' for PROPOSED.
 Return nil if they are not UTF-8."
-  (when-let* ((text (gemini-companion--mod-decode bytes (not (string-search "\r" proposed)))))
+  (when-let* ((text (gemini-companion--mod-decode bytes (not (string-search "\r\n" proposed)))))
     (gemini-companion-change-mark text (gemini-companion-change--marked-p bytes) proposed)))
 
 (defun gemini-companion-change-mark (text marked proposed)
@@ -124,7 +124,7 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
                           ;; Clients write such a file so, and no view shows that.
                           (and (string-search "\r\n" bytes)
                                (string-match-p "[^\r]\n" bytes)
-                               (not (string-search "\r" text))
+                               (not (string-search "\r\n" text))
                                "All line ends become CRLF")
                           (and (not utf-8) "Encoding becomes UTF-8")))))))))
 

@@ -488,7 +488,7 @@ A link to its directory does not count."
   "Return TEXT as bytes for a file that contained BASE, bytes or nil.
 Line ends and a byte order mark stay as they were."
   (let* ((base (if (stringp base) base ""))
-         (dos (and (string-search "\r\n" base) (not (string-search "\r" text))))
+         (dos (and (string-search "\r\n" base) (not (string-search "\r\n" text))))
          (mark (unibyte-string #xef #xbb #xbf))
          (bytes (encode-coding-string text (if dos 'utf-8-dos 'utf-8-unix) t)))
     (if (and (string-prefix-p mark base) (not (string-prefix-p mark bytes)))

@@ -22,6 +22,9 @@
          ("one\r\ntwo\r\n" "one\n2\n" "+1 -1")
          ("one\r\ntwo\n" "one\n2\n" "+1 -1" "All line ends become CRLF")
          ("one\r\ntwo\n" "one\r\n2\n" "+1 -1")
+         ;; A CR alone ends no line.
+         ("one\r\ntwo\rtwo\r\nthree\r\n" "one\ntwo\rtwo\n3\n" "+1 -1")
+         ("one\r\ntwo\rtwo\nthree\n" "one\ntwo\rtwo\n3\n" "+1 -1" "All line ends become CRLF")
          (nil "one\ntwo\n" "+2")
          (nil "" "+0")
          ("" "one\n" "+1 -0")
@@ -65,10 +68,11 @@
     (should (equal (funcall text "\357\273\277a\n" "") "a\n"))
     (should (equal (funcall text "\357\273\277a\n" "\ufeff") "\ufeffa\n"))
     (should (equal (funcall text "a\n" "\ufeff") "a\n"))
-    ;; For CRLF line ends clients propose LF, unless the text has a CR.
+    ;; For CRLF line ends clients propose LF, unless the text has a CRLF.
     (should (equal (funcall text "a\r\nb\r\n" "a\n") "a\nb\n"))
     (should (equal (funcall text "a\r\nb\r\n" "a\r\n") "a\r\nb\r\n"))
     (should (equal (funcall text "a\rb" "") "a\rb"))
+    (should (equal (funcall text "a\rb\r\n" "a\rc\n") "a\rb\n"))
     (should (equal (funcall text "-*- coding: latin-1 -*-\n\344\n" "")
                    "-*- coding: latin-1 -*-\nä\n"))
     (should (equal (funcall text "-*- coding: latin-1 -*-\r\n\344\r\n" "")

@@ -294,6 +294,15 @@ That is a window, where point is in its buffer, and the number of windows."
           (should (equal (gemini-companion-file-read file)
                          (encode-coding-string "two\r\nä\r\n" 'utf-8))))))))
 
+(ert-deftest gemini-companion-tool-hooks/an-undo-writes-crlf-also-in-a-text-with-a-cr-alone ()
+  (gemini-companion-tool-hooks-test--with-history
+    (let ((file (gemini-companion-test-file "a.csv" "1;\"a\rb\"\r\nthree\r\n")))
+      (gemini-companion-test-call-tool
+       "noteEdit" file "replace" "1;\"a\rb\"\n3\n" "1;\"a\rb\"\nthree\n")
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-history-list-undo (car (gemini-companion-history-all))))
+      (should (equal (gemini-companion-file-read file) "1;\"a\rb\"\r\n3\r\n")))))
+
 (ert-deftest gemini-companion-tool-hooks/the-same-text-once-more-is-no-change ()
   (gemini-companion-tool-hooks-test--with-history
     (gemini-companion-tool-hooks-test--edit "one\n" "one\n")
