@@ -48,9 +48,13 @@ Clients keep that of a text that they edit."
 (defun gemini-companion-change--guess (path bytes proposed)
   "Return the text of BYTES, of the file PATH, as Emacs decodes it.
 For PROPOSED see `gemini-companion-change-decode'."
-  (let ((inhibit-eol-conversion (string-search "\r" proposed))
-        ;; Emacs looks at the name, and would ask a host whether case matters there.
-        (file-name-handler-alist nil))
+  (let* ((inhibit-eol-conversion (string-search "\r" proposed))
+         ;; Emacs looks at the name, and would ask a host whether case matters there.
+         (file-name-handler-alist nil)
+         (buffer (find-buffer-visiting path))
+         ;; The user may have chosen it by C-x RET c or C-x RET r.
+         (chosen (car (and buffer (buffer-local-value 'buffer-file-coding-system-explicit buffer))))
+         (coding-system-for-read (and chosen (coding-system-base chosen))))
     (with-temp-buffer
       (insert bytes)
       (decode-coding-inserted-region (point-min) (point-max) path)

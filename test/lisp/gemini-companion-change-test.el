@@ -7,12 +7,12 @@
 (require 'ert)
 (require 'gemini-companion-review)
 (require 'gemini-companion-native)
-(require 'gemini-companion-test-util)
+(require 'gemini-companion-test-companion)
 
-(defun gemini-companion-change-test--of (bytes text)
-  "Return the size of the change from BYTES to TEXT and the remarks on it."
+(defun gemini-companion-change-test--of (bytes text &optional file)
+  "Return the size of the change of FILE from BYTES to TEXT and the remarks on it."
   (gemini-companion-native-load)
-  (let ((change (gemini-companion-change-of "/a.txt" bytes text)))
+  (let ((change (gemini-companion-change-of (or file "/a.txt") bytes text)))
     (cons (gemini-companion-change-size change) (gemini-companion-change-remarks change))))
 
 (ert-deftest gemini-companion-change/sizes-and-remarks ()
@@ -81,6 +81,22 @@
     (should (equal (funcall text "\0\377" "") (string 0 #x3fffff)))
     (should (equal (funcall text "\320\277\321\200\377\r\n" "")
                    (concat "пр" (string #x3fffff) "\n")))))
+
+(ert-deftest gemini-companion-change/a-file-is-read-in-the-encoding-that-the-user-chose ()
+  "By \\`C-x RET c' or \\`C-x RET r'; but its line ends are for its client what they are."
+  (gemini-companion-test-with-project
+    (gemini-companion-native-load)
+    (let ((file (gemini-companion-test-file "a.txt"))
+          (bytes (encode-coding-string "日本語\r\n二\r\n" 'euc-jp-unix)))
+      (let ((coding-system-for-write 'binary))
+        (write-region bytes nil file nil 0))
+      (dolist (coding '(euc-jp euc-jp-unix))
+        (with-current-buffer (let ((coding-system-for-read coding)) (find-file-noselect file))
+          (should (equal (gemini-companion-change-test--of bytes "日本語\n三\n" file)
+                         '("+1 -1" "Encoding becomes UTF-8")))
+          (should (equal (gemini-companion-change-decode file bytes "日本語\n三\n")
+                         "日本語\n二\n"))
+          (kill-buffer))))))
 
 (provide 'gemini-companion-change-test)
 ;;; gemini-companion-change-test.el ends here
