@@ -29,6 +29,8 @@
 (require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 
+(declare-function gemini-companion--mod-decode "ext:gemini-companion-module" (bytes unix) t)
+
 ;; Emacs binds it while it reverts a buffer.
 (defvar revert-buffer-preserve-modes)
 (defvar lsp-bridge-revert-buffer-flag)
@@ -495,12 +497,24 @@ But return nil if that may block Emacs, or lose edits that are not MERGED."
                         (run-hooks 'after-revert-hook)))))
                 t))))))))
 
+(defun gemini-companion-write--chosen-coding (file)
+  "Return the coding system that the user has chosen for FILE, of this buffer.
+Return a kind of UTF-8 instead if FILE is in that, which clients write."
+  (let ((chosen (car buffer-file-coding-system-explicit)))
+    (if-let* ((chosen)
+              ((not (memq (coding-system-type chosen) '(raw-text utf-8))))
+              (bytes (gemini-companion-file-read file))
+              ((string-match-p "[^[:ascii:]]" bytes))
+              ((gemini-companion--mod-decode bytes nil)))
+        (coding-system-change-text-conversion chosen 'utf-8)
+      chosen)))
+
 (defun gemini-companion-write--read (file buffer)
   "Read FILE into BUFFER, decoded as when the current buffer is reverted.
 Return the coding system, of which what the text does not determine stays."
   (let ((coding-system-for-read
          (if (or enable-multibyte-characters find-file-literally)
-             (car buffer-file-coding-system-explicit)
+             (gemini-companion-write--chosen-coding file)
            'raw-text))
         (before buffer-file-coding-system)
         ;; These would act on what the text says.

@@ -34,6 +34,12 @@
   (gemini-companion-test-write buffer-file-name text)
   (gemini-companion-test-wait-followed))
 
+(defun gemini-companion-write-revert-test--write-bytes (bytes)
+  "Write BYTES to the followed file as the client does, and wait."
+  (gemini-companion-write-revert-test--follow buffer-file-name)
+  (gemini-companion-test-write-bytes buffer-file-name bytes)
+  (gemini-companion-test-wait-followed))
+
 (ert-deftest gemini-companion-write-revert/the-buffer-shows-the-new-text-and-point-stays ()
   (gemini-companion-write-revert-test--with "one\ntwo\nthree\nfour\n"
     (search-forward "thr")
@@ -473,23 +479,17 @@ git -c user.name=me -c user.email=me@localhost commit -q -m one")
                                        (,utf-8 ,raw)
                                        (,(concat raw more) ,(concat utf-8 more))))
       (gemini-companion-write-revert-test--with ""
-        (let ((write (lambda (bytes)
-                       (let ((coding-system-for-write 'binary))
-                         (write-region bytes nil buffer-file-name nil 0)))))
-          (funcall write before)
-          (revert-buffer t t)
-          (gemini-companion-write-revert-test--follow buffer-file-name)
-          (funcall write after)
-          (gemini-companion-test-wait-followed)
-          (should (equal (buffer-string)
-                         (if (equal after raw) (string-to-multibyte raw)
-                           (decode-coding-string after 'utf-8))))
-          (should-not (buffer-modified-p))
-          (goto-char (point-max))
-          (insert "mine\n")
-          (let ((inhibit-message t)) (save-buffer))
-          (should (equal (gemini-companion-test-bytes buffer-file-name)
-                         (concat after "mine\n"))))))))
+        (gemini-companion-test-write-bytes "a.txt" before)
+        (revert-buffer t t)
+        (gemini-companion-write-revert-test--write-bytes after)
+        (should (equal (buffer-string) (if (equal after raw) (string-to-multibyte raw)
+                                         (decode-coding-string after 'utf-8))))
+        (should-not (buffer-modified-p))
+        (goto-char (point-max))
+        (insert "mine\n")
+        (let ((inhibit-message t)) (save-buffer))
+        (should (equal (gemini-companion-test-bytes buffer-file-name)
+                       (concat after "mine\n")))))))
 
 (ert-deftest gemini-companion-write-revert/a-unibyte-buffer-is-reverted-in-bytes ()
   (gemini-companion-test-with-project
@@ -742,11 +742,23 @@ whether modes were preserved.  So does diff-hl, before it marks the new differen
       (should (equal (gemini-companion-test-bytes buffer-file-name) "two\nthree\n")))))
 
 (ert-deftest gemini-companion-write-revert/the-encoding-that-the-user-chose-stays ()
-  (gemini-companion-write-revert-test--with "one\n"
-    (let ((coding-system-for-read 'latin-1-unix))
-      (revert-buffer t t))
-    (gemini-companion-write-revert-test--write "é\n")
-    (should (equal (buffer-string) "Ã©\n"))))
+  "Unless the client has written UTF-8, as most do.  The user's next save is like it."
+  (pcase-dolist (`(,coding ,before ,after ,shown ,saved)
+                 '((latin-1-unix "\351\n" "\350\n" "è\n" "\351\350\n")
+                   (latin-1-unix "\351\n" "one\n" "one\n" "\351one\n")
+                   (latin-1-unix "\351\n" "\303\250\r\n" "è\r\n" "\303\251\303\250\r\n")
+                   (shift_jis "\223\372\r\n" "\346\227\245\r\n" "日\n"
+                              "\303\251\346\227\245\r\n")
+                   (raw-text "\303\251\n" "\303\250\n" "\303\250\n" "\303\251\303\250\n")))
+    (gemini-companion-write-revert-test--with ""
+      (gemini-companion-test-write-bytes "a.txt" before)
+      (let ((coding-system-for-read coding))
+        (revert-buffer t t))
+      (gemini-companion-write-revert-test--write-bytes after)
+      (should (equal (buffer-string) (string-to-multibyte shown)))
+      (insert "é")
+      (let ((inhibit-message t)) (save-buffer))
+      (should (equal (gemini-companion-test-bytes buffer-file-name) saved)))))
 
 (ert-deftest gemini-companion-write-revert/a-read-only-buffer-is-reverted ()
   (gemini-companion-write-revert-test--with "one\n"
