@@ -515,6 +515,19 @@ git -c user.name=me -c user.email=me@localhost commit -q -m one")
       (should (eq (gemini-companion-write-revert-now buffer-file-name) (current-buffer)))
       (set-buffer-modified-p nil))))
 
+(ert-deftest gemini-companion-write-revert/a-notebook-that-code-cells-shows-as-a-program-stays ()
+  "The next save would make a notebook of whatever the buffer contains."
+  (gemini-companion-write-revert-test--with "{\"cells\": []}\n"
+    (erase-buffer)
+    (insert "# %%\n")
+    (set-buffer-modified-p nil)
+    (add-hook 'write-file-functions 'code-cells-write-ipynb 80 t)
+    (gemini-companion-test-with-answer nil
+      (gemini-companion-write-revert-test--write "{\"cells\": [{}]}\n")
+      (should (member "a.txt changed on disk; M-x revert-buffer shows it"
+                      gemini-companion-test-messages)))
+    (should (equal (buffer-string) "# %%\n"))))
+
 (ert-deftest gemini-companion-write-revert/a-failing-hook-leaves-the-buffer-outdated ()
   (dolist (hook '(before-change-functions after-change-functions after-revert-hook))
     (gemini-companion-write-revert-test--with "one\n"
