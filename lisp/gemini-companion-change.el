@@ -92,7 +92,7 @@ return the number of the first such line in THEIRS."
   (added nil :documentation "The number of added lines, nil if that is not known.")
   (removed nil :documentation "The number of removed lines, nil if that is not known.")
   (unmarked nil :documentation "Non-nil if the file has a byte order mark, and the text has none.")
-  (recoded nil :documentation "Non-nil if the file is known not to be UTF-8, as it will be.")
+  (recoded nil :documentation "Words for how the file is not in UTF-8, as it will be, or nil.")
   (remarks nil :documentation "Short remarks for the user about what is unusual."))
 
 (defun gemini-companion-change-of (path bytes text)
@@ -106,10 +106,12 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
           (t
            (pcase-let* ((utf-8 (gemini-companion-change--decode-utf-8 bytes text))
                         (before (or utf-8 (gemini-companion-change--guess path bytes text)))
+                        (recoded (if utf-8 (gemini-companion-change--declared path bytes text)
+                                   "is not in UTF-8"))
                         (`[,added ,removed ,total ,_]
                          (gemini-companion--mod-diff before text nil)))
              (gemini-companion-change--make
-              :new new :added added :removed removed :recoded (not utf-8)
+              :new new :added added :removed removed :recoded recoded
               :unmarked (and (gemini-companion-change--marked-p bytes)
                              (not (string-prefix-p "\ufeff" text)))
               :remarks
@@ -130,7 +132,22 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
                                (string-match-p "[^\r]\n" bytes)
                                (not (string-search "\r\n" text))
                                "All line ends become CRLF")
-                          (and (not utf-8) "Encoding becomes UTF-8")))))))))
+                          (and recoded "Encoding becomes UTF-8")))))))))
+
+(defun gemini-companion-change--declared (path bytes text)
+  "Return words for the user if the file PATH declares not to be in UTF-8.
+Return nil unless its BYTES are ASCII, and TEXT, which declares that, is not."
+  (when (and (not (string-match-p "[^[:ascii:]]" bytes))
+             (string-match-p "[^[:ascii:]]" text))
+    (with-temp-buffer
+      (insert text)
+      (goto-char (point-min))
+      (let ((file-name-handler-alist nil) ; see above
+            (inhibit-message t))
+        (unless (memq (save-match-data
+                        (coding-system-type (set-auto-coding path (buffer-size))))
+                      '(utf-8 raw-text undecided))
+          "says that it is not in UTF-8")))))
 
 (defun gemini-companion-change-deletion-p (before after)
   "Return non-nil if AFTER lines in place of BEFORE removes most of them."

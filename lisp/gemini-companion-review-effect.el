@@ -171,6 +171,7 @@ What was merged into it since does not count."
   (pcase-let* (((cl-struct gemini-companion-review base proposed) review)
                (title (gemini-companion-review-agent-title review))
                (text (gemini-companion-review-current-text review))
+               (change (gemini-companion-review-effect-change review))
                (after (gemini-companion-review-effect-count-lines text))
                (before (gemini-companion-review-effect-count-lines (or base "")))
                (byte (gemini-companion-review-effect--byte review)))
@@ -187,9 +188,10 @@ What was merged into it since does not count."
           ((gemini-companion-review-effect--unmarks-p review)
            (format "%s has a byte order mark, which %s would drop.  Accept? "
                    (gemini-companion-review-file review) title))
-          ((gemini-companion-change-recoded (gemini-companion-review-effect-change review))
-           (format "%s is not in UTF-8; %s would rewrite all of it in UTF-8.  Accept? "
-                   (gemini-companion-review-file review) title)))))
+          ((gemini-companion-change-recoded change)
+           (format "%s %s; %s would write all of it in UTF-8.  Accept? "
+                   (gemini-companion-review-file review)
+                   (gemini-companion-change-recoded change) title)))))
 
 (defun gemini-companion-review-effect--byte (review)
   "Return the first byte in the proposal of REVIEW that is no character, or nil."

@@ -645,6 +645,18 @@ review-next" text))
         (should-error (gemini-companion-accept) :type 'user-error))
       (should (string-match-p "\\`a.txt is not in UTF-8" question)))))
 
+(ert-deftest gemini-companion-review/an-accept-of-what-declares-another-encoding-asks-first ()
+  "Until then the file is ASCII.  Emacs would show the new text as Latin-1."
+  (gemini-companion-test-with-client client
+    (let ((head "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n"))
+      (gemini-companion-test-file "a.xml" (concat head "<a>e</a>\n"))
+      (gemini-companion-review-test--show client "a.xml" (concat head "<a>é</a>\n"))
+      (gemini-companion-test-with-answer 'no
+        (should-error (gemini-companion-accept) :type 'user-error)
+        (should (equal gemini-companion-test-questions
+                       '("a.xml says that it is not in UTF-8; \
+Gemini CLI would write all of it in UTF-8.  Accept? ")))))))
+
 (ert-deftest gemini-companion-review/bytes-that-are-no-characters-are-not-lost-unsaid ()
   "The user may insert them.  Then the client gets, and writes, U+FFFD."
   (gemini-companion-test-with-client client
