@@ -199,10 +199,13 @@ buffer.  If the user follows the CLI, show FILE."
 (defun gemini-companion-tool-hooks--follow (call file before after)
   "Show FILE of CALL when the user is not busy.
 Its texts were BEFORE, which may be nil, and AFTER."
-  (let ((waits gemini-companion-tool-hooks--followed)
-        (same (pcase (compare-strings (or before "") nil nil after nil nil)
-                ('t 1)                  ; nothing has changed
-                (differs (abs differs)))))
+  (let* ((waits gemini-companion-tool-hooks--followed)
+         ;; A client may report the one as it is in the file, and the other with LF line ends.
+         (after (gemini-companion-file-plain after))
+         (same (pcase (compare-strings (gemini-companion-file-plain (or before "")) nil nil
+                                       after nil nil)
+                 ('t 1)                 ; nothing has changed
+                 (differs (abs differs)))))
     (setq gemini-companion-tool-hooks--followed
           (list call file
                 (length (split-string (substring after 0 (min (1- same) (length after))) "\n"))))

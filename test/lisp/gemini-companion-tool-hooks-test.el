@@ -96,6 +96,10 @@ That is a window, where point is in its buffer, and the number of windows."
           (let ((gemini-companion-context-paused t))
             (should (equal (gemini-companion-tool-hooks-test--follow "c.txt" "" "c\n")
                            (list (get-buffer-window "c.txt") 1 2))))
+          ;; One text may have line ends and a byte order mark as the file has, the other not.
+          (should (equal (gemini-companion-tool-hooks-test--follow
+                          "d.txt" "\ufeffa\r\nb\r\nc\r\n" "a\nb\nx\n")
+                         (list (get-buffer-window "d.txt") 3 2)))
           ;; Not what the model must not know.
           (gemini-companion-test-file ".env" "one\n")
           (ignore-errors
