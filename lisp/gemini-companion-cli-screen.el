@@ -117,6 +117,20 @@ shows tools that wait below the question, whose title has an arrow."
           (skip-chars-backward " │←█▀▄" start)
           (buffer-substring-no-properties start (point)))))))
 
+(defun gemini-companion-cli-screen-no-key ()
+  "Return the key that answers the question on screen with no.
+That is Escape, unless the last choice, which a digit selects, is a plain no:
+Gemini CLI then takes no Escape, or exits, as when it asks about a folder."
+  (let ((choice "^ *│?[ ●›❯]*\\(?:(checked) \\)?\\([0-9]+\\)\\. "))
+    (gemini-companion-cli-screen--at-end
+      (if (and (re-search-backward choice (line-beginning-position -12) t)
+               ;; The dialog of /permissions takes it.
+               (not (save-excursion (search-forward "Esc to close" nil t)))
+               (looking-at (concat choice "\\(?:No\\|No, deny .*?\\|Don't trust\\|Do not enable .*?"
+                                   "\\|Stop\\(?: - .*?\\)?\\) *\\(?:[│█▀▄]\\|$\\)")))
+          (match-string-no-properties 1)
+        "\e"))))
+
 (defun gemini-companion-cli-screen-shell-p ()
   "Return non-nil if the CLI in the current buffer is in shell mode.
 It then runs what the user types, and commands in backquotes in that."

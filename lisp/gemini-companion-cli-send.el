@@ -165,17 +165,18 @@ If both are on the same remote machine, that is the name there."
   "Answer the CLI's question with the selected choice.
 If the question is not on screen, show it instead."
   (interactive)
-  (gemini-companion-cli-send--answer "\r" "yes"))
+  (gemini-companion-cli-send--answer "yes"))
 
 ;;;###autoload
 (defun gemini-companion-answer-no ()
   "Answer the CLI's question with no.
 If the question is not on screen, show it instead."
   (interactive)
-  (gemini-companion-cli-send--answer "\e" "no"))
+  (gemini-companion-cli-send--answer "no"))
 
-(defun gemini-companion-cli-send--answer (key name)
-  "Press KEY, which means NAME, if the CLI's question is on screen; else show it."
+(defun gemini-companion-cli-send--answer (name)
+  "Answer the CLI's question with NAME, if that is on screen; else show it.
+NAME is \"yes\" or \"no\"."
   (with-current-buffer (gemini-companion-cli-send-terminal)
     (when-let* ((fault (gemini-companion-cli-send--question-fault)))
       (user-error "%s" fault))
@@ -187,7 +188,8 @@ If the question is not on screen, show it instead."
            (user-error "Type your answer to %s in its terminal" (gemini-companion-cli-send-title)))
           (t
            (setq gemini-companion-cli-send--answered (buffer-chars-modified-tick))
-           (gemini-companion-cli-send-key key (current-buffer))
+           (gemini-companion-cli-send-key
+            (if (equal name "no") (gemini-companion-cli-screen-no-key) "\r") (current-buffer))
            (message "Answered %s in %s" name (buffer-name))))))
 
 (defun gemini-companion-cli-send--question-seen-p ()

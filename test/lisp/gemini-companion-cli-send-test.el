@@ -549,11 +549,13 @@ Allow execution of [Shell]?
   (cadr (should-error (call-interactively command) :type 'user-error)))
 
 (ert-deftest gemini-companion-cli-send/questions-are-answered ()
-  "The keys are Return and Escape in both CLIs."
+  "The keys are Return and Escape in both CLIs, but Escape exits at a folder."
   (gemini-companion-cli-send-test--with sent
     (dolist (question gemini-companion-cli-send-test--questions)
-      (pcase-dolist (`(,command . ,key) '((gemini-companion-answer-yes . "\r")
-                                          (gemini-companion-answer-no . "\e")))
+      (pcase-dolist (`(,command . ,key)
+                     `((gemini-companion-answer-yes . "\r")
+                       (gemini-companion-answer-no
+                        . ,(if (string-search "trust this folder" question) "3" "\e"))))
         (ert-info ((format "%s to %s" command question))
           ;; The text before the question does not count.
           (let ((screen (gemini-companion-cli-send-test--show
@@ -565,6 +567,46 @@ Allow execution of [Shell]?
              "the queue to be empty"
              (lambda () (null (buffer-local-value 'gemini-companion-cli-send--busy
                                                   (gemini-companion-cli-send-terminal)))))))))))
+
+(ert-deftest gemini-companion-cli-send/no-is-a-digit-where-escape-does-nothing ()
+  "Or where it exits.  Only the last line with a number is a choice for certain."
+  (gemini-companion-cli-send-test--with sent
+    (pcase-dolist
+        (`(,body . ,key)
+         '(("│ ● 1. Trust folder (project)  │\n│   2. Trust parent folder ()   │\n│   3. Don't trust              │"
+            . "3")
+           ("│  The following files are     │\n│   outside your workspace       │
+│  ● 1. Yes                     │\n│    2. No                      │\n│                               │
+│  Enter to select · ↑/↓ to     │\n│  navigate · Esc to cancel     │" . "2")
+           ("│ ● 1. Acknowledge and Enable   │
+│   2. Do not enable (Ask again │\n│      next time)               │" . "2")
+           ("│ ● 1. Keep trying              │\n│   2. Switch to gemini-flash   │
+│   3. Stop                     │" . "3")
+           ("│ ● 1. Get AI Credits - Open br │\n│   2. Stop - Abort request     │" . "2")
+           ;; With useAlternateBuffer, a scroll bar is beside it.
+           ("│   1. Yes, grant permission    │█\n│ ● 2. No, deny permission to   │█
+│      use my data              │█\n│                               │█
+│ [1]                           │█\n│ https://policies.google.com/  │█" . "2")
+           ;; Of /permissions.
+           ("│ ● 1. Trust this folder        │\n│   2. Don't trust              │
+│                               │\n│ (Use Enter to select, Esc to close) │" . "\e")
+           ("│ ● 1. Yes                      │\n│   2. No (esc)                 │
+│   3. No, don't ask again      │" . "\e")
+           ("│ ? Shell  echo                 │\n│   2. No                       │
+│ ● 1. Allow once               │\n│   3. No, suggest changes (esc)│" . "\e")))
+      (ert-info (body)
+        (let ((screen (gemini-companion-cli-send-test--show
+                       (concat " ╭───────────────────────────────╮\n"
+                               (replace-regexp-in-string "^" " " body)
+                               "\n │                               │\n"
+                               " ╰───────────────────────────────╯\n"))))
+          (gemini-companion-answer-no)
+          (gemini-companion-cli-send-test--wait sent (concat screen key)))))
+    (let ((screen (gemini-companion-cli-send-test--show
+                   "Do you trust the files in this folder?\n(checked) 1. Trust folder (project)
+2. Trust parent folder (src)\n3. Don't trust\n")))
+      (gemini-companion-answer-no)
+      (gemini-companion-cli-send-test--wait sent (concat screen "3")))))
 
 (ert-deftest gemini-companion-cli-send/no-key-is-sent-without-a-question ()
   "An answered question does not count, nor does text of the user or of the model."
