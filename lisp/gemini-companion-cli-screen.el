@@ -134,7 +134,11 @@ Gemini CLI then takes no Escape, or exits, as when it asks about a folder."
 (defun gemini-companion-cli-screen-shell-p ()
   "Return non-nil if the CLI in the current buffer is in shell mode.
 It then runs what the user types, and commands in backquotes in that."
-  (string-prefix-p "!" (or (gemini-companion-cli-screen-prompt 'always) "")))
+  (if-let* ((prompt (gemini-companion-cli-screen-prompt 'always)))
+      (string-prefix-p "!" prompt)
+    ;; For a screen reader, in place of the sign; there are no lines around the prompt.
+    (gemini-companion-cli-screen--at-end
+      (re-search-backward "^ *Shell mode " (line-beginning-position -9) t))))
 
 (defun gemini-companion-cli-screen-shell-focused ()
   "Return non-nil if a shell command in the CLI here gets what the user types.

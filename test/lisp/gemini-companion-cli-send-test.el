@@ -1119,6 +1119,9 @@ The hint in an empty prompt is in the user's language."
   "The CLI is in shell mode, or the user chooses that while the prompt is pasted."
   (gemini-companion-cli-send-test--with-screen terminal sent
     (dolist (screen (list gemini-companion-cli-send-test--shell
+                          ;; For a screen reader, which reads no sign and no lines.
+                          "Model: Done.\n? for shortcuts\nshell mode enabled (esc to disable)
+Shell mode   Type your shell command\n"
                           ;; A command of the user's runs.
                           (gemini-companion-cli-send-test--screen
                            " !   Type your shell command" "⠏ Thinking... (esc to cancel, 3s)")))
