@@ -34,7 +34,8 @@
    "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
   "Regexp for the user's prompt, which is group 1, with what is around it.")
 
-(defconst gemini-companion-cli-screen--dialog "^ *\\(?:╭\\|Chat Sessions (\\|Press q to exit$\\)"
+(defconst gemini-companion-cli-screen--dialog
+  "^ *\\(?:╭\\|Chat Sessions (\\|Loading sessions…$\\|Press q to exit$\\)"
   "Regexp for a dialog that may be below a prompt that was sent.
 With colors, such a prompt looks like the one that the user is typing.")
 

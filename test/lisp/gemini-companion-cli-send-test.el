@@ -1052,6 +1052,7 @@ The hint in an empty prompt is in the user's language."
   "It would take the text for keys; the first one deletes a conversation with x."
   (dolist (dialog (list (concat " Chat Sessions (1 total)\n Navigate: ↑/↓   Delete: x\n\n"
                                 "   Index │ Msgs │ Age  │ Name\n ❯ #1    │ 15   │ 11s  │ please\n")
+                        " Loading sessions…\n"
                         " No auto-saved conversations found.\n Press q to exit\n"
                         ;; In a small terminal.
                         "╭───────────────╮\n│  > Settings   │\n╰──(Use Enter)─V─╯\n"))
