@@ -29,9 +29,10 @@
    ;; Lines are around it.  The first of these may be a column wider than the terminal; Qwen Code
    ;; writes the name of the session there.
    "^ *\\(?:[─▀▄]\\{8,\\}\\|─+ .* ──\\)\n\\(?:[─▀▄]+\n\\)?"
-   "\\(?1: *[>!*]\\(?: .*\\)?\n\\(?:.*\n\\)*?\\) *[─▀▄]\\{8\\}"
+   ;; In Gemini CLI's voice mode, a microphone or three bars are in front of the sign.
+   " *\\(?:[🎤▂-█][ ▂-█]*\\)?\\(?1:[>!*]\\(?: .*\\)?\n\\(?:.*\n\\)*?\\) *[─▀▄]\\{8\\}"
    ;; With 256 colors or fewer, the lines around it are blank, in the background color.
-   "\\|^ \\{20,\\}\n\\(?1: ?[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
+   "\\|^ \\{20,\\}\n\\(?: ?\\| *[🎤▂-█][ ▂-█]*\\)\\(?1:[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
   "Regexp for the user's prompt, which is group 1, with what is around it.")
 
 (defconst gemini-companion-cli-screen--dialog

@@ -100,6 +100,21 @@
         (should (equal (gemini-companion-cli-screen-prompt) prompt))
         (should (eq (gemini-companion-cli-screen-shell-p) (equal typed "! ls")))))))
 
+(ert-deftest gemini-companion-cli-screen/in-voice-mode-a-microphone-precedes-the-prompt ()
+  "While Gemini CLI listens, bars move there, of which the first may be blank."
+  (pcase-dolist (`(,above ,below)
+                 (mapcar (lambda (chars) (mapcar (lambda (char) (make-string 30 char)) chars))
+                         '("──" "▄▀" "  ")))
+    (dolist (voice '("" "🎤 " "🎤" "▂▄█ " "▄▄▄ " " ▂▄ "))
+      (dolist (sign '(">" "*" "!"))
+        (gemini-companion-cli-screen-test--on
+            (concat "✦ Done.\n\n" above "\n " voice sign "   Type your message or hold space\n"
+                    "     to talk (Esc to exit)\n" below "\n workspace\n")
+          (ert-info ((buffer-string))
+            (should (equal (gemini-companion-cli-screen-prompt)
+                           (concat sign "Typeyourmessageorholdspacetotalk(Esctoexit)")))
+            (should (eq (gemini-companion-cli-screen-shell-p) (equal sign "!")))))))))
+
 (ert-deftest gemini-companion-cli-screen/a-shell-that-waits-is-at-work ()
   "Gemini CLI says so in place of its spinner."
   (gemini-companion-cli-screen-test--on
