@@ -180,16 +180,22 @@ ALWAYS is non-nil."
                           (re-search-forward gemini-companion-cli-screen--dialog nil t)))))
         (let* ((text (match-string-no-properties 1))
                (typed (gemini-companion-cli-screen-without-spaces text)))
-          (cond ((and (not always)
-                      ;; A spinner, in front of a line that may be cut, or what takes its place.
-                      (or (re-search-backward
-                           "esc to cancel\\|^ \\{,2\\}[⠀-⣿] \\|^ *! Shell awaiting input"
-                           (line-beginning-position -10) t)
-                          (eq (gemini-companion-cli-screen-shell-focused) t)))
-                 'works)
+          (cond ((and (not always) (gemini-companion-cli-screen--works-p)) 'works)
                 ((string-match-p "\\` *.[[:space:]]*\n" text)
                  (concat (substring typed 0 1) "\n" (substring typed 1)))
                 (t typed)))))))
+
+(defun gemini-companion-cli-screen--works-p ()
+  "Return non-nil if the CLI works whose prompt begins at point."
+  (let ((prompt (point)))
+    ;; A spinner, in front of a line that may be cut, or what takes its place.
+    (or (re-search-backward "esc to cancel\\|^ \\{,2\\}[⠀-⣿] \\|^ *! Shell awaiting input"
+                            (line-beginning-position -10) t)
+        ;; Completions or the Debug Console may be between, but not a prompt: what is above that
+        ;; remains of another screen.
+        (and (re-search-backward "(esc to cancel, [0-9]" (line-beginning-position -30) t)
+             (not (re-search-forward gemini-companion-cli-screen--prompt-box prompt t)))
+        (eq (gemini-companion-cli-screen-shell-focused) t))))
 
 (defun gemini-companion-cli-screen-newline-p ()
   "Return non-nil if the last line in the prompt of the CLI here is empty."

@@ -100,6 +100,27 @@
         (should (equal (gemini-companion-cli-screen-prompt) prompt))
         (should (eq (gemini-companion-cli-screen-shell-p) (equal typed "! ls")))))))
 
+(ert-deftest gemini-companion-cli-screen/much-may-be-between-the-spinner-and-the-prompt ()
+  "But not a prompt: the spinner above that remains of another screen."
+  (let ((line (make-string 80 ?─))
+        (console (concat "\n╭────────────────────────────╮\n│ Debug Console (F12 to close)│\n"
+                         (mapconcat #'identity (make-list 17 "│ ℹ a message                │\n") "")
+                         "╰────────────────────────────╯"))
+        (completions (concat " ▲\n" (mapconcat (lambda (n) (format " file-%d.txt\n" n))
+                                               (number-sequence 2 9) "")
+                             " ▼\n (3/40)")))
+    (pcase-dolist (`(,between . ,works)
+                   `((,console . t) (,completions . t)
+                     (,(concat line "\n >   Type your message or @path/to/file\n" line
+                               "\n workspace\n /src/project\n\n" completions)
+                      . nil)))
+      (gemini-companion-cli-screen-test--on
+          (concat "✦ I see.\n\n ⠧ Thinking... (esc to cancel, 12s)\n" line
+                  "\n Shift+Tab to accept edits\n" between gemini-companion-test-screen-prompt)
+        (ert-info (between)
+          (should (equal (gemini-companion-cli-screen-prompt)
+                         (if works 'works ">Typeyourmessageor@path/to/file"))))))))
+
 (ert-deftest gemini-companion-cli-screen/in-voice-mode-a-microphone-precedes-the-prompt ()
   "While Gemini CLI listens, bars move there, of which the first may be blank."
   (pcase-dolist (`(,above ,below)
