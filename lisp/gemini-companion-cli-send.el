@@ -385,19 +385,21 @@ SENT is nil if the text before it was not sent."
          buffer key (lambda (_) (gemini-companion-cli-send--await-taken buffer key release)))
       (funcall release nil))))
 
-(defun gemini-companion-cli-send--await-taken (buffer key then)
+(defun gemini-companion-cli-send--await-taken (buffer key then &optional typed)
   "Call THEN when the CLI in the terminal BUFFER has taken its prompt, after KEY.
 While the computer is busy, a CLI may take KEY for a newline, even if it has
-shown the text long before.  So press KEY again then.  If the CLI asks the
-user to complete a command, or takes none while it works, say so."
+shown the text long before.  So press KEY again then, once: TYPED is what the
+prompt showed before.  If the CLI asks the user to complete a command, takes
+none while it works, or takes KEY for a newline always, say so."
   (let* ((read (lambda ()
                  (and (buffer-live-p buffer)
                       (with-current-buffer buffer
                         (and (not (gemini-companion-cli-send--fault))
                              (gemini-companion-cli-screen-prompt 'always))))))
          (newline-p (lambda ()
-                      (with-current-buffer buffer (gemini-companion-cli-screen-newline-p))))
-         (before (funcall read)))
+                      (and (not typed)
+                           (with-current-buffer buffer (gemini-companion-cli-screen-newline-p)))))
+         (before (or typed (funcall read))))
     (gemini-companion-cli-send--poll
      read
      (lambda (prompt quiet _polls)
@@ -405,7 +407,10 @@ user to complete a command, or takes none while it works, say so."
      20
      (lambda (prompt)
        (cond ((not (and prompt (equal prompt before))) (funcall then nil))
-             ((funcall newline-p) (gemini-companion-cli-send--write buffer key then))
+             ((funcall newline-p)
+              (gemini-companion-cli-send--write
+               buffer key
+               (lambda (_) (gemini-companion-cli-send--await-taken buffer key then before))))
              (t
               (gemini-companion-ui-message buffer "The text is still in the prompt of %s"
                                            (buffer-name buffer))

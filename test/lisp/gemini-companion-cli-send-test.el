@@ -843,6 +843,24 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-text "two" nil terminal)
     (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\r\e[200~two\e[201~")))
 
+(ert-deftest gemini-companion-cli-send/a-cli-for-which-enter-is-a-newline-keeps-the-prompt ()
+  "Gemini CLI's keybindings.json says so; and Emacs said that the text was sent."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (let ((gemini-companion-ui--messages nil))
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+        (gemini-companion-cli-send-text "one" t terminal)
+        (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~")
+        (gemini-companion-cli-send-test--draw terminal
+                                              (gemini-companion-cli-send-test--screen " > one\n   "))
+        (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\r")
+        (gemini-companion-test-wait "a message" (lambda () (cdr gemini-companion-test-messages)))
+        (should (equal gemini-companion-test-messages
+                       '("The text is still in the prompt of terminal" "Sent to terminal")))
+        (gemini-companion-cli-send-text "two" nil terminal)
+        (gemini-companion-cli-send-test--wait
+         sent "\e[200~one\e[201~\r\r\e[200~two\e[201~")))))
+
 (ert-deftest gemini-companion-cli-send/a-command-that-a-cli-lets-the-user-complete-stays ()
   "Enter once more would choose the first of its subcommands, which then runs.
 While Gemini CLI works, it keeps each command; so Emacs tells the user."
