@@ -205,10 +205,11 @@ ALWAYS is non-nil."
 
 (defun gemini-companion-cli-screen-without-spaces (text)
   "Return TEXT without the whitespace that a terminal may add or change.
-Characters that need no column, which it may drop, are not there either."
+Characters that need no column, which it may drop, are not there either, nor
+are backslashes, which Gemini CLI adds with its setting escapePastedAtSymbols."
   ;; In a buffer of a program, a newline ends a comment instead.
   (replace-regexp-in-string
-   "\\(?:[[:space:]\n\u00a0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]\\|\\c^\\)+"
+   "\\(?:[[:space:]\n\\\u00a0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]\\|\\c^\\)+"
    "" text))
 
 ;;;; The changes of a turn

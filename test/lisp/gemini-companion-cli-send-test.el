@@ -1054,6 +1054,18 @@ The hint in an empty prompt is in the user's language."
      terminal (gemini-companion-cli-send-test--screen " * why"))
     (gemini-companion-cli-send-test--wait sent "\e[200~why\e[201~\r")))
 
+(ert-deftest gemini-companion-cli-send/a-reason-with-an-at-sign-is-sent ()
+  "With its setting escapePastedAtSymbols, Gemini CLI inserts a backslash before it."
+  (gemini-companion-cli-send-test--with-screen terminal sent
+    (let (outcome)
+      (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+      (gemini-companion-cli-send-at-rest "no @a here: \\d" terminal (lambda (it) (setq outcome it)))
+      (gemini-companion-cli-send-test--wait sent "\e[200~no @a here: \\d\e[201~")
+      (gemini-companion-cli-send-test--draw
+       terminal (gemini-companion-cli-send-test--screen " > no \\@a here: \\d"))
+      (gemini-companion-cli-send-test--wait sent "\e[200~no @a here: \\d\e[201~\r")
+      (should (eq outcome 'sent)))))
+
 (ert-deftest gemini-companion-cli-send/what-had-to-wait-does-not-answer-a-question ()
   (gemini-companion-cli-send-test--with-screen terminal sent
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
