@@ -137,8 +137,8 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
 (defun gemini-companion-change--declared (path bytes text)
   "Return words for the user if the file PATH declares not to be in UTF-8.
 Return nil unless its BYTES are ASCII, and TEXT, which declares that, is not."
-  (when (and (not (string-match-p "[^[:ascii:]]" bytes))
-             (string-match-p "[^[:ascii:]]" text))
+  (when (and (/= (length text) (string-bytes text)) ; mostly, it is ASCII
+             (not (string-match-p "[^[:ascii:]]" bytes)))
     (with-temp-buffer
       (insert text)
       (goto-char (point-min))

@@ -19,10 +19,12 @@
 (defmacro gemini-companion-cli-screen--at-end (&rest body)
   "Evaluate BODY with point at the end of what the current terminal shows."
   (declare (indent 0) (debug t))
-  `(gemini-companion-ui-widened
-     (goto-char (point-max))
-     (skip-chars-backward " \t\n")
-     ,@body))
+  ;; Otherwise, in Turkish, Emacs would not find an I.
+  `(let ((case-fold-search nil))
+     (gemini-companion-ui-widened
+       (goto-char (point-max))
+       (skip-chars-backward " \t\n")
+       ,@body)))
 
 (defconst gemini-companion-cli-screen--prompt-box
   (concat

@@ -519,18 +519,20 @@ BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
   "Return non-nil if the terminal BUFFER certainly shows an empty prompt."
   (and (buffer-live-p buffer)
        (with-current-buffer buffer
-         (and (not (gemini-companion-cli-terminals-frozen))
-              (string-match-p
-               ;; The others are of the setting vimMode and of voice mode.
-               (concat "\\`[>*]\\(?:Typeyourmessageor"
-                       "\\|Press'\\(?:Esc'forNORMAL\\|i'forINSERT\\)mode\\.\\'\\)")
-               (or (gemini-companion-cli-screen-prompt 'always) ""))))))
+         (let ((case-fold-search nil))
+           (and (not (gemini-companion-cli-terminals-frozen))
+                (string-match-p
+                 ;; The others are of the setting vimMode and of voice mode.
+                 (concat "\\`[>*]\\(?:Typeyourmessageor"
+                         "\\|Press'\\(?:Esc'forNORMAL\\|i'forINSERT\\)mode\\.\\'\\)")
+                 (or (gemini-companion-cli-screen-prompt 'always) "")))))))
 
 (defun gemini-companion-cli-send--shown-p (buffer text)
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
 If there is no recognizable prompt, assume that it shows TEXT."
   (let ((prompt (with-current-buffer buffer (gemini-companion-cli-screen-prompt 'always)))
-        (end (gemini-companion-cli-screen-without-spaces text)))
+        (end (gemini-companion-cli-screen-without-spaces text))
+        (case-fold-search nil))
     (or (not (stringp prompt))
         ;; Gemini CLI shows only a part of long texts and of names of images.
         (string-match-p "\\[\\(?:Pasted\\|Image\\)" prompt)

@@ -10,6 +10,7 @@
 
 (require 'ert)
 (require 'gemini-companion-cli-run)
+(require 'gemini-companion-cli-send)
 (require 'gemini-companion-context)
 (require 'gemini-companion-private)
 (require 'gemini-companion-review-inline)
@@ -60,6 +61,20 @@
           (dolist (file '("/p/MINE.INI" "/ş/MINE.INI"))
             (should (gemini-companion-private-match-p "*.ini" (list file)))
             (should (gemini-companion-private-match-p "*.INI" (list file)))))
+      (set-language-environment language))))
+
+(ert-deftest gemini-companion-settings/in-turkish-an-image-in-the-prompt-is-recognized ()
+  "The prompt took 20 seconds: regexps with an I matched nothing."
+  (let ((language current-language-environment)
+        (line (make-string 30 ?─)))
+    (unwind-protect
+        (with-temp-buffer
+          (set-language-environment "Turkish")
+          (insert line "\n > [Image ...a.png]\n" line "\n")
+          (should (gemini-companion-cli-send--shown-p (current-buffer) "@a.png"))
+          (erase-buffer)
+          (insert line "\n > Press 'i' for INSERT mode.\n" line "\n")
+          (should (gemini-companion-cli-send--empty-p (current-buffer))))
       (set-language-environment language))))
 
 (ert-deftest gemini-companion-settings/what-other-code-binds-does-not-change-json ()
