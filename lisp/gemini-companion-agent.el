@@ -95,16 +95,20 @@ enter_plan_mode|activate_skill|discovered_tool_.*|mcp_(?!emacs_).*"))
                 "resume" "rewind" "settings" "setup-github" "skills" "stats" "status" "statusline"
                 "summary" "tasks" "terminal-setup" "theme" "tools" "trust" "update" "vim" "voice")
      :settings ("QWEN_HOME" "~/.qwen" "settings.json")
+     :other-settings (".qwen/settings.json" "QWEN_CODE_SYSTEM_SETTINGS_PATH"
+                      "/etc/qwen-code/settings.json"
+                      "/Library/Application Support/QwenCode/settings.json")
      :extension (:manifest "qwen-extension.json"
                            :here "${CLAUDE_PLUGIN_ROOT}"
                            :hooks ((start "SessionStart")
                                    (end "SessionEnd")
                                    (prompt "UserPromptSubmit")
                                    (done "Stop")
+                                   (done "StopFailure")
                                    (asks "Notification")
                                    (edited "PostToolUse" "write_file|edit")
-                                   (ran "PostToolUse" "run_shell_command|web_fetch|\
-ask_user_question|exit_plan_mode")))
+                                   (ran "PostToolUse" "run_shell_command|monitor|web_fetch|\
+ask_user_question|exit_plan_mode|mcp__(?!emacs__).*")))
      :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
      :workspace "QWEN_CODE_IDE_WORKSPACE_PATH")
     (llxprt

@@ -203,8 +203,8 @@ If the question is not on screen, show it instead."
            (format "Stop what %s is doing in %s? " (gemini-companion-cli-title cli)
                    (gemini-companion-cli-project cli)))
       (gemini-companion-cli-send-key "\e" terminal)
-      ;; Within half a second, twice would clear the prompt.
-      (run-at-time 0.8 nil #'gemini-companion-cli-list--stop-again terminal))))
+      ;; Sooner, twice would clear the prompt.
+      (run-at-time 1.2 nil #'gemini-companion-cli-list--stop-again terminal))))
 
 (defun gemini-companion-cli-list--stop-again (terminal)
   "Press Escape once more if the CLI in TERMINAL still works.

@@ -58,7 +58,8 @@ asks for a text, or shows the user's answers."
     (when-let* ((bottom (gemini-companion-cli-screen--question-bottom)))
       (gemini-companion-cli-screen--goto-question)
       (cond ((save-excursion
-               (re-search-forward "^ *\\(?:│ *[●›❯]\\|[›❯]\\|(checked)\\) *[0-9]+\\. " bottom t))
+               (re-search-forward
+                "^ *\\(?:│ *[●›❯]\\|[›❯]\\|(checked)\\) *\\(?:\\[.\\] \\)?[0-9]+\\. " bottom t))
              t)
             ((looking-at "╭.*\n\\(?:│ *│\n\\)?│ \\(?:Answer Questions\\|Enter Gemini API Key\\) ")
              'text)))))
@@ -128,8 +129,9 @@ Gemini CLI then takes no Escape, or exits, as when it asks about a folder."
   (let ((choice "^ *│?[ ●›❯]*\\(?:(checked) \\)?\\([0-9]+\\)\\. "))
     (gemini-companion-cli-screen--at-end
       (if (and (re-search-backward choice (line-beginning-position -12) t)
-               ;; The dialog of /permissions takes it.
-               (not (save-excursion (search-forward "Esc to close" nil t)))
+               ;; The dialogs of /permissions and, in Qwen Code, /trust take it.
+               (not (save-excursion
+                      (re-search-forward "Esc to close\\|(Use Enter to select)" nil t)))
                (looking-at (concat choice "\\(?:No\\|No, deny .*?\\|Don't trust\\|Do not enable .*?"
                                    "\\|Stop\\(?: - .*?\\)?\\) *\\(?:[│█▀▄]\\|$\\)")))
           (match-string-no-properties 1)
@@ -142,7 +144,7 @@ It then runs what the user types, and commands in backquotes in that."
       (string-prefix-p "!" prompt)
     ;; For a screen reader, in place of the sign; there are no lines around the prompt.
     (gemini-companion-cli-screen--at-end
-      (re-search-backward "^ *Shell mode " (line-beginning-position -9) t))))
+      (re-search-backward "^ *[Ss]hell mode " (line-beginning-position -9) t))))
 
 (defun gemini-companion-cli-screen-shell-focused ()
   "Return non-nil if a shell command in the CLI here gets what the user types.
@@ -154,12 +156,12 @@ no room to say whether it has the focus."
          (let ((limit (line-beginning-position -400)))
            (cond ((save-excursion       ; without a box, in newer versions of Qwen Code
                     (and (re-search-backward "^  [^ \n]" limit t)
-                         (looking-at-p "  [⊶⊷] .*(Focused)")))
+                         (looking-at-p "  \\(?:[⊶⊷] \\|\\.[. ]\\).*(Focused)")))
                   t)
                  ;; With Gemini CLI's setting useAlternateBuffer, the rest of the screen is between.
                  ((and (re-search-backward "^ *[╰└]" limit t)
                        (re-search-backward
-                        (concat "\\(\\(?:to unfocus\\|(Focused\\)) *│\\)"
+                        (concat "\\(\\(?:to unfocus)\\|(Focused)\\(?: +(?[0-9][^│\n]*\\)?\\) *│\\)"
                                 "\\|^ *┌.*\n *│.*\\((PID: [0-9]+)\\)\\|^ *[╭┌]")
                         limit t))
                   (cond ((match-beginning 1) t)

@@ -708,7 +708,7 @@ function promptOf({ prompt, submitted_prompt: submitted = prompt }) {
 }
 
 function questionOf({ notification_type: type, message, details }) {
-  if (type === 'idle_prompt') return;
+  if (type === 'idle_prompt' || type === 'auth_success') return;
   const text = brief(details?.command ?? details?.title ?? message);
   if (details?.type === 'edit') return { text, path: details.filePath };
   // Qwen Code names only the tool.

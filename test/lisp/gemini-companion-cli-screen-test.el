@@ -69,6 +69,13 @@
        `((,gemini-companion-test-screen-shell . t)
          ;; Qwen Code.
          (,(string-replace "Shift+Tab to unfocus" "Focused" gemini-companion-test-screen-shell) . t)
+         (,(string-replace "(Shift+Tab to unfocus)" "(Focused) 7s" gemini-companion-test-screen-shell)
+          . t)
+         (,(string-replace "(Shift+Tab to unfocus)" "(Focused) (7s · timeout 2m)"
+                           gemini-companion-test-screen-shell)
+          . t)
+         ;; In tmux.
+         ("╰────╯\n  > go\n  .. Shell echo Who?; read x     (Focused) 3s\n    Who?\n" . t)
          ;; With Gemini CLI's setting useAlternateBuffer.
          (,(concat (string-replace "│\n" "│  \n" gemini-companion-test-screen-shell)
                    (make-string 100 ?\n))
@@ -220,7 +227,11 @@
     (should (equal (gemini-companion-cli-screen-question-title) "Shell touch made"))
     (goto-char (car (gemini-companion-cli-screen-question-bounds)))
     (should (looking-at "  \\? Shell"))
-    (should-not (gemini-companion-cli-screen-queued-files))))
+    (should-not (gemini-companion-cli-screen-queued-files)))
+  ;; The user may check several choices.
+  (gemini-companion-cli-screen-test--on
+      "  ? Ask Which ones? ←\n\n   › [ ] 1. One\n     [x] 2. Two\n\n  ⠏ Waiting...\n"
+    (should (eq t (gemini-companion-cli-screen-question-p)))))
 
 (ert-deftest gemini-companion-cli-screen/the-prompt-is-found-whatever-is-around-it ()
   "In 256 colors, that is lines of its background color only."

@@ -590,6 +590,9 @@ Allow execution of [Shell]?
            ;; Of /permissions.
            ("│ ● 1. Trust this folder        │\n│   2. Don't trust              │
 │                               │\n│ (Use Enter to select, Esc to close) │" . "\e")
+           ;; Of /trust in Qwen Code.
+           ("│ › 1. Trust folder (project)   │\n│   2. Trust parent folder (x)  │
+│   3. Don't trust              │\n│ (Use Enter to select)         │" . "\e")
            ("│ ● 1. Yes                      │\n│   2. No (esc)                 │
 │   3. No, don't ask again      │" . "\e")
            ("│ ? Shell  echo                 │\n│   2. No                       │

@@ -522,6 +522,7 @@ It has no other variables with which a CLI finds this Emacs."
 (ert-deftest gemini-companion-doctor/settings-that-keep-tools-from-the-model-are-named ()
   (pcase-dolist (`(,settings . ,expected)
                  '(("{\"hooksConfig\": {\"enabled\": false}}" . "hooksConfig.enabled in ")
+                   ("{\"disableAllHooks\": true}" . "disableAllHooks in ")
                    ("{\"mcp\": {\"allowed\": [\"github\"]}}" . "mcp.allowed in ")
                    ("{\"mcp\": {\"excluded\": [\"emacs\"]}}" . "mcp.excluded in ")
                    ("{\"tools\": {\"core\": [\"read_file\"]}}" . "tools.core in ")

@@ -314,7 +314,9 @@ test('a hook tells of a turn and of questions, but no texts', async (t) => {
   // Qwen Code.
   assert.deepEqual(await told('prompt', { prompt: '' }), [{}, '']);
   assert.equal(emacs.calls.length, 0);
-  assert.deepEqual(await told('asks', { notification_type: 'idle_prompt', message: 'm' }), [{}, '']);
+  for (const type of ['idle_prompt', 'auth_success']) {
+    assert.deepEqual(await told('asks', { notification_type: type, message: 'm' }), [{}, '']);
+  }
   assert.equal(emacs.calls.length, 0);
   assert.deepEqual(await told('asks', { message: 'm' }), [{ text: 'm' }, '']);
   assert.deepEqual(
