@@ -97,9 +97,6 @@ impl Drop for DiscoveryFile {
     fn drop(&mut self) {
         for path in &self.paths {
             let _ = fs::remove_file(path);
-            // Once these are empty, they need not keep other users out any longer.
-            let shared = path.parent().filter(|place| place.ends_with("gemini/ide"));
-            let _ = shared.map(|place| place.ancestors().take(2).try_for_each(fs::remove_dir));
         }
     }
 }

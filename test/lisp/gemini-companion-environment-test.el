@@ -78,7 +78,7 @@
   (gemini-companion-test-with-project
     (let* ((other (gemini-companion-test-file "tmp/"))
            (gemini-companion-temporary-directories (list other))
-           (files (lambda () (file-expand-wildcards (concat other "gemini/ide/*.json")))))
+           (files (lambda () (directory-files (concat other "gemini/ide") nil "json\\'"))))
       (make-directory other)
       (gemini-companion-mode 1)
       (should (= (length (funcall files)) 1))

@@ -25,7 +25,7 @@ OTHERS are processes of other tests, which may end at any time."
                   after-save-hook after-set-visited-file-name-hook
                   window-selection-change-functions window-buffer-change-functions
                   gemini-companion-bridge-clients-functions))
-        (file-expand-wildcards (concat (car (gemini-companion-agent-directories 'gemini)) "/*.json"))))
+        (directory-files (car (gemini-companion-agent-directories 'gemini)) nil "json")))
 
 (defmacro gemini-companion-test--with-messages (texts &rest body)
   "Evaluate BODY while the list TEXTS collects the messages, newest first."
