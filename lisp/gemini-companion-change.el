@@ -142,8 +142,9 @@ Return nil unless its BYTES are ASCII, and TEXT, which declares that, is not."
     (with-temp-buffer
       (insert text)
       (goto-char (point-min))
-      (let ((file-name-handler-alist nil) ; see above
-            (inhibit-message t))
+      (cl-letf ((file-name-handler-alist nil) ; see above
+                (inhibit-message t)
+                ((symbol-function 'display-warning) #'ignore))
         (unless (memq (save-match-data
                         (coding-system-type (set-auto-coding path (buffer-size))))
                       '(utf-8 raw-text undecided))

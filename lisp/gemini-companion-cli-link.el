@@ -155,7 +155,7 @@ Each is (TEXT . MENTION)."
         (unless (<= (point-min) start (point-max)) (widen))
         (goto-char start))
       (when column
-        ;; Compilers count characters, of which a tab is one.
+        ;; Most programs count characters, of which a tab is one.
         (goto-char (min (+ (point) (max 0 (1- column))) (line-end-position)))))))
 
 (provide 'gemini-companion-cli-link)

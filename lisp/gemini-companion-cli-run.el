@@ -639,15 +639,18 @@ Each is (NAME AGE ID), where all are text and no NAME occurs twice."
                                           (gemini-companion-agent-variables)))
       (setenv name value))
     ;; It may also have another temporary directory, as with "nix develop".
-    (unless (member (gemini-companion-agent-directory agent process-environment)
-                    (gemini-companion-agent-directories agent))
+    (unless (or (not (eq 'temporary (car (gemini-companion-agent-get agent :directory))))
+                (member (gemini-companion-agent-directory agent process-environment)
+                        (gemini-companion-agent-directories agent)))
       (setenv "TMPDIR" (gemini-companion-agent-temporary-directory
                         (default-toplevel-value 'process-environment))))
     ;; Node.js is usually beside the program, but the PATH of Emacs may be short.
     (when-let* ((program (executable-find (gemini-companion-cli-run-program agent)))
-                (directory (directory-file-name (file-name-directory program))))
-      (unless (member directory (split-string (or (getenv "PATH") "") path-separator))
-        (setenv "PATH" (concat (getenv "PATH") path-separator directory))))
+                (directory (directory-file-name (file-name-directory program)))
+                ;; An empty name would be the current directory.
+                (path (split-string (or (getenv "PATH") "") path-separator)))
+      (unless (member directory path)
+        (setenv "PATH" (string-join (append (remove "" path) (list directory)) path-separator))))
     (when-let* ((name (gemini-companion-agent-get agent :workspace)))
       (setenv name (gemini-companion-agent-join-roots (list (directory-file-name root)))))
     ;; Some programs read only one of these.

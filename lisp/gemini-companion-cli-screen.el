@@ -197,7 +197,7 @@ ALWAYS is non-nil."
                             (line-beginning-position -10) t)
         ;; Completions or the Debug Console may be between, but not a prompt: what is above that
         ;; remains of another screen.
-        (and (re-search-backward "(esc to cancel, [0-9]" (line-beginning-position -30) t)
+        (and (re-search-backward "^ *[⠀-⣿] .*(esc to cancel, [0-9]" (line-beginning-position -30) t)
              (not (re-search-forward gemini-companion-cli-screen--prompt-box prompt t)))
         (eq (gemini-companion-cli-screen-shell-focused) t))))
 

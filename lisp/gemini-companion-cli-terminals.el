@@ -251,7 +251,9 @@ It runs in the current buffer, which the selected window shows."
   ;; CLIs write and read UTF-8 in any locale.  For Eat, Emacs decodes that; Term and vterm do so.
   (cl-letf ((default-process-coding-system '(utf-8-unix . utf-8-unix))
             ;; In hooks for terminals, it types a command for a shell.
-            ((symbol-function 'with-editor-export-editor) #'ignore))
+            ((symbol-function 'with-editor-export-editor) #'ignore)
+            ((symbol-function 'with-editor-export-git-editor) #'ignore)
+            ((symbol-function 'with-editor-export-hg-editor) #'ignore))
     (funcall (gemini-companion-cli-terminals-get terminal :start) program arguments
              (append (gemini-companion-cli-terminals-variables terminal environment) environment)))
   (setq-local locale-coding-system 'utf-8-unix)

@@ -281,7 +281,7 @@ It may show a hex dump, for instance, or what was decrypted with a passphrase."
         (local-variable-p 'revert-buffer-function)
         (local-variable-p 'revert-buffer-insert-file-contents-function)
         ;; Code-cells shows notebooks as programs.
-        (memq 'code-cells-write-ipynb write-file-functions)
+        (memq 'code-cells-write-ipynb (ensure-list write-file-functions))
         (find-file-name-handler
          (string-remove-prefix (or (gemini-companion-file-host path) "") buffer-file-name)
          'insert-file-contents))))

@@ -35,7 +35,8 @@
   "Seconds for which Emacs may fontify without a pause.")
 
 (defconst gemini-companion-heavy--max-compared 100000
-  "Maximum size in characters of two texts whose characters are compared.")
+  "Maximum size in characters of two ASCII texts whose characters are compared.
+Of others, a 200th: in these, Emacs finds each position slowly.")
 
 (defun gemini-companion-heavy-p ()
   "Return non-nil if the text of the current buffer must not be fontified."
@@ -90,6 +91,9 @@ the others are not too long, in these.  If they are, keep their lines."
         (skip (lambda (lines) (with-current-buffer source (forward-line lines) (point))))
         (line 0)
         (compared 0)
+        (most (if (gemini-companion-heavy--ascii-p (list (current-buffer) source))
+                  gemini-companion-heavy--max-compared
+                (/ gemini-companion-heavy--max-compared 200)))
         (inhibit-field-text-motion t))  ; for `line-end-position'
     (unless (eq buffer-undo-list t)
       (push (point) buffer-undo-list))  ; an undo goes back there
@@ -103,9 +107,14 @@ the others are not too long, in these.  If they are, keep their lines."
             (setq line to
                   compared (+ compared (- end start) (- stop start)))
             (gemini-companion-heavy--replace
-             start end source stop (> compared gemini-companion-heavy--max-compared))))))
+             start end source stop (> compared most))))))
     (when (bound-and-true-p undo-tree-mode)
       (gemini-companion-heavy--drop-undo-markers))))
+
+(defun gemini-companion-heavy--ascii-p (buffers)
+  "Return non-nil if the texts of BUFFERS are ASCII."
+  (cl-loop for buffer in buffers
+           always (with-current-buffer buffer (= (position-bytes (point-max)) (point-max)))))
 
 (defun gemini-companion-heavy--regions (old new)
   "Return where the texts OLD and NEW differ; all of both if that is not known.

@@ -102,7 +102,10 @@ TERMINAL are; each but SESSION may be nil."
   (dolist (buffer (buffer-list))
     (when (string-prefix-p (file-name-as-directory directory)
                            (or (gemini-companion-file-truename buffer) ""))
-      (gemini-companion-tool-refresh-buffer buffer))))
+      (gemini-companion-tool-refresh-buffer buffer)
+      ;; What checkers find then is not new since the next edit.
+      (when (buffer-live-p buffer)
+        (with-current-buffer buffer (gemini-companion-tool-hooks--forget-diagnostics))))))
 
 (defun gemini-companion-tool-hooks--ask (call cli path)
   "Return why CLI is to ask about its edit of the file PATH in CALL, or nil."
