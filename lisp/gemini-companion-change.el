@@ -134,10 +134,15 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
                                "All line ends become CRLF")
                           (and recoded "Encoding becomes UTF-8")))))))))
 
+(defun gemini-companion-change-ascii-p (text)
+  "Return non-nil if TEXT is ASCII, as most texts are, or unibyte.
+This takes no time, unlike a search."
+  (= (string-bytes text) (length text)))
+
 (defun gemini-companion-change--declared (path bytes text)
   "Return words for the user if the file PATH declares not to be in UTF-8.
 Return nil unless its BYTES are ASCII, and TEXT, which declares that, is not."
-  (when (and (/= (length text) (string-bytes text)) ; mostly, it is ASCII
+  (when (and (not (gemini-companion-change-ascii-p text))
              (not (string-match-p "[^[:ascii:]]" bytes)))
     (with-temp-buffer
       (insert text)

@@ -197,12 +197,11 @@ M-x gemini-companion-compose"))
 On another machine, where that may take long, only those that Emacs visits."
   (let* ((remote (gemini-companion-host-remote-p default-directory))
          (directory (if remote default-directory (expand-file-name default-directory)))
-         (project (and (not remote) (gemini-companion-workspace-current-project directory)))
-         ;; Git may refuse to list a repository, such as one of another user's.
-         (files (and project
-                     ;; See `gemini-companion-workspace-current-project'.
-                     (let ((vc-handled-backends (cons 'Git vc-handled-backends)))
-                       (ignore-errors (project-files project))))))
+         (files (and (not remote)
+                     (gemini-companion-workspace-call-with-project
+                      directory
+                      ;; Git may refuse to list a repository, such as one of another user's.
+                      (lambda (project) (ignore-errors (project-files project)))))))
     (mapcar
      ;; Not `file-in-directory-p', which is slow for many files.
      (lambda (file) (gemini-companion-cli-send-escape (string-remove-prefix directory file)))

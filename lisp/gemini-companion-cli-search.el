@@ -21,6 +21,7 @@
 (require 'json)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-file)
+(require 'gemini-companion-ui)
 
 (cl-defstruct (gemini-companion-cli-search-file
                (:constructor gemini-companion-cli-search--make-file) (:copier nil))
@@ -233,17 +234,12 @@ hide nothing that it needs."
 Objects are alists, arrays vectors, false is `:json-false', null is `:null'.
 Signal `json-error' with text for the user if there is anything else."
   (let ((text (buffer-string))
-        (case-fold-search nil)
-        (json-object-type 'alist)
-        (json-array-type 'vector)
-        (json-key-type nil)
-        (json-false :json-false)
-        (json-null :null))
+        (case-fold-search nil))
     (condition-case nil
         (progn
           (gemini-companion-cli-search--blank-comments)
           (goto-char (point-min))
-          (prog1 (json-read)
+          (prog1 (gemini-companion-ui-read-json nil :null)
             (json-skip-whitespace)
             (unless (eobp) (error "More than one value"))))
       (error

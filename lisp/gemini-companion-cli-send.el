@@ -396,17 +396,18 @@ none while it works, or takes KEY for a newline always, say so."
                       (with-current-buffer buffer
                         (and (not (gemini-companion-cli-send--fault))
                              (gemini-companion-cli-screen-prompt 'always))))))
+         (before (or typed (funcall read)))
+         (kept-p (lambda (prompt) (and prompt (equal prompt before))))
          (newline-p (lambda ()
                       (and (not typed)
-                           (with-current-buffer buffer (gemini-companion-cli-screen-newline-p)))))
-         (before (or typed (funcall read))))
+                           (with-current-buffer buffer (gemini-companion-cli-screen-newline-p))))))
     (gemini-companion-cli-send--poll
      read
      (lambda (prompt quiet _polls)
-       (not (and prompt (equal prompt before) (not (and quiet (funcall newline-p))))))
+       (or (not (funcall kept-p prompt)) (and quiet (funcall newline-p))))
      20
      (lambda (prompt)
-       (cond ((not (and prompt (equal prompt before))) (funcall then nil))
+       (cond ((not (funcall kept-p prompt)) (funcall then nil))
              ((funcall newline-p)
               (gemini-companion-cli-send--write
                buffer key

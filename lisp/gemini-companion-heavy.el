@@ -85,16 +85,16 @@ Return nil if it is large, since finding out would take long."
   "Replace the text of the current buffer by that of the buffer SOURCE.
 Keep markers where their text is: in lines that are in both texts, and, if
 the others are not too long, in these.  If they are, keep their lines."
-  (let ((regions (gemini-companion-heavy--regions
-                  (buffer-substring-no-properties (point-min) (point-max))
-                  (with-current-buffer source (goto-char (point-min)) (buffer-string))))
-        (skip (lambda (lines) (with-current-buffer source (forward-line lines) (point))))
-        (line 0)
-        (compared 0)
-        (most (if (gemini-companion-heavy--ascii-p (list (current-buffer) source))
-                  gemini-companion-heavy--max-compared
-                (/ gemini-companion-heavy--max-compared 200)))
-        (inhibit-field-text-motion t))  ; for `line-end-position'
+  (let* ((old (buffer-substring-no-properties (point-min) (point-max)))
+         (new (with-current-buffer source (goto-char (point-min)) (buffer-string)))
+         (ascii (and (gemini-companion-change-ascii-p old) (gemini-companion-change-ascii-p new)))
+         (regions (if ascii (gemini-companion-change-regions old new)
+                    (gemini-companion-heavy--regions old new)))
+         (most (/ gemini-companion-heavy--max-compared (if ascii 1 200)))
+         (skip (lambda (lines) (with-current-buffer source (forward-line lines) (point))))
+         (line 0)
+         (compared 0)
+         (inhibit-field-text-motion t)) ; for `line-end-position'
     (unless (eq buffer-undo-list t)
       (push (point) buffer-undo-list))  ; an undo goes back there
     (combine-change-calls (point-min) (point-max)
@@ -106,15 +106,9 @@ the others are not too long, in these.  If they are, keep their lines."
                  (stop (funcall skip (- to from))))
             (setq line to
                   compared (+ compared (- end start) (- stop start)))
-            (gemini-companion-heavy--replace
-             start end source stop (> compared most))))))
+            (gemini-companion-heavy--replace start end source stop (> compared most))))))
     (when (bound-and-true-p undo-tree-mode)
       (gemini-companion-heavy--drop-undo-markers))))
-
-(defun gemini-companion-heavy--ascii-p (buffers)
-  "Return non-nil if the texts of BUFFERS are ASCII."
-  (cl-loop for buffer in buffers
-           always (with-current-buffer buffer (= (position-bytes (point-max)) (point-max)))))
 
 (defun gemini-companion-heavy--regions (old new)
   "Return where the texts OLD and NEW differ; all of both if that is not known.

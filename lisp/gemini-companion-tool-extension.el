@@ -443,21 +443,20 @@ connected host, remove those there."
 (defun gemini-companion-tool-extension--ask (agents)
   "Ask whether to write the extensions of AGENTS, and return non-nil if so."
   (cl-flet ((titles (agents) (mapconcat (lambda (agent) (gemini-companion-agent-get agent :title))
-                                        agents " and ")))
-    (cl-loop for agent in agents
-             for home = (gemini-companion-tool-extension--home agent)
-             for policy = (gemini-companion-tool-extension--get agent :policy)
-             collect (concat home gemini-companion-tool-extension--directory "/") into files
-             if policy collect (concat home policy) into files
-             and collect agent into silent
-             finally return
-             (gemini-companion-ui-y-or-n-p
-              (concat "Let the models of " (titles agents) " use Emacs, and let hooks report your \
+                                        agents " and "))
+            (policy (agent) (gemini-companion-tool-extension--get agent :policy)))
+    (let ((silent (seq-filter #'policy agents))
+          (files (cl-loop for agent in agents
+                          for home = (gemini-companion-tool-extension--home agent)
+                          collect (concat home gemini-companion-tool-extension--directory "/")
+                          if (policy agent) collect (concat home (policy agent)))))
+      (gemini-companion-ui-y-or-n-p
+       (concat "Let the models of " (titles agents) " use Emacs, and let hooks report your \
 prompts, their questions and their edits to Emacs?  "
-                      (and silent
-                           (concat (titles silent) " will not ask before it calls a tool that only \
+               (and silent
+                    (concat (titles silent) " will not ask before it calls a tool that only \
 reads, or shows you a file, which runs your hooks as C-x C-f does.  "))
-                      "(Writes " (mapconcat #'abbreviate-file-name files " and ") ") ")))))
+               "(Writes " (mapconcat #'abbreviate-file-name files " and ") ") ")))))
 
 (defun gemini-companion-tool-extension--report (connection outcomes)
   "Show OUTCOMES on the host of CONNECTION, or here.

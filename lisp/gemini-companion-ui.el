@@ -22,6 +22,7 @@
 (declare-function evil-initial-state-for-buffer "ext:evil-core")
 (declare-function global-hl-line-highlight "hl-line")
 (declare-function hl-line-highlight "hl-line")
+(declare-function json-read "json")
 (declare-function json-read-from-string "json")
 
 ;;;; Text
@@ -92,15 +93,16 @@ Unlike `error-message-string', do not quote the strings of our errors."
   "Return NUMBER and NOUN, with an s unless it is one, such as \"2 lines\"."
   (format (if (eql number 1) "%d %s" "%d %ss") number noun))
 
-(defun gemini-companion-ui-read-json (text)
-  "Return the JSON value in TEXT: objects are alists, arrays vectors.
+(defun gemini-companion-ui-read-json (&optional text null)
+  "Return the JSON value in TEXT, or at point if that is nil.
+Objects are alists, arrays vectors, false is `:json-false', null is NULL.
 Whatever runs may have bound the variables of `json-read' while it waits."
   (let ((json-object-type 'alist)
         (json-array-type 'vector)
         (json-key-type nil)
         (json-false :json-false)
-        (json-null nil))
-    (json-read-from-string text)))
+        (json-null null))
+    (if text (json-read-from-string text) (json-read))))
 
 (defun gemini-companion-ui-shorten (text width)
   "Return TEXT, of which the end matters, in at most WIDTH columns."

@@ -298,14 +298,15 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
           (project-vc-non-essential-cache-timeout 0))
       ;; A kind of project that the user has added may lack a method.
       (gemini-companion-log-errors "project"
-        (when-let* ((project (gemini-companion-workspace-current-project directory)))
-          (gemini-companion-workspace--guessable-root (project-root project)))))))
+        (when-let* ((root (gemini-companion-workspace-call-with-project directory #'project-root)))
+          (gemini-companion-workspace--guessable-root root))))))
 
-(defun gemini-companion-workspace-current-project (directory)
-  "Return the project of DIRECTORY, or nil.
+(defun gemini-companion-workspace-call-with-project (directory function)
+  "Call FUNCTION with the project of DIRECTORY; return nil if there is none.
 Many turn VC off for Git, which is then faster, and Project would find none."
   (let ((vc-handled-backends (cons 'Git vc-handled-backends)))
-    (project-current nil directory)))
+    (when-let* ((project (project-current nil directory)))
+      (funcall function project))))
 
 (defun gemini-companion-workspace--guessable-root (directory)
   "Return the name of DIRECTORY as a root, or nil if it must not be guessed."
@@ -327,8 +328,7 @@ return the workspace root there."
       (or (if (and host (gemini-companion-host-lost host))
               (when-let* ((root (car (gemini-companion-host-roots-of host directory))))
                 (concat (gemini-companion-host-prefix host) root))
-            (when-let* ((project (gemini-companion-workspace-current-project directory)))
-              (project-root project)))
+            (gemini-companion-workspace-call-with-project directory #'project-root))
           directory)))))
 
 ;;;; Scopes

@@ -833,15 +833,20 @@ SENT is bound to a function that returns the text sent to it."
            "the prompt to be submitted"
            (lambda () (string-suffix-p "\e[201~\r" (funcall sent)))))))))
 
+(defun gemini-companion-cli-send-test--submit-twice (terminal sent)
+  "Send a prompt to TERMINAL, where Enter makes a newline, until it comes again.
+SENT returns what was sent."
+  (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
+  (gemini-companion-cli-send-text "one" t terminal)
+  (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~")
+  (gemini-companion-cli-send-test--draw terminal
+                                        (gemini-companion-cli-send-test--screen " > one\n   "))
+  (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\r"))
+
 (ert-deftest gemini-companion-cli-send/a-prompt-that-a-slow-cli-keeps-is-submitted-again ()
   "Gemini CLI inserts a newline if it has not noticed yet that the paste is over."
   (gemini-companion-cli-send-test--with-screen terminal sent
-    (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-    (gemini-companion-cli-send-text "one" t terminal)
-    (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~")
-    (gemini-companion-cli-send-test--draw terminal
-                                          (gemini-companion-cli-send-test--screen " > one\n   "))
-    (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\r")
+    (gemini-companion-cli-send-test--submit-twice terminal sent)
     (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
     (gemini-companion-cli-send-text "two" nil terminal)
     (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\r\e[200~two\e[201~")))
@@ -851,12 +856,7 @@ SENT is bound to a function that returns the text sent to it."
   (gemini-companion-cli-send-test--with-screen terminal sent
     (let ((gemini-companion-ui--messages nil))
       (gemini-companion-test-with-answer nil
-        (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
-        (gemini-companion-cli-send-text "one" t terminal)
-        (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~")
-        (gemini-companion-cli-send-test--draw terminal
-                                              (gemini-companion-cli-send-test--screen " > one\n   "))
-        (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\r")
+        (gemini-companion-cli-send-test--submit-twice terminal sent)
         (gemini-companion-test-wait "a message" (lambda () (cdr gemini-companion-test-messages)))
         (should (equal gemini-companion-test-messages
                        '("The text is still in the prompt of terminal" "Sent to terminal")))
