@@ -86,10 +86,11 @@ Return nil if it is large, since finding out would take long."
 Keep markers where their text is: in lines that are in both texts, and, if
 the others are not too long, in these.  If they are, keep their lines."
   (let* ((old (buffer-substring-no-properties (point-min) (point-max)))
-         (new (with-current-buffer source (goto-char (point-min)) (buffer-string)))
+         (new (with-current-buffer source (widen) (goto-char (point-min)) (buffer-string)))
          (ascii (and (gemini-companion-change-ascii-p old) (gemini-companion-change-ascii-p new)))
-         (regions (if ascii (gemini-companion-change-regions old new)
-                    (gemini-companion-heavy--regions old new)))
+         (regions (append (if ascii (gemini-companion-change-regions old new)
+                            (gemini-companion-heavy--regions old new))
+                          nil))
          (most (/ gemini-companion-heavy--max-compared (if ascii 1 200)))
          (skip (lambda (lines) (with-current-buffer source (forward-line lines) (point))))
          (line 0)
@@ -97,16 +98,20 @@ the others are not too long, in these.  If they are, keep their lines."
          (inhibit-field-text-motion t)) ; for `line-end-position'
     (unless (eq buffer-undo-list t)
       (push (point) buffer-undo-list))  ; an undo goes back there
-    (combine-change-calls (point-min) (point-max)
-      (save-excursion
-        (pcase-dolist (`[,first ,last ,from ,to ,_ ,_ ,_] (append regions nil))
-          ;; Up to this line, the texts are the same by now.
-          (let* ((start (goto-char (funcall skip (- from line))))
-                 (end (progn (forward-line (- last first)) (point)))
-                 (stop (funcall skip (- to from))))
-            (setq line to
-                  compared (+ compared (- end start) (- stop start)))
-            (gemini-companion-heavy--replace start end source stop (> compared most))))))
+    (when regions
+      ;; For some modes, as that of Org, changes of the whole buffer take seconds.
+      (combine-change-calls
+          (max (point-min) (1- (gemini-companion-ui-line-start (1+ (aref (car regions) 0)))))
+          (gemini-companion-ui-line-start (1+ (aref (car (last regions)) 1)))
+        (save-excursion
+          (pcase-dolist (`[,first ,last ,from ,to ,_ ,_ ,_] regions)
+            ;; Up to this line, the texts are the same by now.
+            (let* ((start (goto-char (funcall skip (- from line))))
+                   (end (progn (forward-line (- last first)) (point)))
+                   (stop (funcall skip (- to from))))
+              (setq line to
+                    compared (+ compared (- end start) (- stop start)))
+              (gemini-companion-heavy--replace start end source stop (> compared most)))))))
     (when (bound-and-true-p undo-tree-mode)
       (gemini-companion-heavy--drop-undo-markers))))
 

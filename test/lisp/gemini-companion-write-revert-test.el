@@ -574,6 +574,32 @@ git -c user.name=me -c user.email=me@localhost commit -q -m one")
       (should-not (buffer-modified-p))
       (should (verify-visited-file-modtime)))))
 
+;; Org has such an overlay over each block of code that is open in another buffer.
+(ert-deftest gemini-companion-write-revert/an-overlay-that-forbids-changes-cuts-nothing-off ()
+  (gemini-companion-write-revert-test--with "one\ntwo\nthree\nfour\n"
+    (overlay-put (make-overlay 9 14) 'modification-hooks
+                 (list (lambda (&rest _) (user-error "This may not be changed"))))
+    (gemini-companion-write-revert-test--write "ONE\ntwo\nthrEE\nfour\n")
+    (should (equal (buffer-string) "ONE\ntwo\nthrEE\nfour\n"))
+    (should-not (buffer-modified-p))))
+
+;; Org Indent takes seconds to indent a whole buffer; Aggressive Indent reindents what has changed.
+(ert-deftest gemini-companion-write-revert/hooks-learn-only-of-lines-that-have-changed ()
+  (let ((lines (mapconcat #'number-to-string (number-sequence 1 1000) "\n")))
+    (gemini-companion-write-revert-test--with lines
+      (let ((buffer-undo-list nil)
+            (changes nil))
+        (add-hook 'after-change-functions
+                  (lambda (start end _length)
+                    (push (buffer-substring start end) changes))
+                  nil t)
+        (gemini-companion-write-revert-test--write
+         (string-replace "\n500\n" "\nnew\n500\n" lines))
+        (undo-boundary)
+        (primitive-undo 1 (cdr buffer-undo-list))
+        (should (equal (buffer-string) lines))
+        (should (equal changes '("\n" "\nnew\n")))))))
+
 (ert-deftest gemini-companion-write-revert/query-replace-replaces-what-it-shows ()
   "While it awaits an answer, the text stays as it is."
   (gemini-companion-write-revert-test--with "one\nfoo\ntwo\n"
