@@ -122,7 +122,7 @@ If NAME is not in the project, it means a file only if LINE is non-nil."
                      (gemini-companion-cli-link--all)))
          (names (or (mapcar #'car mentions) (user-error "The CLI mentions no file")))
          (table (gemini-companion-ui-completion-table
-                 names '((display-sort-function . identity)))))
+                 names '((display-sort-function . identity) (cycle-sort-function . identity)))))
     (gemini-companion-cli-link--visit
      (cdr (assoc (completing-read (format-prompt "Visit" (car names)) table nil t nil nil
                                   (car names))

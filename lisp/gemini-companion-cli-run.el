@@ -125,7 +125,9 @@ This first connects to that machine, like \\[gemini-companion-connect]."
 (defun gemini-companion-run-other (agent)
   "Run AGENT, one of `gemini-companion-agents', in the current project.
 If it is already running, show its terminal; in that terminal, hide it."
-  (interactive (list (intern (completing-read "Run: " (gemini-companion-agent-served) nil t))))
+  (interactive (let ((names (gemini-companion-agent-served)))
+                 (list (intern (completing-read (format-prompt "Run" (car names)) names
+                                                nil t nil nil (symbol-name (car names)))))))
   (gemini-companion-cli-run--toggle agent))
 
 ;;;###autoload
@@ -223,19 +225,21 @@ the system knows the parents of its process."
        (or (buffer-local-value 'gemini-companion-cli-run-root buffer)
            (cl-loop for cli in (gemini-companion-cli-all)
                     if (and (eq buffer (gemini-companion-cli-terminal cli))
-                            (gemini-companion-cli-run--reads-p (gemini-companion-cli-process cli)))
+                            (gemini-companion-cli-run--reads-p (gemini-companion-cli-process cli)
+                                                               buffer))
                     return (file-name-as-directory
                             (or (gemini-companion-cli-directory cli)
                                 (buffer-local-value 'default-directory buffer)))))))
 
-(defun gemini-companion-cli-run--reads-p (process)
-  "Return non-nil if PROCESS, an id, lives, and is not suspended.
+(defun gemini-companion-cli-run--reads-p (process buffer)
+  "Return non-nil if PROCESS, an id, lives and reads in BUFFER, not suspended.
 Otherwise a shell would read, and run, what is sent to its terminal."
   (let-alist (gemini-companion-agent-process process)
     (and .state
          (not (equal .state "Z"))
          ;; Without a terminal, its foreground group is -1.
-         (or (null .tpgid) (< .tpgid 0) (eql .tpgid .pgrp)))))
+         (or (null .tpgid) (eql .tpgid .pgrp)
+             (and (< .tpgid 0) (not (process-tty-name (get-buffer-process buffer))))))))
 
 (add-hook 'gemini-companion-cli-running-functions #'gemini-companion-cli-run-terminals)
 
@@ -623,6 +627,7 @@ Each is (NAME AGE ID), where all are text and no NAME occurs twice."
          (annotate (lambda (name) (concat "  " (nth 1 (assoc name sessions)))))
          (table (gemini-companion-ui-completion-table
                  sessions `((display-sort-function . identity)
+                            (cycle-sort-function . identity)
                             (annotation-function . ,annotate))))
          (name (completing-read (format-prompt "Session of %s to resume" (caar sessions)
                                                (gemini-companion-agent-get agent :title))

@@ -256,6 +256,11 @@ It runs in the current buffer, which the selected window shows."
             ((symbol-function 'with-editor-export-hg-editor) #'ignore))
     (funcall (gemini-companion-cli-terminals-get terminal :start) program arguments
              (append (gemini-companion-cli-terminals-variables terminal environment) environment)))
+  ;; Packages for other CLIs advise the function for all terminals.
+  (when-let* ((process (get-buffer-process (current-buffer)))
+              (adjust (process-get process 'adjust-window-size-function)))
+    (process-put process 'adjust-window-size-function
+                 (advice--cd*r (indirect-function adjust))))
   (setq-local locale-coding-system 'utf-8-unix)
   ;; For CLIs, the lines of a box have one column, but for Emacs in an East Asian language two.
   (make-local-variable 'char-width-table)

@@ -296,7 +296,11 @@ Enter, which sends a prompt, would answer it."
           ;; On a graphical frame, vterm does not let Emacs translate it.
           (key (if (eq last-command-event 'return) ?\r last-command-event)))
       (when (and (characterp key) (length= (this-command-keys-vector) 1)
-                 (not (gemini-companion-cli-terminals-frozen)))
+                 (not (gemini-companion-cli-terminals-frozen))
+                 ;; There, keys are commands of Emacs.
+                 (not (memq (or (bound-and-true-p evil-state)
+                                (bound-and-true-p meow--current-state))
+                            '(normal visual motion))))
         (cond ((not (or (gemini-companion-cli-watch--reviews)
                         (gemini-companion-cli-screen-question-p)))
                ;; After Enter, the user may expect a question, as after /model.

@@ -120,7 +120,7 @@ A daemon without frames has no bell."
            (not (seq-some #'display-graphic-p frames)))
          'bell)
         ((fboundp 'w32-notification-notify) 'w32)
-        ((featurep 'ns) 'osascript)
+        ((eq system-type 'darwin) 'osascript)
         ((executable-find "notify-send") 'notify-send)
         (t 'bell)))
 

@@ -403,7 +403,9 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
                   (_ key))
              collect (cons (or (pop ranks) 9)
                            (gemini-companion-ui-header-key
-                            command label (or key (format "M-x %s" command)))))))
+                            ;; The click alone leads there.
+                            (if (eq command 'gemini-companion-review-next) #'ignore command)
+                            label (or key (format "M-x %s" command)))))))
 
 (defun gemini-companion-review-buffer--remarks (review)
   "Return pieces that warn about REVIEW, of which the first is always shown."

@@ -69,7 +69,7 @@ accept or reject all hunks together, but can drop some first.
   ("<remap> <undo>" "<remap> <undo-only>" "<remap> <undo-tree-undo>" "<remap> <evil-undo>"
    "<remap> <undo-fu-only-undo>")
   #'gemini-companion-review-inline-undo
-  "<remap> <goto-line>" #'gemini-companion-review-inline-goto-line
+  ("<remap> <goto-line>" "<remap> <consult-goto-line>") #'gemini-companion-review-inline-goto-line
   "<remap> <read-only-mode>" #'gemini-companion-review-inline-edit)
 
 (defun gemini-companion-review-inline-show-keys ()

@@ -20,6 +20,7 @@
 (declare-function evil-emacs-state "ext:evil-states" t t)
 (declare-function evil-initial-state "ext:evil-core")
 (declare-function evil-initial-state-for-buffer "ext:evil-core")
+(declare-function meow-insert-mode "ext:meow-core" t t)
 (declare-function global-hl-line-highlight "hl-line")
 (declare-function hl-line-highlight "hl-line")
 (declare-function json-read "json")
@@ -148,9 +149,10 @@ no longer call it."
         ((or defining-kbd-macro executing-kbd-macro) "a keyboard macro is active")
         ((or (input-pending-p) throw-on-input) "you are typing")
         ;; Repeat mode and commands like `text-scale-adjust', which are no menus, keep their maps
-        ;; until the user presses another key, perhaps in an hour.
+        ;; until the user presses another key, perhaps in an hour; Xah Fly Keys keeps its own.
         ((or (bound-and-true-p transient--prefix)
              (and overriding-terminal-local-map (not (bound-and-true-p repeat-in-progress))
+                  (not (memq (bound-and-true-p xah-fly-command-map) overriding-terminal-local-map))
                   (or (memq (bound-and-true-p hydra-curr-map) overriding-terminal-local-map)
                       (not (gemini-companion-ui-idle-p 3)))))
          "a menu of keys is open")))
@@ -338,12 +340,15 @@ For when to call this see `gemini-companion-ui-keep-keys'."
     (add-to-list 'evil-insert-state-modes mode)))
 
 (defun gemini-companion-ui-pass-keys ()
-  "Let Evil pass all keys to the terminal in the current buffer.
-If the user, Evil Collection or Evil itself has chosen a state for it,
+  "Let Evil or Meow pass all keys to the terminal in the current buffer.
+If the user, Evil Collection, Evil or Meow itself has chosen a state for it,
 leave that alone."
   (when (and (eq (bound-and-true-p evil-state) 'normal)
              (not (evil-initial-state-for-buffer)))
-    (evil-emacs-state)))
+    (evil-emacs-state))
+  (when (and (eq (bound-and-true-p meow--current-state) 'normal)
+             (not (assq major-mode (bound-and-true-p meow-mode-state-list))))
+    (meow-insert-mode)))
 
 ;;;; Keys that work where the user is
 
@@ -365,7 +370,7 @@ whose window it then takes for the selected one."
   "Return the key that calls COMMAND in BUFFER, as text, or nil.
 BUFFER defaults to the one that gets the user's next key."
   (with-current-buffer (or buffer (gemini-companion-ui-selected-buffer))
-    (if-let* ((key (where-is-internal command nil t)))
+    (if-let* ((key (where-is-internal command (current-active-maps 'transient) t)))
         (key-description key)
       (alist-get command gemini-companion-ui-local-keys))))
 

@@ -130,12 +130,14 @@ answered with no."
       (should (equal messages '("Wrong type argument: listp, \"--debug\""))))))
 
 (ert-deftest gemini-companion-cli-run/a-suspended-cli-does-not-read ()
-  "What is sent to its terminal would be for the shell."
+  "What is sent to its terminal would be for the shell.
+Nor does one that another program there has started without a terminal."
   (let* ((buffer (generate-new-buffer "terminal"))
          (process (make-process
                    :name "shell" :buffer buffer :noquery t :connection-type 'pty
                    :sentinel #'ignore
                    :command '("sh" "-c" "set -m; sleep 1000 & echo back $!
+setsid sh -c 'echo detached $$; exec sleep 1000' &
 sh -c 'echo front $$; exec sleep 1000'")))
          (id (lambda (name)
                (with-current-buffer buffer
@@ -148,12 +150,15 @@ sh -c 'echo front $$; exec sleep 1000'")))
                         (mapcar #'car (gemini-companion-cli-run-terminals))))))
     (unwind-protect
         (progn
-          (gemini-companion-test-wait "both jobs" (lambda () (funcall id "front")))
+          (dolist (name '("front" "detached"))
+            (gemini-companion-test-wait "both jobs" (lambda () (funcall id name))))
           (should (memq buffer (funcall terminals "front")))
-          (should-not (memq buffer (funcall terminals "back"))))
+          (should-not (memq buffer (funcall terminals "back")))
+          (should-not (memq buffer (funcall terminals "detached"))))
       (delete-process process)
-      (when (funcall id "back")
-        (ignore-errors (signal-process (funcall id "back") 'KILL)))
+      (dolist (name '("back" "detached"))
+        (when (funcall id name)
+          (ignore-errors (signal-process (funcall id name) 'KILL))))
       (kill-buffer buffer))))
 
 ;; `gemini-companion-run' hid it as if it were Gemini CLI, and never ran that.

@@ -556,4 +556,20 @@ printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
                              '("7 33"))))
           (delete-process process))))))
 
+(ert-deftest gemini-companion-cli-terminals/packages-for-other-clis-do-not-keep-a-size-from-it ()
+  "They advise the function of Eat or vterm for all terminals, and return nil."
+  (let ((size (lambda (&rest _) '(33 . 7))))
+    (defalias 'gemini-companion-cli-terminals-test--adjust size)
+    (advice-add 'gemini-companion-cli-terminals-test--adjust :around #'ignore)
+    (with-temp-buffer
+      (let ((process (make-process :name "cat" :buffer (current-buffer) :command '("cat")
+                                   :noquery t))
+            (gemini-companion-cli-terminals
+             (cons '(ert :mode fundamental-mode :start ignore) gemini-companion-cli-terminals)))
+        (process-put process 'adjust-window-size-function
+                     'gemini-companion-cli-terminals-test--adjust)
+        (gemini-companion-cli-terminals-start 'ert "cat" nil nil)
+        (should (equal (funcall (process-get process 'adjust-window-size-function)) '(33 . 7)))
+        (delete-process process)))))
+
 ;;; gemini-companion-cli-terminals-test.el ends here

@@ -65,7 +65,14 @@ after output; `free-for' pretends that it takes prompts for some seconds."
         (show "")
         (should (eq (funcall press enter) 'send))
         (show gemini-companion-test-screen-question)
-        (should (eq (funcall press ?2) 'send))))))
+        (should (eq (funcall press ?2) 'send)))
+      ;; There, keys move point.
+      (dolist (state '(evil-state meow--current-state))
+        (cl-progv (list state) '(normal)
+          (show "")
+          (should (eq (funcall press ?j) 'send))
+          (show gemini-companion-test-screen-question)
+          (should (eq (funcall press ?j) 'send)))))))
 
 (ert-deftest gemini-companion-cli-watch/no-name-on-the-screen-leads-to-another-machine ()
   (gemini-companion-cli-watch-test--with-terminal client review

@@ -75,6 +75,28 @@
                                   (fake-cli-wait-notification client "ide/diffRejected"))
                        (gemini-companion-test-file "a.txt")))))))
 
+(ert-deftest gemini-companion-review-buffer-header/a-click-leads-to-the-change-it-is-on ()
+  "It selected the window, and then went on from there to the next change."
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-diff-function #'gemini-companion-review-inline-show)
+          (review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-test-propose client "b.txt" "2\n")
+      (delete-other-windows)
+      (select-window (split-window))
+      (switch-to-buffer "*scratch*")
+      (gemini-companion-review-show review 'keep)
+      (cl-letf* (((symbol-function 'gemini-companion-ui-selected-buffer)
+                  (lambda (&rest _) (window-buffer)))
+                 ((symbol-function 'gemini-companion-ui-key-of) (lambda (&rest _) "n"))
+                 (window (gemini-companion-review-visible-window review))
+                 (line (with-current-buffer (window-buffer window)
+                         (gemini-companion-review-buffer--header-line)))
+                 (map (get-text-property (string-search "goes there" line) 'keymap line)))
+        (funcall (lookup-key map [header-line mouse-1])
+                 (list 'mouse-1 (list window 'header-line '(0 . 0) 0)))
+        (should (eq (selected-window) window))
+        (should (eq window (gemini-companion-review-visible-window review)))))))
+
 (ert-deftest gemini-companion-review-buffer-header/percent-signs-in-file-names-are-literal ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "100%b.txt" "1\n")

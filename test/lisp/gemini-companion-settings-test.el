@@ -9,6 +9,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-cli-link)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-context)
@@ -21,6 +22,7 @@
 
 (declare-function with-editor-export-editor "ext:with-editor")
 (defvar lsp-bridge-revert-buffer-flag)
+(defvar meow-mode-state-list)
 (defvar term-exec-hook)
 (defvar undo-tree-mode)
 
@@ -97,6 +99,7 @@
   "Evaluate BODY in a buffer that visits a.txt, with undo."
   (declare (indent 0) (debug t))
   `(gemini-companion-test-with-project
+     (gemini-companion-native-load)
      (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.txt" "one\ntwo three\n"))
        (buffer-enable-undo)
        (unwind-protect (progn ,@body)
@@ -180,5 +183,62 @@
           (delete-process (get-buffer-process terminal)))
         (with-editor-export-editor)
         (should typed)))))
+
+;;;; Modal editing, and completion
+
+(ert-deftest gemini-companion-settings/keys-of-a-transient-map-hide-those-of-a-change ()
+  "Xah Fly Keys has such a map while it commands."
+  (with-temp-buffer
+    (use-local-map gemini-companion-review-inline-mode-map)
+    (let ((overriding-terminal-local-map (make-sparse-keymap)))
+      (should (equal (gemini-companion-ui-key-of #'gemini-companion-review-inline-drop) "k"))
+      (define-key overriding-terminal-local-map "k" #'next-line)
+      (should (equal (gemini-companion-ui-key-of #'gemini-companion-review-inline-drop)
+                     "C-c C-d")))))
+
+(ert-deftest gemini-companion-settings/xah-fly-keys-opens-no-menu ()
+  (cl-progv '(xah-fly-command-map) (list (make-sparse-keymap))
+    (let ((overriding-terminal-local-map
+           (make-composed-keymap (symbol-value 'xah-fly-command-map)))
+          (this-command nil))
+      (cl-letf (((symbol-function 'current-idle-time) (lambda () '(0 2))))
+        (should-not (gemini-companion-ui-key-expected))))))
+
+(ert-deftest gemini-companion-settings/meow-passes-keys-to-a-terminal ()
+  "Unless the user has chosen a state for it."
+  (let ((inserting nil))
+    (cl-letf (((symbol-function 'meow-insert-mode) (lambda () (setq inserting t))))
+      (cl-progv '(meow--current-state meow-mode-state-list)
+          (list 'normal (list (cons major-mode 'normal)))
+        (gemini-companion-ui-pass-keys)
+        (should-not inserting)
+        (setq meow-mode-state-list nil)
+        (gemini-companion-ui-pass-keys)
+        (should inserting)))))
+
+(ert-deftest gemini-companion-settings/lines-of-consult-are-those-of-the-proposal ()
+  (should (eq (lookup-key gemini-companion-review-inline-mode-map [remap consult-goto-line])
+              #'gemini-companion-review-inline-goto-line)))
+
+(ert-deftest gemini-companion-settings/icomplete-shows-files-in-the-order-of-the-cli ()
+  (gemini-companion-test-with-project
+    (dolist (name '("a.txt" "b.txt" "long-name.txt"))
+      (gemini-companion-test-file name ""))
+    (with-temp-buffer
+      (setq gemini-companion-cli-run-root gemini-companion-test-project)
+      (insert "a.txt b.txt long-name.txt ")
+      (cl-letf* (((symbol-function 'gemini-companion-cli-send-terminal) #'current-buffer)
+                 ((symbol-function 'gemini-companion-cli-link--visit) #'ignore)
+                 (all nil)
+                 ((symbol-function 'completing-read)
+                  (lambda (_ table &rest _)
+                    (with-temp-buffer
+                      (setq-local minibuffer-completion-table table)
+                      (setq all (completion-all-sorted-completions))
+                      "b.txt"))))
+        (gemini-companion-visit-mentioned)
+        (setcdr (last all) nil)         ; a number
+        (should (equal (mapcar #'substring-no-properties all)
+                       '("long-name.txt" "b.txt" "a.txt")))))))
 
 ;;; gemini-companion-settings-test.el ends here
