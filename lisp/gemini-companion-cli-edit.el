@@ -21,14 +21,9 @@
 (require 'gemini-companion-cli-screen)
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-file)
+(require 'gemini-companion-host-connection)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
-
-(declare-function gemini-companion-host-connection-editor "gemini-companion-host-connection" t t)
-(declare-function gemini-companion-host-connection-keeper "gemini-companion-host-connection" t t)
-(declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-send "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-state "gemini-companion-host-connection" t t)
 
 ;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-cli-edit)
 (defcustom gemini-companion-edit-in-emacs t

@@ -239,7 +239,7 @@ then those of CLIs that are done, if you have not been there since.  CLIs
 outside of Emacs come last: for one of these, Emacs only tells you which it
 is."
   (interactive)
-  (if (gemini-companion-review-any-open-p)
+  (if (gemini-companion-review-all-open)
       (call-interactively #'gemini-companion-review-next)
     (let ((clis `(,@(ensure-list (gemini-companion-cli-asking-unseen))
                   ,@(gemini-companion-cli-in-state 'asking)

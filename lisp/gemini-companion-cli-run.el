@@ -18,27 +18,16 @@
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-cli-terminals)
 (require 'gemini-companion-host)
+(require 'gemini-companion-host-command)
+(require 'gemini-companion-host-connect)
+(require 'gemini-companion-host-connection)
 (require 'gemini-companion-log)
 (require 'gemini-companion-setup)
+(require 'gemini-companion-tool-extension)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
-(declare-function gemini-companion-host-command-container-p "gemini-companion-host-command")
-(declare-function gemini-companion-host-command-environment "gemini-companion-host-command")
-(declare-function gemini-companion-host-command-quote "gemini-companion-host-command")
-(declare-function gemini-companion-host-connection-command "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connect-sandbox "gemini-companion-host-connect")
-(declare-function gemini-companion-host-connect-sandbox-environment
-                  "gemini-companion-host-connect")
-(declare-function gemini-companion-host-connect-to "gemini-companion-host-connect")
-(declare-function gemini-companion-host-connection-when-ready "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-hops "gemini-companion-host-connection" t t)
-(declare-function gemini-companion-host-connection-keeper "gemini-companion-host-connection" t t)
-(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection" t t)
 (declare-function gemini-companion-turn-on "gemini-companion")
-(declare-function gemini-companion-tool-extension-ask-host "gemini-companion-tool-extension")
-(declare-function gemini-companion-tool-extension-change-all "gemini-companion-tool-extension")
-(declare-function gemini-companion-tool-extension-forget-host "gemini-companion-tool-extension")
 
 ;;;; Options
 
@@ -266,10 +255,9 @@ The CLI runs on the host with PREFIX, or here if that is empty."
   "Run AGENT with ARGUMENTS in the project in ROOT, here, in a new terminal."
   (let ((program (gemini-companion-cli-run--find-program agent)))
     (gemini-companion-cli-run--announce agent root)
-    (gemini-companion-cli-run--prepare
-     (lambda ()
-       (let ((default-directory root))
-         (gemini-companion-setup-before-run agent))))
+    (gemini-companion-cli-terminals-offer)
+    (let ((default-directory root))
+      (gemini-companion-setup-before-run agent))
     (let* ((terminal (gemini-companion-cli-terminals-choose))
            ;; These may be local to this buffer, which may be a dead terminal.
            (environment
@@ -297,7 +285,6 @@ The CLI runs on the host with PREFIX, or here if that is empty."
 (defun gemini-companion-cli-run--in-sandbox (buffer agent root environment exec)
   "Call EXEC in BUFFER once the sandbox of AGENT in ROOT can reach this Emacs.
 EXEC gets ENVIRONMENT, and if the sandbox reaches Emacs, what that needs."
-  (require 'gemini-companion-host-connect)
   (let ((connection (gemini-companion-host-connect-sandbox buffer root)))
     (insert "Connecting the sandbox...\n")
     (gemini-companion-host-connection-when-ready
@@ -371,14 +358,6 @@ A client looks for it only when it starts."
              (gemini-companion-agent-get agent :title)))
   (gemini-companion-workspace-announce root))
 
-(defun gemini-companion-cli-run--prepare (ask)
-  "Ask all questions, also by ASK, and then install what the user has agreed to.
-Return the value of ASK."
-  (let ((install (gemini-companion-cli-terminals-offer)))
-    (prog1 (funcall ask)
-      (when install
-        (gemini-companion-cli-terminals-install-eat)))))
-
 (defun gemini-companion-cli-run--create-buffer (agent root)
   "Return a new buffer for a terminal of AGENT in the project in ROOT.
 Kill those in which AGENT has ended."
@@ -407,7 +386,6 @@ Kill those in which AGENT has ended."
 
 (defun gemini-companion-cli-run--connect (agent root)
   "Return a connection for AGENT to the host of ROOT, which need not be ready."
-  (require 'gemini-companion-host-connect)
   (unless (gemini-companion-agent-get agent :stdio)
     (user-error "%s cannot connect from another machine"
                 (or (gemini-companion-agent-get agent :title) agent)))
@@ -416,25 +394,23 @@ Kill those in which AGENT has ended."
 (defun gemini-companion-cli-run--start-on-host (agent root arguments)
   "Run AGENT with ARGUMENTS in ROOT, a remote name, once its host is connected.
 Show the terminal at once, so that the user sees where it will be."
-  (pcase-let* ((connection (gemini-companion-cli-run--connect agent root))
-               (`(,agreed . ,tools)
-                (gemini-companion-cli-run--prepare
-                 (lambda ()
-                   (cons (gemini-companion-setup-ask-host agent root)
-                         (gemini-companion-tool-extension-ask-host connection)))))
-               (terminal (gemini-companion-cli-terminals-choose))
-               (environment (gemini-companion-host-command-environment process-environment))
-               (buffer (gemini-companion-cli-run--create-buffer agent root))
-               (start (lambda (fault)
-                        (gemini-companion-cli-run--start-in
-                         buffer
-                         (lambda ()
-                           (when fault (error "%s" fault))
-                           (pcase-let ((`(,program . ,words)
-                                        (gemini-companion-cli-run--command-on-host
-                                         connection terminal environment arguments)))
-                             (gemini-companion-cli-run--exec terminal program words environment)
-                             (setq default-directory root)))))))
+  (let* ((connection (gemini-companion-cli-run--connect agent root))
+         (_ (gemini-companion-cli-terminals-offer))
+         (agreed (gemini-companion-setup-ask-host agent root))
+         (tools (gemini-companion-tool-extension-ask-host connection))
+         (terminal (gemini-companion-cli-terminals-choose))
+         (environment (gemini-companion-host-command-environment process-environment))
+         (buffer (gemini-companion-cli-run--create-buffer agent root))
+         (start (lambda (fault)
+                  (gemini-companion-cli-run--start-in
+                   buffer
+                   (lambda ()
+                     (when fault (error "%s" fault))
+                     (pcase-let ((`(,program . ,words)
+                                  (gemini-companion-cli-run--command-on-host
+                                   connection terminal environment arguments)))
+                       (gemini-companion-cli-run--exec terminal program words environment)
+                       (setq default-directory root)))))))
     (with-current-buffer buffer
       (insert (format "Connecting to %s...\n" (gemini-companion-host-connection-name connection))))
     (gemini-companion-cli-run-show buffer)

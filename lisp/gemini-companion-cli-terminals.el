@@ -172,11 +172,13 @@ package archive has it."
 ;;;; Choosing one
 
 (defvar gemini-companion-cli-terminals--offered nil
-  "Non-nil if the user was already asked to install a terminal emulator.")
+  "Non-nil if the user was asked to install Eat; `agreed' until that is tried.")
 
 (defun gemini-companion-cli-terminals-choose ()
   "Load the terminal emulator to use, and return it."
   (cond ((eq gemini-companion-terminal 'auto)
+         (when (eq gemini-companion-cli-terminals--offered 'agreed)
+           (gemini-companion-cli-terminals--install-eat))
          (or (gemini-companion-cli-terminals--installed) 'term))
         ((not (assq gemini-companion-terminal gemini-companion-cli-terminals))
          (user-error "`gemini-companion-terminal' is `%s', which `gemini-companion-cli-terminals' \
@@ -193,7 +195,7 @@ does not describe" gemini-companion-terminal))
 
 (defun gemini-companion-cli-terminals-offer ()
   "If there is only Term, ask whether to install a better terminal emulator.
-Return non-nil if the user says yes.  In batch mode, do not ask."
+In batch mode, do not ask."
   (when (and (eq gemini-companion-terminal 'auto)
              (not noninteractive)
              (not gemini-companion-cli-terminals--offered)
@@ -205,16 +207,17 @@ Return non-nil if the user says yes.  In batch mode, do not ask."
                      (seq-some (pcase-lambda (`(,name . ,place))
                                  (string-search "nongnu" (concat name " " place)))
                                package-archives)))
-           (ignore
-            (message "Term shows few colors; the packages Eat and vterm show all of them")))
-          ((y-or-n-p "Term shows few colors: download and install the terminal Eat? "))
+           (message "Term shows few colors; the packages Eat and vterm show all of them"))
+          ((y-or-n-p "Term shows few colors: download and install the terminal Eat? ")
+           (setq gemini-companion-cli-terminals--offered 'agreed))
           (t
            (gemini-companion-answer-set 'eat 'never)
-           (ignore (message "Using Term until you install a better terminal emulator"))))))
+           (message "Using Term until you install a better terminal emulator")))))
 
-(defun gemini-companion-cli-terminals-install-eat ()
+(defun gemini-companion-cli-terminals--install-eat ()
   "Install Eat, and wait until that is done.
 If it fails, or if the user quits, say so and what to do next."
+  (setq gemini-companion-cli-terminals--offered t)
   (message "Installing Eat; type C-g to use Term instead...")
   (condition-case problem
       ;; The byte compiler shows its warnings in windows.

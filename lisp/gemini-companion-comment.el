@@ -396,12 +396,7 @@ that line in the proposal, and the text of removed lines or nil."
 
 (defun gemini-companion-comment-count (review)
   "Return the number of comments on REVIEW."
-  (let ((proposal (gemini-companion-review-proposal review)))
-    ;; A header line asks.
-    (if (buffer-live-p proposal)
-        (seq-count #'overlay-buffer
-                   (buffer-local-value 'gemini-companion-comment-overlays proposal))
-      0)))
+  (length (gemini-companion-comment-list (gemini-companion-review-proposal review))))
 
 (defun gemini-companion-comment-save (review)
   "Save the comments on REVIEW, whose proposal is being killed."

@@ -70,7 +70,7 @@ time at which it was written, in seconds since 1970; nil without a file."
 (defun gemini-companion-file-note (path bytes stamp modified)
   "Remember that the file PATH, on a host, contains BYTES.
 These, STAMP and MODIFIED are as in the event `host-file'."
-  (let* ((before (gemini-companion-file--known path))
+  (let* ((before (gemini-companion-file-known path))
          (host (or (gemini-companion-file-host path)
                    ;; See `gemini-companion-file--flush'.
                    (let ((file-name-handler-alist (copy-sequence file-name-handler-alist)))
@@ -95,8 +95,8 @@ These, STAMP and MODIFIED are as in the event `host-file'."
           gemini-companion-file--states)
     (gemini-companion-file--limit host)))
 
-(defun gemini-companion-file--known (path)
-  "Return what is known of the file PATH, on a host, or nil."
+(defun gemini-companion-file-known (path)
+  "Return what a host has reported of the file PATH, or nil."
   (cdr (assoc path gemini-companion-file--states)))
 
 (defun gemini-companion-file--limit (host)
@@ -149,14 +149,10 @@ Return nil if Tramp is not loaded, or takes PATH for no remote name."
 (defun gemini-companion-file-host (path)
   "Return the prefix of the host that the file PATH is on, nil if it is local.
 What is known of PATH decides this even after its host was closed."
-  (if-let* ((state (gemini-companion-file--known path)))
+  (if-let* ((state (gemini-companion-file-known path)))
       (gemini-companion-file--state-host state)
     (when-let* ((host (gemini-companion-host-of-name path)))
       (gemini-companion-host-prefix host))))
-
-(defun gemini-companion-file-known-p (path)
-  "Return non-nil if a host has reported what the file PATH contains."
-  (and (gemini-companion-file--known path) t))
 
 (defun gemini-companion-file-title (path prefix)
   "Return a short name for PATH, on the host with PREFIX: \"build:src/a.c\".
@@ -176,9 +172,8 @@ PREFIX is that of the host that it is on, or nil."
 
 (defun gemini-companion-file--shorten (name)
   "Return the file NAME, or the last 200 characters, as text that can be shown."
-  (let ((excess (- (length name) 200)))
-    (gemini-companion-ui-one-line
-     (if (> excess 0) (concat "…" (substring name excess)) name))))
+  (gemini-companion-ui-one-line
+   (if (length> name 200) (concat "…" (substring name -200)) name)))
 
 (defun gemini-companion-file-nondirectory (path)
   "Return the name of the file PATH without its directory; call no handlers."
@@ -320,7 +315,7 @@ PATH may be remote, if its handlers are bound."
 
 (defun gemini-companion-file--state-of (path)
   "Return what is known of the file PATH if it is on a host, else nil."
-  (or (gemini-companion-file--known path)
+  (or (gemini-companion-file-known path)
       (when-let* ((prefix (gemini-companion-file-host path)))
         (gemini-companion-file--make-state :host prefix :bytes 'unreadable :stamp 'unknown))))
 

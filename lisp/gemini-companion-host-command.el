@@ -16,10 +16,12 @@
 (require 'cl-lib)
 (require 'format-spec)
 (require 'json)
-(require 'tramp)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-ui)
+(eval-when-compile (require 'tramp))    ; it takes a tenth of a second to load
 
+(declare-function tramp-compute-multi-hops "tramp")
+(declare-function tramp-dissect-file-name "tramp")
 (declare-function tramp-ssh-controlmaster-options "tramp-sh")
 (declare-function tramp-ssh-or-plink-options "tramp-sh" (vec) t) ; its name in Emacs 30.2
 

@@ -12,7 +12,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'tramp)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-answer)
 (require 'gemini-companion-bridge)
@@ -24,6 +23,7 @@
 
 (declare-function gemini-companion-turn-on "gemini-companion")
 (declare-function gemini-companion-tool-extension-keep-current "gemini-companion-tool-extension")
+(declare-function tramp-get-completion-function "tramp")
 
 ;;;; Commands
 
@@ -130,6 +130,7 @@ connects, return DIRECTORY."
 
 (defun gemini-companion-host-connect--known-hosts ()
   "Return the hosts that ssh and Tramp know, as USER@HOST or HOST."
+  (require 'tramp)
   (cl-loop for (function file) in (tramp-get-completion-function "ssh")
            ;; Some sources of passwords ask for one.
            unless (eq function 'tramp-parse-auth-sources)
@@ -193,6 +194,7 @@ HOST is a `gemini-companion-host', DIRECTORY what it mounts in its sandbox.")
 (defun gemini-companion-host-connect-sandbox (buffer root)
   "Return a connection to the sandbox in which a CLI will work in ROOT, in BUFFER.
 It ends with BUFFER."
+  (require 'tramp)
   (let* ((directory (file-truename (make-temp-file "gemini-" t)))
          (name (gemini-companion-host-connect--sandbox-name root))
          (host (gemini-companion-host-add (format "/sandbox:%s:" name)))

@@ -47,10 +47,10 @@ apply at the moment are grayed out."
     ("d" "diagnostic" gemini-companion-send-diagnostic :inapt-if-not gemini-companion-any-cli-p)
     ("m" "comment on line" gemini-companion-comment)]
    ["Changes"
-    ("v" "view next" gemini-companion-review-next :inapt-if-not gemini-companion-review-any-open-p)
-    ("a" "accept" gemini-companion-accept :inapt-if-not gemini-companion-review-any-open-p)
-    ("k" "reject" gemini-companion-reject :inapt-if-not gemini-companion-review-any-open-p)
-    ("A" "accept all" gemini-companion-accept-all :inapt-if-not gemini-companion-review-any-open-p)
+    ("v" "view next" gemini-companion-review-next :inapt-if-not gemini-companion-review-all-open)
+    ("a" "accept" gemini-companion-accept :inapt-if-not gemini-companion-review-all-open)
+    ("k" "reject" gemini-companion-reject :inapt-if-not gemini-companion-review-all-open)
+    ("A" "accept all" gemini-companion-accept-all :inapt-if-not gemini-companion-review-all-open)
     ("l" "list" gemini-companion-review-list)
     ("h" "history" gemini-companion-history-list)]
    ["Companion"

@@ -46,7 +46,7 @@ you are away.  If nil, only you can accept."
 NAME and VERSION are what the client reports; PROCESS is its id, or nil."
   (condition-case error
       (let ((host (gemini-companion-file-host path)))
-        (unless (or (null host) (gemini-companion-file-known-p path))
+        (unless (or (null host) (gemini-companion-file-known path))
           (error "Emacs does not know what %s contains" path))
         (gemini-companion-review-add
          (gemini-companion-review-make

@@ -22,10 +22,6 @@
 (require 'gemini-companion-review-window)
 (require 'gemini-companion-ui)
 
-(defconst gemini-companion-review-ediff--diff-options "--text"
-  "Options for diff and diff3, where Ediff itself calls them.
-They show all differences, and treat a file with NUL characters as text.")
-
 (defconst gemini-companion-review-ediff--faces
   '((ediff-even-diff-A gemini-companion-removed)
     (ediff-odd-diff-A gemini-companion-removed)
@@ -118,8 +114,8 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
         (gemini-companion-review-window-review gemini-companion-review-window-current)
         gemini-companion-comment-place-function #'gemini-companion-review-ediff--comment-place)
   (gemini-companion-ui-omit-line-numbers)
-  (setq-local ediff-actual-diff-options gemini-companion-review-ediff--diff-options
-              ediff-actual-diff3-options gemini-companion-review-ediff--diff-options
+  (setq-local ediff-actual-diff-options "--text" ; all differences, and files with NUL, too
+              ediff-actual-diff3-options "--text"
               ediff-setup-diff-regions-function #'gemini-companion-review-ediff--compare)
   (unless (executable-find ediff-diff-program)
     (setq ediff-auto-refine 'off))

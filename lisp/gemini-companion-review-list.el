@@ -119,7 +119,7 @@ For WITH-REASON, interactively the prefix argument, see
 
 (defun gemini-companion-review-list--keys ()
   "Return the keys that work on the current line of the list of open changes."
-  `(,(unless (gemini-companion-review-any-open-p) "No change awaits your decision")
+  `(,(unless (gemini-companion-review-all-open) "No change awaits your decision")
     ,@(when (tabulated-list-get-id)
         '((gemini-companion-review-list-visit . "show")
           (gemini-companion-review-list-accept . "accept")

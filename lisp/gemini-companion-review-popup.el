@@ -117,21 +117,17 @@ A cons, or nil.")
        review
        (cond ((gemini-companion-review-popup--manual))
              ((not (eq review first)) (concat "waiting for " (gemini-companion-review-file first)))
-             ((when-let* ((busy (gemini-companion-review-popup--busy)))
+             ((or (gemini-companion-review-ended-on-screen-p)
+                  ;; A key meant for that one must not decide this one.
+                  (< (- (float-time) gemini-companion-review-closed-at) 1))
+              "waiting: another change just ended")
+             ((when-let* ((busy (gemini-companion-ui-busy)))
                 (concat "waiting: " busy))))))))
 
 (defun gemini-companion-review-popup--manual ()
   "Return why the user has to ask for reviews, as text, or nil."
   (cond ((eq gemini-companion-diff-policy 'queue) "queued")
         ((eq gemini-companion-diff-focus 'announce) "announced")))
-
-(defun gemini-companion-review-popup--busy ()
-  "Return why no review may be shown just now, as text, or nil."
-  (if (or (gemini-companion-review-ended-on-screen-p)
-          ;; A key meant for that one must not decide the next.
-          (< (- (float-time) gemini-companion-review-closed-at) 1))
-      "another change just ended"
-    (gemini-companion-ui-busy)))
 
 (defun gemini-companion-review-popup--try ()
   "Take ended reviews off the screen and show the next, unless the user is busy."

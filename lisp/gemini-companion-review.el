@@ -177,10 +177,6 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
   "Return the number of reviews that await a decision."
   (length gemini-companion-review--open))
 
-(defun gemini-companion-review-any-open-p ()
-  "Return non-nil if a review awaits a decision."
-  (and gemini-companion-review--open t))
-
 (defun gemini-companion-review-with-id (id)
   "Return the open review with ID, or nil."
   (cl-loop for review in gemini-companion-review--open

@@ -22,15 +22,11 @@
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-file)
 (require 'gemini-companion-host)
+(require 'gemini-companion-host-connection)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-write)
 
-(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection" t t)
-(declare-function gemini-companion-host-connection-of-directory "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-prefix "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-read-file "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-write-file "gemini-companion-host-connection")
 (declare-function gemini-companion-tool-extension-offer "gemini-companion-tool-extension")
 
 ;;;; The command
@@ -183,7 +179,6 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
 
 (defun gemini-companion-setup--on-host (directory)
   "Let programs on the host of DIRECTORY connect automatically, after questions."
-  (require 'gemini-companion-host-connection)
   (let ((connection (or (gemini-companion-host-connection-of-directory directory)
                         (user-error "%s is not connected"
                                     (gemini-companion-host-title (file-remote-p directory))))))

@@ -18,20 +18,17 @@
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
 (require 'gemini-companion-host)
+(require 'gemini-companion-host-connect)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-popup)
+(require 'gemini-companion-tool)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
 (declare-function gemini-companion-comment-describe "gemini-companion-comment")
-(declare-function gemini-companion-host-connect-describe "gemini-companion-host-connect")
 (declare-function gemini-companion-mode "gemini-companion")
-(declare-function gemini-companion-tool-call-started "gemini-companion-tool" (call) t)
-(defvar gemini-companion-tool-calls)
-(declare-function gemini-companion-tool-describe-call "gemini-companion-tool")
-(declare-function gemini-companion-tool-signatures "gemini-companion-tool")
 
 ;;;; The buffer with the state
 
@@ -69,11 +66,8 @@
        '("Gemini companion is off" ("turn on" . gemini-companion-turn-on)) nil)
     (gemini-companion-status--insert-server)
     (gemini-companion-status--insert-sessions)
-    ;; It is loaded when a host is connected.
-    (when (featurep 'gemini-companion-host-connection)
-      (require 'gemini-companion-host-connect)
-      (when-let* ((rows (gemini-companion-host-connect-describe)))
-        (gemini-companion-status--section '("Other machines") rows)))
+    (when-let* ((rows (gemini-companion-host-connect-describe)))
+      (gemini-companion-status--section '("Other machines") rows))
     (gemini-companion-status--insert-reviews))
   (gemini-companion-status--section '("Log" ("open" . gemini-companion-log))
                                     (or (gemini-companion-log-last 5) '("none")))
@@ -220,22 +214,19 @@ This works even if no client is connected."
             (if gemini-companion-context-paused "Paused: Emacs tells clients that no file is open"
               "What clients are told")
             (if gemini-companion-context-paused "resumes" "pauses it")))
-   ;; Tools are loaded when a client wants them.
-   (and (featurep 'gemini-companion-tool)
-        (gemini-companion-status--list
-         "Last tool calls, by models and hooks"
-         (mapcar (lambda (call)
-                   (concat (format-time-string "%T " (gemini-companion-tool-call-started call))
-                           (gemini-companion-tool-describe-call call)))
-                 gemini-companion-tool-calls)))
+   (gemini-companion-status--list
+    "Last tool calls, by models and hooks"
+    (mapcar (lambda (call)
+              (concat (format-time-string "%T " (gemini-companion-tool-call-started call))
+                      (gemini-companion-tool-describe-call call)))
+            gemini-companion-tool-calls))
    (gemini-companion-status--list "Workspace roots" (gemini-companion-status--roots))
    (mapconcat (pcase-lambda (`(,directory . ,clients))
                 (gemini-companion-status--context-of directory clients))
               (gemini-companion-status--directories)
               "")
-   (and (featurep 'gemini-companion-tool)
-        (gemini-companion-status--list "Tools that the model can call"
-                                       (gemini-companion-tool-signatures)))))
+   (gemini-companion-status--list "Tools that the model can call"
+                                  (gemini-companion-tool-signatures))))
 
 (defun gemini-companion-status--list (title items)
   "Return TITLE and the strings ITEMS as lines, or that there are none."

@@ -30,19 +30,11 @@
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-file)
 (require 'gemini-companion-host)
+(require 'gemini-companion-host-connection)
 (require 'gemini-companion-log)
 (require 'gemini-companion-native)
 (require 'gemini-companion-tool)
 (require 'gemini-companion-ui)
-
-(declare-function gemini-companion-host-connection-host "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-name "gemini-companion-host-connection"
-                  (connection) t)
-(declare-function gemini-companion-host-connection-of-directory
-                  "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-read-file "gemini-companion-host-connection")
-(declare-function gemini-companion-host-connection-write-file "gemini-companion-host-connection")
 
 ;;;; The files
 

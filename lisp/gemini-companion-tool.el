@@ -249,17 +249,13 @@ Return nil if nobody waits for it any more."
     (if (seq-some (apply-partially #'gemini-companion-tool--withheld-p call)
                   (gemini-companion-tool-call-files call))
         (gemini-companion-tool-fail call "Your user has withheld this in the meantime")
-      (gemini-companion-tool--send call text))))
-
-(defun gemini-companion-tool--send (call text)
-  "Answer CALL with TEXT; see `gemini-companion-tool-answer'."
-  (let* ((withheld (gemini-companion-tool-call-withheld call))
-         (text (concat (gemini-companion-tool--cut text)
-                       (and (> withheld 0) (format "\n(%d more in withheld files)" withheld)))))
-    (gemini-companion-bridge-answer (gemini-companion-tool-call-id call) text)
-    (gemini-companion-tool--end
-     call (concat (format "answered, %d characters" (length text))
-                  (and (> withheld 0) (format ", %d withheld" withheld))))))
+      (let* ((withheld (gemini-companion-tool-call-withheld call))
+             (text (concat (gemini-companion-tool--cut text)
+                           (and (> withheld 0) (format "\n(%d more in withheld files)" withheld)))))
+        (gemini-companion-bridge-answer (gemini-companion-tool-call-id call) text)
+        (gemini-companion-tool--end
+         call (concat (format "answered, %d characters" (length text))
+                      (and (> withheld 0) (format ", %d withheld" withheld))))))))
 
 (defun gemini-companion-tool-fail (call reason)
   "Answer CALL with an error, for REASON, a string.

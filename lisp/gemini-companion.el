@@ -209,7 +209,7 @@ It would accept the next change, or answer yes to the next question."
   "Return the tooltip of the mode line."
   (format "Gemini companion: %s\nmouse-1: %s\nmouse-2: help\nmouse-3: menu"
           (gemini-companion-state)
-          (cond ((gemini-companion-review-any-open-p) "show the next change")
+          (cond ((gemini-companion-review-all-open) "show the next change")
                 ((gemini-companion-cli-asking-unseen) "show the question")
                 (t "commands"))))
 
@@ -219,7 +219,7 @@ EVENT is the click."
   (declare (completion ignore))
   (interactive "e")
   (select-window (posn-window (event-start event)))
-  (call-interactively (cond ((gemini-companion-review-any-open-p) 'gemini-companion-review-next)
+  (call-interactively (cond ((gemini-companion-review-all-open) 'gemini-companion-review-next)
                             ((gemini-companion-cli-asking-unseen) 'gemini-companion-next)
                             (t 'gemini-companion-menu))))
 
@@ -279,11 +279,11 @@ EVENT is the click."
      ["All Comments" gemini-companion-comments-send :active (gemini-companion-any-cli-p)])
     "--"
     ["Show the Next Change" gemini-companion-review-next
-     :active (gemini-companion-review-any-open-p)]
-    ["Accept Change" gemini-companion-accept :active (gemini-companion-review-any-open-p)]
+     :active (gemini-companion-review-all-open)]
+    ["Accept Change" gemini-companion-accept :active (gemini-companion-review-all-open)]
     ["Accept All of the Turn..." gemini-companion-accept-all
-     :active (gemini-companion-review-any-open-p)]
-    ["Reject Change" gemini-companion-reject :active (gemini-companion-review-any-open-p)]
+     :active (gemini-companion-review-all-open)]
+    ["Reject Change" gemini-companion-reject :active (gemini-companion-review-all-open)]
     ["Changes That Wait" gemini-companion-review-list]
     ["History" gemini-companion-history-list]
     "--"

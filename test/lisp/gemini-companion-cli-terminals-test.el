@@ -71,9 +71,10 @@ not fetched yet."
                               "(1 (eat . [(1 0) nil \"Not Eat\" single nil]))"))
 
 (defun gemini-companion-cli-terminals-test--offer ()
-  "Offer a better terminal emulator as if a CLI was run; return the result."
+  "Offer a better terminal emulator as if a CLI was run; return the answer."
   (let ((noninteractive nil))
-    (gemini-companion-cli-terminals-offer)))
+    (gemini-companion-cli-terminals-offer)
+    (eq gemini-companion-cli-terminals--offered 'agreed)))
 
 (ert-deftest gemini-companion-cli-terminals/a-yes-installs-and-uses-eat ()
   "Only package.el saves something, as the best emulator is the default."
@@ -83,7 +84,6 @@ not fetched yet."
     (should (equal gemini-companion-test-questions
                    '("Term shows few colors: download and install the terminal Eat? ")))
     (should-not (file-exists-p package-user-dir))
-    (gemini-companion-cli-terminals-install-eat)
     (should (eq (gemini-companion-cli-terminals-choose) 'eat))
     (should (eq gemini-companion-terminal 'auto))
     (should (equal package-selected-packages '(eat)))
@@ -115,7 +115,7 @@ not fetched yet."
         (setq package-archives (list (cons archive (gemini-companion-test-file "archive/"))))
         (cl-letf (((symbol-function 'package-refresh-contents)
                    (lambda (&rest _) (ert-fail "An archive was asked"))))
-          (should (eq offered (and (gemini-companion-cli-terminals-test--offer) t))))
+          (should (eq offered (gemini-companion-cli-terminals-test--offer))))
         (unless offered
           (should (equal gemini-companion-test-messages
                          '("Term shows few colors; the packages Eat and vterm show all of them")))
@@ -139,7 +139,7 @@ not fetched yet."
           (setq install nil))
         (cl-letf (((symbol-function 'package-install)
                    (or install (symbol-function 'package-install))))
-          (gemini-companion-cli-terminals-install-eat))
+          (gemini-companion-cli-terminals-choose))
         (should (equal windows (window-list))))
       (should (eq (gemini-companion-cli-terminals-choose) 'term))
       (unless (equal archive '("(error \"Broken\")"))

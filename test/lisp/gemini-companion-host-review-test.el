@@ -628,7 +628,7 @@ DECIDE is called with the client and the review."
                      'host-file (concat gemini-companion-test-host-prefix "/p/" name) bytes
                      (format "%s" (random)) 1700000000)))
             (known (lambda (name)
-                     (gemini-companion-file-known-p
+                     (gemini-companion-file-known
                       (concat gemini-companion-test-host-prefix "/p/" name)))))
         (dotimes (n 200)
           (funcall tell (format "%d" n) "x"))
@@ -657,7 +657,7 @@ DECIDE is called with the client and the review."
         (gemini-companion-file-note "/mock:other:/a" "x" "1" nil)
         (dotimes (n 200)
           (funcall tell (format "%d" n) "x"))
-        (should (gemini-companion-file-known-p "/mock:other:/a"))))))
+        (should (gemini-companion-file-known "/mock:other:/a"))))))
 
 (ert-deftest gemini-companion-host-review/what-a-review-needs-is-not-forgotten ()
   "Nor what is awaited after it, whatever else the host tells."
@@ -669,7 +669,7 @@ DECIDE is called with the client and the review."
                       (gemini-companion-bridge-handle-event
                        'host-file (format "%s/p/%d" gemini-companion-test-host-prefix n)
                        "x" "s" 1700000000))
-                    (gemini-companion-file-known-p path))))
+                    (gemini-companion-file-known path))))
       (should (funcall flood))
       (gemini-companion-review-show review 'keep)
       (gemini-companion-review-commands-accept review)
@@ -707,7 +707,7 @@ DECIDE is called with the client and the review."
                                                (concat gemini-companion-test-host-prefix "/p/a")
                                                "text\n" "x" "1" nil))
         (should (equal rejected '(7)))
-        (should-not (gemini-companion-review-any-open-p))))))
+        (should-not (gemini-companion-review-all-open))))))
 
 ;;;; Hostile names
 
@@ -750,8 +750,8 @@ DECIDE is called with the client and the review."
         (gemini-companion-bridge-handle-event 'host-file local "evil\n" "s" 1)
         (gemini-companion-bridge-handle-event 'host-file "/mock:evil:/y" "evil\n" "s" 1)
         (should-not (string-search "\u202e" (string-join (gemini-companion-log-last 200))))
-        (should-not (gemini-companion-file-known-p local))
-        (should-not (gemini-companion-file-known-p "/mock:evil:/y"))))))
+        (should-not (gemini-companion-file-known local))
+        (should-not (gemini-companion-file-known "/mock:evil:/y"))))))
 
 (ert-deftest gemini-companion-host-review/odd-times-and-stamps-do-no-harm ()
   (gemini-companion-test-with-host client

@@ -47,7 +47,7 @@
       (delete-file file)
       (fake-cli-call-tool client "openDiff" `(:filePath ,file :newContent "1\n"))
       (gemini-companion-bridge-drain)
-      (should (gemini-companion-review-any-open-p))
+      (should (gemini-companion-review-all-open))
       (gemini-companion-review-end-all))))
 
 (ert-deftest gemini-companion-review-commands/an-accept-is-forgotten-after-a-while ()
@@ -102,7 +102,7 @@
       (pcase-dolist (`(,text . ,open) '(("3\n" . nil) ("4\n" . nil) ("5\n" . t)))
         (fake-cli-call-tool client "openDiff" (list :filePath file :newContent text))
         (gemini-companion-bridge-drain)
-        (should (eq (gemini-companion-review-any-open-p) open)))
+        (should (eq (consp (gemini-companion-review-all-open)) open)))
       ;; Nothing is kept when the last one was accepted: the texts may be large.
       (should-not gemini-companion-review-commands--rest)
       (gemini-companion-review-end-all))))
