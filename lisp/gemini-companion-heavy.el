@@ -88,9 +88,7 @@ the others are not too long, in these.  If they are, keep their lines."
   (let* ((old (buffer-substring-no-properties (point-min) (point-max)))
          (new (with-current-buffer source (widen) (goto-char (point-min)) (buffer-string)))
          (ascii (and (gemini-companion-change-ascii-p old) (gemini-companion-change-ascii-p new)))
-         (regions (append (if ascii (gemini-companion-change-regions old new)
-                            (gemini-companion-heavy--regions old new))
-                          nil))
+         (regions (append (gemini-companion-heavy--regions old new ascii) nil))
          (most (/ gemini-companion-heavy--max-compared (if ascii 1 200)))
          (skip (lambda (lines) (with-current-buffer source (forward-line lines) (point))))
          (line 0)
@@ -115,12 +113,14 @@ the others are not too long, in these.  If they are, keep their lines."
     (when (bound-and-true-p undo-tree-mode)
       (gemini-companion-heavy--drop-undo-markers))))
 
-(defun gemini-companion-heavy--regions (old new)
+(defun gemini-companion-heavy--regions (old new ascii)
   "Return where the texts OLD and NEW differ; all of both if that is not known.
 For the native module, a character is the same as the raw bytes that encode
-it, but the positions of what comes after them are not."
+it, but the positions of what comes after them are not.  If ASCII is
+non-nil, there is neither."
   (cl-flet ((have (regexp) (or (string-match-p regexp old) (string-match-p regexp new))))
-    (if (and (have "[\x3fff80-\x3fffff]") (have "[\u0080-\x3fff7f]"))
+    (if (or (not (fboundp 'gemini-companion--mod-regions)) ; the mode has not been on
+            (and (not ascii) (have "[\x3fff80-\x3fffff]") (have "[\u0080-\x3fff7f]")))
         `[[0 ,most-positive-fixnum 0 ,most-positive-fixnum nil nil nil]]
       (gemini-companion-change-regions old new))))
 

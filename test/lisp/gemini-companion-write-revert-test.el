@@ -600,6 +600,14 @@ git -c user.name=me -c user.email=me@localhost commit -q -m one")
         (should (equal (buffer-string) lines))
         (should (equal changes '("\n" "\nnew\n")))))))
 
+(ert-deftest gemini-companion-write-revert/before-the-mode-was-on-a-buffer-is-reverted ()
+  "`gemini-companion-setup' may be the first command, and does not load the module."
+  (gemini-companion-write-revert-test--with "one\ntwo\n"
+    (cl-letf (((symbol-function 'gemini-companion--mod-regions) nil))
+      (gemini-companion-write-revert-test--write "one\n2\n"))
+    (should (equal (buffer-string) "one\n2\n"))
+    (should-not (buffer-modified-p))))
+
 (ert-deftest gemini-companion-write-revert/query-replace-replaces-what-it-shows ()
   "While it awaits an answer, the text stays as it is."
   (gemini-companion-write-revert-test--with "one\nfoo\ntwo\n"
