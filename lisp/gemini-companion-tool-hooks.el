@@ -75,7 +75,9 @@ TERMINAL are; each but SESSION may be nil."
       (user-error "There is no event %s" event))
     (gemini-companion-tool-hooks--change-hooks #'add-hook) ; the mode was perhaps off meanwhile
     (gemini-companion-tool-diagnostics-observe)
-    (when (and directory (eq what 'ran) (not (gemini-companion-tool-call-host call)))
+    ;; Before a prompt, and in a turn, files may have changed of which no hook tells.
+    (when (and directory (memq what '(prompt ran done))
+               (not (gemini-companion-tool-call-host call)))
       (gemini-companion-tool-hooks--refresh-buffers directory))
     ;; Emacs asks about an edit by a review.
     (if (and (eq what 'asks) path known (gemini-companion-cli-reviews-here-p known)) ""
@@ -90,18 +92,26 @@ TERMINAL are; each but SESSION may be nil."
           (gemini-companion-cli-set-terminal cli buffer))
         (or (pcase (and cli what)
               ;; What nobody waits for would be lost.
-              ((and 'prompt (guard (gemini-companion-tool-live-p call)))
+              ((and 'prompt (guard (and (gemini-companion-tool-live-p call)
+                                        (not (gemini-companion-tool-hooks--script-p process)))))
                (gemini-companion-log-errors "adding to a prompt"
                  (gemini-companion-comment-add-to-prompt
                   cli #'gemini-companion-tool-fits-p)))
               ('edit (gemini-companion-tool-hooks--ask call cli path)))
             "")))))
 
+(defun gemini-companion-tool-hooks--script-p (process)
+  "Return non-nil if PROCESS is a CLI with a prompt of a script, as of a Git hook.
+The user has written comments for no such prompt."
+  (string-match-p " \\(?:-p\\|--prompt\\)\\(?:[ =]\\|\\'\\)"
+                  (alist-get 'args (gemini-companion-agent-process process) "")))
+
 (defun gemini-companion-tool-hooks--refresh-buffers (directory)
-  "Revert buffers of files in DIRECTORY, which a command of a CLI may have changed."
+  "Revert buffers of files in DIRECTORY, which a CLI may have changed."
   (dolist (buffer (buffer-list))
-    (when (string-prefix-p (file-name-as-directory directory)
-                           (or (gemini-companion-file-truename buffer) ""))
+    (when (and (string-prefix-p (file-name-as-directory directory)
+                                (or (gemini-companion-file-truename buffer) ""))
+               (not (verify-visited-file-modtime buffer)))
       (gemini-companion-tool-refresh-buffer buffer)
       ;; What checkers find then is not new since the next edit.
       (when (buffer-live-p buffer)

@@ -170,19 +170,59 @@ That is a window, where point is in its buffer, and the number of windows."
                                                           "badone badtwo\n")
                          "New in the editor's diagnostics since this edit:\n1:8: error: badtwo")))))))
 
-(ert-deftest gemini-companion-tool-hooks/what-a-command-of-a-cli-has-changed-is-shown ()
+(ert-deftest gemini-companion-tool-hooks/what-a-cli-has-changed-is-shown ()
+  "After a command of it, and, as no hook tells of /rewind or a command of the
+user, before a prompt and at the end of a turn."
+  (dolist (event '("ran" "prompt" "done"))
+    (ert-info (event)
+      (gemini-companion-tool-hooks-test--with-history
+        (let ((buffers (mapcar (lambda (name) (gemini-companion-test-open name "old\n"))
+                               '("a.txt" "sub/b.txt" "edited.txt"))))
+          (with-current-buffer (nth 2 buffers) (insert "mine "))
+          (dolist (buffer buffers)
+            (let ((file (buffer-file-name buffer)))
+              (gemini-companion-test-write file "new\n")
+              (set-file-times file (time-add nil 2))))
+          (gemini-companion-test-call-tool "noteEvent" event "conversation" nil
+                                           (file-truename default-directory))
+          (should (equal (mapcar (lambda (buffer) (with-current-buffer buffer (buffer-string)))
+                                 buffers)
+                         '("new\n" "new\n" "mine old\n"))))))))
+
+(ert-deftest gemini-companion-tool-hooks/a-script-takes-no-comments ()
+  "Such as a Git hook that runs gemini -p to write a message."
+  (gemini-companion-test-with-tools
+    (cl-letf (((symbol-function 'gemini-companion-comment-add-to-prompt)
+               (lambda (&rest _) "1 comment")))
+      (pcase-dolist (`(,arguments ,answer)
+                     '((() "1 comment") (("-i" "say -pi") "1 comment")
+                       (("-p" "hello") "") (("--prompt=hello") "")))
+        (let ((process (apply #'start-process "cli" nil
+                              "sh" "-c" "echo; read line" "gemini" arguments)))
+          ;; It has printed a line, so it has these arguments.
+          (should (accept-process-output process 10))
+          (should (equal (gemini-companion-test-call-tool
+                          "noteEvent" "prompt" "conversation" (process-id process)
+                          (file-truename default-directory) "hello")
+                         answer))
+          (delete-process process))))))
+
+(ert-deftest gemini-companion-tool-hooks/a-command-forgets-diagnostics-only-of-what-it-changed ()
   (gemini-companion-tool-hooks-test--with-history
     (let ((buffers (mapcar (lambda (name) (gemini-companion-test-open name "old\n"))
-                           '("a.txt" "sub/b.txt" "edited.txt"))))
-      (with-current-buffer (nth 2 buffers) (insert "mine "))
+                           '("a.txt" "b.txt"))))
       (dolist (buffer buffers)
-        (let ((file (buffer-file-name buffer)))
-          (gemini-companion-test-write file "new\n")
-          (set-file-times file (time-add nil 2))))
+        (with-current-buffer buffer
+          (setq-local gemini-companion-tool-hooks--before '(known))))
+      (let ((file (buffer-file-name (car buffers))))
+        (gemini-companion-test-write file "new\n")
+        (set-file-times file (time-add nil 2)))
       (gemini-companion-test-call-tool "noteEvent" "ran" "conversation" nil
                                        (file-truename default-directory))
-      (should (equal (mapcar (lambda (buffer) (with-current-buffer buffer (buffer-string))) buffers)
-                     '("new\n" "new\n" "mine old\n"))))))
+      (should (equal (mapcar (apply-partially #'buffer-local-value
+                                              'gemini-companion-tool-hooks--before)
+                             buffers)
+                     '(nil (known)))))))
 
 (ert-deftest gemini-companion-tool-hooks/an-edit-in-another-project-is-shown-but-not-recorded ()
   "The CLI may work in several directories, but Emacs tells it only of one."
