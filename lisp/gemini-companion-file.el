@@ -275,6 +275,7 @@ It may show a hex dump, for instance, or what was decrypted with a passphrase."
     (or buffer-file-format
         (local-variable-p 'revert-buffer-function)
         (local-variable-p 'revert-buffer-insert-file-contents-function)
+        (bound-and-true-p auto-revert-tail-mode) ; it would append the same text once more
         ;; Code-cells shows notebooks as programs.
         (memq 'code-cells-write-ipynb (ensure-list write-file-functions))
         (find-file-name-handler

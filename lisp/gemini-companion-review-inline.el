@@ -121,13 +121,14 @@ you type is not taken over while its frame has the focus."
 
 (defun gemini-companion-review-inline--look-like (proposal visiting)
   "Make the current buffer look like the buffer VISITING, or else like PROPOSAL.
-That is the buffer with the proposal, in the major mode of the file."
+That is the buffer with the proposal, in the major mode of the file.  If
+VISITING has no cursor, it shows an image in place of the text."
   (set-syntax-table (with-current-buffer proposal (syntax-table)))
   (gemini-companion-review-buffer-copy-variables
    `(,@gemini-companion-review-buffer-display-variables
      ctl-arrow buffer-display-table cursor-type
      bidi-display-reordering show-trailing-whitespace)
-   (or visiting proposal)))
+   (if (and visiting (buffer-local-value 'cursor-type visiting)) visiting proposal)))
 
 (cl-defmethod gemini-companion-review-window-clean-up ((view gemini-companion-review-inline--view))
   "Stop watching and editing the proposal of VIEW."

@@ -184,6 +184,28 @@
         (with-editor-export-editor)
         (should typed)))))
 
+(defvar auto-revert-use-notify)
+
+(ert-deftest gemini-companion-settings/the-tail-of-a-log-is-not-shown-twice ()
+  (gemini-companion-settings-test--with-file
+    (let ((auto-revert-use-notify nil)
+          (file buffer-file-name))
+      (auto-revert-tail-mode)
+      (write-region "four\n" nil file t 'silent)
+      (set-file-times file (time-add nil 2))
+      (gemini-companion-write-revert-now file)
+      (auto-revert-buffers)
+      (should (equal (buffer-string) "one\ntwo three\nfour\n"))
+      (auto-revert-tail-mode -1))))
+
+(ert-deftest gemini-companion-settings/a-review-of-what-is-shown-as-an-image-has-a-cursor ()
+  (gemini-companion-settings-test--with-file
+    (setq-local cursor-type nil)
+    (let ((visiting (current-buffer)))
+      (with-temp-buffer
+        (gemini-companion-review-inline--look-like (current-buffer) visiting)
+        (should cursor-type)))))
+
 ;;;; Modal editing, and completion
 
 (ert-deftest gemini-companion-settings/keys-of-a-transient-map-hide-those-of-a-change ()
