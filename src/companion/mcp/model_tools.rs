@@ -181,7 +181,7 @@ impl ModelTools {
     pub(crate) async fn serve(&self, request: Request, agent: &Agent, place: Place) -> Reply {
         let Request { id, method, params } = request;
         let outcome = match &*method {
-            "initialize" => initialize(params),
+            "initialize" => params.read::<Hello>().map(|hello| hello::answer(hello.revision())),
             "ping" => Ok(json!({})),
             "tools/list" => Ok(self.list(agent).await),
             "tools/call" => self.call(params, agent, place).await,
@@ -242,11 +242,6 @@ impl ModelTools {
         let _waiting = Waiting { bridge: &self.bridge, call, tool };
         Ok(tools::answer_within(self.time, answer).await?.text)
     }
-}
-
-fn initialize(params: Params) -> Result<Value, RpcError> {
-    let hello: Hello = params.read()?;
-    Ok(hello::answer(hello.revision()))
 }
 
 /// A call for which Lisp works. If it is dropped before the answer, nobody waits for that, and Lisp

@@ -22,9 +22,9 @@ use super::error::HttpError;
 use super::guard::Guard;
 use super::headers::{
     EVENT_STREAM, JSON, LAST_EVENT_ID, SESSION_ID, accepts, directory, has_json, has_own_front,
-    named_revision, names_no_session, process, session_id, session_key,
+    named_revision, process, session_id, session_key,
 };
-use super::peer::{Peer, Way, origin_of, place_of};
+use super::peer::{Peer, Way, origin_of};
 use super::sse::{EventStream, PendingReply};
 use super::trace::Tracer;
 use crate::agent::Agent;
@@ -174,7 +174,7 @@ impl Endpoint {
 
     /// The stream of document 004.
     async fn events(&self, agent: Arc<Agent>, from: &Peer) -> Result<HttpAnswer, HttpError> {
-        let place = place_of(from.connection()).await;
+        let place = origin_of(from.connection()).await.place;
         if self.is_retired() {
             return Ok(retired_stream()); // before what waits for a reader is given to this one
         }
@@ -203,7 +203,7 @@ impl Endpoint {
         let Message::Request(request) = message else { return Ok(accepted()) };
         let place = match &agent.host {
             Some(host) => host.place(directory(&head.headers).as_deref()),
-            None => place_of(from.connection()).await,
+            None => origin_of(from.connection()).await.place,
         };
         let reply = self.protocol.model_tools.serve(request, agent, place).await;
         let text = into_json(reply, &mut reservation);
@@ -228,7 +228,7 @@ impl Endpoint {
                 let session = self.session_of(&request, headers, &agent, from)?;
                 Ok(self.serve(session, request, reservation, in_use).await)
             }
-            _ if names_no_session(headers) => {
+            _ if !headers.contains_key(SESSION_ID) => {
                 // Clients of document 004 may send notifications. None is about a call that it could
                 // name: it might be another client's.
                 Ok(accepted())
@@ -377,14 +377,15 @@ impl Endpoint {
         from: &Peer,
     ) -> Result<ActiveSession, HttpError> {
         if agent.host.is_some()
-            || !names_no_session(headers)
+            || headers.contains_key(SESSION_ID)
             || !METHODS_WITHOUT_SESSION.contains(&&*request.method)
         {
             return self.session(headers, agent);
         }
         // Not the admission, which the request may outlive.
         let connection = from.connection();
-        let find_place = Box::new(move || Box::pin(place_of(connection)) as _);
+        let find_place =
+            Box::new(move || Box::pin(async move { origin_of(connection).await.place }) as _);
         self.protocol
             .sessions
             .enter_unnamed(agent, find_place)

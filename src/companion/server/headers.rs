@@ -43,10 +43,6 @@ pub fn session_key(headers: &HeaderMap) -> Option<String> {
     Some(key_of(headers.get(SESSION_ID)?.to_str().ok()?).to_owned())
 }
 
-pub fn names_no_session(headers: &HeaderMap) -> bool {
-    !headers.contains_key(SESSION_ID)
-}
-
 pub fn session_id(headers: &HeaderMap) -> Result<&str, HttpError> {
     headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).ok_or_else(|| {
         HttpError::new(StatusCode::BAD_REQUEST, "the Mcp-Session-Id header is missing")

@@ -7,7 +7,6 @@ use super::admission::Admission;
 use super::socket::Connection;
 use crate::agent::Agent;
 use crate::mcp::sessions::Origin;
-use crate::place::Place;
 
 /// How long a client waits until its process is found.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -44,9 +43,4 @@ pub async fn origin_of(connection: Option<Connection>) -> Origin {
     let search = move || Origin::of(connection.and_then(Connection::client));
     let found = tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(search)).await;
     found.ok().and_then(Result::ok).unwrap_or_default()
-}
-
-/// Where the client at the other end of `connection` works, if that is found out in time.
-pub async fn place_of(connection: Option<Connection>) -> Place {
-    origin_of(connection).await.place
 }

@@ -47,11 +47,6 @@ impl Outbox {
     pub fn send_first(&self, frame: Frame) -> Result<(), Broken> {
         self.urgent.try_send(frame).map_err(|_| Broken)
     }
-
-    /// Fails if the wire has ended.
-    async fn send(&self, frame: Frame) -> Result<(), Broken> {
-        self.data.send(frame).await.map_err(|_| Broken)
-    }
 }
 
 impl Outgoing {
@@ -209,11 +204,11 @@ async fn send_back(
         let Ok(permits) = credit.acquire_many(size as u32).await else { break };
         permits.forget();
         let bytes = buffer[..size].to_vec();
-        if outbox.send(Frame::Data { channel, bytes }).await.is_err() {
+        if outbox.data.send(Frame::Data { channel, bytes }).await.is_err() {
             return;
         }
     }
-    let _ = outbox.send(Frame::Close { channel }).await;
+    let _ = outbox.data.send(Frame::Close { channel }).await;
 }
 
 #[cfg(test)]
