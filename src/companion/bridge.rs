@@ -389,7 +389,9 @@ impl Bridge {
     /// Passes Lisp's answer to the waiting tool call, if it still waits.
     pub fn answer(&self, call: CallId, answer: Result<impl Into<Answer>, String>) -> bool {
         let waiting = lock(&self.calls).waiting.remove(&call);
-        waiting.is_some_and(|waiting| waiting.send(Some(answer.map(Into::into))).is_ok())
+        let is_passed = waiting.is_some_and(|it| it.send(Some(answer.map(Into::into))).is_ok());
+        std::thread::yield_now(); // see `Sessions::decide`
+        is_passed
     }
 
     /// Whether `call` still waits for its answer.

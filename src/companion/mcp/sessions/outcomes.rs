@@ -195,6 +195,8 @@ impl Sessions {
         table.limit_kept(self.limits.kept_bytes);
         drop(table);
         self.changed.notify_one();
+        // Emacs goes on working, perhaps on the only processor for the server's thread.
+        std::thread::yield_now();
         settled
     }
 }
