@@ -102,7 +102,11 @@ impl<S: FnMut(&str, DuplexStream) -> bool> Mux<S> {
             Frame::Open { channel, agent } => self.open(channel, &agent),
             Frame::Data { channel, bytes } => self.receive(channel, bytes),
             Frame::Close { channel } => {
-                lock(&self.channels).remove(&channel);
+                // Its task removes it; until then it counts, so that not too many wait for that.
+                if let Some(channel) = lock(&self.channels).get_mut(&channel) {
+                    channel.credit.close();
+                    channel.received = mpsc::unbounded_channel().0;
+                }
                 Ok(())
             }
             Frame::Credit { channel, bytes } => self.give_credit(channel, bytes),
@@ -260,6 +264,7 @@ mod tests {
         assert!(matches!(outgoing.data.recv().await, Some(Frame::Data { .. })));
         mux.take(Frame::Close { channel: 1 }).unwrap();
         while outgoing.data.recv().await != Some(Frame::Close { channel: 1 }) {}
+        mux.take(Frame::Open { channel: 1, agent: String::new() }).unwrap();
     }
 
     #[tokio::test]
@@ -268,6 +273,7 @@ mod tests {
         let mut mux = Mux::new(outbox, |_, _| true);
         for channel in 0..=MAX_CHANNELS as u32 {
             mux.take(Frame::Open { channel, agent: String::new() }).unwrap();
+            mux.take(Frame::Close { channel }).unwrap(); // it counts until that is answered
         }
         let refused = Frame::Close { channel: MAX_CHANNELS as u32 };
         assert_eq!(outgoing.urgent.try_recv(), Ok(refused));
