@@ -291,6 +291,35 @@ fn a_stream_ends_with_its_channel_though_more_has_come_on_that_than_anybody_read
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn bytes_that_come_one_by_one_are_served_and_take_no_more_memory() {
+    let resident_pages = || -> usize {
+        let counts = std::fs::read_to_string("/proc/self/statm").unwrap();
+        counts.split(' ').nth(1).unwrap().parse().unwrap()
+    };
+    let one_by_one = |text: &str| -> Vec<u8> {
+        text.bytes().flat_map(|byte| [DATA, 0, 0, 0, 1, 0, 0, 0, 1, byte]).collect()
+    };
+    let server = TestCompanion::start();
+    let mut far = Far::open(&server);
+    far.send(OPEN, 1, b"gemini");
+    far.write(&one_by_one(&post(&request(0, "initialize", json!({ "_": "x".repeat(20_000) })))));
+    far.read_until(1, "serverInfo");
+    // Nobody reads more while this is answered.
+    let list = post(&request(1, "tools/list", json!({}))).replacen("/mcp", "/mcp/tools", 1);
+    far.send(DATA, 1, list.as_bytes());
+    let more = one_by_one(&"x".repeat(1_000_000));
+    let before = resident_pages();
+    far.write(&more);
+    far.send(TEXT, 0, b"{}");
+    wait_for("the last frame", || {
+        matches!(server.next_event(), Event::WireMessage { .. }).then_some(())
+    });
+    let grown = resident_pages().saturating_sub(before) * 4096;
+    assert!(grown < 16 << 20, "{grown}");
+}
+
+#[test]
 fn programs_end_with_the_companion() {
     let server = TestCompanion::start();
     let mut far = Far::open(&server);

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::frames::{Broken, Frame, MAX_DATA};
 use crate::lock::lock;
@@ -78,8 +78,8 @@ type Channels = Arc<Mutex<HashMap<u32, Channel>>>;
 
 /// One connection.
 struct Channel {
-    /// What the client has sent.
-    received: mpsc::UnboundedSender<Vec<u8>>,
+    /// What the client has sent and its task has not taken; in one piece, since frames may be tiny.
+    received: watch::Sender<Mutex<Vec<u8>>>,
     /// How many bytes it may still send, and we.
     allowed: Arc<Semaphore>,
     credit: Arc<Semaphore>,
@@ -105,7 +105,7 @@ impl<S: FnMut(&str, DuplexStream) -> bool> Mux<S> {
                 // Its task removes it; until then it counts, so that not too many wait for that.
                 if let Some(channel) = lock(&self.channels).get_mut(&channel) {
                     channel.credit.close();
-                    channel.received = mpsc::unbounded_channel().0;
+                    channel.received = watch::Sender::default();
                 }
                 Ok(())
             }
@@ -123,7 +123,7 @@ impl<S: FnMut(&str, DuplexStream) -> bool> Mux<S> {
         if channels.len() >= MAX_CHANNELS || !(self.serve)(agent, theirs) {
             return self.outbox.send_first(Frame::Close { channel: number });
         }
-        let (received, bytes) = mpsc::unbounded_channel();
+        let (received, bytes) = watch::channel(Mutex::default());
         let [allowed, credit] = [(); 2].map(|()| Arc::new(Semaphore::new(WINDOW as usize)));
         let channel = Channel { received, allowed: allowed.clone(), credit: credit.clone() };
         channels.insert(number, channel);
@@ -149,7 +149,7 @@ impl<S: FnMut(&str, DuplexStream) -> bool> Mux<S> {
         let Some(channel) = channels.get(&number) else { return Ok(()) };
         let size = u32::try_from(bytes.len()).map_err(|_| Broken)?;
         channel.allowed.try_acquire_many(size).map_err(|_| Broken)?.forget();
-        let _ = channel.received.send(bytes);
+        channel.received.send_modify(|waiting| lock(waiting).extend(bytes));
         Ok(())
     }
 
@@ -173,13 +173,14 @@ impl<S> Drop for Mux<S> {
 /// Passes on to the server what a client sends, until either has closed the connection.
 async fn pass_on(
     channel: u32,
-    mut received: mpsc::UnboundedReceiver<Vec<u8>>,
+    mut received: watch::Receiver<Mutex<Vec<u8>>>,
     mut to_server: WriteHalf<DuplexStream>,
     allowed: &Semaphore,
     outbox: &Outbox,
 ) {
     let mut owed = 0;
-    while let Some(bytes) = received.recv().await {
+    while received.changed().await.is_ok() {
+        let bytes = std::mem::take(&mut *lock(&received.borrow()));
         if to_server.write_all(&bytes).await.is_err() {
             return;
         }
