@@ -291,6 +291,22 @@ fn a_stream_ends_with_its_channel_though_more_has_come_on_that_than_anybody_read
 }
 
 #[test]
+fn channels_close_no_new_connection_of_this_machine() {
+    let server = TestCompanion::with(Limits { unauthenticated: 2, ..Limits::default() });
+    let mut far = Far::open(&server);
+    let mut connection = server.connect();
+    let session = server.open_session(); // later, so the server has that connection
+    (1..=2).for_each(|channel| far.send(OPEN, channel, b"gemini"));
+    far.send(OPEN, 3, b"unknown");
+    assert_eq!(far.next(), (CLOSE, 3, 0, Vec::new()));
+    let request = server.head("DELETE", "/mcp", &[("Mcp-Session-Id", &session.id)]) + "\r\n";
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut start = [0; 12];
+    connection.read_exact(&mut start).expect("an answer");
+    assert_eq!(&start, b"HTTP/1.1 200");
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn bytes_that_come_one_by_one_are_served_and_take_no_more_memory() {
     let resident_pages = || -> usize {

@@ -28,6 +28,8 @@ struct Connections {
 }
 
 struct Open {
+    /// It is a channel of a wire, which has only so many.
+    by_wire: bool,
     /// Of its client, once that has shown a valid token.
     allowance: Option<Arc<Allowance>>,
     /// Requests that are being answered.
@@ -54,14 +56,16 @@ impl Gate {
         Gate { limits, connections: Mutex::default() }
     }
 
-    /// Admits a new connection; evicts the oldest unauthenticated one if there are too many.
-    pub fn admit(self: &Arc<Self>) -> Arc<Admission> {
+    /// Admits a new connection; evicts the oldest unauthenticated one if there are too many. A host
+    /// neither has a place among these nor evicts one: its channels are bounded by its wire.
+    pub fn admit(self: &Arc<Self>, by_wire: bool) -> Arc<Admission> {
         let mut connections = lock(&self.connections);
-        connections.make_room(self.limits.unauthenticated, |open| open.allowance.is_none());
+        let most = if by_wire { usize::MAX } else { self.limits.unauthenticated };
+        connections.make_room(most, |open| !open.by_wire && open.allowance.is_none());
         connections.last += 1;
         let (number, evicted) = (connections.last, Arc::new(Notify::new()));
-        let idle_since = Instant::now();
-        let open = Open { allowance: None, requests: 0, idle_since, evicted: evicted.clone() };
+        let (allowance, idle_since) = (None, Instant::now());
+        let open = Open { by_wire, allowance, requests: 0, idle_since, evicted: evicted.clone() };
         connections.open.insert(number, open);
         Arc::new(Admission { gate: self.clone(), number, evicted })
     }

@@ -213,7 +213,7 @@ impl Door {
     /// Serves a new connection.
     fn let_in(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, way: Way) {
         let Door { gate, endpoint, closing } = self.clone();
-        let from = Peer { way, admission: gate.admit() };
+        let from = Peer { admission: gate.admit(matches!(way, Way::Wire(_))), way };
         tokio::spawn(connection::serve(stream, from, endpoint, closing));
     }
 }
