@@ -99,8 +99,10 @@ prompt then takes no text."
 (defun gemini-companion-cli-screen--goto-question ()
   "Go back to the beginning of a question, if it is on the 200 lines before point.
 That is a box, or the title: Qwen Code draws no box since 0.21 or earlier, and
-shows tools that wait below the question, whose title has an arrow."
-  (re-search-backward "^ *╭\\|^ +\\? .*←\\|^\\? " (line-beginning-position -200) 'move))
+shows tools that wait below the question, whose title has an arrow.  An agent
+that asks has another title there."
+  (re-search-backward "^ *╭\\|^ +\\? .*←\\|^\\? \\|^ +Approval requested by "
+                      (line-beginning-position -200) 'move))
 
 (defun gemini-companion-cli-screen-question-bounds ()
   "Return where the question on screen begins, if it is not too long, and ends."
@@ -154,9 +156,12 @@ no room to say whether it has the focus."
   (gemini-companion-cli-screen--at-end
     (and (gemini-companion-cli-screen--goto-prompt 30)
          (let ((limit (line-beginning-position -400)))
-           (cond ((save-excursion       ; without a box, in newer versions of Qwen Code
+           ;; Newer versions of Qwen Code have no box, and "(Focused)" only once the command has
+           ;; written something; but otherwise there is a spinner below the command.
+           (cond ((save-excursion
                     (and (re-search-backward "^  [^ \n]" limit t)
-                         (looking-at-p "  \\(?:[⊶⊷] \\|\\.[. ]\\).*(Focused)")))
+                         (looking-at-p "  \\(?:[⊶⊷]\\|\\.[. ]\\) ")
+                         (not (looking-at-p ".*esc to cancel"))))
                   t)
                  ;; With Gemini CLI's setting useAlternateBuffer, the rest of the screen is between.
                  ((and (re-search-backward "^ *[╰└]" limit t)

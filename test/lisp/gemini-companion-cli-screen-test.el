@@ -82,7 +82,10 @@
           . t)
          (,gemini-companion-test-screen-background-shell . background)
          ("╰────╯\n  > go\n  ⊷ Shell echo Who?; read x     (Focused) 3s\n     very long\n    Who?\n" . t)
-         ("╰────╯\n  > go\n  ⊷ Shell echo Who?; read x     (ctrl+f to focus)\n    (Focused)\n" . nil)
+         ;; It says so late, if at all; without the focus, there is a spinner below it.
+         ("╰────╯\n  > go\n  ⊷ Shell echo Who?; read x     (ctrl+f to focus)\n    (Focused)\n" . t)
+         ("╰────╯\n  > go\n  ⊷ Shell read x 5s\n\n" . t)
+         ("╰────╯\n  > go\n  ✓ Shell read x 5s\n\n" . nil)
          ("  └────┘\n  ⊶ Shell echo Who?; read x     (Focused)\n    Who?\n" . t)
          ("╰────╯\n  ⊷ Shell echo Who?; read x     (Focused)\n    Who?\n\n  ◆ Done.\n" . nil)
          (,(string-replace "unfocus" "focus" gemini-companion-test-screen-shell) . nil)
@@ -93,7 +96,14 @@
     (gemini-companion-cli-screen-test--on (concat above gemini-companion-test-screen-prompt)
       (should (eq (gemini-companion-cli-screen-shell-focused) focused))
       (should (equal (gemini-companion-cli-screen-prompt)
-                     (if (eq focused t) 'works ">Typeyourmessageor@path/to/file"))))))
+                     (if (eq focused t) 'works ">Typeyourmessageor@path/to/file")))))
+  ;; Qwen Code, here and in tmux, without the focus.
+  (dolist (spins '("⊷ Shell read x     (ctrl+f to focus)\n\n  ⠋ Counting... (5s · esc to cancel)\n"
+                   ".. Shell read x 5s\n\n  .  Counting... (5s · esc to cancel)\n"))
+    (gemini-companion-cli-screen-test--on
+        (concat "╰────╯\n  > go\n  " spins gemini-companion-test-screen-prompt)
+      (should-not (gemini-companion-cli-screen-shell-focused))
+      (should (eq (gemini-companion-cli-screen-prompt) 'works)))))
 
 (ert-deftest gemini-companion-cli-screen/qwen-code-writes-a-name-above-its-prompt ()
   "That of the session; and Emacs said that the CLI took no prompt."
@@ -231,7 +241,17 @@
   ;; The user may check several choices.
   (gemini-companion-cli-screen-test--on
       "  ? Ask Which ones? ←\n\n   › [ ] 1. One\n     [x] 2. Two\n\n  ⠏ Waiting...\n"
-    (should (eq t (gemini-companion-cli-screen-question-p)))))
+    (should (eq t (gemini-companion-cli-screen-question-p))))
+  ;; An agent asks; the screen is full of what is above that.
+  (gemini-companion-cli-screen-test--on
+      (concat "╭─────────╮\n│ A hint. │\n╰─────────╯\n" (make-string 100 ?\n)
+              "  > look\n  ⊷ Agent look around   4s\n     Approval requested by general-purpose:\n"
+              "       touch made\n     Do you want to proceed?\n     › 1. Yes, allow once\n"
+              "       2. Allow always\n       3. No\n\n  ⠏ Waiting...\n\n    main\n"
+              "    ○ look around (Shell touch made) ▶ 4s · 1 tokens\n")
+    (should (gemini-companion-cli-screen-question-p))
+    (goto-char (car (gemini-companion-cli-screen-question-bounds)))
+    (should (looking-at "     Approval requested"))))
 
 (ert-deftest gemini-companion-cli-screen/the-prompt-is-found-whatever-is-around-it ()
   "In 256 colors, that is lines of its background color only."
