@@ -44,7 +44,7 @@
   "Non-nil if Emacs has seen the prompt of the CLI in this buffer.")
 
 (defvar-local gemini-companion-cli-send--answered nil
-  "The `buffer-chars-modified-tick' when a question was answered last.")
+  "The `buffer-chars-modified-tick' and time when a question was answered last.")
 
 ;;;; Commands
 
@@ -187,7 +187,8 @@ NAME is \"yes\" or \"no\"."
           ((eq (gemini-companion-cli-screen-question-p) 'text)
            (user-error "Type your answer to %s in its terminal" (gemini-companion-cli-send-title)))
           (t
-           (setq gemini-companion-cli-send--answered (buffer-chars-modified-tick))
+           (setq gemini-companion-cli-send--answered
+                 (cons (buffer-chars-modified-tick) (float-time)))
            (gemini-companion-cli-send-key
             (if (equal name "no") (gemini-companion-cli-screen-no-key) "\r") (current-buffer))
            (message "Answered %s in %s" name (buffer-name))))))
@@ -232,7 +233,10 @@ The upper border of its box does not matter."
                         (gemini-companion-ui-key 'gemini-companion-next
                                                  "goes to the CLI that does"))
               " asks no question now")))
-   ((eql gemini-companion-cli-send--answered (buffer-chars-modified-tick))
+   ((pcase gemini-companion-cli-send--answered
+      (`(,tick . ,time)
+       ;; A question may ignore Enter, such as Qwen Code's if nothing is checked.
+       (and (eql tick (buffer-chars-modified-tick)) (< (- (float-time) time) 5))))
     "The CLI has not shown your last answer yet; try again shortly")))
 
 ;;;; Sending

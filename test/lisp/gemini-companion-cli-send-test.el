@@ -684,7 +684,12 @@ Allow execution of [Shell]?
       ;; The CLI has not updated its screen yet.
       (should (string-search "try again"
                              (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)))
-      (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))
+      (gemini-companion-cli-send-test--wait sent (concat screen "\r"))
+      ;; That changes nothing if the user has to check a choice first.
+      (with-current-buffer (gemini-companion-cli-send-terminal)
+        (cl-decf (cdr gemini-companion-cli-send--answered) 5))
+      (gemini-companion-answer-no)
+      (gemini-companion-cli-send-test--wait sent (concat screen "\r\e")))))
 
 (ert-deftest gemini-companion-cli-send/questions-are-not-answered-unseen ()
   (gemini-companion-cli-send-test--with sent
