@@ -106,9 +106,9 @@ enter_plan_mode|activate_skill|discovered_tool_.*|mcp_(?!emacs_).*"))
                                    (done "Stop")
                                    (done "StopFailure")
                                    (asks "Notification")
-                                   (edited "PostToolUse" "write_file|edit")
+                                   (edited "PostToolUse" "write_file|edit|notebook_edit")
                                    (ran "PostToolUse" "run_shell_command|monitor|web_fetch|\
-ask_user_question|exit_plan_mode|mcp__(?!emacs__).*")))
+web_search|agent|skill|propose_goal|ask_user_question|exit_plan_mode|mcp__(?!emacs__).*")))
      :variables (("QWEN_CODE_IDE_SERVER_PORT" . port))
      :workspace "QWEN_CODE_IDE_WORKSPACE_PATH")
     (llxprt

@@ -712,7 +712,7 @@ function questionOf({ notification_type: type, message, details }) {
   const text = brief(details?.command ?? details?.title ?? message);
   if (details?.type === 'edit') return { text, path: details.filePath };
   // Qwen Code names only the tool.
-  return / use (edit|write_file)$/.test(message) ? { text, path: '' } : { text };
+  return / use (edit|write_file|notebook_edit)$/.test(message) ? { text, path: '' } : { text };
 }
 
 // Not half of a character.
@@ -735,9 +735,10 @@ async function readAll(stream, limit) {
 // The arguments of noteEdit for the input of a hook, or undefined if nothing was edited.
 // Without "before" the file was new, or, if "after" is missing, too, nothing is known.
 function editOf({ cwd, tool_name: tool, tool_input: asked, tool_response: done }) {
-  if (!path.isAbsolute(cwd) || done?.error || typeof asked?.file_path !== 'string') return;
+  const named = asked?.file_path ?? asked?.notebook_path;
+  if (!path.isAbsolute(cwd) || done?.error || typeof named !== 'string') return;
   const shown = done?.returnDisplay;
-  const file = typeof shown?.filePath === 'string' ? shown.filePath : asked.file_path;
+  const file = typeof shown?.filePath === 'string' ? shown.filePath : named;
   const edit = { path: path.resolve(cwd, file), tool: String(tool) };
   const texts = {};
   if (typeof shown?.newContent === 'string') {

@@ -125,7 +125,7 @@ questions and their edits to Emacs?  (Writes ~/.qwen/extensions/emacs/) "))
                        "port=QWEN_CODE_IDE_SERVER_PORT")
                       ".qwen/extensions/emacs/qwen-extension.json"
                       ".qwen/extensions/emacs/hooks/hooks.json"
-                      "${CLAUDE_PLUGIN_ROOT}" PostToolUse "^(write_file|edit)$"
+                      "${CLAUDE_PLUGIN_ROOT}" PostToolUse "^(write_file|edit|notebook_edit)$"
                       "\"${QWEN_HOME:-$HOME/.qwen}\"/ide/*.lock")))
       (let ((manifest (gemini-companion-tool-extension-test--json manifest))
             (hook (car (alist-get event (alist-get 'hooks (gemini-companion-tool-extension-test--json

@@ -614,6 +614,14 @@ It must succeed, and write nothing to stderr."
         (should (equal (nth 3 (car gemini-companion-adapter-test--calls))
                        (list (gemini-companion-test-file "sub/b.txt") "write_file"
                              before after)))))
+    ;; Qwen Code's notebook_edit.
+    (gemini-companion-adapter-test--hook
+     'gemini (gemini-companion-adapter-test--input
+              :tool_input '(:notebook_path "sub/n.ipynb")
+              :tool_response (gemini-companion-adapter-test--response
+                              '(:originalContent "1" :newContent "2"))))
+    (should (equal (nth 3 (car gemini-companion-adapter-test--calls))
+                   (list (gemini-companion-test-file "sub/n.ipynb") "write_file" "1" "2")))
     ;; An empty file that was there, for Gemini CLI.
     (gemini-companion-adapter-test--hook
      'gemini (gemini-companion-adapter-test--input

@@ -323,7 +323,8 @@ test('a hook tells of a turn and of questions, but no texts', async (t) => {
     await told('asks', { message: 'm', details: { type: 'exec', title: 't', command: 'rm' } }),
     [{ text: 'rm' }, '']);
   const permission = 'Qwen Code needs your permission to use ';
-  for (const [tool, more] of [['edit', { path: '' }], ['run_shell_command', {}]]) {
+  for (const [tool, more] of [
+    ['edit', { path: '' }], ['notebook_edit', { path: '' }], ['run_shell_command', {}]]) {
     const text = permission + tool;
     assert.deepEqual(await told('asks', { message: text }), [{ text, ...more }, '']);
   }
