@@ -98,6 +98,7 @@ enter_plan_mode|activate_skill|discovered_tool_.*|mcp_(?!emacs_).*"))
      :other-settings (".qwen/settings.json" "QWEN_CODE_SYSTEM_SETTINGS_PATH"
                       "/etc/qwen-code/settings.json"
                       "/Library/Application Support/QwenCode/settings.json")
+     :approval (tools approvalMode)
      :extension (:manifest "qwen-extension.json"
                            :here "${CLAUDE_PLUGIN_ROOT}"
                            :hooks ((start "SessionStart")

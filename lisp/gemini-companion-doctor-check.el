@@ -77,6 +77,7 @@
                   '(gemini-companion-doctor-check--environment
                     gemini-companion-doctor-check--sandbox
                     gemini-companion-doctor-check--settings
+                    gemini-companion-doctor-check--approval
                     gemini-companion-doctor-check--search
                     gemini-companion-doctor-check--tools))))))
 
@@ -271,6 +272,19 @@ it without a sandbox: " without))))))
          (list 'note "The CLI will ask whether to connect Emacs; its \"Yes\" runs /ide install, \
 which cannot work."
                "Answer \"No (esc)\", then type /ide enable.")))))))
+
+(defun gemini-companion-doctor-check--approval (case)
+  "Check whether settings in CASE have the CLI ask before it edits files."
+  (pcase-let (((cl-struct gemini-companion-doctor-check-case agent settings) case))
+    (when-let* ((path (gemini-companion-agent-get agent :approval))
+                ((not (member (car (gemini-companion-cli-search-setting settings path))
+                              '("default" "plan")))))
+      (list 'note (format "Newer versions of %s edit files without asking, and then no change \
+appears in Emacs."
+                          (gemini-companion-agent-get agent :title))
+            (format "To review changes, type /approval-mode default in it, or set %s to \
+\"default\" in its settings."
+                    (mapconcat #'symbol-name path "."))))))
 
 ;;;; Checks of the search for an editor
 

@@ -486,6 +486,19 @@ It has no other variables with which a CLI finds this Emacs."
 
 ;;;; The environment
 
+;; Without a question, no change appears in Emacs.
+(ert-deftest gemini-companion-doctor/newer-versions-of-qwen-code-ask-only-if-they-are-set-to ()
+  (gemini-companion-doctor-test--with
+    (pcase-dolist (`(,agent ,settings ,expected)
+                   '((qwen "{}" t) (qwen "{\"tools\": {\"approvalMode\": \"yolo\"}}" t)
+                     (qwen "{\"tools\": {\"approvalMode\": \"default\"}}" nil)
+                     (gemini "{}" nil)))
+      (gemini-companion-test-write (gemini-companion-test-file "home/settings.json") settings)
+      (let ((gemini-companion-agent agent))
+        (should (eq expected (and (string-match-p "tools\\.approvalMode"
+                                                  (gemini-companion-doctor-test--report))
+                                  t)))))))
+
 ;; It named GEMINI_SANDBOX, which Qwen Code does not read.
 (ert-deftest gemini-companion-doctor/a-sandbox-is-that-of-the-program ()
   (gemini-companion-doctor-test--with
