@@ -270,6 +270,8 @@ warning: .?my-own.? called with 2 arguments"
          qwen '("mcp__emacs__getOpenFiles") `("read_file" :file_path ,file)
          `("write_file" :file_path ,file :content "two\n") "All done")
         (gemini-companion-test-cli-submit qwen "please write")
+        ;; Unlike Gemini CLI, it has no policy that allows the tool.
+        (gemini-companion-test-cli-answer qwen "Enter")
         (gemini-companion-test-wait-review emacs "two\n")
         (gemini-companion-test-accept emacs)
         (gemini-companion-test-cli-wait-screen qwen "All done")
