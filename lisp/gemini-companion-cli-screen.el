@@ -101,8 +101,9 @@ prompt then takes no text."
 That is a box, or the title: Qwen Code draws no box since 0.21 or earlier, and
 shows tools that wait below the question, whose title has an arrow.  An agent
 that asks has another title there."
-  (re-search-backward "^ *╭\\|^ +\\? .*←\\|^\\? \\|^ +Approval requested by "
-                      (line-beginning-position -200) 'move))
+  (re-search-backward
+   "^ *╭\\|^ *\\(?:\\?\\|Confirming:\\) .*←\\|^\\? \\|^ *Approval requested by "
+   (line-beginning-position -200) 'move))
 
 (defun gemini-companion-cli-screen-question-bounds ()
   "Return where the question on screen begins, if it is not too long, and ends."
@@ -117,7 +118,7 @@ that asks has another title there."
     (when (gemini-companion-cli-screen--goto-question)
       (when (looking-at " *╭")
         (forward-line))
-      (when (looking-at " *\\(?:│ *\\)?\\? +")
+      (when (looking-at " *\\(?:│ *\\)?\\(?:\\?\\|Confirming:\\) +")
         (let ((start (match-end 0)))
           (end-of-line)
           ;; Qwen Code ends it with an arrow; a scroll bar may follow.

@@ -251,7 +251,15 @@
               "    ○ look around (Shell touch made) ▶ 4s · 1 tokens\n")
     (should (gemini-companion-cli-screen-question-p))
     (goto-char (car (gemini-companion-cli-screen-question-bounds)))
-    (should (looking-at "     Approval requested"))))
+    (should (looking-at "     Approval requested")))
+  ;; For a screen reader.
+  (gemini-companion-cli-screen-test--on
+      (concat "User:  look\n" (make-string 100 ?\n) "Confirming: Shell touch made  ←\ntouch made\n"
+              "Allow execution of: 'touch'?\n(checked) 1. Yes, allow once\n"
+              "2. No, suggest changes (esc)\nloading Waiting for user confirmation...\n")
+    (should (equal (gemini-companion-cli-screen-question-title) "Shell touch made"))
+    (goto-char (car (gemini-companion-cli-screen-question-bounds)))
+    (should (looking-at "Confirming"))))
 
 (ert-deftest gemini-companion-cli-screen/the-prompt-is-found-whatever-is-around-it ()
   "In 256 colors, that is lines of its background color only."
