@@ -307,8 +307,8 @@ only while it starts or asks."
           (asks (gemini-companion-cli-enter cli 'asking (gemini-companion-cli-question cli)))
           ((not (eq (gemini-companion-cli-state cli) 'asking)))
           ((and (gemini-companion-cli-session cli)
-                (memq (gemini-companion-cli-before cli) '(idle done)))
-           ;; No turn: the user has opened a dialog, such as that of /model.
+                (memq (gemini-companion-cli-before cli) '(idle done starting)))
+           ;; No turn: a dialog of the user's, such as that of /model, or of the CLI at its start.
            (setf (gemini-companion-cli-state cli) (gemini-companion-cli-before cli)
                  (gemini-companion-cli-question cli) nil)
            (gemini-companion-cli--changed))

@@ -139,6 +139,12 @@ ABOUT is a plist of :session, :process, :text and :path."
           (push (gemini-companion-cli-test--session "k1" (process-id process) "/p") sessions)
           (gemini-companion-cli--note-sessions 1)
           (should (equal (gemini-companion-cli-test--states) '(starting)))
+          ;; Qwen Code asks whether to trust the folder.
+          (gemini-companion-cli-test--tell "start" :text "startup" :process (process-id process))
+          (gemini-companion-cli-note-screen (current-buffer) t 'gemini "/p/")
+          (should (equal (gemini-companion-cli-test--states) '(asking)))
+          (gemini-companion-cli-note-screen (current-buffer) nil 'gemini "/p/")
+          (should (equal (gemini-companion-cli-test--states) '(starting)))
           (gemini-companion-cli-note-ready (current-buffer))
           (should (equal (gemini-companion-cli-test--states) '(idle)))
           (setq sessions nil)
