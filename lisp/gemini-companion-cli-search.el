@@ -239,7 +239,7 @@ Signal `json-error' with text for the user if there is anything else."
         (progn
           (gemini-companion-cli-search--blank-comments)
           (goto-char (point-min))
-          (prog1 (gemini-companion-ui-read-json nil :null)
+          (prog1 (gemini-companion-ui-read-json-at-point :null)
             (json-skip-whitespace)
             (unless (eobp) (error "More than one value"))))
       (error

@@ -94,8 +94,15 @@ Unlike `error-message-string', do not quote the strings of our errors."
   "Return NUMBER and NOUN, with an s unless it is one, such as \"2 lines\"."
   (format (if (eql number 1) "%d %s" "%d %ss") number noun))
 
-(defun gemini-companion-ui-read-json (&optional text null)
-  "Return the JSON value in TEXT, or at point if that is nil.
+(defun gemini-companion-ui-read-json (text)
+  "Return the JSON value in TEXT, as `gemini-companion-ui-read-json-at-point' does."
+  (with-temp-buffer
+    (insert text)
+    (goto-char (point-min))
+    (gemini-companion-ui-read-json-at-point)))
+
+(defun gemini-companion-ui-read-json-at-point (&optional null)
+  "Read the JSON value at point, and return it; go to its end.
 Objects are alists, arrays vectors, false is `:json-false', null is NULL.
 Whatever runs may have bound the variables of `json-read' while it waits."
   (let ((json-object-type 'alist)
@@ -103,7 +110,7 @@ Whatever runs may have bound the variables of `json-read' while it waits."
         (json-key-type nil)
         (json-false :json-false)
         (json-null null))
-    (if text (json-read-from-string text) (json-read))))
+    (json-read)))
 
 (defun gemini-companion-ui-shorten (text width)
   "Return TEXT, of which the end matters, in at most WIDTH columns."

@@ -564,6 +564,7 @@ printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
     (with-temp-buffer
       (let ((process (make-process :name "cat" :buffer (current-buffer) :command '("cat")
                                    :noquery t))
+            (gemini-companion-workspace-terminal-modes nil)
             (gemini-companion-cli-terminals
              (cons '(ert :mode fundamental-mode :start ignore) gemini-companion-cli-terminals)))
         (process-put process 'adjust-window-size-function

@@ -223,6 +223,17 @@ questions and their edits to Emacs?  (Writes ~/.qwen/extensions/emacs/) "))
           (gemini-companion-tools-disable)
           (should (equal (gemini-companion-tool-extension-test--read name) text)))))))
 
+(ert-deftest gemini-companion-tool-extension/point-stays-where-it-is ()
+  "Ten seconds after the start it went to the end of the JSON value there."
+  (gemini-companion-tool-extension-test--with 'yes
+    (with-temp-buffer
+      (insert "[1, 2]")
+      (goto-char (point-min))
+      (gemini-companion-tool-extension-keep-current)
+      (should (bobp))
+      (gemini-companion-tools-enable)
+      (should (bobp)))))
+
 (ert-deftest gemini-companion-tool-extension/a-policy-of-the-user-is-kept ()
   "The CLI has the tools all the same."
   (gemini-companion-tool-extension-test--with 'yes

@@ -38,16 +38,24 @@
     file))
 
 (defvar gemini-companion-test--careless nil
-  "Functions of timers that have changed the match data.")
+  "Functions of timers that have changed the match data, or moved point.")
 
 (defun gemini-companion-test--watch-timer (handle timer)
-  "Call HANDLE with TIMER, and note whether that changes the match data."
+  "Call HANDLE with TIMER, and note whether that changes the match data or point."
   (save-match-data
     (set-match-data '(3 7))
-    (funcall handle timer)
-    (unless (or (equal (match-data t) '(3 7))
-                (not (gemini-companion-test--ours-p (timer--function timer))))
-      (push (timer--function timer) gemini-companion-test--careless))))
+    (let ((buffer (current-buffer))
+          (tick (buffer-chars-modified-tick))
+          ;; In another window that it is in, it may have another point.
+          (place (and (memq (get-buffer-window) (list nil (selected-window))) (point))))
+      (funcall handle timer)
+      (when (and (gemini-companion-test--ours-p (timer--function timer))
+                 (or (not (equal (match-data t) '(3 7)))
+                     (and place
+                          (buffer-live-p buffer)
+                          (with-current-buffer buffer
+                            (and (= (buffer-chars-modified-tick) tick) (/= (point) place))))))
+        (push (timer--function timer) gemini-companion-test--careless)))))
 
 (defun gemini-companion-test--ours-p (function)
   "Return non-nil if FUNCTION is of this package, whose Lisp is not compiled here."
@@ -56,15 +64,15 @@
     (not (or (byte-code-function-p function) (subrp function)))))
 
 (defun gemini-companion-test-call-with-watched-timers (function)
-  "Call FUNCTION, and fail if a timer of ours changes the match data meanwhile.
-Emacs keeps it for filters, but not for timers, which run in the middle of
+  "Call FUNCTION, and fail if a timer of ours changes what the user has meanwhile.
+That is the match data, and point in a buffer with the same text.  Emacs keeps it for filters, but not for timers, which run in the middle of
 the user's commands."
   (let ((gemini-companion-test--careless nil))
     (advice-add 'timer-event-handler :around #'gemini-companion-test--watch-timer)
     (unwind-protect
         (prog1 (funcall function)
           (when gemini-companion-test--careless
-            (ert-fail (list "The match data was changed by" gemini-companion-test--careless))))
+            (ert-fail (list "The match data, or point, was changed by" gemini-companion-test--careless))))
       (advice-remove 'timer-event-handler #'gemini-companion-test--watch-timer))))
 
 (defmacro gemini-companion-test-with-project (&rest body)
