@@ -323,7 +323,9 @@ of Magit, would hide our prefix."
 (defun gemini-companion-cli-terminals--start-term (program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Term."
   (term-mode)
-  (setq-local scroll-margin 0)          ; else Term scrolls the last lines out of its window
+  ;; Else the last lines are out of its window, or what is above them is when that has shrunk.
+  (setq-local scroll-margin 0
+              scroll-conservatively 101)
   ;; Term takes this very map for its character mode.
   (setq-local term-raw-map (gemini-companion-cli-terminals--term-map))
   (let ((process-environment environment))

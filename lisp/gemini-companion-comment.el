@@ -78,7 +78,7 @@ that were removed here, QUOTE is their text."
     (overlay-put overlay 'gemini-companion-comment text)
     (overlay-put overlay 'gemini-companion-quote quote)
     (overlay-put overlay 'after-string
-                 (concat (propertize "\n" 'cursor t)
+                 (concat (propertize " " 'cursor t) "\n" ; a graphical frame shows no cursor on that
                          (propertize (concat "» " (string-fill text 70)
                                              ;; As far as the line above is colored.
                                              (propertize " " 'display '(space :align-to right)))

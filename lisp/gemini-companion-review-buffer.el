@@ -266,7 +266,9 @@ Programs that are started in it run in the directory of the file, if that is
 on this machine."
   (let ((buffer (generate-new-buffer
                  (format "*gemini %s: %s*" part
-                         (gemini-companion-review-path-in-project review)))))
+                         ;; All of a long path would hide the mode line.
+                         (gemini-companion-ui-shorten
+                          (gemini-companion-review-path-in-project review) 40)))))
     (with-current-buffer buffer
       (setq gemini-companion-review-of-buffer review)
       (let ((directory (file-name-directory (gemini-companion-review-path review)))

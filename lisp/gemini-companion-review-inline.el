@@ -185,7 +185,8 @@ VISITING has no cursor, it shows an image in place of the text."
                                  (gemini-companion-review-hunk-start next)))))
         (when hunks
           (gemini-companion-review-inline--go (or (and (or again visible) next) (car hunks))
-                                              (and visible (not again))))))
+                                              (and visible (not again)
+                                                   (gemini-companion-review-window-taken view))))))
     window))
 
 (defun gemini-companion-review-inline--display-in-file-window (buffer _alist)

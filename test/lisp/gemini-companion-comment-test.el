@@ -72,7 +72,7 @@ Return what was in the minibuffer at first."
       (should (equal-including-properties
                (gemini-companion-comment-test--all)
                '(("a.txt" 2 2 "two" "why?"))))
-      (should (equal (gemini-companion-comment-test--shown) '((2 t "\n» why? "))))
+      (should (equal (gemini-companion-comment-test--shown) '((2 t " \n» why? "))))
       (should (equal (buffer-string) "one\ntwo\nthree\nfour\n"))
       (should-not (buffer-modified-p))
       (should (eq tick (buffer-modified-tick)))

@@ -13,6 +13,15 @@
 (defvar nxml-auto-insert-xml-declaration-flag)
 (defvar sh-shell)
 
+(ert-deftest gemini-companion-review-buffer/a-long-name-leaves-room-in-the-mode-line ()
+  (gemini-companion-test-with-client client
+    (let* ((name (concat (string-join (make-list 20 "directory/")) "a.txt"))
+           (review (gemini-companion-test-propose client name "1\n")))
+      (gemini-companion-review-show review 'keep)
+      (let ((shown (buffer-name (gemini-companion-review-proposal review))))
+        (should (string-suffix-p "/directory/a.txt*" shown))
+        (should (length< shown 65))))))
+
 ;;;; Modal editing
 
 (define-minor-mode gemini-companion-review-buffer-test-modal-mode

@@ -141,6 +141,23 @@ FOCUS is `select' by default."
       (should (= (length (window-list)) 1))
       (should (equal (buffer-name (window-buffer)) "*gemini review: a.txt*")))))
 
+(ert-deftest gemini-companion-review-inline/a-new-window-shows-the-whole-first-hunk ()
+  "It showed only the lines of it that fitted below the beginning of the file."
+  (let ((lines (lambda (&rest added)
+                 (let ((all (mapcar #'number-to-string (number-sequence 1 30))))
+                   (string-join `(,@(seq-take all 12) ,@added ,@(seq-drop all 12)) "\n")))))
+    (gemini-companion-review-inline-test--with client (funcall lines)
+      (cl-letf* (((symbol-function 'frame-focus-state) #'always)
+                 ;; In batch mode, nothing is.
+                 ((symbol-function 'pos-visible-in-window-p)
+                  (lambda (position &rest _)
+                    (< (count-lines (window-start) position) (window-body-height))))
+                 (review (gemini-companion-review-inline-test--show
+                          client (funcall lines "a" "b" "c" "d") 'keep)))
+        (with-selected-window (gemini-companion-review-visible-window review)
+          (should (pos-visible-in-window-p
+                   (gemini-companion-review-hunk-end (car gemini-companion-review-hunk-list)))))))))
+
 (ert-deftest gemini-companion-review-inline/a-window-of-the-file-is-taken-while-one-is-elsewhere ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (let ((file (selected-window))

@@ -180,10 +180,13 @@
           (should-not typed)
           ;; The last lines of the CLI would be below the window.
           (should (zerop scroll-margin))
+          ;; Its question would be above the window once the echo area has had two lines.
+          (should (> scroll-conservatively 100))
           (delete-process (get-buffer-process terminal)))
         (with-editor-export-editor)
         (should typed)))))
 
+(declare-function auto-revert-buffers "autorevert")
 (defvar auto-revert-use-notify)
 
 (ert-deftest gemini-companion-settings/the-tail-of-a-log-is-not-shown-twice ()

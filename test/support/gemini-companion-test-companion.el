@@ -64,9 +64,10 @@
     (not (or (byte-code-function-p function) (subrp function)))))
 
 (defun gemini-companion-test-call-with-watched-timers (function)
-  "Call FUNCTION, and fail if a timer of ours changes what the user has meanwhile.
-That is the match data, and point in a buffer with the same text.  Emacs keeps it for filters, but not for timers, which run in the middle of
-the user's commands."
+  "Call FUNCTION, and fail if a timer of ours changes what the user has then.
+That is the match data, or point while the text stays.  Emacs keeps the
+former for filters, but not for timers, which run in the middle of the
+user's commands."
   (let ((gemini-companion-test--careless nil))
     (advice-add 'timer-event-handler :around #'gemini-companion-test--watch-timer)
     (unwind-protect
