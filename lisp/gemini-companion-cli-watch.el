@@ -297,10 +297,11 @@ Enter, which sends a prompt, would answer it."
           (key (if (eq last-command-event 'return) ?\r last-command-event)))
       (when (and (characterp key) (length= (this-command-keys-vector) 1)
                  (not (gemini-companion-cli-terminals-frozen))
-                 ;; There, keys are commands of Emacs.
-                 (not (memq (or (bound-and-true-p evil-state)
-                                (bound-and-true-p meow--current-state))
-                            '(normal visual motion))))
+                 ;; There, keys are commands of Emacs, but Evil Collection sends Enter.
+                 (or (eq key ?\r)
+                     (not (memq (or (bound-and-true-p evil-state)
+                                    (bound-and-true-p meow--current-state))
+                                '(normal visual motion)))))
         (cond ((not (or (gemini-companion-cli-watch--reviews)
                         (gemini-companion-cli-screen-question-p)))
                ;; After Enter, the user may expect a question, as after /model.

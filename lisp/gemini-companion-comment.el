@@ -396,7 +396,12 @@ that line in the proposal, and the text of removed lines or nil."
 
 (defun gemini-companion-comment-count (review)
   "Return the number of comments on REVIEW."
-  (length (gemini-companion-comment-list (gemini-companion-review-proposal review))))
+  (let ((proposal (gemini-companion-review-proposal review)))
+    ;; A header line asks after each key, and the text may be large.
+    (if (buffer-live-p proposal)
+        (seq-count #'overlay-buffer
+                   (buffer-local-value 'gemini-companion-comment-overlays proposal))
+      0)))
 
 (defun gemini-companion-comment-save (review)
   "Save the comments on REVIEW, whose proposal is being killed."

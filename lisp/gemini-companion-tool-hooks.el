@@ -103,14 +103,17 @@ TERMINAL are; each but SESSION may be nil."
 (defun gemini-companion-tool-hooks--script-p (process)
   "Return non-nil if PROCESS is a CLI with a prompt of a script, as of a Git hook.
 The user has written comments for no such prompt."
-  (string-match-p " \\(?:-p\\|--prompt\\)\\(?:[ =]\\|\\'\\)"
-                  (alist-get 'args (gemini-companion-agent-process process) "")))
+  (ignore-errors                        ; other systems have no such file
+    (with-temp-buffer
+      (insert-file-contents-literally (format "/proc/%d/cmdline" process))
+      (re-search-forward "\0\\(?:-p\\|--prompt\\)[\0=]" nil t))))
 
 (defun gemini-companion-tool-hooks--refresh-buffers (directory)
   "Revert buffers of files in DIRECTORY, which a CLI may have changed."
   (dolist (buffer (buffer-list))
     (when (and (string-prefix-p (file-name-as-directory directory)
                                 (or (gemini-companion-file-truename buffer) ""))
+               (not (gemini-companion-host-remote-p (buffer-file-name buffer)))
                (not (verify-visited-file-modtime buffer)))
       (gemini-companion-tool-refresh-buffer buffer)
       ;; What checkers find then is not new since the next edit.

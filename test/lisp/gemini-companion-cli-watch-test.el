@@ -72,7 +72,12 @@ after output; `free-for' pretends that it takes prompts for some seconds."
           (show "")
           (should (eq (funcall press ?j) 'send))
           (show gemini-companion-test-screen-question)
-          (should (eq (funcall press ?j) 'send)))))))
+          (should (eq (funcall press ?j) 'send))
+          (should (eq (funcall press ?a) 'send))
+          (show "")
+          (setq gemini-companion-cli-watch--typed (float-time))
+          (show gemini-companion-test-screen-question)
+          (should (eq (funcall press ?\r) #'ignore)))))))
 
 (ert-deftest gemini-companion-cli-watch/no-name-on-the-screen-leads-to-another-machine ()
   (gemini-companion-cli-watch-test--with-terminal client review

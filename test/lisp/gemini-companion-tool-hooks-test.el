@@ -189,13 +189,23 @@ user, before a prompt and at the end of a turn."
                                  buffers)
                          '("new\n" "new\n" "mine old\n"))))))))
 
+(ert-deftest gemini-companion-tool-hooks/a-cli-in-the-root-directory-asks-no-host ()
+  (gemini-companion-test-with-tools
+    (with-temp-buffer
+      (let ((buffer-file-name "/ssh:nowhere.invalid:/a.txt")
+            (buffer-file-truename "/ssh:nowhere.invalid:/a.txt"))
+        (cl-letf* ((buffer (current-buffer))
+                   ((symbol-function 'verify-visited-file-modtime)
+                    (lambda (it) (should-not (eq it buffer)))))
+          (gemini-companion-tool-hooks--refresh-buffers "/"))))))
+
 (ert-deftest gemini-companion-tool-hooks/a-script-takes-no-comments ()
   "Such as a Git hook that runs gemini -p to write a message."
   (gemini-companion-test-with-tools
     (cl-letf (((symbol-function 'gemini-companion-comment-add-to-prompt)
                (lambda (&rest _) "1 comment")))
       (pcase-dolist (`(,arguments ,answer)
-                     '((() "1 comment") (("-i" "say -pi") "1 comment")
+                     '((() "1 comment") (("-i" "how does grep -p work") "1 comment")
                        (("-p" "hello") "") (("--prompt=hello") "")))
         (let ((process (apply #'start-process "cli" nil
                               "sh" "-c" "echo; read line" "gemini" arguments)))
