@@ -96,7 +96,7 @@ argument, send the prompt as well."
     (user-error "The CLI runs on another machine, and cannot read an image from here"))
   (let ((process (get-buffer-process terminal)))
     (unless (process-live-p process)
-      (user-error "The CLI has ended"))
+      (user-error "The CLI has ended; M-x gemini-companion-run starts one"))
     ;; Given the text, `make-temp-file' would say "Wrote".
     (let* ((directory (gemini-companion-cli-image--directory terminal process))
            (file (make-temp-file (expand-file-name "image-" directory) nil (format ".%s" type))))

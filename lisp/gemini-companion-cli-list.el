@@ -131,7 +131,7 @@
   "Return the CLI on the current line."
   (let ((cli (gemini-companion-review-list-at-point "CLI")))
     (unless (memq cli (gemini-companion-cli-all))
-      (user-error "This CLI has ended"))
+      (user-error "The CLI has ended; M-x gemini-companion-run starts one"))
     cli))
 
 (defun gemini-companion-cli-list--terminal (cli)

@@ -33,7 +33,7 @@
 
 ;;;###autoload (custom-add-load 'gemini-companion-terminal 'gemini-companion-cli-run)
 (defcustom gemini-companion-agent 'gemini
-  "Program that `gemini-companion-run' runs, by its name.
+  "Name of the program that `gemini-companion-run' runs.
 The names are as in `gemini-companion-agent-profiles'."
   :type `(choice ,@(gemini-companion-agent-choices) symbol)
   :group 'gemini-companion-terminal

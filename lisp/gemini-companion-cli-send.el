@@ -327,7 +327,8 @@ It shows a dialog, which would take a text for keys, or draws its screen."
 
 (defun gemini-companion-cli-send-check (terminal)
   "Signal a `user-error' if the CLI in TERMINAL takes no prompt now."
-  (when-let* ((fault (if (not (buffer-live-p terminal)) "The CLI has ended"
+  (when-let* ((fault (if (not (buffer-live-p terminal))
+                         "The CLI has ended; M-x gemini-companion-run starts one"
                        (with-current-buffer terminal (gemini-companion-cli-send--fault)))))
     (user-error "%s" fault)))
 

@@ -8,8 +8,8 @@
 
 ;; A moment after a CLI in a terminal has written something, Emacs looks at its screen.  A question
 ;; that is not on screen in Emacs shows in the mode line.  If the CLI takes a prompt again although
-;; a change of it waits in Emacs, it has given up that change, which it does not say otherwise.  Nor
-;; do its hooks report that the user has answered a question or stopped the CLI: the screen tells.
+;; a change of it waits in Emacs, it has given up that change, and nothing else says so.  Nor do its
+;; hooks report that the user has answered a question or stopped the CLI: the screen tells.
 ;;
 ;; While a change waits, C-c C-c in a terminal asks what the user means.  It would send ^C, and the
 ;; CLI would cancel the change and those queued behind it.
@@ -129,7 +129,7 @@ Some emulators draw their screen a tenth of a second later."
     (with-current-buffer buffer
       (setq gemini-companion-cli-watch--timer nil)
       (gemini-companion-log-errors "the screen of a CLI"
-        ;; After ^Z, twice, it waits for this, and there is no shell that would send it.
+        ;; After ^Z, twice, the CLI waits for SIGCONT, and there is no shell to send it.
         (when (and (gemini-companion-agent-get gemini-companion-cli-run-agent :suspends)
                    (process-live-p (get-buffer-process buffer)))
           (signal-process (- (process-id (get-buffer-process buffer))) 'CONT))
@@ -210,7 +210,7 @@ one, as when it runs hooks.  Return non-nil if some are too new to tell."
       (force-mode-line-update t))))
 
 (defun gemini-companion-cli-watch--end-accepting ()
-  "Accept no more in advance if the CLI here rests; non-nil if that is uncertain."
+  "If the CLI here rests, accept no more in advance; return non-nil if unsure."
   (when-let* (((eq (car gemini-companion-cli-watch--seen) 'done))
               (review (gemini-companion-review-commands-rest-of))
               ((gemini-companion-cli-watch--of-p review)))

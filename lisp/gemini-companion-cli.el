@@ -59,7 +59,7 @@ in Emacs, or not known.")
   (copy-sequence gemini-companion-cli--all))
 
 (defun gemini-companion-cli-in-state (state)
-  "Return the CLIs in STATE, those that entered it first before the others.
+  "Return the CLIs in STATE, the one that has been in it for longest first.
 One whose change waits asks you about that, whatever its hooks report."
   (seq-sort-by #'gemini-companion-cli-since #'<
                (seq-filter (lambda (cli)

@@ -434,8 +434,8 @@ M-x gemini-companion-tools-disable.")))))))
            collect (format "%s in %s" (mapconcat #'symbol-name path ".") file)))
 
 (defun gemini-companion-doctor-check-tools (state declined)
-  "Return the finding about the tools of Emacs of which there is STATE.
-That is as in `gemini-companion-tool-extension-state'.  DECLINED is non-nil
+  "Return the finding about the tools of Emacs, whose state is STATE.
+STATE is as in `gemini-companion-tool-extension-state'.  DECLINED is non-nil
 if the user does not want them."
   (let ((button (cons "enable" #'gemini-companion-tools-enable)))
     (pcase state

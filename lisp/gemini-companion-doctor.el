@@ -379,8 +379,8 @@ With REMOTE, that includes what a shell on another machine has printed."
             (format "If it is missing, install it there: %s" install)))
      (t (list 'problem (format "%s did not print its version%s" program
                                (if (string-blank-p output) ", nor anything else."
-                                 (concat ", but this: " (truncate-string-to-width
-                                                         (string-trim output) 200 nil nil "..."))))
+                                 (concat ", but: " (truncate-string-to-width
+                                                    (string-trim output) 200 nil nil "..."))))
               (concat "Run it in a terminal to see what is wrong.  If it works there, "
                       gemini-companion-doctor--path-remedy))))))
 

@@ -36,7 +36,7 @@
 
 (defconst gemini-companion-heavy--max-compared 100000
   "Maximum size in characters of two ASCII texts whose characters are compared.
-Of others, a 200th: in these, Emacs finds each position slowly.")
+For other texts, a 200th of it, since Emacs finds positions in them slowly.")
 
 (defun gemini-companion-heavy-p ()
   "Return non-nil if the text of the current buffer must not be fontified."
@@ -83,8 +83,8 @@ Return nil if it is large, since finding out would take long."
 
 (defun gemini-companion-heavy-replace-text (source)
   "Replace the text of the current buffer by that of the buffer SOURCE.
-Keep markers where their text is: in lines that are in both texts, and, if
-the others are not too long, in these.  If they are, keep their lines."
+Keep markers where their text is: in lines that both texts have and, up to a
+limit, in lines that differ.  Beyond it, keep the lines of markers."
   (let* ((old (buffer-substring-no-properties (point-min) (point-max)))
          (new (with-current-buffer source (widen) (goto-char (point-min)) (buffer-string)))
          (ascii (and (gemini-companion-change-ascii-p old) (gemini-companion-change-ascii-p new)))
@@ -115,9 +115,9 @@ the others are not too long, in these.  If they are, keep their lines."
 
 (defun gemini-companion-heavy--regions (old new ascii)
   "Return where the texts OLD and NEW differ; all of both if that is not known.
-For the native module, a character is the same as the raw bytes that encode
-it, but the positions of what comes after them are not.  If ASCII is
-non-nil, there is neither."
+The native module takes a character and the raw bytes that encode it for the
+same, but positions after them differ.  If ASCII is non-nil, there are
+neither."
   (cl-flet ((have (regexp) (or (string-match-p regexp old) (string-match-p regexp new))))
     (if (or (not (fboundp 'gemini-companion--mod-regions)) ; the mode has not been on
             (and (not ascii) (have "[\x3fff80-\x3fffff]") (have "[\u0080-\x3fff7f]")))

@@ -162,7 +162,7 @@ The changes of a prompt are together only if the list is sorted by time."
   (pcase (gemini-companion-history-outcome entry)
     ('accepted-there "accepted in CLI")
     ('rejected-there "rejected in CLI")
-    ('closed "in the CLI")
+    ('closed "decided in CLI")
     ('unwritten "not written")
     (outcome (symbol-name outcome))))
 
@@ -421,7 +421,8 @@ The name has no handler, but on a host that of Tramp."
     (if (not host)
         (let ((file-name-handler-alist nil)) (funcall function path))
       (when (and served (gemini-companion-host-lost served)) ; Tramp would wait for it
-        (user-error "The connection to %s is lost" (gemini-companion-host-title host)))
+        (user-error "The connection to %s is lost; try again when it is back"
+                    (gemini-companion-host-title host)))
       (require 'tramp)
       (let ((remote-file-name-inhibit-cache (current-time)) ; it may just have been written
             (file-name-handler-alist (seq-filter (lambda (handler)
@@ -430,7 +431,7 @@ The name has no handler, but on a host that of Tramp."
         ;; The client has chosen the name.
         (unless (and (equal (file-remote-p path) (file-remote-p (concat host "/")))
                      (equal (file-local-name path) (string-remove-prefix host path)))
-          (user-error "Emacs has no name for %s"
+          (user-error "Tramp would take the name of %s for another file"
                       (gemini-companion-history-list--file entry)))
         (funcall function path)))))
 

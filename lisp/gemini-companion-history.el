@@ -117,9 +117,9 @@ If the user has undone it meanwhile, making it again restores OUTCOME."
     (gemini-companion-history-note entry 'accepted)))
 
 (defun gemini-companion-history-count-unconfirmed ()
-  "Return how many changes hosts were just to make, and have not reported yet.
-It takes some seconds until a connection that was cut is known to be lost.
-After that, those count that were accepted shortly before."
+  "Return how many accepted changes hosts may not have heard of yet.
+These were not reported as written, and were accepted less than 10 seconds
+ago, or before the connection was lost: it takes that long to notice."
   (cl-loop for entry in gemini-companion-history--entries
            for host = (gemini-companion-history-host entry)
            for served = (and host (gemini-companion-host-named host))

@@ -88,7 +88,7 @@ see `gemini-companion-containers'"
     ;; It could be an option, or the user's configuration could pass it to a shell.
     (when (and part
                (string-match-p "\\`-\\|[][[:cntrl:][:space:]'`\"$\\;&<>|(){}*?!#,/]" part))
-      (error "This name could mean something else to a program: %s" part))))
+      (error "A shell or ssh could misread %s; give the host another name" part))))
 
 (defun gemini-companion-host-command--container (hop)
   "Return the element of `gemini-companion-containers' for HOP, or nil."

@@ -67,7 +67,7 @@
   "Seconds in which a host must send its next message.")
 
 (defvar gemini-companion-host-connection--first-pause 0.5
-  "Seconds until the first attempt to connect again; in the end, these are 15.")
+  "Seconds until the first attempt to connect again; they grow to 15.")
 
 ;;;; Connections
 
@@ -122,7 +122,7 @@ Its argument is nil if it is ready, or else why not, as text for the user."
 ;;;; Making a connection
 
 (defun gemini-companion-host-connection-start (connection &optional sharing)
-  "Begin to make CONNECTION, by one that exists if SHARING is non-nil."
+  "Begin to make CONNECTION; if SHARING is non-nil, over a shared one."
   (gemini-companion-log-errors "a connection"
     (gemini-companion-host-connection--set-state connection 'connecting)
     (setf (gemini-companion-host-connection-sharing connection) sharing
@@ -239,7 +239,7 @@ Cancel what it was to call before."
     `("-o" "ControlMaster=no" ,@(and path (list "-o" (concat "ControlPath=" path))))))
 
 (defun gemini-companion-host-connection--share (connection detail)
-  "Make CONNECTION by one that is shared; ssh cannot log in, as DETAIL says.
+  "Make CONNECTION over a shared one: ssh cannot log in, as DETAIL says.
 If there is none, or that was tried, end CONNECTION."
   (pcase-let (((cl-struct gemini-companion-host-connection shared sharing hops) connection)
               (end (lambda ()

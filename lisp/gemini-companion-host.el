@@ -76,7 +76,7 @@ It names the host of DIRECTORY, and those that are lost."
                           ((eq host here) (concat "@" title))))))
 
 (defun gemini-companion-host-state ()
-  "Return which hosts are lost, as text for the user that goes on after others."
+  "Return which hosts are lost, as the end of a text for the user."
   (cl-loop for host in gemini-companion-host-all
            if (gemini-companion-host-lost host)
            concat (format ", the connection to %s is lost"
@@ -123,8 +123,8 @@ Otherwise return FILE."
     (and there (concat name (substring file (length there))))))
 
 (defun gemini-companion-host--mount (file mounts key)
-  "Return that of MOUNTS which FILE is in, the innermost one, or nil.
-KEY returns the name of its directory, of which FILE is one."
+  "Return the innermost of MOUNTS that FILE is in, or nil.
+KEY returns the directory of a mount, as a name of the same kind as FILE."
   (let ((found nil))
     (dolist (mount mounts found)
       (let ((name (funcall key mount)))

@@ -246,7 +246,8 @@ Signal a `user-error' unless the user wants it."
 
 (defvar gemini-companion-review-commands--rest nil
   "The changes that the user has accepted before the client proposes them.
-A list (REVIEW NAMES TIME): with REVIEW, of files NAMES, in order, last at TIME.")
+A list (REVIEW NAMES TIME): a change of the turn, the files still to come, in
+order, and when the last one was accepted.")
 
 (defvar gemini-companion-review-commands--memory 60
   "Seconds for which an accept is remembered.")
@@ -260,8 +261,8 @@ AGAIN is non-nil if the user had accepted the same before.")
   "Ask, naming the files, then accept all changes of this turn of the CLI.
 REVIEW is a change of the turn, by default the current one.  This accepts
 the changes that wait in Emacs, and those that the CLI will propose next if
-its terminal in Emacs shows their files.  Ask before accepting REVIEW would
-lose something; leave other such changes to the user."
+its terminal in Emacs shows their files.  If accepting REVIEW would lose
+something, ask first; leave other such changes to the user."
   (interactive)
   (let* ((review (or review (gemini-companion-review-current)))
          (open (cons review (gemini-companion-write-others review)))

@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; The text of a buffer that shows a whole proposal, and between its lines those that it removes
-;; from the file.  Lines are found by their numbers in either, and back.
+;; The text of a buffer that shows a whole proposal and, between its lines, the lines that it
+;; removes from the file.  Lines are found by their numbers in either, and back.
 ;;
 ;; Nothing is fontified here.  When lines come into view, we copy faces from the two buffers that
 ;; they come from, and put signs into the fringe; or into the margin, which takes the place of line
@@ -47,7 +47,7 @@ LINES are a cons of the first one, counted from 1, and their number."
 ;; where it starts here.
 
 (defun gemini-companion-review-hunk-fill (current proposal regions)
-  "Replace the text by that of the buffer PROPOSAL, and what it removes of CURRENT.
+  "Replace the text by that of PROPOSAL, with the lines of CURRENT it removes.
 REGIONS is a value of `gemini-companion-change-regions'."
   (let ((inhibit-read-only t)
         (inhibit-modification-hooks t))

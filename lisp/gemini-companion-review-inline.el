@@ -7,9 +7,9 @@
 ;;; Commentary:
 
 ;; Shows a review in one read-only buffer that takes the place of the file in its window, at the
-;; same line: the whole proposal, and between its lines those that it removes.  All of it is text,
-;; so the user can search and narrow as in the file.  The view remembers nothing of its hunks: after
-;; each edit of the proposal, such as a dropped hunk, it compares the texts again.
+;; same line: the whole proposal and, between its lines, the lines that it removes.  All of it is
+;; text, so the user can search and narrow as in the file.  The view remembers nothing of its hunks:
+;; after each edit of the proposal, such as a dropped hunk, it compares the texts again.
 
 ;;; Code:
 
@@ -475,7 +475,7 @@ whose undo list records this, so that the changes of both are undone in order."
           (gemini-companion-ui-line-start line))))
 
 (defun gemini-companion-review-inline-undo ()
-  "Undo the last edit of the proposed text, such as a dropped hunk."
+  "Undo the last edit of the proposed text, or the last hunk that was kept."
   (interactive nil gemini-companion-review-inline-mode)
   (let ((view (gemini-companion-review-inline--view-here)))
     (with-current-buffer (gemini-companion-review-window-proposal view)

@@ -20,8 +20,8 @@
 
 (defcustom gemini-companion-diff-policy 'pop-up
   "What happens when a client proposes a change.
-If `pop-up', show it as soon as you pause and no prompt is open.  If
-`queue', let it wait until you ask for it, for example with
+If `pop-up', show it as soon as you pause and the minibuffer is not active.
+If `queue', let it wait until you ask for it, for example with
 \\[gemini-companion-review-next]; the mode line shows how many wait."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Show it" pop-up)
@@ -30,9 +30,9 @@ If `pop-up', show it as soon as you pause and no prompt is open.  If
 (defcustom gemini-companion-diff-focus 'keep
   "Which window to select when a change appears by itself.
 If `keep', the selected window stays selected, so that you can go on typing;
-the change appears in other windows.  If `select', select the change, and
-give it as much of the frame as possible.  If `announce', show only a
-message that a change waits."
+the change appears in other windows.  If `select', select the
+change's window, and give it as much of the frame as possible.  If
+`announce', show only a message that a change waits."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Stays where it is" keep)
                  (const :tag "Goes to the change" select)

@@ -233,7 +233,7 @@ An indirect clone of such a buffer has the same hooks, but does not count."
 
 (defun gemini-companion-review-window--own-p (view window)
   "Return non-nil if WINDOW exists only to show VIEW, and does.
-So do windows that the user has split from such a one."
+Windows that the user has split from such a one count, too."
   (and (gemini-companion-review-window--shows-p view window)
        ;; A mark goes along when windows are swapped, or restored by packages for perspectives.
        (not (if-let* ((mark (window-parameter window 'gemini-companion-review))) (cadr mark)
@@ -460,7 +460,7 @@ If BEFORE is nil, the window was made for the view."
                ((eq (window-deletable-p window) t) (delete-window window))))))))
 
 (defun gemini-companion-review-window--stop-tidying ()
-  "Leave windows that come back alone from now on."
+  "From now on, leave windows alone that come back."
   (remove-hook 'window-configuration-change-hook #'gemini-companion-review-window--tidy))
 (add-hook 'gemini-companion-mode-off-hook #'gemini-companion-review-window--stop-tidying)
 

@@ -35,10 +35,10 @@
 (defun gemini-companion-setup ()
   "Ask whether Gemini CLI may connect by itself when it starts.
 If you agree, add ide.enabled to its settings, and leave everything else in
-that file alone.  Emacs asks for each program that is served and used here,
-and does not connect by itself yet, even if you have answered before; it also
+that file alone.  Emacs asks about each program that is served and used here
+but does not connect by itself yet, even if you have answered before; it also
 offers what `gemini-companion-tools-enable' does.  In a buffer of a connected
-host, it asks for the programs that can connect there."
+host, it asks about the programs that can connect there."
   (interactive)
   (if (gemini-companion-host-of-name default-directory)
       (gemini-companion-setup--on-host default-directory)
@@ -147,7 +147,7 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
 (defun gemini-companion-setup--check-changeable (file)
   "Signal an error if FILE is read-only, or a buffer has unsaved edits of it."
   (when (and (file-exists-p file) (not (file-writable-p file)))
-    (gemini-companion-setup--refuse "it is read-only"))
+    (gemini-companion-setup--refuse "it is read-only; make it writable first"))
   (when-let* ((buffer (find-buffer-visiting file))
               ((buffer-modified-p buffer)))
     (gemini-companion-setup--refuse "its buffer has unsaved edits; save or revert it first")))
@@ -266,7 +266,8 @@ That is (VALUE START END NEW): its value; NEW replaces START to END."
         ((looking-at "true\\|false\\|null")
          (list (if (equal (match-string 0) "true") t 'false)
                (match-beginning 0) (match-end 0) "true"))
-        (t (gemini-companion-setup--refuse "ide.enabled is neither true nor false in it"))))
+        (t (gemini-companion-setup--refuse
+            "ide.enabled is neither true nor false in it; correct that"))))
 
 (defun gemini-companion-setup--go-to (name)
   "Go to the value of NAME in the object at point; return nil if there is none.

@@ -10,9 +10,9 @@
 ;; if several have the project open; noteEvent, when a session or a turn begins or ends, before an
 ;; edit, and when the CLI asks the user something; and noteEdit, after an edit.
 ;;
-;; Emacs can answer.  To a prompt it adds what the user wants the model to know.  Before an edit it
-;; can have the CLI propose that here, even if the user lets the CLI edit without asking.  After one
-;; it tells what its checkers have reported only since; the edit goes to the history, where the user
+;; Emacs can answer.  To a prompt it adds what the user wants the model to know.  Before an edit, it
+;; can have the CLI propose the edit here, even if the user lets the CLI edit without asking.
+;; After an edit, it tells which diagnostics are new; the edit goes to the history, where the user
 ;; can look at it and undo it, and is shown at once if the user wants that.
 
 ;;; Code:
@@ -34,7 +34,7 @@
 
 ;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-tool-hooks)
 (defcustom gemini-companion-follow nil
-  "Non-nil means show each file that a CLI has edited, at its first change.
+  "Non-nil means show each file that a CLI has edited, at its first changed line.
 It appears in a window other than the selected one, which stays selected,
 when you are not busy.  This needs the hooks that
 `gemini-companion-tools-enable' installs."
@@ -101,7 +101,7 @@ TERMINAL are; each but SESSION may be nil."
             "")))))
 
 (defun gemini-companion-tool-hooks--script-p (process)
-  "Return non-nil if PROCESS is a CLI with a prompt of a script, as of a Git hook.
+  "Return non-nil if a script has prompted PROCESS, a CLI, as a Git hook may.
 The user has written comments for no such prompt."
   (ignore-errors                        ; other systems have no such file
     (with-temp-buffer
@@ -186,8 +186,8 @@ Whoever has the token can report any edit, and an undo writes its old text."
 
 (defun gemini-companion-tool-hooks--take (call file before after modified)
   "Take what CALL reports, that the text of FILE was BEFORE and is now AFTER.
-If FILE is on a host, and has just AFTER since MODIFIED, give that to its
-buffer.  If the user follows the CLI, show FILE."
+If FILE is on a host, and contains exactly AFTER since MODIFIED, give AFTER
+to its buffer.  If the user follows the CLI, show FILE."
   (let ((buffer (gemini-companion-tool-buffer call file))
         (prefix (gemini-companion-file-host file)))
     (when (and buffer modified prefix)
@@ -278,7 +278,7 @@ Return `unreadable' if the client could not decode those."
         (t (gemini-companion-file-encode before (gemini-companion-file-read file)))))
 
 (defun gemini-companion-tool-hooks--known (file before after)
-  "Return the last change of FILE in the history if it has made that AFTER.
+  "Return the last change of FILE in the history if that made its text AFTER.
 The user decided it, or the client reports it twice, with the same BEFORE."
   (let* ((prefix (gemini-companion-file-host file))
          (name (if prefix file (gemini-companion-file-real-name file)))
@@ -301,7 +301,7 @@ The user decided it, or the client reports it twice, with the same BEFORE."
 ;;;; Diagnostics
 
 (defun gemini-companion-tool-hooks--compare (call buffer)
-  "Answer CALL with what checkers report about BUFFER only since the edit."
+  "Answer CALL with the diagnostics of BUFFER that are new since the edit."
   ;; A hook has made the snapshot when Emacs took the edit.
   (with-current-buffer buffer
     (let ((before (if (gemini-companion-tool-hooks--before-p)
@@ -347,7 +347,7 @@ Their lines may have moved meanwhile, so only severities and texts count."
             (cons (float-time) (gemini-companion-tool-diagnostics-list (current-buffer)))))))
 
 (defun gemini-companion-tool-hooks--forget-diagnostics ()
-  "Forget the diagnostics before an edit: what the user saves is none of a CLI."
+  "Forget the diagnostics before an edit: what the user saves is no CLI's edit."
   (kill-local-variable 'gemini-companion-tool-hooks--before))
 
 (defun gemini-companion-tool-hooks--change-hooks (change)

@@ -313,7 +313,7 @@ PATH is absolute, or relative to the directory of the client."
                (expand-file-name path (gemini-companion-host-local-name host directory)))))))
 
 (defun gemini-companion-tool-process (call process)
-  "Return PROCESS, an id or nil where the client of CALL is, as Lisp has it.
+  "Return PROCESS, an id on the machine of CALL's client or nil, as Lisp has it.
 See `gemini-companion-bridge-session'; on a host it is always a string."
   (if-let* ((host (gemini-companion-tool-call-host call)))
       (format "%s%s" (gemini-companion-host-prefix host) (or process ""))

@@ -147,7 +147,7 @@ no longer call it."
 
 (defun gemini-companion-ui-key-expected ()
   "Return what waits for the user's next key, as text, or nil if nothing does."
-  (cond ((active-minibuffer-window) "a prompt is open")
+  (cond ((active-minibuffer-window) "the minibuffer is active")
         ((> (recursion-depth) 0) "a recursive edit is open")
         (this-command "a command runs")
         ((> (length (this-command-keys-vector)) 0) "a key sequence has begun")
@@ -186,7 +186,7 @@ It defaults to the selected frame."
        (or (display-graphic-p frame) (frame-visible-p (or frame (selected-frame))))))
 
 (defun gemini-companion-ui-select-user-frame ()
-  "If no user can see the selected frame, select the one used last that they can.
+  "If no user can see the selected frame, select the visible one used last.
 Emacs selects the invisible frame of a daemon when the last one on a terminal is
 closed, even if there are others.  Return nil if there are none."
   (or (gemini-companion-ui-user-frame-p)

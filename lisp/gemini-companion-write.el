@@ -158,7 +158,7 @@ u in M-x gemini-companion-history-list undoes it"
 
 (defun gemini-companion-write--of-another-p (review)
   "Return non-nil if the file of REVIEW contains the text of another new change.
-Another CLI may propose one, or the same one try again."
+Another CLI may propose one, or the same CLI may try again."
   (let ((path (gemini-companion-review-path review)))
     (cl-loop for entry in (gemini-companion-history-all)
              while (< (float-time (time-since (gemini-companion-history-time entry))) 60)
@@ -178,8 +178,8 @@ its own proposal."
 (defun gemini-companion-write-await-text (review text before exactly)
   "Warn the user if the client of REVIEW does not write TEXT.
 BEFORE is the stamp of the file before.  If EXACTLY is nil, the client was
-sent TEXT, and may write that in its own way; otherwise perhaps not.  It may
-first wait for decisions on other changes."
+sent TEXT, and may write it in its own way; otherwise, it may not have been
+sent TEXT.  The client may first wait for decisions on other changes."
   (let* ((path (gemini-companion-review-path review))
          (written-p (gemini-companion-write--once #'gemini-companion-file-written-p path text)))
     (gemini-companion-write--await
@@ -205,14 +205,14 @@ But do not warn if the file is not the SAME as before, and EXACTLY is nil."
            (gemini-companion-ui-message
             review
             "%s has not written the change to %s that you accepted; \
-w in M-x gemini-companion-history-list does"
+w in M-x gemini-companion-history-list writes it"
             (gemini-companion-review-agent-title review)
             (gemini-companion-review-file review)))
           (exactly
            (gemini-companion-ui-message
             review
             "%s now differs from the text that you accepted; \
-w in M-x gemini-companion-history-list writes that"
+w in M-x gemini-companion-history-list writes your text"
             (gemini-companion-review-file review))))
     (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
                               (if written "written" "not written"))))
@@ -281,7 +281,7 @@ Return nil if it drops none."
       (gemini-companion-ui-message
        review
        "%s ignores your edits when you answer there; \
-M-x gemini-companion-history-list keeps those to %s"
+those to %s are in M-x gemini-companion-history-list"
        client (gemini-companion-review-file review))
       t)))
 
@@ -325,7 +325,7 @@ the client has written already."
 (add-hook 'gemini-companion-review-end-functions #'gemini-companion-write--keep-merged)
 
 (defun gemini-companion-write--keep-merged (review outcome)
-  "Add unsaved edits that REVIEW contains to what was before, if OUTCOME accepts.
+  "If OUTCOME accepts REVIEW, add the unsaved edits in it to the text before.
 So an undo keeps them, although the file did not have them."
   (when-let* (((memq outcome '(accepted closed)))
               (entry (gemini-companion-review-entry review))
@@ -340,7 +340,7 @@ So an undo keeps them, although the file did not have them."
 
 (defun gemini-companion-write--saved-p (path)
   "Return non-nil if the file PATH is as the user has saved it in Emacs.
-Hosts report times in seconds, so a text that differs is of somebody else."
+Hosts report times in seconds, so a different text is somebody else's."
   (when-let* ((buffer (gemini-companion-file-visiting path)))
     (if (not (gemini-companion-file-host path))
         (verify-visited-file-modtime buffer)

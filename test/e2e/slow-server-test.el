@@ -55,7 +55,7 @@ a.served:3:8: error: fake: bad line: what a bad day")))
                    '("a.served" 3)))))
 
 (ert-deftest gemini-companion-slow-server/a-file-is-shown-after-a-prompt ()
-  "A file is not shown while a prompt is open, and then without being selected."
+  "A file is not shown while the minibuffer is active, and then not selected."
   :tags '(e2e)
   (gemini-companion-test-with-served
       (emacs tools '(("a.txt" . "one\n") ("b.txt" . "this is the other\nits second line\n"))

@@ -124,7 +124,8 @@ visits the file a.txt."
                  client "closeDiff" (list :filePath (gemini-companion-test-file "a.txt")
                                           :suppressNotification t)))
               (should (eq named (and (seq-some (lambda (text)
-                                                 (string-match-p "ignores your edits" text))
+                                                 (string-match-p
+                                                  "ignores your edits .*; those to .*list\\'" text))
                                                messages)
                                      t)))
               (should (equal (gemini-companion-history-after

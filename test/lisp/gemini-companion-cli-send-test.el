@@ -1201,7 +1201,8 @@ leave or close that first"))))
   (pcase-dolist (`(,end . ,error)
                  (list (cons (lambda (terminal) (delete-process (get-buffer-process terminal)))
                              "No CLI seems to run in ")
-                       (cons #'kill-buffer "The CLI has ended")))
+                       (cons #'kill-buffer
+                             "The CLI has ended; M-x gemini-companion-run starts one")))
     (gemini-companion-cli-send-test--with sent
       (gemini-companion-cli-send-test--with-screen terminal _sent
         (cl-letf (((symbol-function 'read-string)

@@ -186,7 +186,7 @@ It has no other variables with which a CLI finds this Emacs."
 
 (ert-deftest gemini-companion-doctor/a-program-that-hangs-is-killed ()
   (gemini-companion-doctor-test--with
-    (pcase-dolist (`(,prints . ,says) '(("echo asking" . ", but this: asking")
+    (pcase-dolist (`(,prints . ,says) '(("echo asking" . ", but: asking")
                                         ("echo" . ", nor anything else.")))
       (gemini-companion-test-file "bin/gemini" (format "#!/bin/sh\n%s\nexec sleep 1000\n" prints))
       (let ((gemini-companion-cli-search-patience 1))

@@ -24,7 +24,7 @@
       (should (equal (gemini-companion-test-list-files "*gemini history*" 2)
                      '("c.txt" "b.txt" "a.txt")))
       (should (equal (gemini-companion-test-list-column "*gemini history*" 1)
-                     '("in the CLI" "accepted" "rejected")))
+                     '("decided in CLI" "accepted" "rejected")))
       (should (equal (gemini-companion-test-list-column "*gemini history*" 4)
                      '("new, +1" "new, +1" "+1 -2"))))
     ;; The text an undo replaced counts as well.

@@ -844,7 +844,7 @@ DECIDE is called with the client and the review."
       (let ((host (gemini-companion-host-of-name (gemini-companion-history-path entry))))
         (setf (gemini-companion-host-lost host) t)
         (should (equal (should-error (gemini-companion-history-list-undo entry))
-                       '(user-error "The connection to build is lost")))
+                       '(user-error "The connection to build is lost; try again when it is back")))
         (setf (gemini-companion-host-lost host) nil))
       (gemini-companion-test-file "a.txt" "later\n")
       (should (equal (gemini-companion-host-review-test--answering nil

@@ -171,8 +171,9 @@ It is `yes', `no' or, if nothing may be asked, nil."
                    ("{\"ide\": true}" "\"ide\" in it is not an object")
                    ("{\"ide\": null}" "\"ide\" in it is not an object")
                    ("{\"ide\": {}, \"ide\": []}" "\"ide\" in it is not an object")
-                   ("{\"ide\": {\"enabled\": \"yes\"}}" "neither true nor false")
-                   ("{\"ide\": {\"enabled\": {}}}" "neither true nor false")
+                   ("{\"ide\": {\"enabled\": \"yes\"}}"
+                    "neither true nor false in it; correct that")
+                   ("{\"ide\": {\"enabled\": {}}}" "neither true nor false in it; correct that")
                    (,(concat "{\"a\": " (make-string 5000 ?\[)) "as JSON")
                    (,(concat "{" (make-string (* 1024 1024) ?\s) "}") "far too large")))
     (ert-info ((truncate-string-to-width text 50))
@@ -189,7 +190,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
     (let ((file (gemini-companion-setup-test--write "{}")))
       ;; Root can write all files.
       (cl-letf (((symbol-function 'file-writable-p) #'ignore))
-        (should (string-search "it is read-only"
+        (should (string-search "it is read-only; make it writable first"
                                (cadr (should-error (gemini-companion-setup) :type 'user-error)))))
       (should (equal (gemini-companion-test-read file) "{}")))))
 

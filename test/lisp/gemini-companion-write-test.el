@@ -141,8 +141,9 @@ If EDITED is non-nil, the user has changed the text to that before."
     (gemini-companion-write-test--with client
       (gemini-companion-test-file "b.txt" "one\r\ntwo\r\n")
       (gemini-companion-write-test--wait-message
-       (if written "b\\.txt now differs from the text that you accepted.*history-list"
-         "has not written the change to b\\.txt that you accepted.*history-list")
+       (if written
+           "b\\.txt now differs from the text that you accepted.*history-list writes your text"
+         "has not written the change to b\\.txt that you accepted.*history-list writes it")
        (lambda ()
          (should (equal (gemini-companion-write-test--accept client "2\nä\n") ""))
          (when written

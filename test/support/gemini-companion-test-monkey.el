@@ -219,7 +219,7 @@
                               (gemini-companion-test-monkey--pick run '("a" "a" "r" "g" "q")))))
     (allow-in-cli 6 (terminal) ("Enter"))
     (escape-in-cli 4 (terminal) ("Escape" "Escape")))
-  "What the user may do when no prompt is open.")
+  "What the user may do when the minibuffer is not active.")
 
 (defun gemini-companion-test-monkey--names (run)
   "Return some of the files for which changes are proposed, in random order."
