@@ -234,9 +234,13 @@ The first is that of clients that Emacs starts; none if AGENT is not used here."
                       agent (default-toplevel-value 'process-environment))))
     (pcase (gemini-companion-agent-get agent :directory)
       (`(temporary ,name)
-       (seq-uniq (cons first (mapcar (apply-partially #'expand-file-name name)
-                                     gemini-companion-temporary-directories))
-                 (lambda (one other) (equal (file-truename one) (file-truename other)))))
+       (cl-loop with known = nil
+                for directory in (cons first
+                                       (mapcar (apply-partially #'expand-file-name name)
+                                               gemini-companion-temporary-directories))
+                for real = (file-truename directory)
+                unless (member real known) collect directory
+                do (push real known)))
       (_ (and (file-directory-p (file-name-directory first))
               (list first))))))
 
@@ -414,7 +418,8 @@ It is that of processes that were not started by Emacs."
 (defun gemini-companion-agent-join-roots (roots)
   "Return the list ROOTS as the value of a variable for workspace roots.
 Leave out those with a separator in their names, which would be read as several."
-  (string-join (seq-remove (lambda (root) (string-search path-separator root)) roots)
+  (string-join (cl-loop for root in roots
+                        unless (string-search path-separator root) collect root)
                path-separator))
 
 (defun gemini-companion-agent--export-workspace ()

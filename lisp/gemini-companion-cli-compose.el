@@ -314,6 +314,8 @@ If its terminal is not in Emacs, or takes no prompt, use the kill ring."
                             text "Added what you wrote to the prompt of %s without sending it: \
 complete or send it in %s" title (buffer-name terminal)))
                      (_ (kill-new text)
+                        ;; The user's next kill must not be appended to it.
+                        (when (eq last-command 'kill-region) (setq last-command nil))
                         (gemini-companion-ui-message
                          text "%s: %s.  What you wrote is in the kill ring: yank it into %s"
                          file (gemini-companion-review-reason review) title))))))

@@ -152,7 +152,8 @@ Emacs then restores all windows but the selected one."
 (defun gemini-companion-cli-terminals--cursor (buffer)
   "Return the position of the cursor if BUFFER is that of a terminal, or nil."
   (with-current-buffer buffer
-    (when-let* ((process (get-buffer-process buffer)))
+    (when-let* (((gemini-companion-cli-terminals--here :mode))
+                (process (get-buffer-process buffer)))
       (if-let* ((function (gemini-companion-cli-terminals--here :cursor))) (funcall function)
         (marker-position (process-mark process))))))
 

@@ -219,7 +219,7 @@ If too many parts take too long, now SLOW ones, call GIVE-UP."
     (with-current-buffer buffer
       (let ((end (+ (float-time) gemini-companion-heavy--max-time))
             (unfinished (lambda () (and font-lock-mode (< position (point-max))))))
-        (while (and (funcall unfinished) (< (float-time) end) (<= slow 2))
+        (while (and (not quit-flag) (funcall unfinished) (< (float-time) end) (<= slow 2))
           (unless (gemini-companion-heavy--fontify-part position)
             (cl-incf slow)))
         (gemini-companion-log-run-hook 'gemini-companion-heavy-step-hook)
@@ -243,8 +243,9 @@ Return nil if that has taken too long, or failed."
       (gemini-companion-log-errors "fontification"
         ;; In a large Emacs, a collection takes long, whatever the mode.
         (gemini-companion-ui-delay-gc
-          (let ((inhibit-quit nil))
-            (font-lock-fontify-region start position))
+          ;; The timer must go on after a quit, or a key in `while-no-input'.
+          (let ((throw-on-input nil))
+            (with-local-quit (font-lock-fontify-region start position)))
           (time-less-p (time-subtract (get-internal-run-time) begun)
                        gemini-companion-heavy--max-time))))))
 

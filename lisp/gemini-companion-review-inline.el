@@ -304,8 +304,9 @@ If the view is in no window, do so when it is in one again."
     (when-let* ((view gemini-companion-review-window-current) ; not after an accept
                 ((gemini-companion-review-inline--edited view))
                 ((get-buffer-window (gemini-companion-review-window-main view) t)))
-      (with-local-quit
-        (gemini-companion-review-inline--update view)))))
+      (let ((throw-on-input nil))
+        (with-local-quit
+          (gemini-companion-review-inline--update view))))))
 
 (defun gemini-companion-review-inline--update (view)
   "Compare again, and go to the last edit of the proposal of VIEW.

@@ -435,7 +435,8 @@ decided in advance."
     (cond ((not (funcall report (gemini-companion-review-id review)))
            ;; The event `close-review' must be answered with the present text.
            (gemini-companion-bridge-drain)
-           (message "The change to %s has already been decided in %s" file title)
+           (unless by
+             (message "The change to %s has already been decided in %s" file title))
            nil)
           (t
            (gemini-companion-review-end

@@ -214,19 +214,19 @@ This works even if no client is connected."
             (if gemini-companion-context-paused "Paused: Emacs tells clients that no file is open"
               "What clients are told")
             (if gemini-companion-context-paused "resumes" "pauses it")))
+   (gemini-companion-status--list
+    "Last tool calls, by models and hooks"
+    (mapcar (lambda (call)
+              (concat (format-time-string "%T " (gemini-companion-tool-call-started call))
+                      (gemini-companion-tool-describe-call call)))
+            gemini-companion-tool-calls))
    (gemini-companion-status--list "Workspace roots" (gemini-companion-status--roots))
    (mapconcat (pcase-lambda (`(,directory . ,clients))
                 (gemini-companion-status--context-of directory clients))
               (gemini-companion-status--directories)
               "")
    (gemini-companion-status--list "Tools that the model can call"
-                                  (gemini-companion-tool-signatures))
-   (gemini-companion-status--list
-    "Last tool calls, by models and hooks"
-    (mapcar (lambda (call)
-              (concat (format-time-string "%T " (gemini-companion-tool-call-started call))
-                      (gemini-companion-tool-describe-call call)))
-            gemini-companion-tool-calls))))
+                                  (gemini-companion-tool-signatures))))
 
 (defun gemini-companion-status--list (title items)
   "Return TITLE and the strings ITEMS as lines, or that there are none."

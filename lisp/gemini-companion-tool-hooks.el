@@ -198,8 +198,9 @@ to its buffer.  If the user follows the CLI, show FILE."
                 ;; The file had a time in the future, as when clocks differ.
                 (equal (gemini-companion-review-text-of-buffer buffer)
                        (gemini-companion-file-plain (or before ""))))
-        (gemini-companion-log-errors "reverting a buffer"
-          (gemini-companion-write-revert-now file))))
+        (unless (gemini-companion-write-held-p file)
+          (gemini-companion-log-errors "reverting a buffer"
+            (gemini-companion-write-revert-now file)))))
     ;; Emacs visits no file on a host without the user.
     (when (and gemini-companion-follow after (or buffer (not prefix)))
       (gemini-companion-tool-hooks--follow call file before after))))

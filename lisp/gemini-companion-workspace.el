@@ -88,7 +88,9 @@ no arguments.")
   "Seconds from a change of the open files to the search for roots.")
 
 (defvar gemini-companion-workspace--lifetime 60
-  "Seconds for which the project of a directory is remembered.")
+  "Seconds for which it is remembered that a directory is in no project.
+A project is remembered for an hour: to find them all again takes seconds if
+files are slow, or if a disk of one of them no longer answers.")
 
 ;;;; State
 
@@ -153,7 +155,13 @@ Until then no file is in any scope.")
                   kill-buffer-hook after-set-visited-file-name-hook
                   ;; A buffer may become a terminal.
                   after-change-major-mode-hook))
-    (funcall change hook #'gemini-companion-workspace--announce-soon)))
+    (funcall change hook #'gemini-companion-workspace--note-buffer)))
+
+(defun gemini-companion-workspace--note-buffer ()
+  "Announce the roots soon, since the current buffer has changed.
+Hidden buffers have no part in them, and many packages use some all the time."
+  (unless (string-prefix-p " " (buffer-name))
+    (gemini-companion-workspace--announce-soon)))
 
 (defun gemini-companion-workspace--follow-terminal ()
   "Announce the roots soon if the shell in this terminal has changed its directory."
@@ -283,7 +291,8 @@ Outside of projects ROOT is DIRECTORY itself.  It is nil there if
 ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
   (pcase-let ((`(,time . ,guess) (gethash directory gemini-companion-workspace--cache))
               (now (float-time)))
-    (unless (and time (<= 0 (- now time) gemini-companion-workspace--lifetime))
+    (unless (and time (<= 0 (- now time)
+                          (if (cdr guess) 3600 gemini-companion-workspace--lifetime)))
       (let ((project (gemini-companion-workspace--find-project directory)))
         (setq guess (cons (or project (gemini-companion-workspace--guessable-root directory))
                           (and project t)))

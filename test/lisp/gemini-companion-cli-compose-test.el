@@ -34,8 +34,11 @@ The form ANSWER is evaluated when Emacs asks for the reason."
   (gemini-companion-cli-compose-test--with client " use tabs "
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-review-show review 'keep)
-      (let ((current-prefix-arg '(4)))
-        (call-interactively #'gemini-companion-reject))
+      (let ((current-prefix-arg '(4))
+            (last-command 'kill-region))
+        (call-interactively #'gemini-companion-reject)
+        ;; The user's next kill is not appended to it.
+        (should-not (eq last-command 'kill-region)))
       (should (equal (gemini-companion-review-reason review) "rejected"))
       (fake-cli-wait-notification client "ide/diffRejected")
       (should (equal kill-ring '("use tabs")))

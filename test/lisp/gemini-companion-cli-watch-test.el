@@ -280,6 +280,7 @@ after output; `free-for' pretends that it takes prompts for some seconds."
   "It stopped wherever the CLI was when the user began to type in that."
   (gemini-companion-cli-watch-test--with-terminal client review
     (ignore review)
+    (setq major-mode 'term-mode)
     (save-window-excursion
       (let* ((window (split-window))
              (end (lambda (text)
@@ -304,6 +305,12 @@ after output; `free-for' pretends that it takes prompts for some seconds."
         ;; The user wants to read what is above.
         (set-window-point window (point-min))
         (funcall type #'ignore)
+        (accept-process-output nil 0.01)
+        (should (eql (window-point window) (point-min)))
+        ;; It is none, but has a process, as *compilation* has, and a command has moved point.
+        (setq major-mode 'fundamental-mode)
+        (set-window-point window (point-max))
+        (funcall type (lambda () (set-window-point window (point-min))))
         (accept-process-output nil 0.01)
         (should (eql (window-point window) (point-min)))))))
 

@@ -22,6 +22,26 @@
         (should (string-suffix-p "/directory/a.txt*" shown))
         (should (length< shown 65))))))
 
+;;;; Fontification in parts
+
+(ert-deftest gemini-companion-review-buffer/a-quit-leaves-no-text-without-colors ()
+  "Nor does a key that ends `while-no-input', in which a timer may run."
+  (with-temp-buffer
+    (rename-buffer "text")              ; hidden ones have no colors
+    (insert (mapconcat #'number-to-string (number-sequence 1 1000) "\n"))
+    (emacs-lisp-mode)
+    (cl-letf* (((symbol-function 'font-lock-fontify-region)
+                (lambda (&rest _)
+                  (should-not throw-on-input)
+                  (signal 'quit nil))))
+      (let ((noninteractive nil)
+            (inhibit-quit t)            ; as in a timer
+            (throw-on-input 'tag))
+        (gemini-companion-heavy-fontify-in-steps #'ignore)
+        (setq quit-flag nil))
+      (should (gemini-companion-test-timers #'gemini-companion-heavy--step))
+      (cancel-function-timers #'gemini-companion-heavy--step))))
+
 ;;;; Modal editing
 
 (define-minor-mode gemini-companion-review-buffer-test-modal-mode

@@ -306,6 +306,33 @@
         (cl-decf (car (gethash directory gemini-companion-workspace--cache)) 1500)
         (should (= (funcall guess) 3))))))
 
+(ert-deftest gemini-companion-workspace/projects-are-not-searched-for-each-minute ()
+  "That takes seconds where files are slow."
+  (gemini-companion-test-with-project
+    (make-directory (gemini-companion-test-file "one/.git") t)
+    (let ((directory (file-name-as-directory (gemini-companion-test-file "one"))))
+      (gemini-companion-workspace--guess-root directory)
+      (cl-decf (car (gethash directory gemini-companion-workspace--cache)) 100)
+      (cl-letf* ((searched nil)
+                 ((symbol-function 'project-current)
+                  (lambda (&rest _) (ignore (setq searched t)))))
+        (gemini-companion-workspace--guess-root directory)
+        (should-not searched)))))
+
+(ert-deftest gemini-companion-workspace/hidden-buffers-do-not-count ()
+  (gemini-companion-test-with-project
+    (gemini-companion-workspace-start)
+    (unwind-protect
+        (let ((timers (lambda ()
+                        (gemini-companion-test-timers
+                         #'gemini-companion-workspace--announce-or-log))))
+          (cancel-function-timers #'gemini-companion-workspace--announce-or-log)
+          (with-temp-buffer (emacs-lisp-mode))
+          (should-not (funcall timers))
+          (kill-buffer (generate-new-buffer "visible"))
+          (should (funcall timers)))
+      (gemini-companion-workspace-stop))))
+
 (ert-deftest gemini-companion-workspace/a-name-that-is-no-text-is-no-root ()
   (should-not (gemini-companion-workspace--valid-root
                (concat "/" (string-to-multibyte "\377") "/"))))
