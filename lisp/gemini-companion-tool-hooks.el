@@ -113,12 +113,10 @@ The user has written comments for no such prompt."
   (dolist (buffer (buffer-list))
     (when (and (string-prefix-p (file-name-as-directory directory)
                                 (or (gemini-companion-file-truename buffer) ""))
-               (not (gemini-companion-host-remote-p (buffer-file-name buffer)))
-               (not (verify-visited-file-modtime buffer)))
-      (gemini-companion-tool-refresh-buffer buffer)
+               (gemini-companion-tool-refresh-buffer buffer)
+               (buffer-live-p buffer))
       ;; What checkers find then is not new since the next edit.
-      (when (buffer-live-p buffer)
-        (with-current-buffer buffer (gemini-companion-tool-hooks--forget-diagnostics))))))
+      (with-current-buffer buffer (gemini-companion-tool-hooks--forget-diagnostics)))))
 
 (defun gemini-companion-tool-hooks--ask (call cli path)
   "Return why CLI is to ask about its edit of the file PATH in CALL, or nil."
