@@ -91,6 +91,7 @@ return the number of the first such line in THEIRS."
   (large nil :documentation "Non-nil if the texts are too large for lines to be counted.")
   (added nil :documentation "The number of added lines, nil if that is not known.")
   (removed nil :documentation "The number of removed lines, nil if that is not known.")
+  (lines nil :documentation "(BEFORE . AFTER), the lines of both, nil if that is not known.")
   (unmarked nil :documentation "Non-nil if the file has a byte order mark, and the text has none.")
   (recoded nil :documentation "Words for how the file is not in UTF-8, as it will be, or nil.")
   (remarks nil :documentation "Short remarks for the user about what is unusual."))
@@ -109,17 +110,18 @@ BYTES are nil if there is no file, `unreadable' if they are not known."
                         (recoded (if utf-8 (gemini-companion-change--declared path bytes text)
                                    "is not in UTF-8"))
                         (`[,added ,removed ,total ,_]
-                         (gemini-companion--mod-diff before text nil)))
+                         (gemini-companion--mod-diff before text nil))
+                        (after (+ total added (- removed))))
              (gemini-companion-change--make
               :new new :added added :removed removed :recoded recoded
+              :lines (cons total after)
               :unmarked (and (gemini-companion-change--marked-p bytes)
                              (not (string-prefix-p "\ufeff" text)))
               :remarks
               (delq nil
                     (list (cond ((and (string-empty-p text) (not (string-empty-p before)))
                                  "Empties the file")
-                                ((gemini-companion-change-deletion-p
-                                  total (+ total added (- removed)))
+                                ((gemini-companion-change-deletion-p total after)
                                  (format "Removes %d of %d lines" removed total))
                                 ((and (zerop (+ added removed)) (not new))
                                  "Changes nothing"))
