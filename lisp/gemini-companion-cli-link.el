@@ -42,10 +42,13 @@ It is (START END FILE LINE COLUMN); LINE and COLUMN may be nil."
   "Return where the word at point, perhaps a file name, begins and ends.
 Move point after it and any punctuation, but not beyond END."
   ;; A regexp would be slow for a long word.
-  (let* ((characters "[:alnum:]_.~/@+-")
+  (let* ((characters "[:alnum:]_.~/@$+-")
          (start (save-excursion
                   (skip-chars-backward characters)
-                  (skip-chars-forward "@")
+                  ;; A directory may be called [id] or (group).
+                  (when (and (eq (char-after) ?/) (memq (char-before) '(?\] ?\))))
+                    (skip-chars-backward (concat "][()" characters) (- (point) 500)))
+                  (skip-chars-forward "@([")
                   (point))))
     (skip-chars-forward characters end)
     (cons start (save-excursion

@@ -157,7 +157,8 @@ ALIST is as in other functions for `display-buffer'."
      buffer
      (append alist
              (if (>= (- width columns 1) 80)
-                 `((side . right) (window-width . ,columns))
+                 ;; Otherwise `balance-windows' would give it half of the frame.
+                `((side . right) (window-width . ,columns) (preserve-size . (t . nil)))
                '((side . bottom) (window-height . 0.45)))))))
 
 (defun gemini-companion-cli-run-project ()
@@ -625,18 +626,19 @@ Each is (NAME AGE ID), where all are text and no NAME occurs twice."
                         (gemini-companion-agent-directories agent)))
       (setenv "TMPDIR" (gemini-companion-agent-temporary-directory
                         (default-toplevel-value 'process-environment))))
-    ;; Node.js is usually beside the program, but the PATH of Emacs may be short.
+    ;; Node.js is usually beside the program, but the PATH of Emacs may be short, or lead to an older
+    ;; one.
     (when-let* ((program (executable-find (gemini-companion-cli-run-program agent)))
                 (directory (directory-file-name (file-name-directory program)))
                 ;; An empty name would be the current directory.
                 (path (split-string (or (getenv "PATH") "") path-separator)))
       (unless (member directory path)
-        (setenv "PATH" (string-join (append (remove "" path) (list directory)) path-separator))))
+        (setenv "PATH" (string-join (cons directory (remove "" path)) path-separator))))
     (when-let* ((name (gemini-companion-agent-get agent :workspace)))
       (setenv name (gemini-companion-agent-join-roots (list (directory-file-name root)))))
     ;; Some programs read only one of these.
     (dolist (name '("NO_PROXY" "no_proxy"))
-      (let ((hosts (or (getenv name) ""))
+      (let ((hosts (or (getenv name) (getenv "no_proxy") (getenv "NO_PROXY") ""))
             (here "localhost,127.0.0.1"))
         (unless (or (equal hosts "*") (string-search here hosts))
           (setenv name (if (string-empty-p hosts) here (concat hosts "," here))))))

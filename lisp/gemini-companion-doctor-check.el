@@ -212,7 +212,7 @@ container."))
        (list 'note
              (format "There is a proxy (%s), and NO_PROXY does not name 127.0.0.1: some versions \
 of the CLI and other clients look for this Emacs through the proxy." proxy)
-             "Start it with NO_PROXY=127.0.0.1,localhost in its environment, or with \
+             "Add 127.0.0.1,localhost to NO_PROXY in its environment, or start it with \
 M-x gemini-companion-run, which takes care of that.")))))
 
 (defun gemini-companion-doctor-check--sandbox (case)

@@ -449,6 +449,7 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
 ;;;; Major modes
 
 (defvar rng-nxml-auto-validate-flag)
+(defvar treesit-auto-install-grammar)
 
 (defun gemini-companion-review-buffer--set-major-mode (review)
   "Set the major mode of the current buffer, still empty, for the file of REVIEW."
@@ -491,7 +492,9 @@ the text, and read no local variables, since a client wrote the text."
         ;; Emacs that Outline mode makes the hook above buffer-local.
         (inhibit-message t)
         (message-log-max nil)
-        (warning-suppress-log-types '((treesit))) ; a grammar may be missing
+        ;; A grammar may be missing; Emacs 31 would ask whether to install it.
+        (warning-suppress-log-types '((treesit)))
+        (treesit-auto-install-grammar nil)
         ;; Some modes read those of the directory themselves.
         (enable-local-variables nil)
         ;; nXML mode would validate the text whenever Emacs is idle, which takes seconds.
@@ -512,8 +515,9 @@ the text, and read no local variables, since a client wrote the text."
 If VISITING is nil, or its mode not suitable, return what NAME suggests."
   (let* ((case-fold-search nil)
          (mode (assoc-default name auto-mode-alist #'string-match-p))
-         ;; This one looks at the text.
-         (mode (if (eq mode 'c-or-c++-mode) 'c-mode mode))
+         ;; These look at the text, or whether there is a grammar.
+         (mode (cond ((eq mode 'c-or-c++-mode) 'c-mode)
+                     ((symbolp mode) (intern (string-remove-suffix "-maybe" (symbol-name mode))))))
          (preferred (cond ((fboundp 'major-mode-remap) (major-mode-remap mode)) ; Emacs 30
                           ((boundp 'major-mode-remap-alist)
                            (alist-get mode major-mode-remap-alist)))))

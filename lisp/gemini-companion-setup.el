@@ -147,7 +147,7 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
 (defun gemini-companion-setup--check-changeable (file)
   "Signal an error if FILE is read-only, or a buffer has unsaved edits of it."
   (when (and (file-exists-p file) (not (file-writable-p file)))
-    (gemini-companion-setup--refuse "it is read-only; make it writable first"))
+    (gemini-companion-setup--refuse "it is read-only; make it writable, or change its source"))
   (when-let* ((buffer (find-buffer-visiting file))
               ((buffer-modified-p buffer)))
     (gemini-companion-setup--refuse "its buffer has unsaved edits; save or revert it first")))

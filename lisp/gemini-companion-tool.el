@@ -33,6 +33,7 @@
 (require 'gemini-companion-write)
 
 ;; Not loaded in every Emacs.
+(defvar treesit-auto-install-grammar)
 (defvar vc-follow-symlinks)
 
 ;;;; Limits
@@ -535,6 +536,7 @@ Ask no question: neither Emacs nor a hook may interrupt the user.  Obey only
 safe local variables."
   (or (gemini-companion-tool-buffer call file)
       (let ((inhibit-interaction t)
+            (treesit-auto-install-grammar nil) ; Emacs 31 asks
             (enable-local-variables :safe)
             (enable-local-eval nil)
             (vc-follow-symlinks nil)

@@ -66,7 +66,7 @@ echo ready\nread line && echo \"line: $line\"\n"
         (dolist (line (list (format "GEMINI_CLI_IDE_SERVER_PORT=%d" port)
                             (concat "GEMINI_CLI_IDE_WORKSPACE_PATH=" root)
                             "NO_PROXY=example.org,localhost,127.0.0.1"
-                            "no_proxy=localhost,127.0.0.1"))
+                            "no_proxy=example.org,localhost,127.0.0.1"))
           (should (member line lines)))
         (should (member root (split-string
                               (alist-get 'workspacePath

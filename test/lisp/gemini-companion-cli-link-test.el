@@ -45,6 +45,19 @@ src/none.py:1 and/or e.g. https://example.org/b.txt:80 src/ 1.5:2 ..\n"
       (delete-region (point-min) (point))
       (should (equal (gemini-companion-cli-link-test--marked) (seq-drop expected 2))))))
 
+;; Next.js, Expo, Remix and others have such names; Emacs went to "/page.tsx" instead.
+(ert-deftest gemini-companion-cli-link/directories-may-have-brackets ()
+  (gemini-companion-cli-link-test--with
+      "Edit app/[slug]/page.tsx => (app/[slug]/page.tsx:12), app/(group)/[a]/[b]/c.tsx(3,1)
+users.$id.tsx:3 see (b.txt:3) and [x](b.txt)\n"
+    (gemini-companion-test-file "app/[slug]/page.tsx" "")
+    (gemini-companion-test-file "app/(group)/[a]/[b]/c.tsx" "")
+    (gemini-companion-test-file "users.$id.tsx" "")
+    (gemini-companion-cli-link--mark (point-min) (point-max))
+    (should (equal (gemini-companion-cli-link-test--marked)
+                   '("app/[slug]/page.tsx" "app/[slug]/page.tsx:12"
+                     "app/(group)/[a]/[b]/c.tsx(3,1" "users.$id.tsx:3" "b.txt:3" "b.txt")))))
+
 (ert-deftest gemini-companion-cli-link/nothing-is-asked-of-elsewhere ()
   "Neither of another machine, nor of a place outside of the project."
   (gemini-companion-cli-link-test--with

@@ -62,6 +62,24 @@ answered with no."
       (should-not (buffer-live-p terminal))
       (should (= (length gemini-companion-cli-run-test--asked) 1)))))
 
+(ert-deftest gemini-companion-cli-run/its-window-on-the-right-keeps-its-width ()
+  "Also if the user balances the others, whose number does not matter to it."
+  (let ((size (list (frame-total-cols) (frame-total-lines))))
+    (save-window-excursion
+      (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) 200)))
+        (unwind-protect
+            (with-temp-buffer
+              (set-frame-size nil 200 40)
+              (gemini-companion-cli-run-show (current-buffer))
+              (let ((side (selected-window)))
+                (should (= (window-total-width side) 80))
+                (select-window (window-main-window))
+                (select-window (split-window-right))
+                (balance-windows)
+                (should (= (window-total-width side) 80))
+                (should (= (window-total-width) 60))))
+          (apply #'set-frame-size nil size))))))
+
 (ert-deftest gemini-companion-cli-run/in-the-terminal-of-another-program-it-is-about-that-one ()
   "It hides that terminal, and does not run Gemini CLI."
   (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec

@@ -558,7 +558,7 @@ It has no other variables with which a CLI finds this Emacs."
       (`(,variable . ,texts)
        '(("http_proxy=http://user:secret@proxy:1"
           "There is a proxy (http_proxy), and NO_PROXY does not name 127.0.0.1"
-          "-> Start it with NO_PROXY=127.0.0.1")
+          "-> Add 127.0.0.1,localhost to NO_PROXY")
          ("CI=true" "CI=true: the CLI runs without its user interface"
           "-> Start it with that variable unset: env -u CI gemini")
          ("GEMINI_SANDBOX=docker" "runs itself in a sandbox (GEMINI_SANDBOX)"

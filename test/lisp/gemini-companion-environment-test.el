@@ -149,9 +149,10 @@
       (set-file-modes gemini-companion-program #o700)
       (should (equal (concat (funcall get "TMPDIR") "/gemini/ide")
                      (car (gemini-companion-agent-directories 'gemini))))
-      (should (equal (funcall get "PATH") (concat path ":" directory)))
-      (push (concat "PATH=" directory ":" path) process-environment)
+      ;; First, since there may be another Node.js, which is too old for it.
       (should (equal (funcall get "PATH") (concat directory ":" path)))
+      (push (concat "PATH=" path ":" directory) process-environment)
+      (should (equal (funcall get "PATH") (concat path ":" directory)))
       (let ((gemini-companion-temporary-directories '("/tmp/nix-shell.1")))
         (should (equal (funcall get "TMPDIR") "/tmp/nix-shell.1"))))))
 

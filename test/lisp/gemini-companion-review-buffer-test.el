@@ -351,6 +351,12 @@ that is not there yet."
     (should (eq (gemini-companion-review-buffer-test--mode-of "a.py")
                 (if (fboundp 'python-ts-mode) 'python-ts-mode 'python-mode)))))
 
+;; Emacs 31 has entries such as `go-ts-mode-maybe' in `auto-mode-alist', and asks in the modes.
+(ert-deftest gemini-companion-review-buffer/emacs-asks-for-no-grammar ()
+  (let ((auto-mode-alist '(("\\.zz\\'" . gemini-companion-test-grammar-mode-maybe))))
+    (should (eq (gemini-companion-review-buffer-test--mode-of "a.zz")
+                'gemini-companion-test-grammar-mode))))
+
 ;;;; Faces
 
 (ert-deftest gemini-companion-review-buffer/pale-text-is-readable-where-words-are-marked ()

@@ -190,7 +190,7 @@ It is `yes', `no' or, if nothing may be asked, nil."
     (let ((file (gemini-companion-setup-test--write "{}")))
       ;; Root can write all files.
       (cl-letf (((symbol-function 'file-writable-p) #'ignore))
-        (should (string-search "it is read-only; make it writable first"
+        (should (string-search "it is read-only; make it writable, or change its source"
                                (cadr (should-error (gemini-companion-setup) :type 'user-error)))))
       (should (equal (gemini-companion-test-read file) "{}")))))
 

@@ -504,6 +504,13 @@ It is in a list if the call failed."
       (let ((find-file-hook (list (lambda () (y-or-n-p "Import this project? ")))))
         (should (consp (gemini-companion-test-call-tool "showFile" "c.txt")))
         (should-not (get-buffer "c.txt")))
+      ;; A mode that asks for its grammar; if that failed, the user's buffer would have no hooks run.
+      (gemini-companion-test-file "a.zz" "x\n")
+      (let* ((auto-mode-alist '(("\\.zz\\'" . gemini-companion-test-grammar-mode-maybe)))
+             (ran nil)
+             (prog-mode-hook (list (lambda () (setq ran t)))))
+        (should (equal (gemini-companion-test-call-tool "showFile" "a.zz") "Shown."))
+        (should ran))
       ;; Only its local variables say so.
       (gemini-companion-test-file "d.txt" "x -*- gemini-companion-private: t -*-\n")
       (should (equal (gemini-companion-test-call-tool "showFile" "d.txt")

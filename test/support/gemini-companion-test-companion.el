@@ -28,6 +28,17 @@
 (advice-add 'gemini-companion-ui-selected-buffer :override
             #'gemini-companion-test--selected-buffer)
 
+(defvar treesit-auto-install-grammar 'ask)
+
+(define-derived-mode gemini-companion-test-grammar-mode prog-mode "Grammar"
+  "A mode as those of Emacs 31, if its grammar is missing."
+  (when treesit-auto-install-grammar
+    (y-or-n-p "Tree-sitter grammar for `test' is missing; install it? ")))
+
+(defun gemini-companion-test-grammar-mode-maybe ()
+  "Enable the mode, as functions in `auto-mode-alist' of Emacs 31 do."
+  (gemini-companion-test-grammar-mode))
+
 (defvar gemini-companion-test-project nil
   "The project directory of the running test, with a slash.")
 
