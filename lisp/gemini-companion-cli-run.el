@@ -636,12 +636,15 @@ Each is (NAME AGE ID), where all are text and no NAME occurs twice."
         (setenv "PATH" (string-join (cons directory (remove "" path)) path-separator))))
     (when-let* ((name (gemini-companion-agent-get agent :workspace)))
       (setenv name (gemini-companion-agent-join-roots (list (directory-file-name root)))))
-    ;; Some programs read only one of these.
-    (dolist (name '("NO_PROXY" "no_proxy"))
-      (let ((hosts (or (getenv name) (getenv "no_proxy") (getenv "NO_PROXY") ""))
-            (here "localhost,127.0.0.1"))
-        (unless (or (equal hosts "*") (string-search here hosts))
-          (setenv name (if (string-empty-p hosts) here (concat hosts "," here))))))
+    ;; Some programs read only one of these, or the one rather than the other.
+    (let ((here "localhost,127.0.0.1")
+          (either (or (getenv "no_proxy") (getenv "NO_PROXY") "")))
+      (dolist (name '("NO_PROXY" "no_proxy"))
+        (let ((hosts (or (getenv name) either)))
+          (unless (equal hosts "*")
+            (setenv name (cond ((string-search here hosts) hosts)
+                               ((string-empty-p hosts) here)
+                               (t (concat hosts "," here))))))))
     process-environment))
 
 (provide 'gemini-companion-cli-run)
