@@ -164,8 +164,7 @@ that `gemini-companion-tools-enable' installs.
                (start (copy-marker (gemini-companion-ui-line-start (or from first)) t))
                (end (copy-marker (gemini-companion-ui-line-start (or to last)) t))
                (text (gemini-companion-comment-read first before)))
-    (unless (marker-buffer start)
-      (user-error "The buffer was killed meanwhile"))
+    (gemini-companion-comment--check-live (marker-buffer start) text)
     (with-current-buffer (marker-buffer start)
       (when old (delete-overlay old))
       (deactivate-mark)
@@ -175,6 +174,12 @@ that `gemini-companion-tools-enable' installs.
           (gemini-companion-comment-add (current-buffer) (line-number-at-pos start)
                                         (line-number-at-pos end) text))
         (gemini-companion-comment--report)))))
+
+(defun gemini-companion-comment--check-live (buffer text)
+  "Signal a `user-error' if BUFFER was killed while the user wrote TEXT about it."
+  (unless (buffer-live-p buffer)
+    (kill-new text)
+    (user-error "The buffer was killed meanwhile; the comment is in the kill ring")))
 
 (defun gemini-companion-comment--check ()
   "Signal a `user-error' if the user cannot comment on the current buffer."
@@ -374,6 +379,7 @@ sends all comments on a change when you have accepted or rejected it."
                (text (gemini-companion-cli-compose-read
                       review "the comment"
                       (lambda () (gemini-companion-comment-read first before)))))
+    (gemini-companion-comment--check-live proposal text)
     (when overlay
       (delete-overlay overlay))
     (unless (string-empty-p text)

@@ -203,22 +203,26 @@ Signal a `user-error' unless the user wants it."
   (when-let* ((question (gemini-companion-review-effect-question review)))
     (gemini-companion-review-commands-confirm review question))
   (when (gemini-companion-review-effect-check-conflict review)
-    (pcase (gemini-companion-review-ask
-            review
-            (lambda ()
-              (car (read-multiple-choice
-                    (concat (gemini-companion-review-effect-warning review) ".")
-                    '((?a "accept" "Accept this text; any unsaved edits stay in their buffer")
-                      (?m "merge" "Merge the edits into this text, then decide")
-                      (?t "three-way" "Show all texts side by side, then decide")
-                      (?c "cancel" "Decide later"))))))
-      (?a)
-      (?m (gemini-companion-review-commands--merge review)
-          (user-error "Merged, but not accepted yet: check the text, then accept it"))
-      (?t (setf (gemini-companion-review-with-base review) t)
-          (gemini-companion-review-show review 'select)
-          (user-error "Not accepted: copy what is missing, then accept again"))
-      (_ (user-error "Not accepted")))))
+    (let* ((path (gemini-companion-review-path review))
+           (stamp (gemini-companion-file-stamp path)))
+      (pcase (gemini-companion-review-ask
+              review
+              (lambda ()
+                (car (read-multiple-choice
+                      (concat (gemini-companion-review-effect-warning review) ".")
+                      '((?a "accept" "Accept this text; any unsaved edits stay in their buffer")
+                        (?m "merge" "Merge the edits into this text, then decide")
+                        (?t "three-way" "Show all texts side by side, then decide")
+                        (?c "cancel" "Decide later"))))))
+        ;; The file may have been written while the question was open.
+        (?a (unless (equal stamp (gemini-companion-file-stamp path))
+              (gemini-companion-review-commands--check review)))
+        (?m (gemini-companion-review-commands--merge review)
+            (user-error "Merged, but not accepted yet: check the text, then accept it"))
+        (?t (setf (gemini-companion-review-with-base review) t)
+            (gemini-companion-review-show review 'select)
+            (user-error "Not accepted: copy what is missing, then accept again"))
+        (_ (user-error "Not accepted"))))))
 
 (defun gemini-companion-review-commands--ask-unseen (review)
   "Ask before an accept of REVIEW, which cannot be shown."
@@ -265,20 +269,22 @@ its terminal in Emacs shows their files.  If accepting REVIEW would lose
 something, ask first; leave other such changes to the user."
   (interactive)
   (let* ((review (or review (gemini-companion-review-current)))
-         (open (cons review (gemini-companion-write-others review)))
+         (others (gemini-companion-write-others review))
          (rest (gemini-companion-review-queued review))
          (host (gemini-companion-review-host review))
          (names (mapcar (lambda (path) (gemini-companion-review-name-in-project path host))
-                        (append (mapcar #'gemini-companion-review-path open) rest))))
+                        (append (mapcar #'gemini-companion-review-path (cons review others))
+                                rest))))
     (gemini-companion-review-commands-confirm
      review (format "Accept %s: %s? " (gemini-companion-ui-count (length names) "change")
                     (string-join names ", ")))
-    (dolist (each open)
-      (when (and (gemini-companion-review-open-p each)
-                 (or (eq each review) (gemini-companion-review-commands--plain-p each)))
-        (gemini-companion-review-commands-accept-seen each)))
-    ;; Not before, since the user may have quit when asked about one of them.
-    (setq gemini-companion-review-commands--rest (and rest (list review rest (float-time))))))
+    ;; The user may quit when asked about it, or have said no in the CLI.
+    (when (gemini-companion-review-commands-accept-seen review)
+      (dolist (each others)
+        (when (and (gemini-companion-review-open-p each)
+                   (gemini-companion-review-commands--plain-p each))
+          (gemini-companion-review-commands-accept-seen each)))
+      (setq gemini-companion-review-commands--rest (and rest (list review rest (float-time)))))))
 
 (defun gemini-companion-review-commands--plain-p (review)
   "Return non-nil if an accept of REVIEW would lose nothing, and ask nothing."

@@ -186,7 +186,9 @@ The letter is easily typed by mistake: ask if you have not selected one."
   (let ((view gemini-companion-review-window-current))
     (when (or (not (gemini-companion-review-ediff--offered view))
               argument
-              (y-or-n-p "Drop the current difference? "))
+              (gemini-companion-review-ask
+               (gemini-companion-review-window-review view)
+               (lambda () (y-or-n-p "Drop the current difference? "))))
       (setf (gemini-companion-review-ediff--offered view) nil)
       (funcall (if (eq this-original-command #'ediff-copy-C-to-B) this-original-command
                  #'ediff-copy-A-to-B)

@@ -84,13 +84,10 @@ While the proposal is being edited this may lag behind for a moment."
 
 (defun gemini-companion-review-effect-conflict (review)
   "Return what an accept of REVIEW would lose now, or nil.
-`unsaved': a buffer that visits the file has edits that the text lacks.
-`changed' or `deleted': the file was, since the change was proposed."
+`changed' or `deleted': the file was, since the change was proposed.
+`unsaved': only a buffer that visits the file has edits that the text lacks."
   (let ((buffer (gemini-companion-review-visiting review)))
-    (cond ((and buffer (buffer-modified-p buffer)
-                (not (gemini-companion-review-effect-merged-state review)))
-           'unsaved)
-          ((or (gemini-companion-review-effect-file-changed-p review)
+    (cond ((or (gemini-companion-review-effect-file-changed-p review)
                ;; The client has not reported yet what the user has just saved on its host.
                (and buffer (gemini-companion-review-host review)
                     (gemini-companion-file-newer-in-p (gemini-companion-review-path review)
@@ -100,7 +97,14 @@ While the proposal is being edited this may lag behind for a moment."
                           (gemini-companion-review-path review)
                           (gemini-companion-review-text-of-buffer buffer)))))
            (if (gemini-companion-file-exists-p (gemini-companion-review-path review)) 'changed
-             'deleted)))))
+             'deleted))
+          ((gemini-companion-review-effect--unsaved-p review) 'unsaved))))
+
+(defun gemini-companion-review-effect--unsaved-p (review)
+  "Return non-nil if a buffer that visits the file of REVIEW has edits it lacks."
+  (when-let* ((buffer (gemini-companion-review-visiting review)))
+    (and (buffer-modified-p buffer)
+         (not (gemini-companion-review-effect-merged-state review)))))
 
 (defun gemini-companion-review-effect-merged-state (review)
   "Return (BUFFER . TICK) if REVIEW contains the unsaved edits in BUFFER, or nil.
@@ -164,7 +168,10 @@ What was merged into it since does not count."
                       ('unsaved "%s has unsaved edits that this text lacks")
                       ('changed "%s has changed on disk since the client made this text")
                       ('deleted "%s was deleted since the client made this text"))))
-    (format text (gemini-companion-review-file review))))
+    (concat (format text (gemini-companion-review-file review))
+            (and (not (eq (gemini-companion-review-conflict review) 'unsaved))
+                 (gemini-companion-review-effect--unsaved-p review)
+                 ", and has unsaved edits that it lacks"))))
 
 (defun gemini-companion-review-effect-question (review)
   "Return the question to ask before an accept of REVIEW, or nil."

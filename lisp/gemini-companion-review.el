@@ -262,9 +262,11 @@ with the outcome.  An earlier WAITER is called with `asked-again'."
    (gemini-companion-review-agent-title review) (gemini-companion-review-file review)))
 
 (defun gemini-companion-review--enter (review state &optional reason)
-  "Move REVIEW to STATE for REASON, text for the user or nil."
-  (unless (and (eq state (gemini-companion-review-state review))
-               (equal reason (gemini-companion-review-reason review)))
+  "Move REVIEW to STATE for REASON, text for the user or nil.
+One that has ended stays so."
+  (unless (or (not (or (eq state 'ended) (gemini-companion-review-open-p review)))
+              (and (eq state (gemini-companion-review-state review))
+                   (equal reason (gemini-companion-review-reason review))))
     (setf (gemini-companion-review-state review) state
           (gemini-companion-review-reason review) reason)
     (gemini-companion-log-add "review %d: %s" (gemini-companion-review-id review)
@@ -359,6 +361,10 @@ REVIEW cannot be shown, record why, and signal the error."
           (error "`gemini-companion-diff-function' has not returned a function"))
         (setf (gemini-companion-review-hide-function review) hide
               (gemini-companion-review-seen review) t)
+        (unless (gemini-companion-review-open-p review)
+          ;; The view has waited, and the client decided meanwhile.
+          (gemini-companion-review--remove review)
+          (gemini-companion-review-check-open review))
         (gemini-companion-review--enter review 'shown))
     ((error quit)
      (gemini-companion-review--hide review)
@@ -510,8 +516,10 @@ Otherwise, tell the user, and do so when the user is not busy."
 If a command has stopped it, also take them off the screen at once."
   (dolist (review (gemini-companion-review-all-open))
     (gemini-companion-log-errors "ending a review"
-      (gemini-companion-review-end review 'rejected (gemini-companion-review-bytes review)
-                                   "rejected, the companion was turned off")))
+      ;; A hook may have ended it with another one.
+      (when (gemini-companion-review-open-p review)
+        (gemini-companion-review-end review 'rejected (gemini-companion-review-bytes review)
+                                     "rejected, the companion was turned off"))))
   ;; If the server has died, the user may be typing.
   (when (and this-command (not (active-minibuffer-window)))
     (gemini-companion-review-remove-ended 'now))

@@ -88,6 +88,23 @@ Return what was in the minibuffer at first."
     (should (equal (gemini-companion-comment-test--add 2 "  ") "how?"))
     (should (equal (gemini-companion-comment-test--all) '(("a.txt" 4 4 "four" "four"))))))
 
+(ert-deftest gemini-companion-comment/it-is-kept-if-its-buffer-is-killed-meanwhile ()
+  (gemini-companion-test-with-client client
+    (let ((kill-ring nil))
+      (dolist (place (list (find-file-noselect (gemini-companion-test-file "a.txt"))
+                           (gemini-companion-review-buffer-proposal
+                            (gemini-companion-test-propose client "b.txt" "2\n"))))
+        (with-current-buffer place
+          (cl-letf (((symbol-function 'gemini-companion-comment-read)
+                     (lambda (&rest _)
+                       (gemini-companion-ui-kill-buffer place)
+                       "why?")))
+            (should (string-search
+                     "the comment is in the kill ring"
+                     (cadr (should-error (call-interactively #'gemini-companion-comment)
+                                         :type 'user-error)))))))
+      (should (equal (mapcar #'substring-no-properties kill-ring) '("why?" "why?"))))))
+
 (ert-deftest gemini-companion-comment/it-is-edited-though-its-first-line-is-out-of-sight ()
   "In Emacs 28, `line-number-at-pos' fails for a position outside of the narrowing."
   (gemini-companion-comment-test--with

@@ -107,5 +107,47 @@
       (should-not gemini-companion-review-commands--rest)
       (gemini-companion-review-end-all))))
 
+(ert-deftest gemini-companion-review-commands/what-was-written-is-named-beside-unsaved-edits ()
+  "Also if it is written only while the question is open."
+  (dolist (time '(before meanwhile))
+    (gemini-companion-test-with-client client
+      (let* ((review (gemini-companion-test-propose client "a.txt" "2\n"))
+             (file (gemini-companion-review-path review))
+             (questions nil))
+        (with-current-buffer (find-file-noselect file)
+          (insert "mine"))
+        (gemini-companion-review-show review 'keep)
+        (when (eq time 'before)
+          (gemini-companion-test-write file "theirs\n"))
+        (cl-letf (((symbol-function 'read-multiple-choice)
+                   (lambda (question _)
+                     (push question questions)
+                     (when (eq time 'meanwhile)
+                       (gemini-companion-test-write file "theirs\n")
+                       (setq time 'written))
+                     (if (string-search "on disk" question) '(?c) '(?a)))))
+          (should-error (gemini-companion-accept) :type 'user-error))
+        (should (equal (car questions)
+                       "a.txt has changed on disk since the client made this text, \
+and has unsaved edits that it lacks."))
+        (should (equal (cdr questions)
+                       (and (eq time 'written)
+                            '("a.txt has unsaved edits that this text lacks."))))
+        (should (gemini-companion-review-open-p review))))))
+
+(ert-deftest gemini-companion-review-commands/nothing-is-accepted-in-advance-after-a-no-in-the-cli ()
+  "That may come while Emacs asks."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n"))
+          (other (gemini-companion-test-propose client "b.txt" "2\n")))
+      (setf (gemini-companion-review-queued review) (list (gemini-companion-test-file "c.txt")))
+      (gemini-companion-review-show review 'keep)
+      (cl-letf (((symbol-function 'y-or-n-p) #'always)
+                ((symbol-function 'gemini-companion-bridge-accept) #'ignore))
+        (gemini-companion-accept-all review))
+      (should-not (gemini-companion-review-commands-rest-of))
+      (should (gemini-companion-review-open-p other))
+      (gemini-companion-review-end-all))))
+
 (provide 'gemini-companion-review-commands-test)
 ;;; gemini-companion-review-commands-test.el ends here

@@ -315,6 +315,46 @@ CLIENT closes REVIEW while the question is open."
         (should (equal (gemini-companion-review-test--state) before))
         (should-not (fake-cli-find-notification client "ide/diffAccepted"))))))
 
+(ert-deftest gemini-companion-review/a-review-that-ends-before-a-drop-is-confirmed-says-so ()
+  "Ediff would complain that the text is read-only, for two seconds."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (with-current-buffer (gemini-companion-review-test--control)
+        (ediff-next-difference)
+        (gemini-companion-review-test--closing-during client review 'y-or-n-p t
+          (should (equal (should-error (gemini-companion-review-ediff-drop nil))
+                         '(user-error "a.txt: decided in Gemini CLI"))))))))
+
+(ert-deftest gemini-companion-review/a-review-that-ends-while-it-is-shown-stays-ended ()
+  "A function of the user may wait, and Emacs learns of a decision meanwhile."
+  (gemini-companion-test-with-client client
+    (let* ((review (gemini-companion-test-propose client "a.txt" "2\n"))
+           (close (lambda (&rest _)
+                    (fake-cli-call-tool client "closeDiff"
+                                        (list :filePath (gemini-companion-review-path review)))))
+           (hidden nil)
+           (gemini-companion-diff-function (lambda (&rest _)
+                                             (funcall close)
+                                             (lambda () (setq hidden t)))))
+      (should-error (gemini-companion-review-show review 'keep) :type 'user-error)
+      (should hidden)
+      (should (eq (gemini-companion-review-state review) 'ended))
+      (should (equal (gemini-companion-review-reason review) "decided in Gemini CLI")))))
+
+(ert-deftest gemini-companion-review/each-ends-once-when-the-companion-stops ()
+  "A function of the user may end another one."
+  (gemini-companion-test-with-client client
+    (let* ((one (gemini-companion-test-propose client "a.txt" "2\n"))
+           (other (gemini-companion-test-propose client "b.txt" "2\n"))
+           (ended nil)
+           (gemini-companion-review-end-functions
+            (list (lambda (review _)
+                    (push review ended)
+                    (when (gemini-companion-review-open-p other)
+                      (gemini-companion-review-reject other))))))
+      (gemini-companion-review-end-all)
+      (should (equal (reverse ended) (list one other))))))
+
 (ert-deftest gemini-companion-review/windows-change-only-without-a-prompt ()
   "The client is answered at once; the view is removed after the prompt."
   (gemini-companion-test-with-client client
