@@ -158,7 +158,7 @@ ALIST is as in other functions for `display-buffer'."
      (append alist
              (if (>= (- width columns 1) 80)
                  ;; Otherwise `balance-windows' would give it half of the frame.
-                `((side . right) (window-width . ,columns) (preserve-size . (t . nil)))
+                 `((side . right) (window-width . ,columns) (preserve-size . (t . nil)))
                '((side . bottom) (window-height . 0.45)))))))
 
 (defun gemini-companion-cli-run-project ()
@@ -349,7 +349,10 @@ of the reach of \\[other-window]."
   "Make sure that a client of AGENT that starts in ROOT can find this Emacs.
 A client looks for it only when it starts."
   (gemini-companion-turn-on)
-  (gemini-companion-bridge-check)
+  (unless (gemini-companion-bridge-running-p)
+    ;; The user may just have chosen to build the native module.
+    (user-error "The CLI was not started: Gemini companion is off until its native module is \
+ready (M-x gemini-companion-install-module)"))
   (unless (seq-some (lambda (file)
                       (member (directory-file-name (file-name-directory file))
                               (gemini-companion-agent-directories agent)))
@@ -626,8 +629,7 @@ Each is (NAME AGE ID), where all are text and no NAME occurs twice."
                         (gemini-companion-agent-directories agent)))
       (setenv "TMPDIR" (gemini-companion-agent-temporary-directory
                         (default-toplevel-value 'process-environment))))
-    ;; Node.js is usually beside the program, but the PATH of Emacs may be short, or lead to an older
-    ;; one.
+    ;; Node.js is usually beside the program; the PATH of Emacs may be short, or have an old one.
     (when-let* ((program (executable-find (gemini-companion-cli-run-program agent)))
                 (directory (directory-file-name (file-name-directory program)))
                 ;; An empty name would be the current directory.

@@ -73,8 +73,10 @@
                                     (or (gemini-companion-log-last 5) '("none")))
   (gemini-companion-status--section
    '("Versions")
-   (list (format "package and module %s, Emacs %s on %s"
-                 gemini-companion-native-version emacs-version system-configuration))))
+   (list (format "package %s, module %s, Emacs %s on %s"
+                 gemini-companion-native-version
+                 (or (gemini-companion-native-loaded-version) "not loaded")
+                 emacs-version system-configuration))))
 
 (defun gemini-companion-status--section (heading rows)
   "Insert HEADING, (TEXT BUTTON...), and ROWS, a list.

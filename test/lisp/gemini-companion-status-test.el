@@ -37,8 +37,9 @@
                                 "1 change not decided"
                                 "that wait: 1"
                                 (gemini-companion-test-file "a.txt")
-                                (concat "package and module "
-                                        gemini-companion-native-version)))
+                                (format "package %s, module %s"
+                                        gemini-companion-native-version
+                                        (gemini-companion-native-loaded-version))))
           (ert-info ((format "%s in\n%s" expected text))
             (should (string-search expected text))))
         (should-not (string-search "missing" text))
