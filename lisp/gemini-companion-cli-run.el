@@ -145,7 +145,9 @@ If AGENT does not run there, or if ANOTHER is non-nil, run it."
 
 (defun gemini-companion-cli-run-show (buffer)
   "Show the terminal BUFFER and select its window."
-  (pop-to-buffer buffer gemini-companion-run-display-action))
+  ;; Otherwise the CLI would stay as small as the invisible frame of a daemon.
+  (when (gemini-companion-ui-seen-p)
+    (pop-to-buffer buffer gemini-companion-run-display-action)))
 
 (defun gemini-companion-cli-run-display-in-side-window (buffer alist)
   "Display BUFFER in a side window: on the right, or at the bottom.

@@ -396,9 +396,11 @@ REVIEW cannot be shown, record why, and signal the error."
     (gemini-companion-log-errors "hiding a review" (funcall hide))))
 
 (defun gemini-companion-review-postpone (review)
-  "Take REVIEW off the screen, undecided; it is not shown again automatically."
+  "Take REVIEW off the screen, undecided; it is not shown again automatically.
+But if the last frame of a daemon was closed, it waits for the next one."
   (gemini-companion-review--hide review)
-  (gemini-companion-review--enter review 'postponed)
+  (gemini-companion-review--enter review
+                                  (if (gemini-companion-ui-seen-p) 'postponed 'waiting))
   (gemini-companion-review-note-change)
   (gemini-companion-ui-message
    review "%s"
@@ -421,7 +423,8 @@ Signal a `user-error' if REVIEW has ended meanwhile, or the frame was closed:
 the next key was meant for something else."
   (gemini-companion-ui-check-frame)
   (let ((frame (selected-frame)))
-    (prog1 (gemini-companion-cli-terminals-call-following question)
+    (prog1 (gemini-companion-cli-terminals-call-following
+            (lambda () (gemini-companion-ui-ask question)))
       (gemini-companion-review-check-open review)
       (unless (frame-live-p frame)
         (user-error "The frame with this question was closed")))))

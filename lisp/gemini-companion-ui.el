@@ -191,12 +191,17 @@ Emacs selects the invisible frame of a daemon when the last one on a terminal is
 closed, even if there are others.  Return nil if there are none."
   (or (gemini-companion-ui-user-frame-p)
       (when-let* ((frames (seq-filter #'gemini-companion-ui-user-frame-p (frame-list))))
-        (select-frame (car (seq-sort-by (lambda (it) (window-use-time (frame-selected-window it)))
-                                        #'> frames))))))
+        (save-current-buffer
+          (select-frame (car (seq-sort-by (lambda (it) (window-use-time (frame-selected-window it)))
+                                          #'> frames)))))))
+
+(defun gemini-companion-ui-seen-p ()
+  "Return nil if nobody sees what is shown now, in a daemon without a frame."
+  (or (gemini-companion-ui-select-user-frame) (not (daemonp))))
 
 (defun gemini-companion-ui-check-frame ()
   "Signal a `user-error' if nobody sees what is shown, in a daemon without a frame."
-  (unless (or (gemini-companion-ui-select-user-frame) (not (daemonp)))
+  (unless (gemini-companion-ui-seen-p)
     (user-error "Emacs has no frame")))
 
 ;;;; Windows
@@ -302,7 +307,12 @@ message on the same TOPIC, an object, and one of ours on screen."
 
 (defun gemini-companion-ui--show-messages ()
   "Show the pending messages if the echo area is free, else try again soon."
-  (when (and gemini-companion-ui--messages (not (gemini-companion-ui-key-expected)))
+  (cond
+   ((or (null gemini-companion-ui--messages) (gemini-companion-ui-key-expected)))
+   ((not (gemini-companion-ui-seen-p))
+    ;; When there is a frame, only the newest matters.
+    (setcdr gemini-companion-ui--messages nil))
+   (t
     (let* ((present (current-message))
            (foreign (if (and present (equal present (car gemini-companion-ui--echoed)))
                         (cdr gemini-companion-ui--echoed)
@@ -315,13 +325,39 @@ message on the same TOPIC, an object, and one of ours on screen."
           ;; Log only ours in *Messages*.
           (let ((inhibit-message t)) (message "%s" text))
           (let ((message-log-max nil)) (message "%s\n%s" foreign text)))
-        (setq gemini-companion-ui--echoed (cons (current-message) foreign)))))
+        (setq gemini-companion-ui--echoed (cons (current-message) foreign))))))
   (gemini-companion-ui-adjust-timer gemini-companion-ui--messages
                                     0 0.2 #'gemini-companion-ui--show-messages))
 
 (defun gemini-companion-ui-drop-message (topic)
   "Do not show a pending message on TOPIC, which is out of date."
   (setf (alist-get topic gemini-companion-ui--messages nil t) nil))
+
+(defvar server-after-make-frame-hook)
+
+(defun gemini-companion-ui-ask (question)
+  "Return the value of the function QUESTION, which asks the user.
+Quit if `emacsclient' shows something meanwhile, as \"git commit\" may do: the
+next keys are meant for that.  In a minibuffer, Emacs does so itself."
+  (let* ((asking t)
+         (leave (lambda ()
+                  (when asking
+                    ;; The question restores its windows.
+                    (run-at-time 0 nil #'gemini-companion-ui--show-again
+                                 (selected-window) (window-buffer))
+                    (signal 'quit nil))))
+         ;; Emacs calls this also if it makes no frame, before it shows a file.
+         (server-after-make-frame-hook
+          (cons (lambda () (run-at-time 0 nil leave))
+                (bound-and-true-p server-after-make-frame-hook))))
+    (unwind-protect (funcall question)
+      (setq asking nil))))
+
+(defun gemini-companion-ui--show-again (window buffer)
+  "Show BUFFER in WINDOW, and select that, after a question has restored windows."
+  (when (and (window-live-p window) (buffer-live-p buffer))
+    (select-window window)
+    (switch-to-buffer buffer)))
 
 (defun gemini-companion-ui-y-or-n-p (question)
   "Ask QUESTION as `y-or-n-p' does, but in a dialog box only if it is short.

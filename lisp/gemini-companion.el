@@ -358,7 +358,11 @@ If the native module is missing, and ASK is non-nil, ask how to get it."
 (defun gemini-companion--warn (level text)
   "Log TEXT and show it as a warning; for LEVEL see `display-warning'."
   (gemini-companion-log-add "%s" text)
-  (display-warning 'gemini-companion text level))
+  (let ((warn (lambda () (display-warning 'gemini-companion text level))))
+    ;; While a daemon starts, a warning goes only to its log.
+    (if (and (daemonp) (not after-init-time))
+        (gemini-companion-log-when-free "a warning" warn)
+      (funcall warn))))
 
 (defun gemini-companion--set-mode (on)
   "Set the variables and the mode line to show that the mode is ON or off."

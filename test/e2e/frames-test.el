@@ -305,8 +305,8 @@ It is never idle as long as it has had no frame."
                     1.5)))
   (should-not (gemini-companion-test-review emacs)))
 
-(ert-deftest gemini-companion-frames/closing-the-frame-of-a-daemon-postpones-it ()
-  "A review on a daemon's only frame waits when the frame is closed."
+(ert-deftest gemini-companion-frames/after-the-last-frame-of-a-daemon-the-next-one-shows-it ()
+  "A review on a daemon's only frame, as when a connection by ssh dies."
   :tags '(e2e)
   (gemini-companion-frames-test--with-daemon emacs client
     (let ((gemini-companion-test-pane
@@ -321,11 +321,46 @@ It is never idle as long as it has had no frame."
     (let ((gemini-companion-test-pane
            (gemini-companion-test-open-frame emacs "again")))
       (gemini-companion-frames-test--wake emacs)
-      (gemini-companion-test-m-x emacs "gemini-companion-review-next")
       (gemini-companion-test-wait-review emacs "two\nmine")
       (gemini-companion-test-accept emacs)
       (gemini-companion-test-fake-wait-outcomes
        client '((accepted "a.txt" "two\nmine")))
       (gemini-companion-test-fake-wait-restored emacs))))
+
+(ert-deftest gemini-companion-frames/nothing-is-said-or-shown-on-the-invisible-frame-of-a-daemon ()
+  "The next frame shows the newest message; a CLI would have stayed small."
+  :tags '(e2e)
+  (gemini-companion-frames-test--with-daemon emacs client
+    (should (equal (gemini-companion-test-eval
+                    emacs '(progn (gemini-companion-ui-message 'one "This is old")
+                                  (gemini-companion-ui-message 'other "This is new")
+                                  (require 'gemini-companion-cli-run)
+                                  (gemini-companion-cli-run-show (get-buffer-create "terminal"))
+                                  (get-buffer-window-list "terminal" nil t)))
+                   nil))
+    (let ((gemini-companion-test-pane (gemini-companion-test-open-frame emacs "client")))
+      (should (string-match-p "^ *This is new" (gemini-companion-test-wait-screen
+                                                emacs "This is new"))))))
+
+(ert-deftest gemini-companion-frames/keys-for-a-file-of-emacsclient-answer-no-question ()
+  "`git commit' may show one; then the question is left, and the file keeps its window."
+  :tags '(e2e)
+  (gemini-companion-frames-test--with-daemon emacs client
+    (let ((gemini-companion-test-pane (gemini-companion-test-open-frame emacs "client"))
+          (file (gemini-companion-test-project emacs "COMMIT_EDITMSG")))
+      (gemini-companion-test-fake-propose emacs client "two\n")
+      (gemini-companion-test-wait-review emacs "two\n")
+      (gemini-companion-test-m-x emacs "gemini-companion-review-quit")
+      (gemini-companion-test-wait-screen emacs "Proposed change:")
+      (start-process "git" nil (gemini-companion-test--emacsclient-program emacs)
+                     "-s" (gemini-companion-test-emacs-file emacs "s") file)
+      (gemini-companion-test-wait-eval
+       emacs '(and (with-current-buffer "*Messages*" (string-search "\nQuit" (buffer-string)))
+                   (equal (buffer-name (window-buffer)) "COMMIT_EDITMSG")))
+      (gemini-companion-test-keys emacs "a" "r" "C-x" "C-s")
+      (gemini-companion-test-wait "the text to be saved"
+                                  (lambda () (file-exists-p file)))
+      (should (equal (gemini-companion-test-read file) "ar"))
+      (should-not (gemini-companion-test-fake-outcomes client)))))
 
 ;;; frames-test.el ends here

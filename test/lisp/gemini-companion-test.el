@@ -138,6 +138,19 @@ OTHERS are processes of other tests, which may end at any time."
       (gemini-companion-mode 1)
       (should (eql (gemini-companion-bridge-port) gemini-companion-port)))))
 
+;; Emacs writes what it warns of while a daemon starts only where the daemon writes its log.
+(ert-deftest gemini-companion/a-warning-while-a-daemon-starts-is-shown-on-its-first-frame ()
+  (let ((warnings nil) (why "Emacs has no frame"))
+    (cl-letf (((symbol-function 'display-warning)
+               (lambda (_type text &rest _) (push text warnings)))
+              ((symbol-function 'daemonp) #'always)
+              ((symbol-function 'gemini-companion-ui-busy) (lambda () why)))
+      (let ((after-init-time nil))
+        (gemini-companion--warn :error "No module"))
+      (should-not warnings)
+      (setq why nil)
+      (gemini-companion-test-wait "the warning" (lambda () (equal warnings '("No module")))))))
+
 (ert-deftest gemini-companion/a-restart-keeps-port-sessions-and-reviews ()
   (gemini-companion-test-with-client client
     (let ((port (gemini-companion-bridge-port)))
