@@ -282,21 +282,19 @@ ended."
 (defun gemini-companion--handle-wire-line (wire line)
   "Handle LINE, which the program of WIRE or a shell on its host has printed."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
-    (let ((connecting (eq (gemini-companion-host-connection-state connection) 'connecting)))
-      (cond
-       ((and connecting (equal line "gemini-companion: shell"))
-        (setf (gemini-companion-host-connection-logged-in connection) t)
-        (gemini-companion-host-connection--await connection))
-       ((and connecting (string-prefix-p "gemini-companion: fault node " line))
-        (gemini-companion-host-connection--end
-         connection 'node
-         (gemini-companion-host-connection--shown
-          (string-remove-prefix "gemini-companion: fault node " line))))
-       (t                               ; it may say why the connection ends
-        (setf (gemini-companion-host-connection-lines connection)
-              (seq-take (cons (string-remove-suffix "\r" line) ; ssh ends its own lines so
-                              (gemini-companion-host-connection-lines connection))
-                        20)))))))
+    (pcase (cons (gemini-companion-host-connection-state connection) line)
+      ('(connecting . "gemini-companion: shell")
+       (setf (gemini-companion-host-connection-logged-in connection) t)
+       (gemini-companion-host-connection--await connection))
+      (`(connecting . ,(pred (string-prefix-p "gemini-companion: fault node ")))
+       (gemini-companion-host-connection--end
+        connection 'node (gemini-companion-host-connection--shown
+                          (string-remove-prefix "gemini-companion: fault node " line))))
+      (_                                ; it may say why the connection ends
+       (setf (gemini-companion-host-connection-lines connection)
+             (seq-take (cons (string-remove-suffix "\r" line) ; ssh ends its own lines so
+                             (gemini-companion-host-connection-lines connection))
+                       20))))))
 
 (defun gemini-companion--handle-wire-message (wire text)
   "Handle the message TEXT from the other end of WIRE, supposedly its keeper."

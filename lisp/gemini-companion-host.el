@@ -125,12 +125,11 @@ Otherwise return FILE."
 (defun gemini-companion-host--mount (file mounts key)
   "Return the innermost of MOUNTS that FILE is in, or nil.
 KEY returns the directory of a mount, as a name of the same kind as FILE."
-  (let ((found nil))
-    (dolist (mount mounts found)
-      (let ((name (funcall key mount)))
-        (when (and (string-prefix-p (file-name-as-directory name) (file-name-as-directory file))
-                   (or (null found) (length> name (length (funcall key found)))))
-          (setq found mount))))))
+  (car (seq-sort-by (lambda (mount) (length (funcall key mount))) #'>
+                    (seq-filter (lambda (mount)
+                                  (string-prefix-p (file-name-as-directory (funcall key mount))
+                                                   (file-name-as-directory file)))
+                                mounts))))
 
 (defun gemini-companion-host-directory-names (host root)
   "Return what Emacs calls ROOT, a directory of HOST, and what is mounted in it.
@@ -149,11 +148,11 @@ The names have trailing slashes."
 (defun gemini-companion-host-roots-of (host file)
   "Return the workspace roots of HOST that FILE is in, the innermost one first.
 They are names as HOST has them; FILE may also be a name of Emacs."
-  (sort (cl-loop with name = (gemini-companion-host-local-name host file)
-                 for root in (gemini-companion-host-roots host)
-                 if (or (equal root "/") (string-prefix-p (concat root "/") name))
-                 collect root)
-        (lambda (one other) (> (length one) (length other)))))
+  (seq-sort-by #'length #'>
+               (cl-loop with name = (gemini-companion-host-local-name host file)
+                        for root in (gemini-companion-host-roots host)
+                        if (or (equal root "/") (string-prefix-p (concat root "/") name))
+                        collect root)))
 
 (defun gemini-companion-host-title (prefix)
   "Return a short name for the host with PREFIX, for the user: \"build\".
