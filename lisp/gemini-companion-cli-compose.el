@@ -181,16 +181,13 @@ M-x gemini-companion-compose"))
 
 (defun gemini-companion-cli-compose--complete ()
   "Complete the name of a project file after an @."
-  (save-excursion
-    (let ((end (point)))
-      (when (re-search-backward "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)\\=" (line-beginning-position) t)
-        (list (match-beginning 1) end
-              (gemini-companion-ui-completion-table
-               (or gemini-companion-cli-compose--names
-                   (setq gemini-companion-cli-compose--names
-                         (gemini-companion-cli-compose--files)))
-               ;; So any part of a name finds it.
-               '((category . project-file))))))))
+  (when (looking-back "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)" (line-beginning-position))
+    (list (match-beginning 1) (point)
+          (gemini-companion-ui-completion-table
+           (or gemini-companion-cli-compose--names
+               (setq gemini-companion-cli-compose--names (gemini-companion-cli-compose--files)))
+           ;; So any part of a name finds it.
+           '((category . project-file))))))
 
 (defun gemini-companion-cli-compose--files ()
   "Return the names of the project's files, quoted for a prompt.
@@ -212,13 +209,8 @@ On another machine, where that may take long, only those that Emacs visits."
 
 (defun gemini-companion-cli-compose--complete-command ()
   "Complete the name of a command after a slash at the beginning of the prompt."
-  (let ((end (point)))
-    (save-excursion
-      (goto-char (point-min))
-      (when (and (looking-at "/\\([^ \t\n]*\\)")
-                 (<= (match-beginning 1) end (match-end 1)))
-        (list (match-beginning 1) end
-              (gemini-companion-cli-compose--commands))))))
+  (when (looking-back "\\`/\\([^ \t\n]*\\)" (line-beginning-position))
+    (list (match-beginning 1) (point) (gemini-companion-cli-compose--commands))))
 
 (defun gemini-companion-cli-compose--commands ()
   "Return the names of the CLI's own commands; here, the user's and project's, too."
