@@ -288,23 +288,22 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
 (defun gemini-companion-cli-send--fault ()
   "Return why the CLI in the current buffer takes no prompt now, or nil.
 Keys for a prompt would answer its question, or be a command for a shell."
-  (cond ((not (gemini-companion-cli-run-directory (current-buffer)))
-         (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
-        ((gemini-companion-cli-terminals-frozen))
-        ((when-let* ((name (funcall gemini-companion-cli-send-editor-function)))
-           (format "%s waits for what you edit in %s, and would lose the text; insert it there"
-                   (gemini-companion-cli-send-title) name)))
-        ((gemini-companion-cli-screen-question-p)
-         (format "%s asks a question; answer it first" (gemini-companion-cli-send-title)))
-        ((gemini-companion-cli-screen-shell-p)
-         (format "%s is in shell mode, and would run the text; leave shell mode first"
-                 (gemini-companion-cli-send-title)))
-        ((gemini-companion-cli-screen-shell-focused)
-         (format "%s would give the text to a shell command; leave or close that first"
-                 (gemini-companion-cli-send-title)))
-        ((gemini-companion-cli-send--starting-p)
-         (format "%s is still starting, and would lose the text; try again in a moment"
-                 (gemini-companion-cli-send-title)))))
+  (let ((title (gemini-companion-cli-send-title)))
+    (cond ((not (gemini-companion-cli-run-directory (current-buffer)))
+           (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
+          ((gemini-companion-cli-terminals-frozen))
+          ((when-let* ((name (funcall gemini-companion-cli-send-editor-function)))
+             (format "%s waits for what you edit in %s, and would lose the text; insert it there"
+                     title name)))
+          ((gemini-companion-cli-screen-question-p)
+           (format "%s asks a question; answer it first" title))
+          ((gemini-companion-cli-screen-shell-p)
+           (format "%s is in shell mode, and would run the text; leave shell mode first" title))
+          ((gemini-companion-cli-screen-shell-focused)
+           (format "%s would give the text to a shell command; leave or close that first" title))
+          ((gemini-companion-cli-send--starting-p)
+           (format "%s is still starting, and would lose the text; try again in a moment"
+                   title)))))
 
 (defun gemini-companion-cli-send--starting-p ()
   "Return non-nil if the CLI in the current buffer is starting.
@@ -590,21 +589,16 @@ its prompt, or nil if it takes none or is unclear."
   "Return the key that sends TEXT here, or nil; call FINISH with `sent' or `put'.
 Send it only if the prompt has nothing else.  If it did not seem EMPTY before,
 that may have been a suggestion, or a hint in another language."
-  (let* ((typed (and (not (gemini-companion-cli-send--fault))
-                     (gemini-companion-cli-screen-prompt)))
-         (send (and (stringp typed)
-                    ;; The sign of the prompt differs in the CLI's mode YOLO.
-                    (or (equal (substring typed 1)
-                               (concat (unless empty "\n")
-                                       (gemini-companion-cli-screen-without-spaces text)))
-                        ;; A long text is folded, or only its end is visible.
-                        (and empty
-                             (or (string-match-p "\\`[>*]\\[Pasted\\(?:Text\\|Content\\).*\\]\\'"
-                                                 typed)
-                                 (and (length> typed 200)
-                                      (string-suffix-p
-                                       (substring typed 1)
-                                       (gemini-companion-cli-screen-without-spaces text)))))))))
+  (let* ((wanted (gemini-companion-cli-screen-without-spaces text))
+         (prompt (and (not (gemini-companion-cli-send--fault))
+                      (gemini-companion-cli-screen-prompt)))
+         ;; The sign of the prompt differs in the CLI's mode YOLO.
+         (typed (and (stringp prompt) (substring prompt 1)))
+         (send (or (equal typed (concat (unless empty "\n") wanted))
+                   ;; A long text is folded, or only its end is visible.
+                   (and typed empty
+                        (or (string-match-p "\\`\\[Pasted\\(?:Text\\|Content\\).*\\]\\'" typed)
+                            (and (length> typed 200) (string-suffix-p typed wanted)))))))
     (funcall finish (if send 'sent 'put))
     (and send "\r")))
 
