@@ -296,8 +296,10 @@ It runs in the current buffer, which the selected window shows."
 
 (add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-terminals--obey-trackers)
 
-(defvar gemini-companion-cli-terminals--term-keys
+(defun gemini-companion-cli-terminals--term-map ()
+  "Return the keymap for Term's character mode, with what CLIs need there."
   (let ((map (make-sparse-keymap)))
+    ;; Keys that Term does not send.
     (pcase-dolist (`(,key . ,text) '(([backtab] . "\e[Z") ([f4] . "\eOS") ([f12] . "\e[24~")
                                      ;; On a graphical frame, where this key is no Meta.
                                      ([escape] . "\e")
@@ -305,21 +307,14 @@ It runs in the current buffer, which the selected window shows."
                                      ;; no other that adds a line.
                                      ([S-return] . "\e\r") ([C-return] . "\e\r")))
       (define-key map key (lambda () (interactive) (term-send-raw-string text))))
-    map)
-  "Keys of CLIs that Term does not send.")
-
-(defun gemini-companion-cli-terminals--term-map ()
-  "Return the keymap for Term's character mode.
-After \\`C-c', Term has the keys of \\`C-x', too, of which one, such as that
-of Magit, would hide our prefix."
-  (let ((map (make-sparse-keymap)))
+    ;; After C-c, it has those of C-x, too, of which one, such as Magit's, would hide our prefix.
     (when (keymapp (lookup-key term-raw-map (kbd "C-c")))
       (map-keymap (lambda (key binding)
                     (when (eq (indirect-function binding)
                               (indirect-function 'gemini-companion-command-map))
                       (define-key map (vector ?\C-c key) binding)))
                   mode-specific-map))
-    (make-composed-keymap (list map gemini-companion-cli-terminals--term-keys) term-raw-map)))
+    (make-composed-keymap map term-raw-map)))
 
 (defun gemini-companion-cli-terminals--start-term (program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Term."
