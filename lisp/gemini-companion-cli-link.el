@@ -13,8 +13,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'button)
-(require 'jit-lock)
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-host)

@@ -96,7 +96,7 @@
         (propertize (if (= reviews 1) "a change waits" (format "%d changes wait" reviews))
                     'face 'warning)
       (pcase (gemini-companion-cli-state cli)
-        ((and 'starting (guard (gemini-companion-cli-starting-p cli))) (format "starts, %s" time))
+        ((guard (gemini-companion-cli-starting-p cli)) (format "starts, %s" time))
         ('working (format "works, %s" time))
         ('asking (propertize (concat "asks, " time
                                      (and question
@@ -120,7 +120,7 @@
   "Return what the CLI in the terminal of the current buffer does, or nil."
   (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
     (pcase (gemini-companion-cli-state cli)
-      ((and 'starting (guard (gemini-companion-cli-starting-p cli))) " starts")
+      ((guard (gemini-companion-cli-starting-p cli)) " starts")
       ('working (if (gemini-companion-cli-reviews cli) " asks" " works"))
       ('asking " asks")
       ('done " done"))))

@@ -11,7 +11,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'project)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-bridge)
 (require 'gemini-companion-cli)

@@ -103,7 +103,7 @@ On another machine, that is the whole name of its directory."
 
 (defun gemini-companion-cli--note-sessions (_count)
   "Find the CLIs of the current sessions, and forget those that have ended."
-  (let* ((sessions (and (gemini-companion-bridge-running-p) (gemini-companion-bridge-sessions)))
+  (let* ((sessions (gemini-companion-bridge-sessions))
          (keys (mapcar #'gemini-companion-bridge-session-key sessions)))
     (mapc #'gemini-companion-cli--note-session sessions)
     (dolist (cli gemini-companion-cli--all)

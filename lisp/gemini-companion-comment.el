@@ -20,7 +20,6 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
-(require 'seq)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)

@@ -14,7 +14,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'format-spec)
 (require 'json)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-ui)
