@@ -268,37 +268,30 @@ The CLI runs on the host with PREFIX, or here if that is empty."
                     (gemini-companion-cli-run--environment agent root)))
            (own-environment (local-variable-p 'process-environment))
            (own-path (and (local-variable-p 'exec-path) (list exec-path)))
+           (sandbox (gemini-companion-cli-search-sandbox-p agent root arguments environment))
            (buffer (gemini-companion-cli-run--create-buffer agent root))
-           (exec (lambda (environment)
-                   (gemini-companion-cli-run--exec
-                    terminal program arguments
-                    (cons (gemini-companion-cli-run--name-entry) environment))
-                   ;; A CLI that is run from the terminal gets the same environment.
-                   (when own-environment (setq-local process-environment environment))
-                   (when own-path (setq-local exec-path (car own-path))))))
+           (start (lambda (fault)
+                    (gemini-companion-cli-run--start-in
+                     buffer
+                     (lambda ()
+                       (if fault (gemini-companion-ui-message buffer "%s" fault)
+                         (when sandbox
+                           (setq environment (gemini-companion-host-connect-sandbox-environment
+                                              buffer agent environment))))
+                       (gemini-companion-cli-run--exec
+                        terminal program arguments
+                        (cons (gemini-companion-cli-run--name-entry) environment))
+                       ;; A CLI that is run from the terminal gets the same environment.
+                       (when own-environment (setq-local process-environment environment))
+                       (when own-path (setq-local exec-path (car own-path))))))))
       (gemini-companion-cli-run-show buffer)
-      (gemini-companion-cli-run--start-in
-       buffer
-       (lambda ()
-         (if (gemini-companion-cli-search-sandbox-p agent root arguments environment)
-             (gemini-companion-cli-run--in-sandbox buffer agent root environment exec)
-           (funcall exec environment)))))))
-
-(defun gemini-companion-cli-run--in-sandbox (buffer agent root environment exec)
-  "Call EXEC in BUFFER once the sandbox of AGENT in ROOT can reach this Emacs.
-EXEC gets ENVIRONMENT, and if the sandbox reaches Emacs, what that needs."
-  (let ((connection (gemini-companion-host-connect-sandbox buffer root)))
-    (insert "Connecting the sandbox...\n")
-    (gemini-companion-host-connection-when-ready
-     connection
-     (lambda (fault)
-       (gemini-companion-cli-run--start-in
-        buffer
-        (lambda ()
-          (when fault (gemini-companion-ui-message buffer "%s" fault))
-          (funcall exec (if fault environment
-                          (gemini-companion-host-connect-sandbox-environment
-                           buffer agent environment)))))))))
+      (if (not sandbox) (funcall start nil)
+        (gemini-companion-cli-run--start-in
+         buffer
+         (lambda ()
+           (insert "Connecting the sandbox...\n")
+           (gemini-companion-host-connection-when-ready
+            (gemini-companion-host-connect-sandbox buffer root) start)))))))
 
 (defun gemini-companion-cli-run--exec (terminal program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in the current buffer."
@@ -519,25 +512,21 @@ tr '\\0' '\\n' <$p/environ | grep -qx %s && kill -HUP ${p#/proc/}; done"
   "Run AGENT in an earlier session of the project in ROOT that the user chooses."
   (pcase (gemini-companion-agent-get agent :resume)
     (`(,option) (gemini-companion-cli-run--start agent root (list option)))
-    (`(,_ ,list) (if (gemini-companion-host-remote-p root)
-                     (gemini-companion-cli-run--list-on-host agent root list)
-                   (gemini-companion-cli-run--choose
-                    agent root (list (gemini-companion-cli-run--find-program agent) list))))
+    (`(,_ ,list)
+     (if (not (gemini-companion-host-remote-p root))
+         (gemini-companion-cli-run--choose
+          agent root (list (gemini-companion-cli-run--find-program agent) list))
+       (let ((connection (gemini-companion-cli-run--connect agent root)))
+         (gemini-companion-host-connection-when-ready
+          connection
+          (lambda (fault)
+            (if fault (gemini-companion-ui-message connection "%s" fault)
+              (gemini-companion-cli-run--choose
+               agent root
+               (gemini-companion-cli-run--on-host
+                connection root (list (gemini-companion-agent-get agent :program) list)))))))))
     (_ (user-error "%s has no known option that resumes a session"
                    (gemini-companion-agent-get agent :title)))))
-
-(defun gemini-companion-cli-run--list-on-host (agent root list)
-  "Let the user choose a session of AGENT in ROOT, a remote name, and resume it.
-LIST is the option that makes AGENT list them."
-  (let ((connection (gemini-companion-cli-run--connect agent root)))
-    (gemini-companion-host-connection-when-ready
-     connection
-     (lambda (fault)
-       (if fault (gemini-companion-ui-message connection "%s" fault)
-         (gemini-companion-cli-run--choose
-          agent root
-          (gemini-companion-cli-run--on-host
-           connection root (list (gemini-companion-agent-get agent :program) list))))))))
 
 (defun gemini-companion-cli-run--choose (agent root command)
   "Resume a session of AGENT in ROOT that the user chooses from those of COMMAND."
