@@ -193,18 +193,17 @@ M-x gemini-companion-compose"))
   "Return the names of the project's files, quoted for a prompt.
 On another machine, where that may take long, only those that Emacs visits."
   (let* ((remote (gemini-companion-host-remote-p default-directory))
-         (directory (if remote default-directory (expand-file-name default-directory)))
-         (files (and (not remote)
-                     (gemini-companion-workspace-call-with-project
-                      directory
-                      ;; Git may refuse to list a repository, such as one of another user's.
-                      (lambda (project) (ignore-errors (project-files project)))))))
+         (directory (if remote default-directory (expand-file-name default-directory))))
     (mapcar
      ;; Not `file-in-directory-p', which is slow for many files.
      (lambda (file) (gemini-companion-cli-send-escape (string-remove-prefix directory file)))
      (cond (remote (seq-filter (lambda (file) (and file (string-prefix-p directory file)))
                                (mapcar #'buffer-file-name (buffer-list))))
-           (files (mapcar #'expand-file-name files))
+           ((gemini-companion-workspace-call-with-project
+             directory
+             (lambda (project)
+               ;; Git may refuse to list a repository, such as one of another user's.
+               (ignore-errors (mapcar #'expand-file-name (project-files project))))))
            (t (seq-filter #'file-regular-p (directory-files directory t)))))))
 
 (defun gemini-companion-cli-compose--complete-command ()

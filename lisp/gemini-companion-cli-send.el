@@ -152,9 +152,7 @@ If both are on the same remote machine, that is the name there."
 
 (defun gemini-companion-cli-send-escape (name)
   "Return the file name NAME, quoted for a prompt of the CLI."
-  (replace-regexp-in-string "[][ \t\n\r'\"()&|;<>!#$`{}*?\\]"
-                            (lambda (it) (concat "\\" it))
-                            name t t))
+  (replace-regexp-in-string "[][ \t\n\r'\"()&|;<>!#$`{}*?\\]" "\\\\\\&" name t))
 
 ;;;; Answers
 
@@ -381,13 +379,13 @@ SENT is nil if the text before it was not sent."
          (key (gemini-companion-log-errors "sending"
                 (with-current-buffer (if live buffer (current-buffer))
                   (funcall then live))))
-         (release (lambda (_)
+         (release (lambda ()
                     (when (buffer-live-p buffer)
                       (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) nil)))))
     (if (and live key)
         (gemini-companion-cli-send--write
          buffer key (lambda (_) (gemini-companion-cli-send--await-taken buffer key release)))
-      (funcall release nil))))
+      (funcall release))))
 
 (defun gemini-companion-cli-send--await-taken (buffer key then &optional typed)
   "Call THEN when the CLI in the terminal BUFFER has taken its prompt, after KEY.
@@ -411,7 +409,7 @@ none while it works, or takes KEY for a newline always, say so."
        (or (not (funcall kept-p prompt)) (and quiet (funcall newline-p))))
      20
      (lambda (prompt)
-       (cond ((not (funcall kept-p prompt)) (funcall then nil))
+       (cond ((not (funcall kept-p prompt)) (funcall then))
              ((funcall newline-p)
               (gemini-companion-cli-send--write
                buffer key
@@ -419,7 +417,7 @@ none while it works, or takes KEY for a newline always, say so."
              (t
               (gemini-companion-ui-message buffer "The text is still in the prompt of %s"
                                            (buffer-name buffer))
-              (funcall then nil)))))))
+              (funcall then)))))))
 
 (defun gemini-companion-cli-send--clean (text)
   "Return TEXT without control characters other than newlines and tabs.

@@ -32,10 +32,8 @@
   (key nil :documentation "The key of its `gemini-companion-bridge-session', or nil.")
   (session nil :documentation "The id of its conversation, nil until its hooks report it.")
   (directory nil :documentation "Where it works, nil if that is not known.")
-  (terminal nil :documentation "The buffer of the terminal in which it runs, nil if that is not
-in Emacs, or not known.")
-  (state 'idle :documentation "`starting', `idle' (no turn has begun), `working', `asking' or
-`done'.")
+  (terminal nil :documentation "The buffer of its terminal, nil if unknown or not in Emacs.")
+  (state 'idle :documentation "`starting', `idle' (no turn yet), `working', `asking' or `done'.")
   (since (float-time) :documentation "When it entered this state, in seconds since 1970.")
   (before nil :documentation "The state that it was in before this one.")
   (prompt nil :documentation "The last prompt, as in `gemini-companion-review', or nil.")

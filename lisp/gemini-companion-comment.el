@@ -102,9 +102,9 @@ nil, the comment, the text of the first line, and the overlay."
                                                         (line-end-position))
                         it))
                 ;; A cloned indirect buffer has the list of its base.
-                (sort (seq-filter (lambda (it) (eq (overlay-buffer it) buffer))
-                                  gemini-companion-comment-overlays)
-                      (lambda (one other) (< (overlay-start one) (overlay-start other)))))))))
+                (seq-sort-by #'overlay-start #'<
+                             (seq-filter (lambda (it) (eq (overlay-buffer it) buffer))
+                                         gemini-companion-comment-overlays)))))))
 
 (defun gemini-companion-comment-format (name first last line text &optional removed)
   "Return TEXT, a comment on the lines FIRST to LAST of the file NAME, for a model.
@@ -127,10 +127,9 @@ there, and, for lines that a change removes, their text.")
 (defun gemini-companion-comment--place ()
   "Return the place of a comment on the lines of the region, or the current one.
 See `gemini-companion-comment-place-function'."
-  (if (use-region-p)
-      (funcall gemini-companion-comment-place-function
-               (region-beginning) (max (region-beginning) (1- (region-end))))
-    (funcall gemini-companion-comment-place-function (point) (point))))
+  (funcall gemini-companion-comment-place-function
+           (if (use-region-p) (region-beginning) (point))
+           (if (use-region-p) (max (region-beginning) (1- (region-end))) (point))))
 
 (defun gemini-companion-comment--place-here (start end)
   "Return the place of a comment on the lines from START to END of this buffer."

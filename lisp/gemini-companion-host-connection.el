@@ -257,8 +257,7 @@ If there is none, or that was tried, end CONNECTION."
 
 (defun gemini-companion-host-connection--ask (connection command function)
   "Run COMMAND, a list, before opening the wire of CONNECTION.
-Call FUNCTION with its exit status and its output, unless the attempt has
-ended."
+Unless the attempt has ended, call FUNCTION with its exit status and output."
   (let ((process-environment (gemini-companion-host-command-environment
                               (default-toplevel-value 'process-environment))))
     (condition-case problem
