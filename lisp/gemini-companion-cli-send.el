@@ -338,7 +338,7 @@ It shows a dialog, which would take a text for keys, or draws its screen."
   "Paste TEXT into the CLI in the terminal BUFFER, once nothing else is on its way.
 If the CLI shows no prompt, look again, until there have been 20 POLLS.
 When the CLI shows TEXT, or if AT-ONCE is non-nil, without waiting for that,
-call THEN with non-nil in BUFFER, and send the string that it returns, if any.
+call THEN with non-nil in BUFFER, and press Enter if it returns non-nil.
 If the CLI takes no prompt, drops TEXT or ends, call THEN with nil."
   (let* ((polls (or polls 0))
          (live (buffer-live-p buffer))
@@ -373,26 +373,26 @@ For THEN and AT-ONCE see `gemini-companion-cli-send--paste'."
          (gemini-companion-cli-send--finish buffer then sent))))))
 
 (defun gemini-companion-cli-send--finish (buffer then sent)
-  "Send what the function THEN returns to the terminal BUFFER.
-SENT is nil if the text before it was not sent."
+  "Press Enter in the terminal BUFFER if the function THEN returns non-nil.
+SENT is nil if the text before that was not sent."
   (let* ((live (and sent (buffer-live-p buffer) (process-live-p (get-buffer-process buffer))))
-         (key (gemini-companion-log-errors "sending"
-                (with-current-buffer (if live buffer (current-buffer))
-                  (funcall then live))))
+         (submit (gemini-companion-log-errors "sending"
+                   (with-current-buffer (if live buffer (current-buffer))
+                     (funcall then live))))
          (release (lambda ()
                     (when (buffer-live-p buffer)
                       (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) nil)))))
-    (if (and live key)
+    (if (and live submit)
         (gemini-companion-cli-send--write
-         buffer key (lambda (_) (gemini-companion-cli-send--await-taken buffer key release)))
+         buffer "\r" (lambda (_) (gemini-companion-cli-send--await-taken buffer release)))
       (funcall release))))
 
-(defun gemini-companion-cli-send--await-taken (buffer key then &optional typed)
-  "Call THEN when the CLI in the terminal BUFFER has taken its prompt, after KEY.
-While the computer is busy, a CLI may take KEY for a newline, even if it has
-shown the text long before.  So press KEY again then, once: TYPED is what the
+(defun gemini-companion-cli-send--await-taken (buffer then &optional typed)
+  "Call THEN when the CLI in the terminal BUFFER has taken its prompt, after Enter.
+While the computer is busy, a CLI may take Enter for a newline, even if it has
+shown the text long before.  So press it again then, once: TYPED is what the
 prompt showed before.  If the CLI asks the user to complete a command, takes
-none while it works, or takes KEY for a newline always, say so."
+none while it works, or takes Enter for a newline always, say so."
   (let* ((read (lambda ()
                  (and (buffer-live-p buffer)
                       (with-current-buffer buffer
@@ -412,8 +412,8 @@ none while it works, or takes KEY for a newline always, say so."
        (cond ((not (funcall kept-p prompt)) (funcall then))
              ((funcall newline-p)
               (gemini-companion-cli-send--write
-               buffer key
-               (lambda (_) (gemini-companion-cli-send--await-taken buffer key then before))))
+               buffer "\r"
+               (lambda (_) (gemini-companion-cli-send--await-taken buffer then before))))
              (t
               (gemini-companion-ui-message buffer "The text is still in the prompt of %s"
                                            (buffer-name buffer))
@@ -470,11 +470,11 @@ would wait, and the user could not quit that in a timer."
       'sent)))
 
 (defun gemini-companion-cli-send--submit ()
-  "Return the key that submits the prompt here, or nil, and tell the user why."
+  "Return non-nil if the prompt here can be submitted; otherwise say why not."
   (if-let* ((fault (gemini-companion-cli-send--fault)))
       (ignore (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
                                            (buffer-name) fault))
-    "\r"))
+    t))
 
 ;;;; Waiting for the CLI
 
@@ -584,7 +584,7 @@ its prompt, or nil if it takes none or is unclear."
             (unless gemini-companion-cli-send--recognized 'unknown))))))
 
 (defun gemini-companion-cli-send--press (text empty finish)
-  "Return the key that sends TEXT here, or nil; call FINISH with `sent' or `put'.
+  "Return whether to send TEXT, which is here; call FINISH with `sent' or `put'.
 Send it only if the prompt has nothing else.  If it did not seem EMPTY before,
 that may have been a suggestion, or a hint in another language."
   (let* ((wanted (gemini-companion-cli-screen-without-spaces text))
@@ -598,7 +598,7 @@ that may have been a suggestion, or a hint in another language."
                         (or (string-match-p "\\`\\[Pasted\\(?:Text\\|Content\\).*\\]\\'" typed)
                             (and (length> typed 200) (string-suffix-p typed wanted)))))))
     (funcall finish (if send 'sent 'put))
-    (and send "\r")))
+    send))
 
 ;;;; The terminal of a review
 
