@@ -183,14 +183,14 @@ The value is a list of (FILE . CONTENT) for each file that exists, from the
 strongest to the weakest: of the system, of the project, of the user, and
 defaults.  CONTENT is an alist, or a string that says what is wrong."
   (let* ((user (gemini-companion-agent-settings-file agent environment))
-         (files (list user)))
-    (pcase (gemini-companion-agent-get agent :other-settings)
-      (`(,project ,variable ,system ,macos)
-       (let ((system (or (gemini-companion-agent-getenv variable environment)
-                         (if (eq system-type 'darwin) macos system))))
-         (setq files (list system (expand-file-name project directory) user
+         (files (pcase (gemini-companion-agent-get agent :other-settings)
+                  (`(,project ,variable ,system ,macos)
+                   (let ((system (or (gemini-companion-agent-getenv variable environment)
+                                     (if (eq system-type 'darwin) macos system))))
+                     (list system (expand-file-name project directory) user
                            (expand-file-name "system-defaults.json"
-                                             (file-name-directory system)))))))
+                                             (file-name-directory system)))))
+                  (_ (list user)))))
     (cl-loop for file in (seq-uniq (delq nil files))
              if (file-exists-p file)
              collect (cons file (gemini-companion-cli-search-read-json file)))))
