@@ -225,15 +225,11 @@ It ends with BUFFER."
 (defun gemini-companion-host-connect-sandbox-environment (buffer agent environment)
   "Return ENVIRONMENT, so that AGENT mounts the directory of BUFFER's sandbox."
   (let* ((directory (cdr (buffer-local-value 'gemini-companion-host-connect--sandbox buffer)))
-         (process-environment (copy-sequence environment))
-         (name (cadr (gemini-companion-agent-get agent :directory))))
-    (setenv "SANDBOX_MOUNTS"
-            (string-join
-             (delq nil (list (getenv "SANDBOX_MOUNTS")
-                             (concat directory ":" directory ":ro")
-                             (format "%s/%s:/tmp/%s:ro" directory name name)))
-             ","))
-    process-environment))
+         (name (cadr (gemini-companion-agent-get agent :directory)))
+         (mounts (delq nil (list (gemini-companion-agent-getenv "SANDBOX_MOUNTS" environment)
+                                 (concat directory ":" directory ":ro")
+                                 (format "%s/%s:/tmp/%s:ro" directory name name)))))
+    (cons (concat "SANDBOX_MOUNTS=" (string-join mounts ",")) environment)))
 
 (defun gemini-companion-host-connect--close-sandbox ()
   "End the connection to the sandbox of the CLI in the current buffer."
