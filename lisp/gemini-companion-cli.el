@@ -174,8 +174,7 @@ asks.  On a host, nothing but its session shows that it has ended."
                   (attributes (gemini-companion-agent-process process)))
         ;; Its parent may not have noticed that it has ended.
         (not (equal (alist-get 'state attributes) "Z")))
-    (and (gemini-companion-cli-terminal cli)
-         (process-live-p (get-buffer-process (gemini-companion-cli-terminal cli)))
+    (and (process-live-p (get-buffer-process (gemini-companion-cli-terminal cli)))
          (or (eq (gemini-companion-cli-state cli) 'asking)
              (gemini-companion-cli-starting-p cli)))))
 

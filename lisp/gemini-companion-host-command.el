@@ -152,9 +152,7 @@ mounts that does not work in it."
 
 (defun gemini-companion-host-command--hop (hop mark)
   "Return HOP as USER@HOST, with its port after MARK if it has one."
-  (let ((user (tramp-file-name-user hop))
-        (host (tramp-file-name-host hop))
-        (port (tramp-file-name-port hop)))
+  (pcase-let (((cl-struct tramp-file-name user host port) hop))
     (substring-no-properties
      (concat (and user (concat user "@"))
              (if (string-search ":" host) (format "[%s]" host) host)
@@ -193,17 +191,15 @@ TERMINAL is as in `gemini-companion-host-command'."
 
 (defun gemini-companion-host-command-target (hops)
   "Return the arguments of ssh that lead to the last machine among HOPS."
-  (let* ((hops (seq-remove #'gemini-companion-host-command--container hops))
-         (hop (car (last hops)))
-         (jumps (butlast hops))
-         (user (tramp-file-name-user hop))
-         (port (tramp-file-name-port hop)))
+  (pcase-let* ((hops (seq-remove #'gemini-companion-host-command--container hops))
+               ((cl-struct tramp-file-name user host port) (car (last hops)))
+               (jumps (butlast hops)))
     `(,@(and jumps
              (list "-J" (mapconcat (lambda (jump) (gemini-companion-host-command--hop jump ":"))
                                    jumps ",")))
       ,@(and user (list "-l" (substring-no-properties user)))
       ,@(and port (list "-p" (substring-no-properties port)))
-      "--" ,(substring-no-properties (tramp-file-name-host hop)))))
+      "--" ,(substring-no-properties host))))
 
 (defun gemini-companion-host-command-quote (text)
   "Return TEXT as one word of a shell on a host, which may be fish or csh."

@@ -252,18 +252,16 @@ It ends with BUFFER."
   "Return the connections for the user, each as (LINE PREFIX BUTTON...).
 A button is (LABEL . FUNCTION)."
   (mapcar
-   (lambda (connection)
-     (let* ((name (gemini-companion-host-connection-name connection))
-            (prefix (gemini-companion-host-connection-prefix connection))
+   (pcase-lambda ((and connection (cl-struct gemini-companion-host-connection name state host)))
+     (let* ((prefix (gemini-companion-host-prefix host))
             (sessions (length (gemini-companion-bridge-host-sessions prefix)))
-            (roots (gemini-companion-host-roots
-                    (gemini-companion-host-connection-host connection))))
+            (roots (gemini-companion-host-roots host)))
        `(,(gemini-companion-ui-one-line
            (concat name ": " (gemini-companion-host-connection-describe-state connection)
                    ", " (gemini-companion-ui-count sessions "session")
                    (and roots (concat ", " (string-join roots ", ")))))
          ,prefix
-         ,@(and (memq (gemini-companion-host-connection-state connection) '(lost failed))
+         ,@(and (memq state '(lost failed))
                 `(("connect" . ,(lambda () (gemini-companion-connect prefix)))))
          ("disconnect" . ,(lambda () (gemini-companion-disconnect name))))))
    gemini-companion-host-connection-all))

@@ -341,9 +341,8 @@ Unless the attempt has ended, call FUNCTION with its exit status and output."
 If it has no workspace root, use the project that it was made for, if the
 host has that from here, or else HOME."
   (when (and (stringp home) (eq (gemini-companion-host-connection-state connection) 'connecting))
-    (let* ((host (gemini-companion-host-connection-host connection))
-           (project (gemini-companion-host-connection-project connection))
-           (root (or (and project (gemini-companion-host-name-there host project)) home)))
+    (pcase-let* (((cl-struct gemini-companion-host-connection host project) connection)
+                 (root (or (and project (gemini-companion-host-name-there host project)) home)))
       (unless (gemini-companion-host-roots host)
         (gemini-companion-host-connection--take-root connection root)))
     (gemini-companion-host-connection--await connection)
