@@ -217,12 +217,10 @@ hide nothing that it needs."
                       (and (seq-intersection '("--no-sandbox" "--sandbox=false") arguments) "false")
                       (car (gemini-companion-cli-search-setting
                             (gemini-companion-cli-search-settings agent root environment) path)))))
-       (when (consp value)
-         (setq value (and (eq t (alist-get 'enabled value))
-                          (or (alist-get 'command value) t))))
-       (if (member value '(t "true" "1"))
-           (not (eq system-type 'darwin))
-         (and (member value '("docker" "podman" "runsc")) t))))))
+       (pcase (if (not (consp value)) value
+                (and (eq t (alist-get 'enabled value)) (or (alist-get 'command value) t)))
+         ((or 't "true" "1") (not (eq system-type 'darwin)))
+         ((or "docker" "podman" "runsc") t))))))
 
 ;;;; JSON
 
