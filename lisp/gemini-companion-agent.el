@@ -266,7 +266,9 @@ The directory need not exist."
                         (if windows
                             (concat (or (getenv "SystemRoot") (getenv "windir") "") "/temp")
                           "/tmp"))))
-    (replace-regexp-in-string "\\(.\\)[/\\]\\'" "\\1" directory)))
+    (replace-regexp-in-string "\\(.\\)[/\\]\\'" "\\1"
+                              ;; As Emacs writes file names.
+                              (if windows (expand-file-name directory) directory))))
 
 (defun gemini-companion-agent-settings-file (agent environment)
   "Return the file with the user's settings of AGENT with ENVIRONMENT, or nil.
@@ -279,8 +281,12 @@ The file need not exist."
 (defun gemini-companion-agent--home (variable default environment)
   "Return the directory that VARIABLE names in ENVIRONMENT, by default DEFAULT.
 Return nil if it is relative, since it then differs between processes."
-  (let ((home (or (gemini-companion-agent-getenv variable environment) default))
-        (process-environment environment))
+  (let* ((home (or (gemini-companion-agent-getenv variable environment) default))
+         (profile (and (eq system-type 'windows-nt)
+                       (gemini-companion-agent-getenv "USERPROFILE" environment)))
+         ;; Node takes that for ~, and Emacs another directory.
+         (process-environment (if profile (cons (concat "HOME=" profile) environment)
+                                environment)))
     (and (file-name-absolute-p home) (expand-file-name home))))
 
 (defun gemini-companion-agent-environment-value (name environment)
@@ -472,12 +478,13 @@ Emacs removes it from the kill ring after a minute."
 there"))
 
 (defun gemini-companion-agent--command ()
-  "Return a shell command that sets the variables."
-  (concat "export "
-          (mapconcat (pcase-lambda (`(,name . ,value))
-                       (concat name "=" (shell-quote-argument value)))
-                     (gemini-companion-agent-variables)
-                     " ")))
+  "Return a shell command that sets the variables; on Windows, one for PowerShell."
+  (let ((windows (eq system-type 'windows-nt)))
+    (mapconcat (pcase-lambda (`(,name . ,value))
+                 (if windows (format "$env:%s='%s'" name value)
+                   (format "export %s=%s" name (shell-quote-argument value))))
+               (gemini-companion-agent-variables)
+               "; ")))
 
 (defun gemini-companion-agent--forget-copy ()
   "Remove the copied command from the kill ring and the clipboard."

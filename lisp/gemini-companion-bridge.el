@@ -169,7 +169,9 @@ They are as in `gemini-companion-bridge-publish-contexts'."
   "Return t if IGNORE-FILE, a .geminiignore, matches PATH, a file below it.
 Return nil if it does not, or does not exist.  If that cannot be known,
 return a string that says why: \"cannot be read: ...\"."
-  (let ((coding (or file-name-coding-system default-file-name-coding-system 'utf-8-unix)))
+  (let ((coding (if (memq system-type '(windows-nt darwin))
+                    'utf-8              ; what the module and macOS take, with letters whole
+                  (or file-name-coding-system default-file-name-coding-system 'utf-8))))
     (gemini-companion--mod-ignored-p (encode-coding-string ignore-file coding t)
                                      (encode-coding-string path coding t))))
 
@@ -271,8 +273,8 @@ in `process-environment'."
   (gemini-companion-bridge--call
    gemini-companion--mod-open-wire
    prefix (vconcat command)
-   (vconcat (mapcar (lambda (entry) (encode-coding-string entry locale-coding-system t))
-                    environment))
+   (let ((coding (if (eq system-type 'windows-nt) 'utf-8 locale-coding-system)))
+     (vconcat (mapcar (lambda (entry) (encode-coding-string entry coding t)) environment)))
    script))
 
 (defun gemini-companion-bridge-write-wire (wire message)

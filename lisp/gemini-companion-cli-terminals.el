@@ -177,7 +177,10 @@ package archive has it."
 
 (defun gemini-companion-cli-terminals-choose ()
   "Load the terminal emulator to use, and return it."
-  (cond ((eq gemini-companion-terminal 'auto)
+  (cond ((and (eq gemini-companion-terminal 'auto) (eq system-type 'windows-nt))
+         (user-error "No terminal emulator of Emacs runs a CLI on Windows: start it in another \
+terminal, in this project"))
+        ((eq gemini-companion-terminal 'auto)
          (when (eq gemini-companion-cli-terminals--offered 'agreed)
            (gemini-companion-cli-terminals--install-eat))
          (or (gemini-companion-cli-terminals--installed) 'term))
@@ -198,6 +201,7 @@ does not describe" gemini-companion-terminal))
   "If there is only Term, ask whether to install a better terminal emulator.
 In batch mode, do not ask."
   (when (and (eq gemini-companion-terminal 'auto)
+             (not (eq system-type 'windows-nt))
              (not noninteractive)
              (not gemini-companion-cli-terminals--offered)
              (not (gemini-companion-answer-get 'eat))

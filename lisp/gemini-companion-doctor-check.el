@@ -199,9 +199,10 @@ this report is for the environment of Emacs."))
        (list 'problem
              (format "%s=true: the CLI runs without its user interface, and never connects."
                      headless)
-             (format "Start it with that variable unset: env -u %s %s" headless
-                     (gemini-companion-cli-run-program
-                      (gemini-companion-doctor-check-case-agent case)))))
+             (concat "Start it with that variable unset: "
+                     (gemini-companion-doctor-check--without
+                      headless (gemini-companion-cli-run-program
+                                (gemini-companion-doctor-check-case-agent case))))))
      (when (and (gemini-companion-agent-container-p)
                 (not (gemini-companion-agent-same-host-p environment)))
        (list 'problem "This is a container, in which the CLI connects to host.docker.internal, \
@@ -215,6 +216,10 @@ of the CLI and other clients look for this Emacs through the proxy." proxy)
              "Add 127.0.0.1,localhost to NO_PROXY in its environment, or start it with \
 M-x gemini-companion-run, which takes care of that.")))))
 
+(defun gemini-companion-doctor-check--without (name program)
+  "Return the command that runs PROGRAM without the variable NAME."
+  (format (if (eq system-type 'windows-nt) "$env:%s=$null; %s" "env -u %s %s") name program))
+
 (defun gemini-companion-doctor-check--sandbox (case)
   "Check whether the CLI in CASE runs itself in a container."
   (pcase-let* (((cl-struct gemini-companion-doctor-check-case
@@ -226,7 +231,7 @@ M-x gemini-companion-run, which takes care of that.")))))
       (pcase-let* ((program (gemini-companion-cli-run-program agent))
                    (`(,cause . ,without)
                     (if (gemini-companion-agent-getenv name environment)
-                        (cons name (format "env -u %s %s" name program))
+                        (cons name (gemini-companion-doctor-check--without name program))
                       (cons (format "%s in %s" (mapconcat #'symbol-name path ".")
                                     (cdr (gemini-companion-cli-search-setting settings path)))
                             (concat program " --sandbox=false")))))

@@ -67,6 +67,8 @@ is withheld."
               ((and host (not (string-match-p "\\`/\\(?:[^:]\\|\\'\\)" file)))
                "known to its host by another name")
               ((or (bound-and-true-p epa-file-encrypt-to)
+                   (bound-and-true-p ansible-vault-mode)
+                   (memq 'sops-file buffer-file-format)
                    (memq (find-file-name-handler file 'insert-file-contents)
                          '(epa-file-handler age-file-handler)))
                "encrypted")

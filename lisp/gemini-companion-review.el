@@ -612,11 +612,13 @@ That has U+FFFD in place of bytes that are no characters."
 HOST is as in `gemini-companion-review'.  If WITH-PROJECT is non-nil, the
 name begins with that of the project."
   (if host (gemini-companion-file-title path host)
-    (gemini-companion-ui-one-line
-     (if-let* ((root (cdr (gemini-companion-workspace-innermost path))))
-         (string-remove-prefix
-          (if with-project (file-name-directory (directory-file-name root)) root) path)
-       (gemini-companion-file-abbreviate path)))))
+    (let* ((file-name-handler-alist nil)
+           (path (expand-file-name path))) ; on Windows, CLIs use backslashes
+      (gemini-companion-ui-one-line
+       (if-let* ((root (cdr (gemini-companion-workspace-innermost path))))
+           (string-remove-prefix
+            (if with-project (file-name-directory (directory-file-name root)) root) path)
+         (gemini-companion-file-abbreviate path))))))
 
 (defun gemini-companion-review-agent-title (review)
   "Return the name of the program of REVIEW, for the user."

@@ -97,6 +97,8 @@ Without the native module, the text of the program is nil."
     (pcase-dolist (`(,what ,event ,tools) (gemini-companion-tool-extension--get agent :hooks))
       (push `(,@(and tools `((matcher . ,(format "^(%s)$" tools))))
               (hooks . [((type . "command") (name . "emacs")
+                         ;; Gemini CLI always uses it there.
+                         ,@(and (eq system-type 'windows-nt) '((shell . "powershell")))
                          (command . ,(gemini-companion-tool-extension--hook-command agent what))
                          ;; In milliseconds; the program exits before that.
                          (timeout . ,(if (eq what 'edited) 20000 5000)))]))

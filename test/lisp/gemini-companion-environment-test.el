@@ -156,6 +156,21 @@
       (let ((gemini-companion-temporary-directories '("/tmp/nix-shell.1")))
         (should (equal (funcall get "TMPDIR") "/tmp/nix-shell.1"))))))
 
+(ert-deftest gemini-companion-environment/windows-has-another-home-and-shell ()
+  "Node takes USERPROFILE for the home directory, and Emacs sets HOME to another one."
+  (let* ((system-type 'windows-nt)
+         (environment '("HOME=/Users/me/AppData/Roaming" "USERPROFILE=/Users/me" "TEMP=/a/../t/")))
+    (should (equal (gemini-companion-agent-settings-file 'gemini environment)
+                   "/Users/me/.gemini/settings.json"))
+    (should (equal (gemini-companion-agent-temporary-directory environment) "/t"))
+    (cl-letf (((symbol-function 'gemini-companion-agent-variables)
+               (lambda () '(("A" . "1") ("B" . "2")))))
+      (should (equal (gemini-companion-agent--command) "$env:A='1'; $env:B='2'")))
+    (let ((gemini-companion-terminal 'auto))
+      (should (string-search "in another terminal"
+                             (cadr (should-error (gemini-companion-cli-terminals-choose)
+                                                 :type 'user-error)))))))
+
 (ert-deftest gemini-companion-environment/a-command-for-other-terminals-can-be-copied ()
   (gemini-companion-test-with-project
     (let ((kill-ring '("before"))

@@ -52,6 +52,31 @@
     (let ((gemini-companion-private-files nil))
       (should-not (gemini-companion-private-test--reason ".env")))))
 
+(ert-deftest gemini-companion-private/what-a-package-has-decrypted-is-withheld ()
+  "Ansible Vault mode does so, and the format of sops-file."
+  (gemini-companion-private-test--with-root
+    (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.yml" "x\n"))
+      (setq buffer-file-format '(sops-file))
+      (should (equal (gemini-companion-private-reason) "encrypted"))
+      (setq buffer-file-format nil)
+      (should-not (gemini-companion-private-reason))
+      (setq-local ansible-vault-mode t)
+      (should (equal (gemini-companion-private-reason) "encrypted")))))
+
+(ert-deftest gemini-companion-private/an-ignored-name-has-whole-letters-on-macos-and-windows ()
+  "There, Emacs takes letters apart, or knows other bytes, and no line of the file matched."
+  (gemini-companion-private-test--with-root
+    (gemini-companion-test-file ".geminiignore" "geheim-ü.txt\n")
+    (dolist (system '((darwin . utf-8-hfs-unix) (windows-nt . windows-1252-unix)))
+      (ert-info ((format "%s" system))
+        (require 'ucs-normalize)
+        (let ((file (expand-file-name "geheim-ü.txt" gemini-companion-test-project))
+              (file-name-coding-system (cdr system))
+              (system-type (car system)))
+          (should (eq t (gemini-companion-bridge-ignored
+                         (expand-file-name ".geminiignore" gemini-companion-test-project)
+                         file))))))))
+
 (ert-deftest gemini-companion-private/a-changed-list-of-globs-counts-at-once ()
   "Users change it by `delete' and `nconc', so it may be the same list."
   (gemini-companion-private-test--with-root

@@ -508,6 +508,17 @@ questions and their edits to Emacs?  (Writes ~/.qwen/extensions/emacs/) "))
       (gemini-companion-tool-extension-keep-current connection)
       (should (equal (gemini-companion-tool-extension-test--text program) "old")))))
 
+(ert-deftest gemini-companion-tool-extension/hooks-on-windows-name-their-shell ()
+  "Qwen Code would take another one."
+  (let ((system-type 'windows-nt))
+    (dolist (agent '(gemini qwen))
+      (dolist (group (seq-mapcat #'cdr (alist-get 'hooks (gemini-companion-tool-extension--hooks
+                                                          agent))
+                                 'list))
+        (let-alist (aref (alist-get 'hooks group) 0)
+          (should (equal .shell "powershell"))
+          (should (string-search "$null" .command)))))))
+
 (ert-deftest gemini-companion-tool-extension/the-hooks-of-a-host-are-for-its-shell ()
   (gemini-companion-tool-extension-test--with-host 'yes '(("~/.gemini/settings.json" . "{}"))
     (let ((system-type 'windows-nt))
