@@ -189,23 +189,20 @@ This runs after each command, so it leaves all but the time to a timer."
   (when (gemini-companion-context--used-p)
     (setq gemini-companion-context--changed (float-time))
     (unless gemini-companion-context--timer
-      (gemini-companion-context--wait gemini-companion-context--pause))))
-
-(defun gemini-companion-context--wait (seconds)
-  "Publish the context in SECONDS, or later if it changes again."
-  (setq gemini-companion-context--timer
-        (run-at-time seconds nil #'gemini-companion-context--publish-unless-changed)))
+      (setq gemini-companion-context--timer
+            (run-at-time gemini-companion-context--pause nil
+                         #'gemini-companion-context--publish-unless-changed)))))
 
 (defun gemini-companion-context--publish-unless-changed ()
   "Publish the context, or wait if it has changed a moment ago."
-  (setq gemini-companion-context--timer nil)
-  (when (gemini-companion-context--used-p)
-    (let ((left (- gemini-companion-context--pause
-                   (- (float-time) gemini-companion-context--changed))))
-      ;; Hooks that run together count as one.
-      (if (< 0.001 left gemini-companion-context--pause)
-          (gemini-companion-context--wait left)
-        (gemini-companion-context--publish)))))
+  (let ((left (- (+ gemini-companion-context--changed gemini-companion-context--pause)
+                 (float-time))))
+    (setq gemini-companion-context--timer
+          ;; Hooks that run together count as one.
+          (and (< 0.001 left gemini-companion-context--pause)
+               (run-at-time left nil #'gemini-companion-context--publish-unless-changed))))
+  (unless gemini-companion-context--timer
+    (gemini-companion-context-update)))
 
 (defun gemini-companion-context--publish ()
   "Publish the context of each directory where clients work; run the hook for it.
@@ -217,8 +214,7 @@ While the workspace roots are not known, only run the hook."
         (gemini-companion-bridge-publish-contexts
          (mapcar (lambda (directory)
                    (vector directory
-                           (vconcat (gemini-companion-context--in-scope
-                                     named (gemini-companion-workspace-scope-of directory)))
+                           (vconcat (gemini-companion-context--in-scope named directory))
                            (gemini-companion-context-trusted-p directory)))
                  (gemini-companion-bridge-places)))))
     (gemini-companion-log-run-hook 'gemini-companion-context-change-hook)))
@@ -239,8 +235,7 @@ See `gemini-companion-trusted-roots'."
 If DIRECTORY is nil, that of clients whose directory is unknown.  It is a
 list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
   (gemini-companion-context--record-focus)
-  (gemini-companion-context--in-scope (gemini-companion-context--named)
-                                      (gemini-companion-workspace-scope-of directory)))
+  (gemini-companion-context--in-scope (gemini-companion-context--named) directory))
 
 (defun gemini-companion-context--named ()
   "Return the open files, recent ones first, as a list of (BUFFER FILE . TRUENAME)."
@@ -250,12 +245,13 @@ list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
                            (buffer-file-name buffer))
            if file collect `(,buffer ,file . ,(gemini-companion-file-truename buffer))))
 
-(defun gemini-companion-context--in-scope (named scope)
-  "Return vectors for those files of NAMED that clients with SCOPE are told of.
+(defun gemini-companion-context--in-scope (named directory)
+  "Return vectors for those files of NAMED that clients in DIRECTORY are told of.
 The active file is the one focused last, unless that is withheld."
   (let ((files nil)
         (decided nil))                  ; non-nil if no later file can be the active one
-    (cl-loop with host = (gemini-companion-workspace-scope-machine scope)
+    (cl-loop with scope = (gemini-companion-workspace-scope-of directory)
+             with host = (gemini-companion-workspace-scope-machine scope)
              for (buffer file . truename) in (and (not gemini-companion-context-paused) named)
              for focused = (> (buffer-local-value 'gemini-companion-context--focused buffer) 0)
              until (length= files 10)   ; clients ignore more
