@@ -349,8 +349,7 @@ terminal finds it, %s"
          (funcall callback (gemini-companion-doctor-check-tools state declined)))))))
 
 (defun gemini-companion-doctor--run (command environment callback)
-  "Run COMMAND, a list, with ENVIRONMENT, and call CALLBACK with its output.
-Kill it if it takes too long."
+  "Run COMMAND, a list, with ENVIRONMENT, and call CALLBACK with its output."
   (let* ((process-environment environment)
          (process (gemini-companion-agent-run
                    command (lambda (_process output) (funcall callback output)))))

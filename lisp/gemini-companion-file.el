@@ -33,9 +33,7 @@
 (defvar gemini-companion-file--max-size (* 256 1024 1024)
   "Maximum number of bytes that are remembered for each host.")
 
-(cl-defstruct (gemini-companion-file--state
-               (:constructor gemini-companion-file--make-state)
-               (:copier nil))
+(cl-defstruct (gemini-companion-file--state (:copier nil))
   "What is known of a file on a host."
   (host nil :documentation "The prefix of the host.")
   (bytes nil :documentation "Its contents, nil if there is no file, or `unreadable'.")
@@ -79,7 +77,7 @@ These, STAMP and MODIFIED are as in the event `host-file'."
     (unless (and before (equal stamp (gemini-companion-file--state-stamp before)))
       (gemini-companion-file--flush path host))
     (setf (alist-get path gemini-companion-file--states nil 'remove #'equal) nil)
-    (push (cons path (gemini-companion-file--make-state
+    (push (cons path (make-gemini-companion-file--state
                       :host host :stamp stamp
                       :bytes (if (and (stringp bytes)
                                       (length> bytes gemini-companion-file--max-size))
@@ -318,7 +316,7 @@ PATH may be remote, if its handlers are bound."
   "Return what is known of the file PATH if it is on a host, else nil."
   (or (gemini-companion-file-known path)
       (when-let* ((prefix (gemini-companion-file-host path)))
-        (gemini-companion-file--make-state :host prefix :bytes 'unreadable :stamp 'unknown))))
+        (make-gemini-companion-file--state :host prefix :bytes 'unreadable :stamp 'unknown))))
 
 (defun gemini-companion-file-exists-p (path)
   "Return non-nil if there is a file PATH."
@@ -421,8 +419,7 @@ FILE must keep its owner and other names."
          (equal (file-attribute-group-id attributes) (file-attribute-group-id new)))))
 
 (defun gemini-companion-file--write-over (file bytes)
-  "Write BYTES to FILE, which exists.
-If that fails, FILE gets its old contents again."
+  "Write BYTES to FILE, which exists, and has its old contents if that fails."
   (let* (;; Private, since only its own directory may protect FILE.
          (directory (make-temp-file "gemini-companion-old-" t))
          (old (concat (file-name-as-directory directory) (file-name-nondirectory file)))

@@ -62,13 +62,17 @@ You can show them again, and undo them."
 (defun gemini-companion-history-list--entries ()
   "Return the decided changes for `tabulated-list-entries'."
   (mapcar (pcase-lambda ((and entry
-                              (cl-struct gemini-companion-history-entry time path host client)))
+                              (cl-struct gemini-companion-history-entry
+                                         time path host client before after)))
             (list entry
                   (vector (gemini-companion-history-list--time time)
                           (gemini-companion-history-list--outcome entry)
                           (gemini-companion-review-list-link path host "show before and after")
                           (gemini-companion-ui-one-line client)
-                          (gemini-companion-history-list--size entry))))
+                          (or (gemini-companion-history-size entry)
+                              (setf (gemini-companion-history-size entry)
+                                    (gemini-companion-review-list-size
+                                     (gemini-companion-change-of path before after)))))))
           (gemini-companion-history-all)))
 
 (defun gemini-companion-history-list--print-entry (entry columns)
@@ -173,13 +177,6 @@ The changes of a prompt are together only if the list is sorted by time."
               (if (eq (gemini-companion-history-outcome entry) 'closed)
                   "decided in the CLI just now, and Emacs does not know yet how"
                 (gemini-companion-history-list--outcome entry))))
-
-(defun gemini-companion-history-list--size (entry)
-  "Return the size of the change of ENTRY."
-  (pcase-let (((cl-struct gemini-companion-history-entry path before after size) entry))
-    (or size
-        (setf (gemini-companion-history-size entry)
-              (gemini-companion-review-list-size (gemini-companion-change-of path before after))))))
 
 (defun gemini-companion-history-list--file (entry)
   "Return the name of the file of ENTRY without its directory."

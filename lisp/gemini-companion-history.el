@@ -28,7 +28,6 @@
   "The prompts of which changes that were made are no longer kept.")
 
 (cl-defstruct (gemini-companion-history-entry
-               (:constructor gemini-companion-history--make)
                (:conc-name gemini-companion-history-)
                (:copier nil))
   "One decided change."
@@ -54,7 +53,7 @@ of the file that the undo replaced, nil if there was no file."))
 (defun gemini-companion-history-add (&rest slots)
   "Record a change that was decided now, and return its entry.
 SLOTS are keywords and values as in `gemini-companion-history-entry'."
-  (let ((entry (apply #'gemini-companion-history--make :time (current-time) slots)))
+  (let ((entry (apply #'make-gemini-companion-history-entry :time (current-time) slots)))
     (setf (gemini-companion-history-truename entry) (gemini-companion-history--truename entry))
     (push entry gemini-companion-history--entries)
     (gemini-companion-history--trim (gemini-companion-history-host entry))

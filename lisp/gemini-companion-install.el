@@ -286,8 +286,7 @@ It is beside this file in a package, and above that in a checkout."
            (match-string 1)))))
 
 (defun gemini-companion-install--built (manifest target status)
-  "Install the module that was built in TARGET with STATUS.
-MANIFEST is its Cargo.toml."
+  "Install the module that was built from MANIFEST in TARGET, with STATUS."
   (condition-case problem
       (if (string-prefix-p "finished" status)
           (let ((bytes (gemini-companion-file-read-as-named
@@ -359,8 +358,7 @@ On Windows, modules that an Emacs has loaded cannot be deleted."
       (ignore-errors (delete-file file)))))
 
 (defun gemini-companion-install--fail (reason)
-  "Warn the user that the module is not installed, for REASON.
-The warning also says how else to get the module."
+  "Warn the user that the module is not installed, for REASON; say what else to do."
   (gemini-companion-log-add "not installed: %s" reason)
   (message "The native module of gemini-companion is not installed")
   (display-warning

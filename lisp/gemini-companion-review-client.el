@@ -122,8 +122,7 @@ DIRECTORY is where the client works, or nil if that is not known."
         (error (gemini-companion-bridge-fail call (gemini-companion-ui-error-text error))))))))
 
 (defun gemini-companion-review-client--accept-for-client (review call directory)
-  "Accept REVIEW for its client, or ask the user to do so; answer CALL.
-DIRECTORY is where the client works, or nil if that is not known."
+  "Accept REVIEW for its client in DIRECTORY, or ask the user to; answer CALL."
   (unless gemini-companion-accept-by-client
     (error "In this Emacs only the user accepts"))
   (when (and (eq gemini-companion-accept-by-client 'seen)
@@ -211,8 +210,7 @@ If DIRECTORY is unknown or in no root, FILE may be in any project."
           (t (error "Outside of projects only the user accepts")))))
 
 (defun gemini-companion-review-client--guard-reason (file root)
-  "Return why FILE, in the workspace ROOT, can make programs run something.
-Return nil if it is not known to."
+  "Return why FILE, in the workspace ROOT, can make programs run something, or nil."
   (let ((names (split-string file "/" t))
         (below (split-string (string-remove-prefix (file-name-as-directory root) file) "/" t)))
     (cond ((or (cl-loop for name in names

@@ -22,9 +22,7 @@
 (require 'gemini-companion-review-buffer)
 (require 'gemini-companion-ui)
 
-(cl-defstruct (gemini-companion-review-hunk
-               (:constructor gemini-companion-review-hunk--make-hunk)
-               (:copier nil))
+(cl-defstruct (gemini-companion-review-hunk (:copier nil))
   "Lines that are removed, and then lines that are added.
 LINES are a cons of the first one, counted from 1, and their number."
   (start nil :documentation "The position of the first removed line.")
@@ -83,7 +81,7 @@ Return the hunks.  REGIONS is as in `gemini-companion-review-hunk-fill'."
      for (a-start . a-end) in (gemini-companion-review-buffer-positions current regions 0)
      for (b-start . b-end) in (gemini-companion-review-buffer-positions proposal regions 2)
      do (gemini-companion-review-hunk--add proposal done b-start 'context line)
-     (push (gemini-companion-review-hunk--make-hunk
+     (push (make-gemini-companion-review-hunk
             :start (point)
             :middle
             (gemini-companion-review-hunk--add current a-start a-end 'removed (aref region 0))
@@ -389,8 +387,7 @@ Text Scale mode makes the text larger, but not the margin wider."
                    (gemini-companion-review-hunk--words start middle end)))))))
 
 (defun gemini-companion-review-hunk--words (start middle end)
-  "Return where words differ in a hunk, unless most do.
-For START, MIDDLE and END see `gemini-companion-review-hunk'."
+  "Return where words differ in the hunk of START, MIDDLE and END, unless most do."
   (pcase-let* ((`(,a . ,a-text) (gemini-companion-review-hunk--tokens start middle))
                (`(,b . ,b-text) (gemini-companion-review-hunk--tokens middle end))
                (changed 0)

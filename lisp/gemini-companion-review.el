@@ -185,8 +185,7 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
 
 (defun gemini-companion-review-shown ()
   "Return the open review that was shown, or nil; it may be out of sight."
-  (cl-loop for review in gemini-companion-review--open
-           if (gemini-companion-review-shown-p review) return review))
+  (seq-find #'gemini-companion-review-shown-p gemini-companion-review--open))
 
 (defun gemini-companion-review-shown-p (review)
   "Return non-nil if REVIEW is open, and was shown; it may be out of sight."

@@ -27,8 +27,6 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-write)
 
-(declare-function gemini-companion-tool-extension-offer "gemini-companion-tool-extension")
-
 ;;;; The command
 
 ;;;###autoload
@@ -205,7 +203,10 @@ off since."
   (let* ((file (gemini-companion-agent-get agent :settings))
          (question `(setup ,agent . ,(gemini-companion-host-connection-prefix connection)))
          (done (lambda (answer outcome)
-                 (gemini-companion-setup--report connection outcome answer)
+                 (let ((text (format "%s on %s: %s" (or (alist-get 'name answer) "Settings")
+                                     (gemini-companion-host-connection-name connection) outcome)))
+                   (gemini-companion-log-add "%s" text)
+                   (gemini-companion-ui-message answer "%s" text))
                  (funcall then))))
     (if (not (and file (eq 'always (gemini-companion-answer-get question))))
         (funcall then)
@@ -225,18 +226,10 @@ off since."
                (funcall done written
                         (or (alist-get 'error written) "ide.enabled is now true")))))))))))
 
-(defun gemini-companion-setup--report (connection outcome answer)
-  "Show the OUTCOME for the file in ANSWER, from the host of CONNECTION."
-  (let ((text (format "%s on %s: %s" (or (alist-get 'name answer) "Settings")
-                      (gemini-companion-host-connection-name connection) outcome)))
-    (gemini-companion-log-add "%s" text)
-    (gemini-companion-ui-message answer "%s" text)))
-
 ;;;; The text of settings
 
 (defun gemini-companion-setup--refuse (format &rest arguments)
-  "Signal an error that says why settings stay as they are.
-Its message is FORMAT with ARGUMENTS."
+  "Signal an error: settings stay as they are, as FORMAT with ARGUMENTS says."
   (signal 'error (list (apply #'format format arguments))))
 
 (defun gemini-companion-setup--change (text)

@@ -65,7 +65,11 @@
       (gemini-companion-status--section
        '("Gemini companion is off" ("turn on" . gemini-companion-turn-on)) nil)
     (gemini-companion-status--insert-server)
-    (gemini-companion-status--insert-sessions)
+    (let ((sessions (gemini-companion-bridge-sessions)))
+      (gemini-companion-status--section
+       (list (format "Sessions: %d" (length sessions)))
+       (or (mapcar #'gemini-companion-status--session sessions)
+           '("A running CLI connects when you type /ide enable in it"))))
     (when-let* ((rows (gemini-companion-host-connect-describe)))
       (gemini-companion-status--section '("Other machines") rows))
     (gemini-companion-status--insert-reviews))
@@ -107,14 +111,6 @@ is about, which may be listed elsewhere later.  A button is (LABEL . FUNCTION)."
            (gemini-companion-bridge-discovery-files)))
   (gemini-companion-status--section '("Workspace roots")
                                     (or (gemini-companion-workspace-announced) '("none"))))
-
-(defun gemini-companion-status--insert-sessions ()
-  "Insert which clients are connected."
-  (let ((sessions (gemini-companion-bridge-sessions)))
-    (gemini-companion-status--section
-     (list (format "Sessions: %d" (length sessions)))
-     (or (mapcar #'gemini-companion-status--session sessions)
-         '("A running CLI connects when you type /ide enable in it")))))
 
 (defun gemini-companion-status--session (session)
   "Return a row about SESSION, a `gemini-companion-bridge-session'."

@@ -92,8 +92,7 @@ closed the text and opened it again.")
   (gemini-companion-tool-diagnostics--record-sent))
 
 (defun gemini-companion-tool-diagnostics--record-published (server method &rest parameters)
-  "If METHOD says so, record that SERVER has checked a buffer.
-PARAMETERS are those of the notification."
+  "If METHOD and PARAMETERS say so, record that SERVER has checked a buffer."
   (when (eq method 'textDocument/publishDiagnostics)
     (gemini-companion-log-errors "diagnostics"
       (when-let* ((file (gemini-companion-tool-diagnostics-uri-file (plist-get parameters :uri)))
@@ -298,7 +297,12 @@ text needs."
   (gemini-companion-tool-diagnostics-observe)
   (let ((deadline (+ (float-time) patience))
         (waits (mapcar (lambda (buffer)
-                         (cons buffer (gemini-companion-tool-diagnostics--begin buffer lazy)))
+                         (with-current-buffer buffer
+                           (gemini-companion-tool-diagnostics-flush)
+                           (let ((wait (make-gemini-companion-tool-diagnostics--wait
+                                        :managed (gemini-companion-tool-diagnostics--eglot-p))))
+                             (gemini-companion-tool-diagnostics--start wait lazy)
+                             (cons buffer wait))))
                        buffers)))
     (gemini-companion-tool-poll
      call
@@ -316,16 +320,6 @@ text needs."
                                            (gemini-companion-tool-diagnostics-list buffer)
                                            (eq state 'fresh))))
            t))))))
-
-(defun gemini-companion-tool-diagnostics--begin (buffer lazy)
-  "Begin to wait for the checkers of BUFFER, and return the wait.
-LAZY is as in `gemini-companion-tool-diagnostics-when-fresh'."
-  (with-current-buffer buffer
-    (gemini-companion-tool-diagnostics-flush)
-    (let ((wait (make-gemini-companion-tool-diagnostics--wait
-                 :managed (gemini-companion-tool-diagnostics--eglot-p))))
-      (gemini-companion-tool-diagnostics--start wait lazy)
-      wait)))
 
 (defun gemini-companion-tool-diagnostics--step (wait)
   "Start the checkers of the current buffer for WAIT again if needed.

@@ -222,8 +222,7 @@ Its texts were BEFORE, which may be nil, and AFTER."
                  ('t 1)                 ; nothing has changed
                  (differs (abs differs)))))
     (setq gemini-companion-tool-hooks--followed
-          (list call file
-                (length (split-string (substring after 0 (min (1- same) (length after))) "\n"))))
+          (list call file (length (split-string (seq-take after (1- same)) "\n"))))
     (unless waits
       (gemini-companion-log-when-free "Following a CLI" #'gemini-companion-tool-hooks--show))))
 

@@ -127,8 +127,7 @@ lsp-mode makes objects hash tables with strings as keys, or plists."
 ;;;; Places
 
 (defun gemini-companion-tool-symbols--locations (result call)
-  "Return the answer for RESULT, the locations that a server has found, to CALL.
-RESULT is one location, a vector or list of locations, or nil."
+  "Return the answer to CALL for RESULT: a location, a sequence of some, or nil."
   (gemini-companion-tool-symbols--places
    call
    (cl-loop for location in (gemini-companion-tool-symbols--list result)

@@ -32,9 +32,8 @@
 (require 'gemini-companion-workspace)
 (require 'gemini-companion-write)
 
-;; Not loaded in every Emacs.
+;; Not in every Emacs.
 (defvar treesit-auto-install-grammar)
-(defvar vc-follow-symlinks)
 
 ;;;; Limits
 

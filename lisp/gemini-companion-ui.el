@@ -24,7 +24,6 @@
 (declare-function global-hl-line-highlight "hl-line")
 (declare-function hl-line-highlight "hl-line")
 (declare-function json-read "json")
-(declare-function json-read-from-string "json")
 
 ;;;; Text
 

@@ -94,9 +94,7 @@ files are slow, or if a disk of one of them no longer answers.")
 
 ;;;; State
 
-(cl-defstruct (gemini-companion-workspace-root
-               (:constructor gemini-companion-workspace--make-root)
-               (:copier nil))
+(cl-defstruct (gemini-companion-workspace-root (:copier nil))
   "A directory from which clients connect."
   (directory nil :documentation "Its name, without a trailing slash.")
   (project nil :documentation "Non-nil if it is a project or an extra root of the user's.")
@@ -199,7 +197,7 @@ root this time."
                  for directory in (delete-dups (delq nil (mapcar #'car found)))
                  for names = (list (file-name-as-directory directory)
                                    (file-name-as-directory (file-truename directory)))
-                 collect (gemini-companion-workspace--make-root
+                 collect (make-gemini-companion-workspace-root
                           :directory directory :names (delete-dups names)
                           :project (and (member (cons directory t) found) t))))
   (gemini-companion-workspace-announced))
@@ -281,8 +279,7 @@ See `gemini-companion-workspace--guess-root' for both."
                        'gemini-companion-workspace-private-functions buffer)))
           ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
            (list directory))
-          ((cl-loop for parent in '(dired-mode magit-mode vc-dir-mode)
-                    thereis (provided-mode-derived-p mode parent))
+          ((apply #'provided-mode-derived-p mode '(dired-mode magit-mode vc-dir-mode))
            (cons directory t)))))
 
 (defun gemini-companion-workspace--guess-root (directory &optional only-project)

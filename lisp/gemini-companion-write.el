@@ -290,9 +290,7 @@ those to %s are in M-x gemini-companion-history-list"
 (defvar gemini-companion-write--revert-time 10.0
   "Seconds after which a client that has no open review is assumed not to write.")
 
-(cl-defstruct (gemini-companion-write--awaited
-               (:constructor gemini-companion-write--make-awaited)
-               (:copier nil))
+(cl-defstruct (gemini-companion-write--awaited (:copier nil))
   "A file that a client may write."
   (path nil :documentation "Its name.")
   (before nil :documentation "Its stamp when its buffer agreed with it last.")
@@ -308,7 +306,7 @@ A buffer that begins to visit the file meanwhile counts.  MADE is non-nil if
 the client has written already."
   (let* ((path (gemini-companion-review-path review))
          (earlier (gemini-companion-write--awaited-of path))
-         (awaited (gemini-companion-write--make-awaited
+         (awaited (make-gemini-companion-write--awaited
                    :path path :text text
                    :merged (gemini-companion-review-effect-merged-state review)
                    :before (cond (made 'unknown)
