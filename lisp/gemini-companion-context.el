@@ -220,8 +220,7 @@ While the workspace roots are not known, only run the hook."
     (gemini-companion-log-run-hook 'gemini-companion-context-change-hook)))
 
 (defun gemini-companion-context-trusted-p (directory)
-  "Return t if clients that work in DIRECTORY are told that it is trusted.
-See `gemini-companion-trusted-roots'."
+  "Return t if clients that work in DIRECTORY are told that it is trusted."
   (let* ((file-name-handler-alist nil)  ; no host is asked
          (name (and directory (file-name-as-directory (file-truename directory)))))
     (and name

@@ -369,8 +369,7 @@ A CLI that was interrupted when it asked ignores the accept, and asks again."
 
 ;;;###autoload
 (defun gemini-companion-review-commands-at-once (review)
-  "Accept REVIEW, just proposed, if the user has decided so in advance.
-Return non-nil if it was accepted."
+  "If the user has accepted REVIEW in advance, accept it, and return non-nil."
   (or (gemini-companion-review-commands--accept-rest review)
       (gemini-companion-review-commands--accept-again review)))
 ;;;###autoload (add-hook 'gemini-companion-review-decide-functions #'gemini-companion-review-commands-at-once)

@@ -306,8 +306,11 @@ The numbers are those that the lines have in the proposal."
           (gemini-companion-review-hunk--copy-faces start stop)
           (gemini-companion-review-hunk--mark start stop kind)
           (when gemini-companion-review-hunk--numbers
-            (gemini-companion-review-hunk--number start stop kind
-                                                  (+ line (count-lines from start)))))
+            (cl-incf line (count-lines from start))
+            (goto-char start)
+            (while (< (point) stop)
+              (put-text-property (point) (progn (forward-line) (min (point) stop)) 'line-prefix
+                                 (gemini-companion-review-hunk--prefix kind (cl-incf line))))))
         (setq start stop)))))
 
 (defun gemini-companion-review-hunk--copy-faces (start stop &optional text)
@@ -339,14 +342,6 @@ Copy them to TEXT, a string of the same length, or else to the buffer."
     (pcase-dolist (`(,from ,to ,face) (gemini-companion-review-hunk--words-at start))
       (when (and (< from stop) (< start to))
         (add-face-text-property (max from start) (min to stop) face)))))
-
-(defun gemini-companion-review-hunk--number (start stop kind line)
-  "Show the numbers of the lines of KIND from START to STOP.
-LINE is the number of the first one, from 0."
-  (goto-char start)
-  (while (< (point) stop)
-    (put-text-property (point) (progn (forward-line) (min (point) stop)) 'line-prefix
-                       (gemini-companion-review-hunk--prefix kind (cl-incf line)))))
 
 (defun gemini-companion-review-hunk--face (kind)
   "Return the face of lines of KIND, or nil."

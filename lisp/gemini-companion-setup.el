@@ -27,6 +27,8 @@
 (require 'gemini-companion-ui)
 (require 'gemini-companion-write)
 
+(declare-function gemini-companion-tool-extension-offer "gemini-companion-tool-extension")
+
 ;;;; The command
 
 ;;;###autoload
@@ -135,20 +137,17 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
                    (old (gemini-companion-setup--read file))
                    (`(,value . ,new) (gemini-companion-setup--change old)))
         (unless (eq value t)
-          (gemini-companion-setup--check-changeable file)
+          (when (and (file-exists-p file) (not (file-writable-p file)))
+            (gemini-companion-setup--refuse "it is read-only; make it writable, or change its source"))
+          (when-let* ((buffer (find-buffer-visiting file))
+                      ((buffer-modified-p buffer)))
+            (gemini-companion-setup--refuse
+             "its buffer has unsaved edits; save or revert it first"))
           (when enable
             (gemini-companion-setup--write (file-truename file) old new)))
         value)
     (error (user-error "Left %s alone: %s" (abbreviate-file-name file)
                        (gemini-companion-ui-error-text problem)))))
-
-(defun gemini-companion-setup--check-changeable (file)
-  "Signal an error if FILE is read-only, or a buffer has unsaved edits of it."
-  (when (and (file-exists-p file) (not (file-writable-p file)))
-    (gemini-companion-setup--refuse "it is read-only; make it writable, or change its source"))
-  (when-let* ((buffer (find-buffer-visiting file))
-              ((buffer-modified-p buffer)))
-    (gemini-companion-setup--refuse "its buffer has unsaved edits; save or revert it first")))
 
 (defun gemini-companion-setup--read (file)
   "Return the text in FILE, or nil if there is none."

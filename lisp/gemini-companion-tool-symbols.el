@@ -53,8 +53,8 @@ Signal a `user-error' if it is not there."
          (text (regexp-quote symbol)))
     (when (string-empty-p symbol) (user-error "The symbol is empty"))
     (goto-char (gemini-companion-ui-line-start line))
-    (if (or (save-excursion (re-search-forward (concat "\\_<" text "\\_>") (line-end-position) t))
-            (save-excursion (re-search-forward text (line-end-position) t)))
+    (if (or (re-search-forward (concat "\\_<" text "\\_>") (line-end-position) t)
+            (re-search-forward text (line-end-position) t))
         (match-beginning 0)
       (user-error "Line %d has no %s" line symbol))))
 
