@@ -53,7 +53,6 @@ not included, because enabling it may change the text."
 ;; these have.  Their darkest green is too bright behind most text: where no difference is selected,
 ;; the text is colored instead.  Elsewhere, text as pale as its background gets another color.
 
-;;;###autoload (custom-add-load 'gemini-companion-review 'gemini-companion-review-buffer)
 (defface gemini-companion-removed
   '((((min-colors 257) (background dark)) :background "#3a1c1c" :extend t)
     (((min-colors 257)) :background "#ffeaea" :extend t)

@@ -52,8 +52,7 @@ accept or reject all hunks together, but can drop some first.
               global-hl-line-mode nil)
   ;; Where the user yanks what was copied, there are no colors and signs.
   (add-function :filter-return (local 'filter-buffer-substring-function) #'substring-no-properties)
-  (buffer-disable-undo)
-  (setq buffer-read-only t))
+  (buffer-disable-undo))
 
 (gemini-companion-ui-bind gemini-companion-review-inline-mode-map
   ;; Modal editing uses the letters, so each command has a longer key, too.

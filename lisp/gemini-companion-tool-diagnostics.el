@@ -371,7 +371,12 @@ Wait WAIT seconds at most until they are fresh."
                                (or wait gemini-companion-tool-patience))))
          (path (unless (equal path "") path)) ; models write that for no argument
          (buffers (if path (list (gemini-companion-tool-open-buffer call path))
-                    (gemini-companion-tool-diagnostics--checked-buffers call))))
+                    (seq-filter (lambda (buffer)
+                                  (and (gemini-companion-tool-diagnostics-checked-p buffer)
+                                       (gemini-companion-tool-visible-p
+                                        call (buffer-file-name buffer)
+                                        (length (gemini-companion-tool-diagnostics-list buffer)))))
+                                (buffer-list)))))
     (mapc #'gemini-companion-tool-refresh-buffer buffers)
     (cond ((not buffers) "Neither Flymake nor Flycheck checks an open file.")
           ((not (gemini-companion-tool-diagnostics-checked-p (car buffers)))
@@ -387,15 +392,6 @@ Wait WAIT seconds at most until they are fresh."
                                     call (buffer-file-name (car each)) (length (cadr each)))
                                 collect each))))
               (not path))))))
-
-(defun gemini-companion-tool-diagnostics--checked-buffers (call)
-  "Return the buffers that have checkers and of which CALL may know."
-  (cl-loop for buffer in (buffer-list)
-           if (and (gemini-companion-tool-diagnostics-checked-p buffer)
-                   (gemini-companion-tool-visible-p
-                    call (buffer-file-name buffer)
-                    (length (gemini-companion-tool-diagnostics-list buffer))))
-           collect buffer))
 
 (defun gemini-companion-tool-diagnostics-checked-p (buffer)
   "Return non-nil if BUFFER visits a file and has checkers."

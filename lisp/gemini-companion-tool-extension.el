@@ -264,7 +264,6 @@ WHAT is as in `gemini-companion-tool-extension-change-all'.  If that is
                            (not (string-prefix-p "# Written by gemini-companion," old))))
            collect (list name old new)))
 
-;;;###autoload
 (defun gemini-companion-tool-extension-change-all (connection what function &optional agents)
   "Do WHAT with the files of AGENTS on the host of CONNECTION, or here.
 WHAT is `enable', `disable', or `update', which writes only files that are
@@ -501,7 +500,6 @@ If CONNECTION is non-nil, they are on its host, if the user wants them there."
   "Return the question whether models on the host of CONNECTION may use Emacs."
   (gemini-companion-tool-question (gemini-companion-host-connection-host connection)))
 
-;;;###autoload
 (defun gemini-companion-tool-extension-ask-host (connection &optional again)
   "Ask whether models on the host of CONNECTION may use Emacs.
 Unless AGAIN is non-nil, do not ask if no model on this machine does.  AGAIN
