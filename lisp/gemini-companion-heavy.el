@@ -116,8 +116,7 @@ limit, in lines that differ.  Beyond it, keep the lines of markers."
 (defun gemini-companion-heavy--regions (old new ascii)
   "Return where the texts OLD and NEW differ; all of both if that is not known.
 The native module takes a character and the raw bytes that encode it for the
-same, but positions after them differ.  If ASCII is non-nil, the texts have
-neither."
+same, but positions after them differ; texts that are ASCII have neither."
   (cl-flet ((have (regexp) (or (string-match-p regexp old) (string-match-p regexp new))))
     (if (or (not (fboundp 'gemini-companion--mod-regions)) ; the mode has not been on
             (and (not ascii) (have "[\x3fff80-\x3fffff]") (have "[\u0080-\x3fff7f]")))
@@ -134,8 +133,7 @@ Undo Tree would save them, and could then not read its file."
 
 (defun gemini-companion-heavy--replace (start end source stop by-line)
   "Replace the lines from START to END by those from START to STOP of SOURCE.
-If BY-LINE is non-nil, replace one line after the other; otherwise, keep the
-characters that are in both."
+If BY-LINE is non-nil, replace line by line; else keep common characters."
   (when by-line
     (goto-char start)
     (while (< (point) (min end stop))

@@ -340,8 +340,7 @@ First name the files, and what cannot be undone, and ask."
 
 (defun gemini-companion-history-list--restore (entries &optional faults)
   "Undo the changes ENTRIES, the newest first, or make one again that was undone.
-Ask first.  Leave alone what cannot be undone, and say why.  FAULTS are
-texts about other changes."
+Ask first, and say what cannot be undone; FAULTS are texts about other changes."
   (let* ((redo (gemini-companion-history-undone (car entries)))
          (steps (mapcar (pcase-lambda (`(,_ . ,changes))
                           (gemini-companion-history-list--step changes))

@@ -222,8 +222,7 @@ The text stays when the file changes, until the view is shown anew."
 
 (defun gemini-companion-review-buffer-positions (buffer regions slot)
   "Return where REGIONS start and end in BUFFER, as a list of conses.
-SLOT is where each of REGIONS, see `gemini-companion-change-regions', has
-the lines of BUFFER."
+SLOT is where `gemini-companion-change-regions' has the lines of BUFFER."
   (with-current-buffer buffer
     (gemini-companion-ui-widened
       (goto-char (point-min))
@@ -261,8 +260,7 @@ PART is for its name, and TITLE, or what that returns, for its header line."
 
 (defun gemini-companion-review-buffer-make-buffer (review part)
   "Return a new buffer named after PART and the file of REVIEW.
-Programs that are started in it run in the directory of the file, if that is
-on this machine."
+Programs that are started in it run in the directory of the file, if local."
   (let ((buffer (generate-new-buffer
                  (format "*gemini %s: %s*" part
                          ;; All of a long path would hide the mode line.

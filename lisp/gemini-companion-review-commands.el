@@ -76,8 +76,7 @@ Return nil if it cannot be shown."
 
 (defun gemini-companion-review-commands-accept (review)
   "Accept REVIEW as its text now reads; ask first if that would lose something.
-If it has never been on screen, show it instead, or ask if it cannot be
-shown."
+If it has never been on screen, show it instead, or ask if that fails."
   (cond ((gemini-companion-review-seen review)
          (gemini-companion-review-commands-accept-seen review))
         ((gemini-companion-review-commands--show-first review))

@@ -166,8 +166,7 @@ At a removed line, that is the one that takes its place."
 
 (defun gemini-companion-review-hunk-place (start end)
   "Return where in the proposal the lines from START to END are.
-The value is a list of the first and the last line, and their text if all
-are removed lines."
+The value is (FIRST LAST TEXT), where TEXT is nil unless all are removed lines."
   (save-excursion
     (goto-char start)
     (let* ((from (line-beginning-position))

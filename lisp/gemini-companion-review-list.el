@@ -147,8 +147,7 @@ Unless it is on screen, go to the first line."
 
 (defun gemini-companion-review-list-set-up (&optional seconds hook)
   "Set up the current list, and update it when reviews or its windows change.
-With SECONDS, also update it that often while it is on screen; with HOOK,
-when that is run."
+While it is on screen, also update it every SECONDS, and when HOOK is run."
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-review-list-print))
               tabulated-list-use-header-line nil)
   ;; Emacs would put the names of columns beside them, as if they were in the header line.
@@ -226,8 +225,7 @@ there is none; KIND is what it would be, by default a change."
 
 (defun gemini-companion-review-list-header (keys)
   "Return a value of `header-line-format' that shows KEYS.
-KEYS is a list of strings and of commands with labels, (COMMAND . LABEL).
-Ignore elements that are nil."
+KEYS are strings, nil, which is ignored, and commands as (COMMAND . LABEL)."
   (concat " " (mapconcat (lambda (it)
                            (if (stringp it)
                                (string-replace "%" "%%" it)

@@ -382,8 +382,7 @@ Delete all other windows; if a side window is selected, that one, too."
 (defun gemini-companion-review-window-split (window buffers turned)
   "Show BUFFERS of a view in equal parts of WINDOW, and return these in order.
 WINDOW shows the first.  They are side by side if each is then at least 70
-columns wide, and otherwise one above the other; if TURNED is non-nil it is
-the other way around."
+columns wide, else one above the other; if TURNED, it is the other way around."
   (let* ((side (xor turned (>= (window-total-width window) (* 70 (length buffers)))))
          (window-combination-resize t)
          (windows (list window)))

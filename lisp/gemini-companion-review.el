@@ -319,8 +319,7 @@ Exit and perhaps lose them? ")
 
 (defun gemini-companion-review-view (&optional review)
   "Return the function that shows REVIEW in the selected frame.
-Without REVIEW, or if the user has not chosen another view of it, see
-`gemini-companion-diff-function'."
+`gemini-companion-diff-function' decides, unless the user has chosen another."
   (let ((view (or (and review (gemini-companion-review-chosen-view review))
                   gemini-companion-diff-function)))
     (cond ((not (memq view '(auto gemini-companion-review-ediff-show
@@ -634,8 +633,7 @@ The process of one of them may be unknown."
 
 (defun gemini-companion-review-position (review)
   "Return (NUMBER . COUNT): REVIEW is the NUMBERth of COUNT changes that wait.
-These are the open ones, and those that are queued behind REVIEW.  Return
-nil if there is no other."
+These are open, or queued behind REVIEW.  Return nil if there is no other."
   (let* ((open (gemini-companion-review-all-open))
          (count (+ (length open) (length (gemini-companion-review-queued review)))))
     (and (> count 1) (memq review open)
