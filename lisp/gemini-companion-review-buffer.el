@@ -534,7 +534,9 @@ If VISITING is nil, or its mode not suitable, return what NAME suggests."
        ;; Org's fontification calls any function that a text names.
        ((provided-mode-derived-p mode 'org-mode) #'outline-mode)
        ;; Others may do anything with a text.
-       ((apply #'provided-mode-derived-p mode '(prog-mode text-mode conf-mode)) mode)))))
+       ((seq-some (apply-partially #'provided-mode-derived-p mode)
+                  '(prog-mode text-mode conf-mode))
+        mode)))))
 
 (provide 'gemini-companion-review-buffer)
 ;;; gemini-companion-review-buffer.el ends here

@@ -279,7 +279,8 @@ See `gemini-companion-workspace--guess-root' for both."
                        'gemini-companion-workspace-private-functions buffer)))
           ((apply #'provided-mode-derived-p mode gemini-companion-workspace-terminal-modes)
            (list directory))
-          ((apply #'provided-mode-derived-p mode '(dired-mode magit-mode vc-dir-mode))
+          ((cl-loop for parent in '(dired-mode magit-mode vc-dir-mode)
+                    thereis (provided-mode-derived-p mode parent))
            (cons directory t)))))
 
 (defun gemini-companion-workspace--guess-root (directory &optional only-project)
