@@ -336,8 +336,11 @@ of the reach of \\[other-window]."
   "Return the file name of the program of AGENT."
   (let ((program (gemini-companion-cli-run-program agent)))
     (or (executable-find program)
-        (user-error "Cannot find `%s' in `exec-path': install it with  %s  or set \
-`gemini-companion-program' to its file name" program (gemini-companion-agent-get agent :install)))))
+        (user-error "Cannot find `%s' in `exec-path': install it with  %s  or set %s to its \
+file name"
+                    program (gemini-companion-agent-get agent :install)
+                    (if (eq agent gemini-companion-agent) "`gemini-companion-program'"
+                      ":program in `gemini-companion-agent-profiles'")))))
 
 (defun gemini-companion-cli-run--announce (agent root)
   "Make sure that a client of AGENT that starts in ROOT can find this Emacs.

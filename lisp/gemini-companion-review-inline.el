@@ -263,6 +263,7 @@ If it is outside of what the user has narrowed to, widen."
       (widen)
       (let* ((window (get-buffer-window nil t))
              (row (and window (gemini-companion-review-inline--row window)))
+             (at-top (and window (= (window-start window) (point-min))))
              (at-hunk (or (gemini-companion-review-inline--edited view)
                           (gemini-companion-review-hunk-removed-line))))
         ;; The user may see it in other windows, too.
@@ -283,7 +284,9 @@ If it is outside of what the user has narrowed to, widen."
           (gemini-companion-review-hunk-go-to-removed))
         (when window
           (set-window-point window (point))
-          (set-window-start window (line-beginning-position (- 1 row)) 'if-point-is-visible)))))
+          ;; Otherwise the lines that are removed at the beginning would be above it.
+          (set-window-start window (if at-top (point-min) (line-beginning-position (- 1 row)))
+                            'if-point-is-visible)))))
   (force-mode-line-update t))
 
 (defun gemini-companion-review-inline--proposal-changed (start _end _length)
@@ -533,12 +536,14 @@ or the key that saves a buffer goes back."
                gemini-companion-review-inline-edit-mode)
   (let* ((view gemini-companion-review-window-current)
          (line (line-number-at-pos nil t))
+         (at-top (= (window-start) (point-min)))
          (row (gemini-companion-review-inline--row)))
     (gemini-companion-review-inline-edit-mode -1)
     (set-window-buffer nil (gemini-companion-review-window-main view))
     (set-buffer (gemini-companion-review-window-main view))
     (gemini-companion-review-inline--compare view line)
-    (recenter row)))
+    (if at-top (set-window-start nil (point-min) 'if-point-is-visible)
+      (recenter row))))
 
 (defun gemini-companion-review-inline--row (&optional window)
   "Return the row of point in WINDOW, by default the selected one."

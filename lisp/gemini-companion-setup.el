@@ -138,7 +138,8 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
                    (`(,value . ,new) (gemini-companion-setup--change old)))
         (unless (eq value t)
           (when (and (file-exists-p file) (not (file-writable-p file)))
-            (gemini-companion-setup--refuse "it is read-only; make it writable, or change its source"))
+            (gemini-companion-setup--refuse
+             "it is read-only; make it writable, or change its source"))
           (when-let* ((buffer (find-buffer-visiting file))
                       ((buffer-modified-p buffer)))
             (gemini-companion-setup--refuse

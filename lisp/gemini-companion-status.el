@@ -213,11 +213,14 @@ This works even if no client is connected."
               "What clients are told")
             (if gemini-companion-context-paused "resumes" "pauses it")))
    (gemini-companion-status--list
-    "Last tool calls, by models and hooks"
-    (mapcar (lambda (call)
-              (concat (format-time-string "%T " (gemini-companion-tool-call-started call))
-                      (gemini-companion-tool-describe-call call)))
-            gemini-companion-tool-calls))
+    "Last tool calls, by models"
+    (cl-loop for call in gemini-companion-tool-calls
+             ;; Hooks call several for each edit.
+             unless (plist-get (gemini-companion-tool-call-properties call) :hidden)
+             collect (concat (format-time-string "%T " (gemini-companion-tool-call-started call))
+                             (gemini-companion-tool-describe-call call))
+             into lines
+             finally return (seq-take lines 20)))
    (gemini-companion-status--list "Workspace roots" (gemini-companion-status--roots))
    (mapconcat (pcase-lambda (`(,directory . ,clients))
                 (gemini-companion-status--context-of directory clients))
@@ -228,7 +231,7 @@ This works even if no client is connected."
 
 (defun gemini-companion-status--list (title items)
   "Return TITLE and the strings ITEMS as lines, or that there are none."
-  (concat "\n" title "\n"
+  (concat "\n" (propertize title 'face 'gemini-companion-heading) "\n"
           (mapconcat (lambda (item) (format "  %s\n" (gemini-companion-ui-one-line item)))
                      (or items '("none")) "")))
 
@@ -271,7 +274,7 @@ Without clients, that is the current one, or nil if its host is not served."
       "Withheld"
       (mapcar (pcase-lambda (`(,file . ,reason)) (format "%s: %s" file reason)) withheld))
      (gemini-companion-comment-describe directory)
-     "\nThe message\n"
+     "\n" (propertize "The message" 'face 'gemini-companion-heading) "\n"
      (gemini-companion-bridge-context-json files (gemini-companion-context-trusted-p directory))
      "\n")))
 

@@ -152,7 +152,7 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
          (call (make-gemini-companion-tool-call :id id :tool name :properties properties
                                                 :agent agent :directory directory :host host)))
     (setq gemini-companion-tool-calls
-          (cons call (seq-take gemini-companion-tool-calls 19)))
+          (cons call (seq-take gemini-companion-tool-calls 199)))
     (gemini-companion-log-run-hook 'gemini-companion-tool-change-hook)
     (cond ((not properties) (gemini-companion-tool-fail call "There is no such tool"))
           ((eq host 'elsewhere)

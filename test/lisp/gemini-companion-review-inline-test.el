@@ -141,6 +141,21 @@ FOCUS is `select' by default."
       (should (= (length (window-list)) 1))
       (should (equal (buffer-name (window-buffer)) "*gemini review: a.txt*")))))
 
+(ert-deftest gemini-companion-review-inline/removed-lines-at-the-beginning-stay-in-view ()
+  "Also after an edit, or when a hunk is there again."
+  (gemini-companion-review-inline-test--with client "a\nb\nc\n"
+    (gemini-companion-review-inline-test--show client "A\nb\nc\n")
+    (let ((check (lambda ()
+                   (should (string-prefix-p "a\nA\n" (buffer-string)))
+                   (should (= (window-start) (point-min))))))
+      (funcall check)
+      (gemini-companion-review-inline-edit)
+      (gemini-companion-review-inline-return)
+      (funcall check)
+      (gemini-companion-review-inline-drop)
+      (gemini-companion-review-inline-undo)
+      (funcall check))))
+
 (ert-deftest gemini-companion-review-inline/a-new-window-shows-the-whole-first-hunk ()
   "It showed only the lines of it that fitted below the beginning of the file."
   (let ((lines (lambda (&rest added)

@@ -177,8 +177,8 @@
 
 (ert-deftest gemini-companion-tool/the-last-calls-are-remembered ()
   (gemini-companion-tool-test--with-tool (lambda (_ text _) text)
-    (dotimes (i 25) (gemini-companion-test-call-tool "mine" (number-to-string i)))
-    (should (= 20 (length gemini-companion-tool-calls)))
+    (dotimes (i 205) (gemini-companion-test-call-tool "mine" (number-to-string i)))
+    (should (= 200 (length gemini-companion-tool-calls)))
     (should (> (gemini-companion-tool-call-id (car gemini-companion-tool-calls))
                (gemini-companion-tool-call-id (cadr gemini-companion-tool-calls))))))
 
@@ -189,13 +189,23 @@
     (with-current-buffer "*gemini context*"
       (should (eq (window-buffer) (current-buffer)))
       (should (string-search "showFile(path, line?)\n" (buffer-string)))
-      (should (string-match-p "Last tool calls, by models and hooks\n  none\n\\(?:.*\n\\)+The message\n"
+      (should (string-match-p "Last tool calls, by models\n  none\n\\(?:.*\n\\)+The message\n"
                               (buffer-string)))
       (gemini-companion-test-call-tool "getUnsaved" "a.txt")
       (should (string-match-p
                (format "Last tool calls, .*\n  [0-9:]+ getUnsaved %s for gemini: answered, .* ms\n"
                        (regexp-quote (gemini-companion-test-file "a.txt")))
                (buffer-string)))
+      ;; Hooks call several tools for each edit.
+      (dotimes (_ 20)
+        (gemini-companion-test-call-tool "noteEvent" "done" "gemini" nil nil nil))
+      (should (string-match-p "getUnsaved" (buffer-string)))
+      (should-not (string-match-p "noteEvent" (buffer-string)))
+      (goto-char (point-min))
+      (dolist (heading '("Last tool calls" "Workspace roots" "Open files" "The message"
+                         "Tools that the model can call"))
+        (search-forward heading)
+        (should (eq (get-text-property (match-beginning 0) 'face) 'gemini-companion-heading)))
       (kill-buffer))
     (should-not gemini-companion-tool-change-hook)))
 
