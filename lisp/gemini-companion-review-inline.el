@@ -263,7 +263,6 @@ If it is outside of what the user has narrowed to, widen."
       (widen)
       (let* ((window (get-buffer-window nil t))
              (row (and window (gemini-companion-review-inline--row window)))
-             (at-top (and window (= (window-start window) (point-min))))
              (at-hunk (or (gemini-companion-review-inline--edited view)
                           (gemini-companion-review-hunk-removed-line))))
         ;; The user may see it in other windows, too.
@@ -284,8 +283,7 @@ If it is outside of what the user has narrowed to, widen."
           (gemini-companion-review-hunk-go-to-removed))
         (when window
           (set-window-point window (point))
-          ;; Otherwise the lines that are removed at the beginning would be above it.
-          (set-window-start window (if at-top (point-min) (line-beginning-position (- 1 row)))
+          (set-window-start window (if row (line-beginning-position (- 1 row)) (point-min))
                             'if-point-is-visible)))))
   (force-mode-line-update t))
 
@@ -525,7 +523,7 @@ or the key that saves a buffer goes back."
     (widen)
     (goto-char (gemini-companion-ui-line-start line))
     (move-to-column column)
-    (recenter row)
+    (gemini-companion-review-inline--recenter row)
     (message "%s" (substitute-command-keys "Edit the proposed text; \
 \\<gemini-companion-review-inline-edit-mode-map>\
 \\[gemini-companion-review-inline-return] goes back"))))
@@ -536,20 +534,25 @@ or the key that saves a buffer goes back."
                gemini-companion-review-inline-edit-mode)
   (let* ((view gemini-companion-review-window-current)
          (line (line-number-at-pos nil t))
-         (at-top (= (window-start) (point-min)))
          (row (gemini-companion-review-inline--row)))
     (gemini-companion-review-inline-edit-mode -1)
     (set-window-buffer nil (gemini-companion-review-window-main view))
     (set-buffer (gemini-companion-review-window-main view))
     (gemini-companion-review-inline--compare view line)
-    (if at-top (set-window-start nil (point-min) 'if-point-is-visible)
-      (recenter row))))
+    (gemini-companion-review-inline--recenter row)))
 
 (defun gemini-companion-review-inline--row (&optional window)
-  "Return the row of point in WINDOW, by default the selected one."
-  (save-excursion
-    (goto-char (window-point window))
-    (count-screen-lines (window-start window) (line-beginning-position) nil window)))
+  "Return the row of point in WINDOW, by default the selected one.
+Return nil if WINDOW shows the text from its beginning."
+  (unless (= (window-start window) (point-min))
+    (save-excursion
+      (goto-char (window-point window))
+      (count-screen-lines (window-start window) (line-beginning-position) nil window))))
+
+(defun gemini-companion-review-inline--recenter (row)
+  "Show point in ROW of the selected window, or the text from its beginning.
+Otherwise, lines that are removed there would be above the window."
+  (if row (recenter row) (set-window-start nil (point-min) 'if-point-is-visible)))
 
 ;;;; After an accept
 
