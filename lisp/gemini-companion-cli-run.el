@@ -152,15 +152,16 @@ If AGENT does not run there, or if ANOTHER is non-nil, run it."
   "Display BUFFER in a side window: on the right, or at the bottom.
 ALIST is as in other functions for `display-buffer'."
   (let* ((width (frame-width))
-         ;; What a CLI needs.
-         (columns (max 70 (floor (* 0.4 width)))))
+         ;; What a CLI needs, for its questions, too.
+         (columns (max 70 (floor (* 0.4 width))))
+         (lines (max 12 (floor (* 0.45 (frame-height))))))
     (display-buffer-in-side-window
      buffer
      (append alist
              (if (>= (- width columns 1) 80)
                  ;; Otherwise `balance-windows' would give it half of the frame.
                  `((side . right) (window-width . ,columns) (preserve-size . (t . nil)))
-               '((side . bottom) (window-height . 0.45)))))))
+               `((side . bottom) (window-height . ,lines)))))))
 
 (defun gemini-companion-cli-run-project ()
   "Return the directory of the current project, or the current directory."

@@ -268,8 +268,10 @@ If its terminal is not known, there must be no other client."
     (define-key prefix (kbd "C-c") #'gemini-companion-terminal-interrupt)
     (define-key map (kbd "C-c")
       `(menu-item "" ,prefix :filter gemini-companion-cli-watch--guard))
+    ;; Eat has it at C-c C-k, which rejects a change elsewhere, and asks nothing.
+    (define-key map [remap eat-kill-process] #'kill-current-buffer)
     `((gemini-companion-cli-watch--mode . ,map)))
-  "Keys in the terminal of a CLI while one of its changes waits.
+  "Keys in the terminal of a CLI, some of them while one of its changes waits.
 An element of `emulation-mode-map-alists', before the maps of the emulators.")
 
 (define-minor-mode gemini-companion-cli-watch--mode

@@ -494,6 +494,12 @@ Line ends and a byte order mark stay as they were."
   "Return TEXT without a byte order mark, and with LF line ends."
   (string-replace "\r\n" "\n" (string-remove-prefix "\ufeff" text)))
 
+(defun gemini-companion-file-same-p (one other)
+  "Return non-nil if a client that was sent the text ONE may write OTHER.
+Gemini CLI restores the newline at the end of a file."
+  (let ((plain (lambda (text) (string-remove-suffix "\n" (gemini-companion-file-plain text)))))
+    (equal (funcall plain one) (funcall plain other))))
+
 (defun gemini-companion-file-written-p (path text)
   "Return non-nil if the file PATH contains TEXT, as a client writes it."
   (when-let* ((bytes (gemini-companion-file-read path)))
@@ -502,8 +508,7 @@ Line ends and a byte order mark stay as they were."
 (defun gemini-companion-file-text-p (path bytes text)
   "Return non-nil if BYTES, contents of the file PATH, are TEXT from a client.
 Qwen Code keeps the coding system of the file."
-  (equal (gemini-companion-file-plain (gemini-companion-change-decode path bytes text))
-         (gemini-companion-file-plain text)))
+  (gemini-companion-file-same-p text (gemini-companion-change-decode path bytes text)))
 
 (provide 'gemini-companion-file)
 ;;; gemini-companion-file.el ends here

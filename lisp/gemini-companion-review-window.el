@@ -330,6 +330,7 @@ At the end, give it back if it is one of the user's, and otherwise delete it."
 
 (defun gemini-companion-review-window-make (window buffer)
   "Display BUFFER in WINDOW, which was made for a view; return WINDOW."
+  (set-window-dedicated-p window nil)   ; it may have Ediff's control panel
   (set-window-buffer window buffer)
   (gemini-companion-review-window--mark window)
   window)
