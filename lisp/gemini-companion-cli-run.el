@@ -257,10 +257,11 @@ The CLI runs on the host with PREFIX, or here if that is empty."
 (defun gemini-companion-cli-run--start-here (agent root arguments)
   "Run AGENT with ARGUMENTS in the project in ROOT, here, in a new terminal."
   (let ((program (gemini-companion-cli-run--find-program agent)))
-    (gemini-companion-cli-run--announce agent root)
+    (gemini-companion-cli-run--turn-on)
     (gemini-companion-cli-terminals-offer)
     (let ((default-directory root))
       (gemini-companion-setup-before-run agent))
+    (gemini-companion-cli-run--announce agent root) ; last, since what it says matters more
     (let* ((terminal (gemini-companion-cli-terminals-choose))
            ;; These may be local to this buffer, which may be a dead terminal.
            (environment
@@ -340,17 +341,24 @@ of the reach of \\[other-window]."
         (user-error "Cannot find `%s' in `exec-path': install it with  %s  or set %s to its \
 file name"
                     program (gemini-companion-agent-get agent :install)
-                    (if (eq agent gemini-companion-agent) "`gemini-companion-program'"
-                      ":program in `gemini-companion-agent-profiles'")))))
+                    (gemini-companion-cli-run-program-option agent)))))
 
-(defun gemini-companion-cli-run--announce (agent root)
-  "Make sure that a client of AGENT that starts in ROOT can find this Emacs.
-A client looks for it only when it starts."
+(defun gemini-companion-cli-run-program-option (agent)
+  "Return what names the program of AGENT, for the user."
+  (if (eq agent gemini-companion-agent) "`gemini-companion-program'"
+    ":program in `gemini-companion-agent-profiles'"))
+
+(defun gemini-companion-cli-run--turn-on ()
+  "Turn the mode on, or signal a `user-error'."
   (gemini-companion-turn-on)
   (unless (gemini-companion-bridge-running-p)
     ;; The user may just have chosen to build the native module.
     (user-error "The CLI was not started: Gemini companion is off until its native module is \
-ready (M-x gemini-companion-install-module)"))
+ready (M-x gemini-companion-install-module)")))
+
+(defun gemini-companion-cli-run--announce (agent root)
+  "Make sure that a client of AGENT that starts in ROOT can find this Emacs.
+A client looks for it only when it starts."
   (unless (seq-some (lambda (file)
                       (member (directory-file-name (file-name-directory file))
                               (gemini-companion-agent-directories agent)))

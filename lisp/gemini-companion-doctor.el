@@ -321,9 +321,9 @@ It is that of this Emacs, or, if that is off, of the Emacs that the CLI takes."
           (running (funcall callback nil))
           (t (funcall callback
                       (list 'problem (format "Cannot find the program `%s' on PATH." name)
-                            (format "Install it (%s), or set `gemini-companion-program'.  If a \
-terminal finds it, %s"
+                            (format "Install it (%s), or set %s.  If a terminal finds it, %s"
                                     (gemini-companion-agent-get agent :install)
+                                    (gemini-companion-cli-run-program-option agent)
                                     gemini-companion-doctor--path-remedy)))))))
 
 (defun gemini-companion-doctor--probe-remote-program (case callback)

@@ -364,7 +364,6 @@ host has that from here, or else HOME."
   "Record that CONNECTION is ready; MESSAGE, an alist, is about its keeper."
   (let-alist message
     (when (and (natnump .pid) (natnump .slot) (stringp .host)
-               (string-match-p "\\`[[:alnum:]._-]\\{1,64\\}\\'" .host)
                (eq (gemini-companion-host-connection-state connection) 'connecting))
       (gemini-companion-host-connection--set-timer connection)
       (setf (gemini-companion-host-connection-reach connection)
@@ -375,9 +374,11 @@ host has that from here, or else HOME."
             (gemini-companion-host-connection-keeper connection) .pid
             (gemini-companion-host-connection-slot connection) .slot
             (gemini-companion-host-connection-editor connection) (and (stringp .editor) .editor)
-            (gemini-companion-host-connection-hostname connection) .host)
+            (gemini-companion-host-connection-hostname connection)
+            (gemini-companion-host-connection--shown .host))
       (gemini-companion-log-add "connected to %s, where process %s of %s announces this Emacs"
-                                (gemini-companion-host-connection-name connection) .pid .host)
+                                (gemini-companion-host-connection-name connection) .pid
+                                (gemini-companion-host-connection-hostname connection))
       ;; There may be new ones since the announcement.
       (gemini-companion-host-connection--send-roots connection))))
 

@@ -317,7 +317,9 @@ the client has written already."
           (cons awaited (remq earlier gemini-companion-write--awaited)))
     (when-let* ((buffer (and text (gemini-companion-file-visiting path))))
       (with-current-buffer buffer
-        (setq-local buffer-stale-function #'gemini-companion-write--stale-p)))
+        (unless (eq buffer-stale-function #'gemini-companion-write--stale-p)
+          (setq-local gemini-companion-write--stale-before buffer-stale-function
+                      buffer-stale-function #'gemini-companion-write--stale-p))))
     (gemini-companion-write--poll awaited review)))
 
 (add-hook 'gemini-companion-review-end-functions #'gemini-companion-write--keep-merged)
@@ -354,6 +356,9 @@ Hosts report times in seconds, so a different text is somebody else's."
   (cl-loop for awaited in gemini-companion-write--awaited
            if (equal path (gemini-companion-write--awaited-path awaited)) return awaited))
 
+(defvar-local gemini-companion-write--stale-before nil
+  "The `buffer-stale-function' of this buffer before ours, or nil.")
+
 (defun gemini-companion-write--stale-p (&optional noconfirm)
   "Let Auto Revert mode leave this buffer alone while a client may write its file.
 CLIs empty a file before they write it, and point would go to its beginning.
@@ -362,7 +367,8 @@ NOCONFIRM is as for `buffer-stale-function'."
                    for path = (gemini-companion-write--awaited-path awaited)
                    thereis (and (gemini-companion-write--awaited-text awaited)
                                 (eq (current-buffer) (gemini-companion-file-visiting path))))
-    (buffer-stale--default-function noconfirm)))
+    (funcall (or gemini-companion-write--stale-before #'buffer-stale--default-function)
+             noconfirm)))
 
 (defun gemini-companion-write--poll (awaited review)
   "Revert the buffer that visits the file AWAITED once that was written.
@@ -420,6 +426,10 @@ show the text of the file, or the file no longer exists."
   "Stop checking files."
   (cancel-function-timers #'gemini-companion-write--look)
   (setq gemini-companion-write--awaited nil)
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (when (eq buffer-stale-function #'gemini-companion-write--stale-p)
+        (setq-local buffer-stale-function gemini-companion-write--stale-before))))
   (gemini-companion-file-forget-all))
 
 ;;;; Reverting a buffer

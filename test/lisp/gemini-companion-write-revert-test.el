@@ -40,6 +40,23 @@
   (gemini-companion-test-write-bytes buffer-file-name bytes)
   (gemini-companion-test-wait-followed))
 
+(ert-deftest gemini-companion-write-revert/a-stale-function-of-the-user-stays ()
+  "It is asked unless a client may write the file, and alone when the mode is off."
+  (gemini-companion-test-with-client client
+    (setq-local buffer-stale-function (lambda (&optional _) 'mine))
+    (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+      (gemini-companion-review-show review 'keep)
+      (gemini-companion-review-commands-accept review)
+      (with-current-buffer "a.txt"
+        (should-not (funcall buffer-stale-function t))
+        (gemini-companion-test-write (gemini-companion-review-path review) "2\n")
+        (gemini-companion-test-wait "the file to be noticed"
+                                    (lambda () (funcall buffer-stale-function t)))
+        (should (eq (funcall buffer-stale-function t) 'mine))
+        (gemini-companion-mode -1)
+        (should-not (eq buffer-stale-function #'gemini-companion-write--stale-p))
+        (should (eq (funcall buffer-stale-function t) 'mine))))))
+
 (ert-deftest gemini-companion-write-revert/the-buffer-shows-the-new-text-and-point-stays ()
   (gemini-companion-write-revert-test--with "one\ntwo\nthree\nfour\n"
     (search-forward "thr")
