@@ -480,11 +480,12 @@ there"))
 (defun gemini-companion-agent--command ()
   "Return a shell command that sets the variables; on Windows, one for PowerShell."
   (let ((windows (eq system-type 'windows-nt)))
-    (mapconcat (pcase-lambda (`(,name . ,value))
-                 (if windows (format "$env:%s='%s'" name value)
-                   (format "export %s=%s" name (shell-quote-argument value))))
-               (gemini-companion-agent-variables)
-               "; ")))
+    (concat (unless windows "export ")
+            (mapconcat (pcase-lambda (`(,name . ,value))
+                         (if windows (format "$env:%s='%s'" name value)
+                           (concat name "=" (shell-quote-argument value))))
+                       (gemini-companion-agent-variables)
+                       (if windows "; " " ")))))
 
 (defun gemini-companion-agent--forget-copy ()
   "Remove the copied command from the kill ring and the clipboard."

@@ -353,8 +353,8 @@ file name"
   (gemini-companion-turn-on)
   (unless (gemini-companion-bridge-running-p)
     ;; The user may just have chosen to build the native module.
-    (user-error "The CLI was not started: Gemini companion is off until its native module is \
-ready (M-x gemini-companion-install-module)")))
+    (user-error "The CLI was not started, since Gemini companion is off; M-x gemini-companion-mode \
+turns it on, and M-x gemini-companion-install-module gets the native module that it needs")))
 
 (defun gemini-companion-cli-run--announce (agent root)
   "Make sure that a client of AGENT that starts in ROOT can find this Emacs.
