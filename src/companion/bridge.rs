@@ -58,7 +58,7 @@ pub(crate) type Awaited = watch::Receiver<Option<CallResult>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Of `closeDiff`, the final text of the review.
-    pub text: Arc<str>,
+    pub text: Arc<String>,
     /// See `Outcome::Accepted`.
     pub may_omit: bool,
 }

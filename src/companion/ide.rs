@@ -22,8 +22,8 @@ pub struct ReviewId(pub i64);
 pub enum Outcome {
     /// Accepted with this content, which the client writes to the file.
     Accepted {
-        /// The final content, with changes of the user.
-        content: Arc<str>,
+        /// The final content, with changes of the user. It may be large, and is never copied.
+        content: Arc<String>,
         /// Whether the content is what the client proposed, and the client is known to understand
         /// an empty content as just that. It understands any other content as an edit by the user,
         /// and sends all of it to its model.
@@ -173,8 +173,8 @@ impl IdeContext {
 
 impl Outcome {
     /// Accepted, with content that must not be omitted.
-    pub fn accepted(content: impl Into<Arc<str>>) -> Outcome {
-        Outcome::Accepted { content: content.into(), may_omit: false }
+    pub fn accepted(content: impl Into<String>) -> Outcome {
+        Outcome::Accepted { content: Arc::new(content.into()), may_omit: false }
     }
 }
 

@@ -137,7 +137,7 @@ fn close_diff_after_the_user_has_accepted_gets_the_text_unless_the_client_knows_
     let session = server.open_session();
     for (may_omit, known) in [(false, Some("edited")), (true, None)] {
         session.open_diff(PATH, "text");
-        let outcome = Outcome::Accepted { content: "edited".into(), may_omit };
+        let outcome = Outcome::Accepted { content: "edited".to_owned().into(), may_omit };
         assert!(server.companion.sessions().decide(server.opened(), outcome));
         assert_eq!(close(&session, PATH), Ok(known.map(str::to_owned)));
     }
@@ -159,7 +159,7 @@ fn a_text_that_may_be_omitted_is_omitted_each_time() {
     let server = TestCompanion::start();
     let session = server.open_session();
     let (first, call) = session.begin_close_diff(PATH);
-    let proposed = Answer { text: "text".into(), may_omit: true };
+    let proposed = Answer { text: "text".to_owned().into(), may_omit: true };
     assert!(server.companion.bridge().answer(call, Ok(proposed)));
     assert_eq!([read(first), close(&session, PATH)], [Ok(None), Ok(None)]);
 }

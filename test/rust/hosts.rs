@@ -268,7 +268,7 @@ fn an_outcome_reaches_the_host_and_nobody_else() {
     let review = far.review("/a");
     local.open_diff(local!("/a"), "mine");
     let mine = server.opened();
-    let accepted = Outcome::Accepted { content: "edited".into(), may_omit: false };
+    let accepted = Outcome::accepted("edited");
     assert!(server.companion.sessions().decide(review, accepted));
     assert!(server.companion.sessions().decide(mine, Outcome::Rejected));
     let (method, params) = far_stream.notification();

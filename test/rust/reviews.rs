@@ -17,7 +17,7 @@ fn closed(server: &TestCompanion) -> (ReviewId, Option<CallId>) {
 
 /// Accepted as proposed, so that the text may be omitted.
 fn accepted_as_proposed(content: &str) -> Outcome {
-    Outcome::Accepted { content: content.into(), may_omit: true }
+    Outcome::Accepted { content: content.to_owned().into(), may_omit: true }
 }
 
 fn accepted(content: &str) -> Outcome {
@@ -88,7 +88,7 @@ fn the_text_is_omitted_only_for_the_proposing_session() {
 fn an_omitted_text_is_null_in_an_answer() {
     let server = TestCompanion::start();
     let arguments = json!({ "filePath": PATH, "suppressNotification": true });
-    let answer = || Ok(Answer { text: "proposed".into(), may_omit: true });
+    let answer = || Ok(Answer { text: "proposed".to_owned().into(), may_omit: true });
     let result = close_diff(&server, arguments.clone(), answer());
     assert_eq!(result["content"][0]["text"], r#"{"content":null}"#);
     let unnamed = server.unnamed_session();

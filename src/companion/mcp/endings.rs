@@ -6,10 +6,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::bridge::CallResult;
+use crate::bridge::Awaited;
 
 /// Endings that a session remembers: many more proposals than its client has under way at once.
 const MAX: usize = 256;
@@ -32,11 +31,11 @@ pub struct Ending {
 pub enum LastText {
     Rejected,
     /// The user has accepted this text; `None` if the client knows it.
-    Accepted(Option<Arc<str>>),
+    Accepted(Option<Arc<String>>),
     /// The client has closed the review, and Lisp tells the text. It may be omitted if it is what the
     /// client has proposed, and `by_proposer`: in the session in which it was proposed.
     Closed {
-        answer: watch::Receiver<Option<CallResult>>,
+        answer: Awaited,
         by_proposer: bool,
     },
     /// There was no room for the text.
@@ -119,7 +118,7 @@ mod tests {
     fn what_has_no_text_is_known_after_texts_are_forgotten() {
         let mut endings = Endings::default();
         endings.add("/a".into(), None, LastText::Rejected);
-        endings.add("/b".into(), None, LastText::Accepted(Some("b".into())));
+        endings.add("/b".into(), None, LastText::Accepted(Some("b".to_owned().into())));
         endings.forget_texts(1);
         let last_text = |path| endings.last_text(path, Duration::MAX);
         assert!(matches!(last_text("/a"), Some(LastText::Rejected)));

@@ -371,10 +371,10 @@ pub enum Output {
 #[serde(tag = "type", rename = "text")]
 pub struct Final {
     #[serde(rename = "text", serialize_with = "content_object")]
-    content: Option<Arc<str>>,
+    content: Option<Arc<String>>,
 }
 
-fn content_object<S: Serializer>(content: &Option<Arc<str>>, to: S) -> Result<S::Ok, S::Error> {
+fn content_object<S: Serializer>(content: &Option<Arc<String>>, to: S) -> Result<S::Ok, S::Error> {
     let content = serde_json::to_string(&content.as_deref()).map_err(serde::ser::Error::custom)?;
     to.collect_str(&format_args!("{{\"content\":{content}}}"))
 }
@@ -395,7 +395,7 @@ impl Output {
         Output::Made(json!({ "content": [text_block(reason)], "isError": true }))
     }
 
-    pub fn final_content(content: Option<Arc<str>>) -> Output {
+    pub fn final_content(content: Option<Arc<String>>) -> Output {
         Output::Final { content: [Final { content }] }
     }
 }

@@ -219,7 +219,7 @@ impl ModelTools {
         arguments: Vec<Option<ArgumentValue>>,
         agent: &Agent,
         place: Place,
-    ) -> Result<Arc<str>, String> {
+    ) -> Result<Arc<String>, String> {
         let event = |call| Event::CallTool {
             call,
             agent: agent.name.clone(),

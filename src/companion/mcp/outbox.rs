@@ -216,7 +216,7 @@ impl Decided {
         };
         let content = match &self.outcome {
             Outcome::Accepted { .. } if self.form == Form::Brief => Some(""),
-            Outcome::Accepted { content, .. } => Some(&**content),
+            Outcome::Accepted { content, .. } => Some(content.as_str()),
             Outcome::Rejected => None,
         };
         let meta = self.name.as_deref().map(|proposal| Meta { proposal });
@@ -233,7 +233,7 @@ pub mod tests {
     }
 
     /// An outcome of a review of a file of its own.
-    pub fn accepted(review: ReviewId, text: impl Into<Arc<str>>) -> Decided {
+    pub fn accepted(review: ReviewId, text: impl Into<String>) -> Decided {
         Decided {
             path: format!("/{}", review.0).into(),
             review,

@@ -72,7 +72,7 @@ async fn a_successor_receives_the_text_omitted_for_the_proposer() {
         let (_, sessions) = sessions();
         let (lost, stream) = open_here(&sessions).await;
         let review = open_review(&sessions, &lost);
-        let outcome = Outcome::Accepted { content: "text".into(), may_omit: true };
+        let outcome = Outcome::Accepted { content: "text".to_owned().into(), may_omit: true };
         let decide = || assert!(sessions.decide(review, outcome.clone()));
         if decided_before {
             decide();
@@ -104,7 +104,7 @@ async fn a_new_session_may_close_reviews_of_the_lost_one() {
     let _stream = sessions.open_stream(&successor, None);
     assert!(sessions.decide(decided, Outcome::accepted("edited".to_owned())));
     let last = sessions.close_review(&successor, "/b", true);
-    assert!(matches!(last, Some(LastText::Accepted(Some(text))) if &*text == "edited"));
+    assert!(matches!(last, Some(LastText::Accepted(Some(text))) if *text == "edited"));
     assert!(matches!(close(&successor), Some(LastText::Closed { by_proposer: false, .. })));
 }
 
