@@ -184,11 +184,14 @@ const TEXT_ENCODING: &str = "utf-8-emacs-unix";
 
 impl FromLisp<'_> for Text {
     fn from_lisp(value: Value<'_>) -> Result<Self> {
-        // Emacs passes Unicode three times as fast as it encodes.
-        if let Ok(bytes) = Vec::from_lisp(value) {
+        let env = value.env;
+        // Emacs passes Unicode three times as fast as it encodes. It looks at each character even to say
+        // how long a text is, so the room is taken that Unicode has in Emacs.
+        let mut bytes = vec![0; env.call("string-bytes", (value,))?.into_rust::<usize>()? + 1];
+        if let Ok(length) = value.copy_string_contents(&mut bytes).map(<[_]>::len) {
+            bytes.truncate(length);
             return Ok(Self(bytes));
         }
-        let env = value.env;
         let encoded =
             env.call("encode-coding-string", (value, env.intern(TEXT_ENCODING)?, true))?;
         Ok(Self(encoded.into_rust()?))

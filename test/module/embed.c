@@ -211,6 +211,12 @@ call_lisp (const char *name, ptrdiff_t count, emacs_value *arguments)
 	vector->items[i] = arguments[1];
       return vector;
     }
+  if (!strcmp (name, "string-bytes"))
+    {
+      emacs_value size = make (INTEGER);
+      size->integer = arguments[0]->size;
+      return size;
+    }
   if (!strcmp (name, "car") || !strcmp (name, "cdr"))
     return arguments[0] == nil ? nil : arguments[0]->items[name[1] == 'd'];
   if (!strcmp (name, "cadr"))
