@@ -35,22 +35,10 @@ emacs::plugin_is_GPL_compatible!();
 )]
 fn init(env: &Env) -> Result<()> {
     panics::install_hook();
-    register_wake_pipe(env)
-}
-
-#[cfg(unix)]
-fn register_wake_pipe(env: &Env) -> Result<()> {
-    use emacs::func::Manage;
-    use wake_pipe::set_wake_pipe;
-    let documentation = "Let COMPANION write a byte to the pipe process PROCESS when it has events.\n\n\
-                         (fn COMPANION PROCESS)";
-    let function = emacs::lambda!(env, set_wake_pipe, 2..2, documentation)?;
-    env.fset("gemini-companion--mod-set-wake-pipe", function)?;
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn register_wake_pipe(_env: &Env) -> Result<()> {
+    #[cfg(unix)]
+    wake_pipe::register(env)?;
+    #[cfg(not(unix))]
+    let _ = env;
     Ok(())
 }
 

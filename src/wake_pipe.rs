@@ -8,7 +8,8 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::task::Wake;
 
-use emacs::{CallEnv, FromLisp, Result};
+use emacs::func::Manage;
+use emacs::{CallEnv, Env, FromLisp, Result};
 use gemini_companion::Companion;
 use rustix::io::{FdFlags, fcntl_setfd, ioctl_fionbio};
 
@@ -22,11 +23,20 @@ impl Wake for WakePipe {
     }
 }
 
-/// Wake Lisp by a write end of the pipe process, the second argument.
+/// Lets Lisp call `set_wake_pipe`.
 ///
-/// Registered by hand since `Env::open_channel` hides the descriptor, which subprocesses of Emacs
-/// must not inherit and which must never block.
-pub fn set_wake_pipe(env: &CallEnv) -> Result<()> {
+/// By hand, since `Env::open_channel` hides the descriptor, which subprocesses of Emacs must not inherit
+/// and which must never block.
+pub fn register(env: &Env) -> Result<()> {
+    let documentation = "Let COMPANION write a byte to the pipe process PROCESS when it has events.\n\n\
+                         (fn COMPANION PROCESS)";
+    let function = emacs::lambda!(env, set_wake_pipe, 2..2, documentation)?;
+    env.fset("gemini-companion--mod-set-wake-pipe", function)?;
+    Ok(())
+}
+
+/// Wakes Lisp by a write end of the pipe process, the second argument.
+fn set_wake_pipe(env: &CallEnv) -> Result<()> {
     let companion = <&RefCell<Companion>>::from_lisp(env.get_arg(0))?;
     let descriptor = open_channel(env, 1)?;
     fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;

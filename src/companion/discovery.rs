@@ -238,9 +238,7 @@ fn read_untrusted(path: &Path) -> Option<String> {
     if !file.metadata().is_ok_and(is_plain) {
         return None;
     }
-    let mut text = String::new();
-    file.take(MAX_FILE_SIZE).read_to_string(&mut text).ok()?;
-    Some(text)
+    io::read_to_string(file.take(MAX_FILE_SIZE)).ok()
 }
 
 /// Whether a file is of this user, and its mode has none of the bits `forbidden`.
