@@ -25,7 +25,7 @@ use super::headers::{
     named_revision, process, session_id, session_key,
 };
 use super::peer::{Peer, Way, origin_of};
-use super::sse::{EventStream, PendingReply};
+use super::sse::EventStream;
 use super::trace::Tracer;
 use crate::agent::Agent;
 use crate::bridge::Event;
@@ -48,13 +48,13 @@ pub struct Endpoint {
     pub protocol: Protocol,
     pub limits: Limits,
     bodies: BodyReader,
-    tracer: Arc<Tracer>,
+    tracer: Tracer,
     retired: AtomicBool,
 }
 
 impl Endpoint {
     pub fn new(guard: Guard, protocol: Protocol, limits: Limits) -> Endpoint {
-        let tracer = Arc::new(Tracer::new(protocol.bridge.clone(), guard.roster.clone()));
+        let tracer = Tracer::new(protocol.bridge.clone(), guard.roster.clone());
         Endpoint {
             guard,
             protocol,
@@ -96,15 +96,15 @@ impl Endpoint {
         let answer = if self.is_retired() { closing(answer) } else { answer };
         // `initialize` has just begun one.
         let session = named.or_else(|| session_key(answer.headers())).unwrap_or_default();
-        let (tracer, status) = (self.tracer.clone(), answer.status());
+        let status = answer.status();
         if answer.body().is_end_stream() {
-            tracer.sent(&session, status, b"");
+            self.tracer.sent(&session, status, b"");
         }
         answer.map(|body| {
             body.inspect_frame(move |frame| {
                 let _until_sent = &in_use;
                 if let Some(data) = frame.data_ref() {
-                    tracer.sent(&session, status, data);
+                    self.tracer.sent(&session, status, data);
                 }
             })
         })
@@ -323,16 +323,14 @@ impl Endpoint {
         in_use: &Uses,
     ) -> HttpAnswer {
         let (endpoint, share) = (self.clone(), in_use.share.clone());
-        let work = tokio::spawn(async move {
+        let mut work = tokio::spawn(async move {
             let _until_done = share;
             let text = into_json(endpoint.reply(&session, request).await?, &mut reservation);
             Some((text, reservation))
         });
-        // It fails only if the server stops.
-        let mut work: PendingReply = Box::pin(async { work.await.unwrap_or_default() });
-        match tokio::time::timeout(self.limits.stream_after, work.as_mut()).await {
-            Ok(Some((text, reservation))) => large_json(text, reservation),
-            Ok(None) => event_stream(Full::default()),
+        match tokio::time::timeout(self.limits.stream_after, &mut work).await {
+            Ok(Ok(Some((text, reservation)))) => large_json(text, reservation),
+            Ok(_) => event_stream(Full::default()),
             Err(_) => event_stream(EventStream::late(work, self.limits.keep_alive)),
         }
     }

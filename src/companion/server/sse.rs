@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::answer::counted;
@@ -53,12 +54,13 @@ fn event(start: &str, mut json: String) -> Bytes {
 pub struct LateReply(Option<PendingReply>);
 
 /// A JSON text and the reservation for it, or `None` when the client has cancelled the request.
-pub type PendingReply = Pin<Box<dyn Future<Output = Option<(String, Reservation)>> + Send>>;
+pub type PendingReply = JoinHandle<Option<(String, Reservation)>>;
 
 impl Source for LateReply {
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let Some(pending) = &mut self.0 else { return Poll::Ready(None) };
-        let reply = ready!(pending.as_mut().poll(context));
+        // It fails only if the server stops.
+        let reply = ready!(Pin::new(pending).poll(context)).unwrap_or_default();
         self.0 = None;
         Poll::Ready(reply.map(|(text, reservation)| counted(event("data: ", text), reservation)))
     }
