@@ -139,7 +139,7 @@ impl Tools {
         let check = self.checks.run(move || check_path(&path, largest)).await;
         let slow = || format!("the file system of {} does not answer", truncate(&file_path));
         let bytes = check.ok_or_else(slow)??;
-        self.sessions.open_review(&session.session, file_path, content, bytes)?;
+        self.sessions.open_review(&session.session, file_path, content, bytes, None)?;
         Ok(Output::nothing())
     }
 
@@ -157,7 +157,8 @@ impl Tools {
             return Err(Fault::Failed(format!("proposal is longer than {MAX_NAME} bytes")));
         }
         let file = file.into_file(host)?;
-        self.sessions.open_review_on_host(&session.session, file, content, proposal)?;
+        let (path, bytes, on_host) = (file.path.clone(), file.contents.size(), (file, proposal));
+        self.sessions.open_review(&session.session, path, content, bytes, Some(on_host))?;
         Ok(Output::nothing())
     }
 

@@ -1,7 +1,5 @@
 //! Reviews of sessions, from the proposal to the delivery of the outcome.
 
-use std::sync::Arc;
-
 use super::table::Table;
 use super::{STOPPING, Sessions};
 use crate::bridge::{CallId, Event, HostFile};
@@ -23,45 +21,23 @@ const OPEN: &str = "too many diffs wait for the user: decide some of them first"
 impl Sessions {
     /// Opens a review and notifies Lisp. Replaces an open review of the same file and session. The
     /// file has `bytes_now` bytes, all of which Emacs reads.
+    ///
+    /// For a file on a host, `on_host` is what its client tells of it, which Lisp is told first, and what
+    /// it calls the proposal. Nothing happens if the newest review of the file has the same name: its
+    /// client repeats itself.
     pub(crate) fn open_review(
         &self,
         session: &SessionId,
         path: String,
         content: String,
         bytes_now: usize,
-    ) -> Result<ReviewId, &'static str> {
-        self.propose(&mut self.table(), session, path, content, bytes_now, None)
-    }
-
-    /// Opens a review of a file on a host. Lisp is told first what the file contains. Nothing
-    /// happens if the newest review of the file has the same name: its client repeats itself.
-    pub(crate) fn open_review_on_host(
-        &self,
-        session: &SessionId,
-        file: HostFile,
-        content: String,
-        name: &str,
+        on_host: Option<(HostFile, &str)>,
     ) -> Result<(), &'static str> {
         let mut table = self.table();
-        if table.is_last_proposal(session, &file.path, name) {
+        let (file, name) = on_host.unzip();
+        if name.is_some_and(|name| table.is_last_proposal(session, &path, name)) {
             return Ok(());
         }
-        let (path, bytes_now) = (file.path.clone(), file.contents.size());
-        self.propose(&mut table, session, path, content, bytes_now, Some((file, name)))?;
-        Ok(())
-    }
-
-    /// Opens a review. For a file on a host, `on_host` is what its client tells of it, and what it calls
-    /// the proposal.
-    fn propose(
-        &self,
-        table: &mut Table,
-        session: &SessionId,
-        path: String,
-        content: String,
-        bytes_now: usize,
-        on_host: Option<(HostFile, &str)>,
-    ) -> Result<ReviewId, &'static str> {
         if table.ending {
             return Err(STOPPING); // no outcome could be delivered any more
         }
@@ -74,7 +50,7 @@ impl Sessions {
             process: entry.own_process_id(),
             path: path.clone(),
             content,
-            host: on_host.as_ref().map(|(file, _)| file.host.clone()),
+            host: file.as_ref().map(|file| file.host.clone()),
             allowance: entry.allowance().clone(),
         };
         entry.endings.forget(&path);
@@ -83,15 +59,13 @@ impl Sessions {
             return Err(UNREAD);
         }
         let bytes = proposal.size() + bytes_now;
-        let name: Option<Arc<str>> = on_host.as_ref().map(|(_, name)| (*name).into());
-        let told = on_host.map(|(file, _)| file).filter(|file| !file.is_here());
-        let told = told.map(Event::HostFile);
-        if !(self.has_room_for_review(table, session, &path, bytes)
+        let told = file.filter(|file| !file.is_here()).map(Event::HostFile);
+        if !(self.has_room_for_review(&table, session, &path, bytes)
             && self.bridge.has_room_for(told.iter().chain([&proposal])))
         {
             return Err(OPEN);
         }
-        let (id, older) = table.reviews.open(session, &path, name, bytes);
+        let (id, older) = table.reviews.open(session, &path, name.map(Into::into), bytes);
         self.notify_closed(older);
         if let Some(file) = told {
             self.bridge.send(file);
@@ -100,7 +74,7 @@ impl Sessions {
             *review = id;
         }
         self.bridge.send(proposal);
-        Ok(id)
+        Ok(())
     }
 
     /// Whether a review of `path` with so many bytes may be opened, in place of the one there is.

@@ -54,7 +54,8 @@ fn open_review(sessions: &Sessions, session: &SessionId) -> ReviewId {
 }
 
 fn open_review_of(sessions: &Sessions, session: &SessionId, path: &str) -> ReviewId {
-    sessions.open_review(session, path.to_owned(), String::new(), 0).unwrap()
+    sessions.open_review(session, path.to_owned(), String::new(), 0, None).unwrap();
+    sessions.table().reviews.find(session, path).unwrap().id
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,7 +211,8 @@ fn a_review_opened_while_stopping_is_refused() {
     let session = begin(&sessions, client(""));
     sessions.end_all();
     events(&bridge);
-    let refused = sessions.open_review(&session, "/a".to_owned(), String::new(), 0).unwrap_err();
+    let refused =
+        sessions.open_review(&session, "/a".to_owned(), String::new(), 0, None).unwrap_err();
     assert_eq!(refused.to_string(), "the companion is stopping");
     assert_eq!(events(&bridge), []);
 }

@@ -114,9 +114,7 @@ impl<'c> Simulation<'c> {
     fn propose(&mut self, who: usize) {
         let _busy = self.enter(who);
         let path = self.some_path(who);
-        let session = self.clients[who].session.clone();
-        let content = "proposed".to_owned();
-        let review = self.sessions.open_review(&session, path.clone(), content, 0).unwrap();
+        let review = open_review_of(&self.sessions, &self.clients[who].session, &path);
         self.opened.insert(review, (who, path.clone()));
         self.clients[who].awaits.insert(path, review);
     }
