@@ -137,6 +137,8 @@ fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
     let refused = session.post(&padded(1001));
     assert_eq!((refused.status, refused.error_code()), (413, -32600));
     assert!(refused.body.contains("1000 bytes"), "{}", refused.body);
+    let Event::Message { text, .. } = server.next_event() else { panic!("the user is not told") };
+    assert!(text.contains("`gemini-companion-max-message-size'"), "{text}");
     // One that does not say beforehand how large it is.
     let changes = [("Mcp-Session-Id", session.id.as_str()), ("Transfer-Encoding", "chunked")];
     let mut connection = server.connect();

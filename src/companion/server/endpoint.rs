@@ -273,7 +273,17 @@ impl Endpoint {
             ));
         }
         named_revision(headers)?;
-        let (body, reservation) = self.bodies.read(body, &agent.allowance).await?;
+        let read = self.bodies.read(body, &agent.allowance).await;
+        if read.as_ref().is_err_and(|error| error.status == StatusCode::PAYLOAD_TOO_LARGE) {
+            // Gemini CLI then gives up the connection, and the user waits for a change.
+            let text = format!(
+                "a message of {} was larger than `gemini-companion-max-message-size' allows: raise that, \
+                 turn the mode off and on, and type /ide enable there",
+                agent.title
+            );
+            self.protocol.bridge.send_if_room(Event::Message { client: "Emacs".into(), text });
+        }
+        let (body, reservation) = read?;
         if let Some(host) = &agent.host {
             host.slow_down(body.len()).await;
         }
