@@ -161,7 +161,7 @@ no room to say whether it has the focus."
            ;; written something; but otherwise there is a spinner below the command.
            (cond ((save-excursion
                     (and (re-search-backward "^  [^ \n]" limit t)
-                         (looking-at-p "  \\(?:[⊶⊷]\\|\\.[. ]\\) ")
+                         (looking-at-p "  \\(?:[⊶⊷]\\|\\.[. ]\\) +Shell ")
                          (not (looking-at-p ".*esc to cancel"))))
                   t)
                  ;; With Gemini CLI's setting useAlternateBuffer, the rest of the screen is between.

@@ -73,7 +73,8 @@ For QUOTE, see `gemini-companion-comment-show'."
 It is on the text from START to the end of that line.  If it is on lines
 that were removed here, QUOTE is their text."
   (let ((overlay (make-overlay start (line-end-position))))
-    (push overlay gemini-companion-comment-overlays)
+    (setq gemini-companion-comment-overlays
+          (cons overlay (seq-filter #'overlay-buffer gemini-companion-comment-overlays)))
     (overlay-put overlay 'gemini-companion-comment text)
     (overlay-put overlay 'gemini-companion-quote quote)
     (overlay-put overlay 'after-string

@@ -350,6 +350,9 @@ Return nil if their frame is too small."
          (height (- total (max needed share))))
     (when (< height gemini-companion-review-window--min-height)
       (setq height (- total needed)))
+    ;; Otherwise its windows would become siblings of side windows when the new one is deleted.
+    (unless (window-live-p main)
+      (set-window-combination-limit main t))
     (when-let* (((>= height gemini-companion-review-window--min-height))
                 ;; Windows of a fixed size may prevent it.
                 (window (ignore-errors (split-window main (- height) 'above))))
@@ -373,11 +376,12 @@ Delete all other windows; if a side window is selected, that one, too."
     (or new kept)))
 
 (defun gemini-companion-review-window--delete-others (window)
-  "Delete all other windows in the main part of WINDOW's frame, and return WINDOW."
-  ;; `delete-other-windows' deletes side windows, too.
-  (let ((main (window-main-window (window-frame window))))
-    (unless (eq window main)
-      (delete-other-windows-internal window main)))
+  "Delete all other windows but side windows on WINDOW's frame, and return WINDOW."
+  ;; The main window may be one of several: Emacs merges that with what has the side windows.
+  (let ((ignore-window-parameters t))
+    (dolist (other (window-list (window-frame window) 'no-minibuffer window))
+      (unless (or (eq other window) (window-parameter other 'window-side))
+        (delete-window other))))
   window)
 
 (defun gemini-companion-review-window-split (window buffers turned)

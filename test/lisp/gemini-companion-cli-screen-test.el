@@ -85,6 +85,7 @@
          ;; It says so late, if at all; without the focus, there is a spinner below it.
          ("╰────╯\n  > go\n  ⊷ Shell echo Who?; read x     (ctrl+f to focus)\n    (Focused)\n" . t)
          ("╰────╯\n  > go\n  ⊷ Shell read x 5s\n\n" . t)
+         ("╰────╯\n  ⊶  WriteFile  Writing to big.py\n" . nil)
          ("╰────╯\n  > go\n  ✓ Shell read x 5s\n\n" . nil)
          ("  └────┘\n  ⊶ Shell echo Who?; read x     (Focused)\n    Who?\n" . t)
          ("╰────╯\n  ⊷ Shell echo Who?; read x     (Focused)\n    Who?\n\n  ◆ Done.\n" . nil)

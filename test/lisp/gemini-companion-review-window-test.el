@@ -65,6 +65,30 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
                   (push symbol functions))))
     functions))
 
+;; With a side window, Emacs takes the last of several windows for the main one if they are children
+;; of the root, as they become when the only window beside them is deleted.
+(ert-deftest gemini-companion-review-window/beside-a-side-window-a-change-finds-room ()
+  (pcase-dolist (`(,view ,name ,text) gemini-companion-review-window-test--views)
+    (dolist (flat '(nil t))
+      (ert-info ((format "%s %s %s" view name flat))
+        (gemini-companion-test-with-client client
+          (delete-other-windows)
+          (switch-to-buffer "a.txt")
+          (display-buffer-in-side-window (get-buffer-create "*scratch*")
+                                         '((side . bottom) (window-height . 5)))
+          (let ((other (and flat (split-window-right)))
+                (lower (split-window-below))
+                (gemini-companion-diff-function view))
+            (when flat
+              (delete-window other))
+            (let ((before (gemini-companion-review-window-test--windows))
+                  (review (gemini-companion-test-propose client name text)))
+              (gemini-companion-review-show review 'keep)
+              (should (gemini-companion-review-window-test--shown review))
+              (gemini-companion-reject)
+              (should (equal (gemini-companion-review-window-test--windows) before))
+              (should (eq flat (eq lower (window-main-window)))))))))))
+
 (ert-deftest gemini-companion-review-window/a-quit-at-any-time-leaves-nothing-on-screen ()
   "The user may press \\`C-g' for something else while a change appears."
   (gemini-companion-review-window-test--each review 'keep
