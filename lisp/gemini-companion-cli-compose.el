@@ -295,7 +295,7 @@ If REVIEW ends meanwhile, put that into the kill ring, and signal a
 If its terminal is not in Emacs, or takes no prompt, use the kill ring."
   (let* ((title (gemini-companion-review-agent-title review))
          (file (gemini-companion-review-file review))
-         (terminal (and possible (gemini-companion-cli-send-terminal-of review)))
+         (terminal (and possible (gemini-companion-cli-run-terminal-of review)))
          ;; The topic of the messages is TEXT: how the client has decided is told, too.
          (finish (lambda (outcome)
                    (pcase outcome

@@ -21,6 +21,7 @@
 (require 'gemini-companion-host-connect)
 (require 'gemini-companion-host-connection)
 (require 'gemini-companion-log)
+(require 'gemini-companion-review)
 (require 'gemini-companion-setup)
 (require 'gemini-companion-tool-extension)
 (require 'gemini-companion-ui)
@@ -243,6 +244,31 @@ The CLI runs on the host with PREFIX, or here if that is empty."
                 (and root name (string-prefix-p prefix root)
                      (equal name (buffer-local-value 'gemini-companion-cli-run--name buffer)))))
             (buffer-list)))
+
+(defun gemini-companion-cli-run-terminal-of (review)
+  "Return the terminal of Emacs in which the client of REVIEW runs, or nil.
+If that is not known, as may be on another machine, it is the terminal of
+its agent with the innermost directory around the file."
+  (let* ((process (gemini-companion-review-process review))
+         (cli (gemini-companion-cli-of-process process))
+         (terminal (and cli (gemini-companion-cli-terminal cli))))
+    (cond ((buffer-live-p terminal) terminal)
+          ((not (integerp process)) (gemini-companion-cli-run--terminal-around review)))))
+
+(defun gemini-companion-cli-run--terminal-around (review)
+  "Return the terminal with the innermost directory around the file of REVIEW.
+REVIEW's agent must run in it, and no process that is known to be another."
+  (let ((file-name-handler-alist nil))
+    (cl-loop for (buffer . directory) in (gemini-companion-cli-run-terminals)
+             for root = (file-name-as-directory
+                         (file-truename (gemini-companion-host-name-here directory)))
+             for cli = (gemini-companion-cli-in-terminal buffer)
+             if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
+                         (gemini-companion-review-agent review))
+                     (not (and cli (gemini-companion-cli-process cli)))
+                     (string-prefix-p root (gemini-companion-review-path review)))
+             collect (cons (length root) buffer) into found
+             finally return (cdar (seq-sort-by #'car #'> found))))) ; the longest
 
 ;;;; Starting a CLI
 

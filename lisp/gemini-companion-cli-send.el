@@ -19,7 +19,6 @@
 (require 'gemini-companion-cli-terminals)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
-(require 'gemini-companion-review)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
@@ -210,7 +209,7 @@ The upper border of its box does not matter."
   (pcase-let ((`(,start . ,end) (gemini-companion-cli-screen-question-bounds)))
     (when-let* ((window (display-buffer (current-buffer) gemini-companion-run-display-action)))
       (set-window-point window end)
-      ;; Unless point is then below the window.
+      ;; Not forced: if point were then below the window, Emacs may choose another start.
       (set-window-start window start t)
       (let ((missing (- (1+ (count-lines start end)) (window-body-height window))))
         (when (> missing 0)
@@ -246,7 +245,7 @@ The upper border of its box does not matter."
   "Seconds between polls of a terminal.")
 
 (defvar gemini-companion-cli-send--patience 6000
-  "Number of polls after which Emacs waits no longer for a CLI to be at rest.")
+  "Number of polls, in ten minutes, until Emacs stops waiting for a CLI to rest.")
 
 (defun gemini-companion-cli-send-terminal ()
   "Return the terminal of the CLI in this buffer, of the project, or the only one."
@@ -273,7 +272,7 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
               (kill-new text)
               (gemini-companion-ui-message
                buffer "A CLI did not take your text; yank it from the kill ring"))
-             (submit (gemini-companion-cli-send--submit))))
+             (submit (gemini-companion-cli-send--may-submit-p))))
      (not submit))
     (if submit
         (message "Sent to %s" (buffer-name buffer))
@@ -345,14 +344,14 @@ If the CLI takes no prompt, drops TEXT or ends, call THEN with nil."
          (hidden (and live (with-current-buffer buffer (gemini-companion-cli-send--hidden-p)))))
     (cond ((and live
                 (or (buffer-local-value 'gemini-companion-cli-send--busy buffer)
-                    (and hidden (< polls 20))))
+                    (and hidden (< polls 20)))) ; two seconds
            (run-at-time gemini-companion-cli-send--poll-interval nil
                         (lambda ()
                           (gemini-companion-log-errors "sending"
                             (gemini-companion-cli-send--paste buffer text then at-once
                                                               (if hidden (1+ polls) 0))))))
           ((or (not live) hidden (with-current-buffer buffer (gemini-companion-cli-send--fault)))
-           (gemini-companion-cli-send--finish buffer then nil))
+           (gemini-companion-cli-send--conclude buffer then nil))
           (t (gemini-companion-cli-send--paste-now buffer text then at-once)))))
 
 (defun gemini-companion-cli-send--paste-now (buffer text then at-once)
@@ -368,21 +367,21 @@ For THEN and AT-ONCE see `gemini-companion-cli-send--paste'."
             buffer text before
             (lambda (_)
               ;; While it clears its screen, a CLI drops what it gets.
-              (gemini-companion-cli-send--finish
+              (gemini-companion-cli-send--conclude
                buffer then (not (gemini-companion-cli-send--empty-p buffer)))))
-         (gemini-companion-cli-send--finish buffer then sent))))))
+         (gemini-companion-cli-send--conclude buffer then sent))))))
 
-(defun gemini-companion-cli-send--finish (buffer then sent)
-  "Press Enter in the terminal BUFFER if the function THEN returns non-nil.
-SENT is nil if the text before that was not sent."
+(defun gemini-companion-cli-send--conclude (buffer then sent)
+  "Call THEN, and press Enter in the terminal BUFFER if it returns non-nil.
+SENT is nil if the text before that was not sent.  Then BUFFER is free again."
   (let* ((live (and sent (buffer-live-p buffer) (process-live-p (get-buffer-process buffer))))
-         (submit (gemini-companion-log-errors "sending"
-                   (with-current-buffer (if live buffer (current-buffer))
-                     (funcall then live))))
+         (enter (gemini-companion-log-errors "sending"
+                  (with-current-buffer (if live buffer (current-buffer))
+                    (funcall then live))))
          (release (lambda ()
                     (when (buffer-live-p buffer)
                       (setf (buffer-local-value 'gemini-companion-cli-send--busy buffer) nil)))))
-    (if (and live submit)
+    (if (and live enter)
         (gemini-companion-cli-send--write
          buffer "\r" (lambda (_) (gemini-companion-cli-send--await-taken buffer release)))
       (funcall release))))
@@ -398,16 +397,17 @@ none while it works, or takes Enter for a newline always, say so."
                       (with-current-buffer buffer
                         (and (not (gemini-companion-cli-send--fault))
                              (gemini-companion-cli-screen-prompt 'always))))))
+         (pressed-again typed)
          (before (or typed (funcall read)))
          (kept-p (lambda (prompt) (and prompt (equal prompt before))))
          (newline-p (lambda ()
-                      (and (not typed)
+                      (and (not pressed-again)
                            (with-current-buffer buffer (gemini-companion-cli-screen-newline-p))))))
     (gemini-companion-cli-send--poll
      read
      (lambda (prompt quiet _polls)
        (or (not (funcall kept-p prompt)) (and quiet (funcall newline-p))))
-     20
+     20                                 ; two seconds
      (lambda (prompt)
        (cond ((not (funcall kept-p prompt)) (funcall then))
              ((funcall newline-p)
@@ -469,7 +469,7 @@ would wait, and the user could not quit that in a timer."
       (process-send-string process text)
       'sent)))
 
-(defun gemini-companion-cli-send--submit ()
+(defun gemini-companion-cli-send--may-submit-p ()
   "Return non-nil if the prompt here can be submitted; otherwise say why not."
   (if-let* ((fault (gemini-companion-cli-send--fault)))
       (ignore (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
@@ -495,8 +495,8 @@ for some polls, and with their number.  FINISH is called with the last value."
                (let ((value (gemini-companion-log-errors "reading a CLI" (funcall read))))
                  (setq same (if (equal value last) (1+ same) 0)
                        last value)
-                 ;; If a key follows a pasted text too closely, the CLI takes it for a part of
-                 ;; the text.
+                 ;; It must not change for half a second: if a key follows a pasted text too
+                 ;; closely, the CLI takes it for a part of the text.
                  (when (or (>= polls max) (funcall done value (>= same 5) polls))
                    (cancel-timer timer)
                    (funcall finish value)))))))))
@@ -512,11 +512,10 @@ BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
             (or (gemini-companion-cli-screen-prompt 'always) (buffer-chars-modified-tick)))))
    (lambda (prompt quiet polls)
      (or (null prompt)
-         (and (or quiet (> polls 50))
+         (and (or quiet (> polls 50))   ; five seconds
               (not (eql before (buffer-chars-modified-tick buffer)))
               (gemini-companion-cli-send--shown-p buffer text))))
-   ;; Some texts look different there.
-   200 then))
+   200 then)) ; 20 seconds: some texts look different there, then go on all the same
 
 (defun gemini-companion-cli-send--empty-p (buffer)
   "Return non-nil if the terminal BUFFER certainly shows an empty prompt."
@@ -525,7 +524,7 @@ BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
          (let ((case-fold-search nil))
            (and (not (gemini-companion-cli-terminals-frozen))
                 (string-match-p
-                 ;; The others are of the setting vimMode and of voice mode.
+                 ;; The others are of the setting vimMode.
                  (concat "\\`[>*]\\(?:Typeyourmessageor"
                          "\\|Press'\\(?:Esc'forNORMAL\\|i'forINSERT\\)mode\\.\\'\\)")
                  (or (gemini-companion-cli-screen-prompt 'always) "")))))))
@@ -534,13 +533,13 @@ BEFORE is its `buffer-chars-modified-tick' before TEXT was sent."
   "Return non-nil unless the prompt in the terminal BUFFER lacks TEXT.
 If there is no recognizable prompt, assume that it shows TEXT."
   (let ((prompt (with-current-buffer buffer (gemini-companion-cli-screen-prompt 'always)))
-        (end (gemini-companion-cli-screen-without-spaces text))
+        (wanted (gemini-companion-cli-screen-without-spaces text))
         (case-fold-search nil))
     (or (not (stringp prompt))
         ;; Gemini CLI shows only a part of long texts and of names of images.
         (string-match-p "\\[\\(?:Pasted\\|Image\\)" prompt)
         ;; The rest may be above what is visible.
-        (string-suffix-p (substring end (- (min 20 (length end)))) prompt))))
+        (string-suffix-p (substring wanted (- (min 20 (length wanted)))) prompt))))
 
 ;;;; Sending to a CLI at rest
 
@@ -559,7 +558,8 @@ or nil if TEXT is not even there, or the CLI has ended."
      (lambda () (gemini-companion-cli-send--state terminal))
      (lambda (state quiet polls)
        (or (eq state 'ended)
-           (and quiet (or (stringp state) (and (eq state 'unknown) (> polls 50))))))
+           (and quiet (or (stringp state)
+                          (and (eq state 'unknown) (> polls 50)))))) ; five seconds
      gemini-companion-cli-send--patience
      (lambda (state)
        (if (not (or (stringp state) (eq state 'works)))
@@ -569,8 +569,9 @@ or nil if TEXT is not even there, or the CLI has ended."
             ;; After what is there, on a line of its own.
             terminal (if empty text (concat "\n" text))
             (lambda (live)
-              (if live (gemini-companion-cli-send--press text empty finish)
-                (funcall finish nil))))))))))
+              (let ((alone (and live (gemini-companion-cli-send--alone-p text empty))))
+                (funcall finish (cond (alone 'sent) (live 'put)))
+                alone)))))))))
 
 (defun gemini-companion-cli-send--state (terminal)
   "Return what is in the prompt of the CLI in TERMINAL, if that is at rest.
@@ -583,49 +584,20 @@ its prompt, or nil if it takes none or is unclear."
         (or (gemini-companion-cli-screen-prompt)
             (unless gemini-companion-cli-send--recognized 'unknown))))))
 
-(defun gemini-companion-cli-send--press (text empty finish)
-  "Return whether to send TEXT, which is here; call FINISH with `sent' or `put'.
-Send it only if the prompt has nothing else.  If it did not seem EMPTY before,
-that may have been a suggestion, or a hint in another language."
+(defun gemini-companion-cli-send--alone-p (text empty)
+  "Return non-nil if the prompt here has TEXT and nothing else.
+If it did not seem EMPTY before, that may have been a suggestion, or a hint in
+another language."
   (let* ((wanted (gemini-companion-cli-screen-without-spaces text))
          (prompt (and (not (gemini-companion-cli-send--fault))
                       (gemini-companion-cli-screen-prompt)))
          ;; The sign of the prompt differs in the CLI's mode YOLO.
-         (typed (and (stringp prompt) (substring prompt 1)))
-         (send (or (equal typed (concat (unless empty "\n") wanted))
-                   ;; A long text is folded, or only its end is visible.
-                   (and typed empty
-                        (or (string-match-p "\\`\\[Pasted\\(?:Text\\|Content\\).*\\]\\'" typed)
-                            (and (length> typed 200) (string-suffix-p typed wanted)))))))
-    (funcall finish (if send 'sent 'put))
-    send))
-
-;;;; The terminal of a review
-
-(defun gemini-companion-cli-send-terminal-of (review)
-  "Return the terminal of Emacs in which the client of REVIEW runs, or nil.
-If that is not known, as may be on another machine, it is the terminal of
-its agent with the innermost directory around the file."
-  (let* ((process (gemini-companion-review-process review))
-         (cli (gemini-companion-cli-of-process process))
-         (terminal (and cli (gemini-companion-cli-terminal cli))))
-    (cond ((buffer-live-p terminal) terminal)
-          ((not (integerp process)) (gemini-companion-cli-send--terminal-around review)))))
-
-(defun gemini-companion-cli-send--terminal-around (review)
-  "Return the terminal with the innermost directory around the file of REVIEW.
-REVIEW's agent must run in it, and no process that is known to be another."
-  (cl-loop with file-name-handler-alist = nil
-           for (buffer . directory) in (gemini-companion-cli-run-terminals)
-           for root = (file-name-as-directory
-                       (file-truename (gemini-companion-host-name-here directory)))
-           for cli = (gemini-companion-cli-in-terminal buffer)
-           if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
-                       (gemini-companion-review-agent review))
-                   (not (and cli (gemini-companion-cli-process cli)))
-                   (string-prefix-p root (gemini-companion-review-path review)))
-           collect (cons (length root) buffer) into found
-           finally return (cdr (assq (apply #'max 0 (mapcar #'car found)) found))))
+         (typed (and (stringp prompt) (substring prompt 1))))
+    (or (equal typed (concat (unless empty "\n") wanted))
+        ;; A long text is folded, or only its end is visible.
+        (and typed empty
+             (or (string-match-p "\\`\\[Pasted\\(?:Text\\|Content\\).*\\]\\'" typed)
+                 (and (length> typed 200) (string-suffix-p typed wanted)))))))
 
 (provide 'gemini-companion-cli-send)
 ;;; gemini-companion-cli-send.el ends here

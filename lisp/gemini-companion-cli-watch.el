@@ -245,7 +245,7 @@ A question about a change shows as a review instead."
 
 (defun gemini-companion-cli-watch--of-p (review)
   "Return non-nil if the client of REVIEW runs in the current buffer."
-  (eq (current-buffer) (gemini-companion-cli-send-terminal-of review)))
+  (eq (current-buffer) (gemini-companion-cli-run-terminal-of review)))
 
 (defun gemini-companion-cli-watch--certain-p (review)
   "Return non-nil if the client of REVIEW certainly runs here.
