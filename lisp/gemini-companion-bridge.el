@@ -285,9 +285,9 @@ in `process-environment'."
   "Close WIRE, which then sends no more events."
   (gemini-companion-bridge--call gemini-companion--mod-close-wire wire))
 
-(defun gemini-companion-bridge-host-programs ()
-  "Return the texts of the programs for hosts, (BOOTSTRAP KEEPER RELAY EDITOR)."
-  (append (gemini-companion--mod-host-programs) nil))
+(defun gemini-companion-bridge-host-program (name)
+  "Return the text of the program for hosts that is called NAME, a symbol."
+  (elt (gemini-companion--mod-host-programs) (seq-position '(bootstrap keeper relay editor) name)))
 
 (defun gemini-companion-bridge-host-ignored (prefix root name)
   "Return t if the .geminiignore in ROOT matches the file NAME below it.

@@ -68,7 +68,7 @@ If CONNECTION is non-nil, AGENT is to run on its host."
                   (gemini-companion-file-replace
                    program
                    (string-replace "'@SOCKET@'" (json-encode socket)
-                                   (nth 3 (gemini-companion-bridge-host-programs)))
+                                   (gemini-companion-bridge-host-program 'editor))
                    #o700)
                   (setq gemini-companion-cli-edit--server
                         (make-network-process :name "gemini edit" :family 'local :server t

@@ -42,9 +42,9 @@
   (slot nil :documentation "The number of this Emacs's configuration there.")
   (editor nil :documentation "The program that CLIs there take for an editor, or nil.")
   (proven nil :documentation "Non-nil if it was ready before.")
-  (shared nil :documentation "Options by which ssh uses a connection that exists.")
-  (sharing nil :documentation "Non-nil if it uses that.")
-  (reach 20 :documentation "Seconds that ssh may take until the host answers.")
+  (sharing-options nil :documentation "Options by which ssh uses a connection that exists.")
+  (sharing nil :documentation "Non-nil if ssh gets these options.")
+  (connect-timeout 20 :documentation "Seconds that ssh may take until the host answers.")
   (wire nil :documentation "The number of the wire, or nil.")
   (check nil :documentation "The program that must end before the wire is opened, or nil.")
   (project nil :documentation "The project here that it was made for, or nil.")
@@ -52,7 +52,7 @@
   (logged-in nil :documentation "Non-nil once the shell on the host has answered.")
   (lines nil :documentation "The last lines not from the keeper, the newest first.")
   (timer nil :documentation "The timer that ends an attempt or begins the next, or nil.")
-  (lost nil :documentation "When it was lost, after it had held for a while, or nil.")
+  (lost-since nil :documentation "When it was lost, after it had held for a while, or nil.")
   (waiters nil :documentation "Functions to call when it is ready or has failed."))
 
 (defvar gemini-companion-host-connection-edit-functions nil
@@ -88,8 +88,8 @@ If that replaces one that has failed, it keeps the clients of that."
          (gemini-companion-host-connection-of-directory (gemini-companion-host-prefix host))))
     (if (and known (not (eq (gemini-companion-host-connection-state known) 'failed))) known
       (let ((connection (gemini-companion-host-connection--make
-                         :host host :name name
-                         :hops hops :shared (gemini-companion-host-connection--shared-options hops)
+                         :host host :name name :hops hops
+                         :sharing-options (gemini-companion-host-connection--sharing-options hops)
                          :proven (and known (gemini-companion-host-connection-proven known))
                          :slot (and known (gemini-companion-host-connection-slot known)))))
         (setq gemini-companion-host-connection-all
@@ -110,8 +110,7 @@ Its argument is nil if it is ready, or else why not, as text for the user."
     ('ready (funcall function nil))
     ((or 'failed 'closed) (funcall function
                                    (gemini-companion-host-connection-explanation connection)))
-    (_ (setf (gemini-companion-host-connection-waiters connection)
-             (append (gemini-companion-host-connection-waiters connection) (list function))))))
+    (_ (cl-callf append (gemini-companion-host-connection-waiters connection) (list function)))))
 
 (defun gemini-companion-host-connection--call-later (function &rest arguments)
   "Call FUNCTION with ARGUMENTS, but not while Emacs handles an event."
@@ -129,7 +128,7 @@ Its argument is nil if it is ready, or else why not, as text for the user."
           (gemini-companion-host-connection-logged-in connection) nil
           (gemini-companion-host-connection-lines connection) nil
           (gemini-companion-host-connection-warnings connection) nil)
-    (gemini-companion-host-connection--await connection)
+    (gemini-companion-host-connection--set-deadline connection)
     (if-let* ((inspection (gemini-companion-host-command-inspection
                            (gemini-companion-host-connection-hops connection))))
         (gemini-companion-host-connection--ask
@@ -144,18 +143,17 @@ Its argument is nil if it is ready, or else why not, as text for the user."
 (defun gemini-companion-host-connection--open (connection)
   "Open a wire to the host of CONNECTION."
   (condition-case problem
-      (pcase-let* (((cl-struct gemini-companion-host-connection host reach) connection)
+      (pcase-let* (((cl-struct gemini-companion-host-connection host connect-timeout) connection)
                    (prefix (gemini-companion-host-prefix host))
                    (default-directory gemini-companion-agent-neutral-directory)
                    (`(,program . ,arguments)
-                    (gemini-companion-host-connection--shell connection "exec sh" nil
-                                                             "-o" (format "ConnectTimeout=%d" reach)
-                                                             ;; If Emacs exits after a cut, it ends.
-                                                             "-o" "ServerAliveInterval=15"
-                                                             "-o" "ClearAllForwardings=yes"))
+                    (gemini-companion-host-connection--shell
+                     connection "exec sh" nil
+                     "-o" (format "ConnectTimeout=%d" connect-timeout)
+                     "-o" "ServerAliveInterval=15" ; if Emacs exits after a cut, it ends
+                     "-o" "ClearAllForwardings=yes"))
                    (file (or (executable-find program)
-                             (error "Cannot find the program %s" program)))
-                   (`(,bootstrap ,keeper . ,_) (gemini-companion-bridge-host-programs)))
+                             (error "Cannot find the program %s" program))))
         (gemini-companion-bridge-open-host prefix (gemini-companion-host-mounts host)
                                            (gemini-companion-host-sandbox host))
         (setf (gemini-companion-host-connection-wire connection)
@@ -163,8 +161,9 @@ Its argument is nil if it is ready, or else why not, as text for the user."
                prefix (cons file arguments)
                (gemini-companion-host-command-environment
                 (default-toplevel-value 'process-environment))
-               (string-replace "@KEEPER@" (gemini-companion-host-command-quote keeper)
-                               bootstrap))))
+               (string-replace "@KEEPER@" (gemini-companion-host-command-quote
+                                           (gemini-companion-bridge-host-program 'keeper))
+                               (gemini-companion-bridge-host-program 'bootstrap)))))
     (error (gemini-companion-host-connection--end
             connection 'program (gemini-companion-ui-error-text problem)))))
 
@@ -196,7 +195,7 @@ It has a terminal if TERMINAL is non-nil.  OPTIONS are more options of ssh."
    `(,@(unless terminal '("-T" "-a" "-x" "-o" "PermitLocalCommand=no" "-o" "BatchMode=yes"))
      "-o" "RemoteCommand=none"
      ,@(if (gemini-companion-host-connection-sharing connection)
-           (gemini-companion-host-connection-shared connection)
+           (gemini-companion-host-connection-sharing-options connection)
          '("-o" "ControlMaster=no" "-o" "ControlPath=none"))
      ,@options)
    terminal))
@@ -208,15 +207,15 @@ arguments.  If TERMINAL is non-nil, COMMAND has a terminal."
   (gemini-companion-host-connection--shell
    connection (gemini-companion-host-command-login command) terminal))
 
-(defun gemini-companion-host-connection--await (connection)
-  "Give the host of CONNECTION some time to send its next message."
+(defun gemini-companion-host-connection--set-deadline (connection)
+  "End CONNECTION unless its host sends its next message in time."
   (gemini-companion-host-connection--set-timer
    connection gemini-companion-host-connection--patience
    #'gemini-companion-host-connection--end connection 'silent))
 
 (defun gemini-companion-host-connection--set-timer (connection &optional seconds &rest call)
-  "Make CONNECTION call the function and arguments CALL after SECONDS, if any.
-Cancel what it was to call before."
+  "Make CONNECTION call the function and arguments CALL after SECONDS.
+Cancel what it was to call before; without SECONDS, do only that."
   (when-let* ((timer (gemini-companion-host-connection-timer connection)))
     (cancel-timer timer))
   (setf (gemini-companion-host-connection-timer connection)
@@ -232,7 +231,7 @@ Cancel what it was to call before."
 ;; ssh cannot ask for a password, so if it cannot log in, there may be a connection that Tramp or
 ;; the user's configuration shares.
 
-(defun gemini-companion-host-connection--shared-options (hops)
+(defun gemini-companion-host-connection--sharing-options (hops)
   "Return the options by which ssh uses a connection by HOPS that is shared."
   (let ((path (and (not (gemini-companion-host-command-container-p hops))
                    (gemini-companion-host-command-tramp-path hops))))
@@ -241,16 +240,16 @@ Cancel what it was to call before."
 (defun gemini-companion-host-connection--share (connection detail)
   "Make CONNECTION over a shared one: ssh cannot log in, as DETAIL says.
 If there is none, or that was tried, end CONNECTION."
-  (pcase-let (((cl-struct gemini-companion-host-connection shared sharing hops) connection)
+  (pcase-let (((cl-struct gemini-companion-host-connection sharing-options sharing hops) connection)
               (end (lambda ()
                      (gemini-companion-host-connection--end connection 'authentication detail))))
     (gemini-companion-host-connection--release connection)
     (if sharing (funcall end)
-      (gemini-companion-host-connection--await connection)
+      (gemini-companion-host-connection--set-deadline connection)
       (gemini-companion-host-connection--ask
        ;; Otherwise ssh would try to log in once more, and some hosts count failures.
        connection `(,gemini-companion-ssh-program
-                    "-O" "check" ,@shared ,@(gemini-companion-host-command-target hops))
+                    "-O" "check" ,@sharing-options ,@(gemini-companion-host-command-target hops))
        (lambda (status _output)
          (if (eql 0 status) (gemini-companion-host-connection-start connection t)
            (funcall end)))))))
@@ -278,13 +277,14 @@ Unless the attempt has ended, call FUNCTION with its exit status and output."
   (seq-find (lambda (it) (eql wire (gemini-companion-host-connection-wire it)))
             gemini-companion-host-connection-all))
 
+;; `gemini-companion-bridge-handle-event' calls this and the next two by name.
 (defun gemini-companion--handle-wire-line (wire line)
   "Handle LINE, which the program of WIRE or a shell on its host has printed."
   (when-let* ((connection (gemini-companion-host-connection--of-wire wire)))
     (pcase (cons (gemini-companion-host-connection-state connection) line)
       ('(connecting . "gemini-companion: shell")
        (setf (gemini-companion-host-connection-logged-in connection) t)
-       (gemini-companion-host-connection--await connection))
+       (gemini-companion-host-connection--set-deadline connection))
       (`(connecting . ,(pred (string-prefix-p "gemini-companion: fault node ")))
        (gemini-companion-host-connection--end
         connection 'node (gemini-companion-host-connection--shown
@@ -345,7 +345,7 @@ host has that from here, or else HOME."
                  (root (or (and project (gemini-companion-host-name-there host project)) home)))
       (unless (gemini-companion-host-roots host)
         (gemini-companion-host-connection--take-root connection root)))
-    (gemini-companion-host-connection--await connection)
+    (gemini-companion-host-connection--set-deadline connection)
     (gemini-companion-host-connection--announce connection)))
 
 (defun gemini-companion-host-connection--take-root (connection root)
@@ -366,7 +366,7 @@ host has that from here, or else HOME."
     (when (and (natnump .pid) (natnump .slot) (stringp .host)
                (eq (gemini-companion-host-connection-state connection) 'connecting))
       (gemini-companion-host-connection--set-timer connection)
-      (setf (gemini-companion-host-connection-reach connection)
+      (setf (gemini-companion-host-connection-connect-timeout connection)
             ;; After a cut, short attempts find out soonest that it is back.
             (max 5 (* 2 (- (float-time) (gemini-companion-host-connection-since connection)))))
       (gemini-companion-host-connection--set-state connection 'ready)
@@ -386,14 +386,14 @@ host has that from here, or else HOME."
 
 (defun gemini-companion-host-connection--announce (connection)
   "Let the keeper of CONNECTION announce this Emacs."
-  (pcase-let ((host (gemini-companion-host-connection-host connection))
-              (`(,_ ,_ ,relay ,editor) (gemini-companion-bridge-host-programs)))
+  (let ((host (gemini-companion-host-connection-host connection))
+        (relay (gemini-companion-bridge-host-program 'relay)))
     (gemini-companion-host-connection-send
      connection
      `((do . announce)
        (relay . ,relay)
        (hash . ,(substring (secure-hash 'sha256 (encode-coding-string relay 'utf-8)) 0 16))
-       (editor . ,editor)
+       (editor . ,(gemini-companion-bridge-host-program 'editor))
        ;; This distinguishes the configuration of this user from others on a host.
        (id . ,(replace-regexp-in-string
                "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name)) t t))
@@ -440,19 +440,18 @@ error.  For FILE and FUNCTION, see
 
 (defun gemini-companion-host-connection--request (connection function request)
   "Send REQUEST to the keeper of CONNECTION; call FUNCTION with the answer."
-  (let* ((requests (gemini-companion-host-connection-requests connection))
-         (id (1+ (or (caar requests) 0))))
+  (let ((id (1+ (or (caar (gemini-companion-host-connection-requests connection)) 0))))
     (push (cons id function) (gemini-companion-host-connection-requests connection))
     (if (eq (gemini-companion-host-connection-state connection) 'ready)
         (gemini-companion-host-connection-send connection `((id . ,id) ,@request))
+      ;; Nobody would answer: so FUNCTION gets an error, but only later, as it gets an answer.
       (gemini-companion-host-connection--drop-requests connection))))
 
 (defun gemini-companion-host-connection--take-file (connection answer)
   "Pass ANSWER, an alist, from the keeper of CONNECTION to its function."
   (let-alist answer
     (when-let* ((request (assq .id (gemini-companion-host-connection-requests connection))))
-      (setf (gemini-companion-host-connection-requests connection)
-            (remq request (gemini-companion-host-connection-requests connection)))
+      (setf (alist-get .id (gemini-companion-host-connection-requests connection) nil t) nil)
       (gemini-companion-host-connection--call-later
        (cdr request) `((name . ,(gemini-companion-host-connection--shown .name))
                        (error . ,(gemini-companion-host-connection--shown .error))
@@ -516,11 +515,10 @@ error.  For FILE and FUNCTION, see
 (defun gemini-companion-host-connection-describe-state (connection)
   "Return the state of CONNECTION as text for the user, without its name."
   (pcase-let* (((cl-struct gemini-companion-host-connection
-                           state since lost fault hostname keeper proven)
+                           state since lost-since (fault `(,reason . ,_)) hostname keeper proven)
                 connection)
-               (reason (car fault))
-               ;; Each attempt is a new state.
-               (start (if (eq state 'lost) lost since))
+               ;; `since' is only when the last attempt failed.
+               (start (if (eq state 'lost) lost-since since))
                (duration (gemini-companion-ui-duration (- (float-time) start))))
     (pcase state
       ('ready (format "connected for %s (%s, process %s there)" duration hostname keeper))
@@ -584,20 +582,21 @@ DETAIL, text for the user, may say more."
 
 (defun gemini-companion-host-connection--lose (connection fault)
   "Connect CONNECTION again after a pause; it was lost because of FAULT."
-  (pcase-let* (((cl-struct gemini-companion-host-connection state since lost) connection)
+  (pcase-let* (((cl-struct gemini-companion-host-connection state since lost-since) connection)
                (now (float-time))
                (ready (eq state 'ready))
-               (start (if (or (null lost) (and ready (> (- now since) 30))) now lost))
-               (time (- now start)))
+               (held (and ready (> (- now since) 30))) ; otherwise, the pauses grow on
+               (start (if (or held (null lost-since)) now lost-since)))
     (gemini-companion-host-connection--set-state connection 'lost fault)
-    (setf (gemini-companion-host-connection-lost connection) start)
+    (setf (gemini-companion-host-connection-lost-since connection) start)
     ;; Only the status shows further attempts.
-    (when (or ready (null lost))
+    (when (or ready (null lost-since))
       (gemini-companion-log-add "%s; trying again"
                                 (car (gemini-companion-host-connection-diagnosis connection))))
     (gemini-companion-host-connection--set-timer
      connection
-     (max gemini-companion-host-connection--first-pause (min (/ time 10) 15))
+     ;; A tenth of the time for which it has been lost.
+     (max gemini-companion-host-connection--first-pause (min (/ (- now start) 10) 15))
      #'gemini-companion-host-connection-start connection)))
 
 (defun gemini-companion-host-connection-close (connection)

@@ -82,16 +82,15 @@ It does first what the file say in the home directory tells.")
        (gemini-companion-answer-set '(connect . "build") 'always)
        (gemini-companion-mode 1)
        (unwind-protect
-           (cl-letf (((symbol-function 'gemini-companion-bridge-host-programs)
-                      (lambda ()
-                        (list (concat gemini-companion-host-connect-test--bootstrap
-                                      (shell-quote-argument
-                                       (gemini-companion-test-path "test" "support"
-                                                                   "fake-keeper.mjs"))
-                                      "\n")
-                              gemini-companion-host-connect-test--odd-text
-                              gemini-companion-host-connect-test--odd-text
-                              gemini-companion-host-connect-test--odd-text))))
+           (cl-letf (((symbol-function 'gemini-companion-bridge-host-program)
+                      (lambda (name)
+                        (if (eq name 'bootstrap)
+                            (concat gemini-companion-host-connect-test--bootstrap
+                                    (shell-quote-argument
+                                     (gemini-companion-test-path "test" "support"
+                                                                 "fake-keeper.mjs"))
+                                    "\n")
+                          gemini-companion-host-connect-test--odd-text))))
              ,@body)
          (gemini-companion-mode -1)
          (gemini-companion-host-connect-test--wait-ended)
@@ -530,7 +529,7 @@ esac")
           (should (equal (gemini-companion-host-mode-line directory) " lost@build")))
         (should (string-suffix-p ", the connection to build is lost" (gemini-companion-state)))
         ;; The user need not wait for the next attempt.
-        (cl-decf (gemini-companion-host-connection-lost connection) 1000)
+        (cl-decf (gemini-companion-host-connection-lost-since connection) 1000)
         (gemini-companion-test-wait
          "a long pause"
          (lambda () (> (gemini-companion-host-connect-test--pause connection) 12)))
@@ -595,7 +594,7 @@ esac")
         (should-not gemini-companion-test-messages)
         ;; One that has held for a while begins with a short pause when it is lost.
         (cl-decf (gemini-companion-host-connection-since connection) 31)
-        (cl-decf (gemini-companion-host-connection-lost connection) 1000)
+        (cl-decf (gemini-companion-host-connection-lost-since connection) 1000)
         (gemini-companion-host-connect-test--kill)
         (gemini-companion-host-connect-test--await connection '(lost))
         (gemini-companion-host-connect-test--await connection '(ready))))))
