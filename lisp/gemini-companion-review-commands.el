@@ -105,7 +105,7 @@ Return nil if the client has decided it already."
     (when (gemini-companion-bridge-accept (gemini-companion-review-id review) text may-omit)
       ;; While the connection to a host is cut, the CLI there may go on without Emacs.
       (gemini-companion-write-await-text
-       review text before (or may-omit (gemini-companion-review-host review)))
+       review text before (not (or may-omit (gemini-companion-review-host review))))
       t)))
 
 ;;;; Showing and postponing

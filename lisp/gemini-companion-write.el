@@ -96,18 +96,18 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
         ;; Later proposals of the client belong to another turn.
         (others (gemini-companion-write-others review))
         (contains-p (gemini-companion-write--once #'gemini-companion-write--contains-p review)))
-    (gemini-companion-write--await
+    (gemini-companion-write--poll
      gemini-companion-write--decision-time
      (lambda () (let ((now (gemini-companion-file-stamp path)))
                   (or (and (not (equal now stamp))
                            (or (funcall contains-p now)
-                               (not (or (gemini-companion-write--saved-p path)
-                                        (gemini-companion-write--of-another-p review)))))
+                               (and (not (gemini-companion-write--saved-p path))
+                                    (not (gemini-companion-write--of-another-p review)))))
                       (and (gemini-companion-write--later-p review others) 'busy))))
      (lambda (written)
        (gemini-companion-write--note-decision review written quietly)
        (when (and written text)
-         (gemini-companion-write-await-text review text stamp 'exactly))))))
+         (gemini-companion-write-await-text review text stamp nil))))))
 
 (defun gemini-companion-write--note-decision (review written quietly)
   "Record that REVIEW was accepted in its client if WRITTEN, else rejected.
@@ -131,7 +131,7 @@ Gemini CLI does so if it was told to accept edits, as by S-TAB, while it asked."
     (let* ((path (gemini-companion-review-path review))
            (stamp (gemini-companion-file-stamp path))
            (contains-p (gemini-companion-write--once #'gemini-companion-write--contains-p review)))
-      (gemini-companion-write--await
+      (gemini-companion-write--poll
        gemini-companion-write--decision-time
        (lambda () (let ((now (gemini-companion-file-stamp path)))
                     (and (not (equal now stamp))
@@ -175,14 +175,14 @@ its own proposal."
        (gemini-companion-review-effect-file-changed-p review)
        (gemini-companion-write--contains-p review)))
 
-(defun gemini-companion-write-await-text (review text before exactly)
+(defun gemini-companion-write-await-text (review text before sent)
   "Warn the user if the client of REVIEW does not write TEXT.
-BEFORE is the stamp of the file before.  If EXACTLY is nil, the client was
-sent TEXT, and may write it in its own way; otherwise, it may not have been
-sent TEXT.  The client may first wait for decisions on other changes."
+BEFORE is the stamp of the file before.  SENT is non-nil if the client was
+certainly sent TEXT, and may thus write it in its own way.  The client may
+first wait for decisions on other changes."
   (let* ((path (gemini-companion-review-path review))
          (written-p (gemini-companion-write--once #'gemini-companion-file-written-p path text)))
-    (gemini-companion-write--await
+    (gemini-companion-write--poll
      (if (gemini-companion-review-host review) gemini-companion-write--host-time
        gemini-companion-write--text-time)
      (lambda ()
@@ -191,16 +191,16 @@ sent TEXT.  The client may first wait for decisions on other changes."
                 'busy)))
      (lambda (written)
        (gemini-companion-write--note-text
-        review written (equal (gemini-companion-file-stamp path) before) exactly)))))
+        review written (equal (gemini-companion-file-stamp path) before) sent)))))
 
-(defun gemini-companion-write--note-text (review written same exactly)
+(defun gemini-companion-write--note-text (review written unchanged sent)
   "Record whether the client of REVIEW has WRITTEN the accepted text, or warn.
-But do not warn if the file is not the SAME as before, and EXACTLY is nil."
+If UNCHANGED, the file is as before; if SENT, the client may change the text."
   (let* ((entry (gemini-companion-review-entry review))
          ;; The client may have reported that, before a formatter wrote the file.
          (written (or written (gemini-companion-history-written entry))))
     (cond (written (gemini-companion-history-note-written entry))
-          (same
+          (unchanged
            (gemini-companion-history-note entry 'unwritten)
            (gemini-companion-ui-message
             review
@@ -208,7 +208,7 @@ But do not warn if the file is not the SAME as before, and EXACTLY is nil."
 w in M-x gemini-companion-history-list writes it"
             (gemini-companion-review-agent-title review)
             (gemini-companion-review-file review)))
-          (exactly
+          ((not sent)
            (gemini-companion-ui-message
             review
             "%s now differs from the text that you accepted; \
@@ -240,7 +240,8 @@ OTHERS, which are other changes."
 (defun gemini-companion-write--once (function &rest arguments)
   "Return a function that returns the value of FUNCTION for ARGUMENTS.
 Its argument is the stamp of a file.  As long as that stays the same, it does
-not call FUNCTION again, which may read the file."
+not call FUNCTION again, which may read the file; so for `float-time', the value
+is when the stamp was first seen.  Until there is a stamp, the value is nil."
   (let ((last nil)
         (value nil))
     (lambda (stamp)
@@ -249,15 +250,16 @@ not call FUNCTION again, which may read the file."
               last stamp))
       value)))
 
-(defun gemini-companion-write--await (seconds check finish)
-  "Call CHECK until it returns non-nil, for at most SECONDS.
-Then call FINISH with the last value.  Time does not count while that is
-`busy', which may take long, or `held'."
+(defun gemini-companion-write--poll (seconds check finish)
+  "Call CHECK from timers until it is done, then FINISH with its last value.
+While CHECK returns nil, go on for at most SECONDS, which begin anew after it
+returns `held', or `busy', which may take long: so call it less often then.  Any
+other value is the end, such as t, or `forgotten' if nothing waits for the file."
   (run-at-time gemini-companion-write--poll-interval nil
-               #'gemini-companion-write--look (float-time) seconds check finish))
+               #'gemini-companion-write--poll-now (float-time) seconds check finish))
 
-(defun gemini-companion-write--look (begun seconds check finish)
-  "Call CHECK for `gemini-companion-write--await', which was called at BEGUN.
+(defun gemini-companion-write--poll-now (begun seconds check finish)
+  "Call CHECK for `gemini-companion-write--poll', which was called at BEGUN.
 SECONDS and FINISH are as there."
   (let* ((value (gemini-companion-log-errors "checking a file" (funcall check)))
          (busy (memq value '(busy held)))
@@ -267,7 +269,7 @@ SECONDS and FINISH are as there."
     (if (or busy (not (or value (> (- now begun) seconds))))
         (run-at-time (if (eq value 'busy) gemini-companion-write--slow-interval
                        gemini-companion-write--poll-interval)
-                     nil #'gemini-companion-write--look begun seconds check finish)
+                     nil #'gemini-companion-write--poll-now begun seconds check finish)
       (gemini-companion-log-errors "a checked file" (funcall finish value))
       ;; For the history, if that is on screen.
       (gemini-companion-review-note-change))))
@@ -290,14 +292,14 @@ those to %s are in M-x gemini-companion-history-list"
 (defvar gemini-companion-write--revert-time 10.0
   "Seconds after which a client that has no open review is assumed not to write.")
 
-(cl-defstruct (gemini-companion-write--awaited (:copier nil))
+(cl-defstruct (gemini-companion-write--watched (:copier nil))
   "A file that a client may write."
   (path nil :documentation "Its name.")
   (before nil :documentation "Its stamp when its buffer agreed with it last.")
   (merged nil :documentation "A value of `gemini-companion-review-effect-merged-state'.")
   (text nil :documentation "The text that it should contain then, or nil."))
 
-(defvar gemini-companion-write--awaited nil
+(defvar gemini-companion-write--files nil
   "The files that clients may write, the newest first.")
 
 (defun gemini-companion-write-revert-when-written (review &optional text made)
@@ -305,22 +307,21 @@ those to %s are in M-x gemini-companion-history-list"
 A buffer that begins to visit the file meanwhile counts.  MADE is non-nil if
 the client has written already."
   (let* ((path (gemini-companion-review-path review))
-         (earlier (gemini-companion-write--awaited-of path))
-         (awaited (make-gemini-companion-write--awaited
+         (earlier (gemini-companion-write--find-watched path))
+         (watched (make-gemini-companion-write--watched
                    :path path :text text
                    :merged (gemini-companion-review-effect-merged-state review)
                    :before (cond (made 'unknown)
                                  ;; A write that is already awaited may just have happened.
-                                 (earlier (gemini-companion-write--awaited-before earlier))
+                                 (earlier (gemini-companion-write--watched-before earlier))
                                  (t (gemini-companion-file-stamp path))))))
-    (setq gemini-companion-write--awaited
-          (cons awaited (remq earlier gemini-companion-write--awaited)))
+    (setq gemini-companion-write--files (cons watched (remq earlier gemini-companion-write--files)))
     (when-let* ((buffer (and text (gemini-companion-file-visiting path))))
       (with-current-buffer buffer
         (unless (eq buffer-stale-function #'gemini-companion-write--stale-p)
           (setq-local gemini-companion-write--stale-before buffer-stale-function
                       buffer-stale-function #'gemini-companion-write--stale-p))))
-    (gemini-companion-write--poll awaited review)))
+    (gemini-companion-write--follow watched review)))
 
 (add-hook 'gemini-companion-review-end-functions #'gemini-companion-write--keep-merged)
 
@@ -349,12 +350,12 @@ Hosts report times in seconds, so a different text is somebody else's."
                (gemini-companion-file-written-p
                 path (gemini-companion-review-text-of-buffer buffer)))))))
 
-(add-hook 'gemini-companion-file-needed-functions #'gemini-companion-write--awaited-of)
+(add-hook 'gemini-companion-file-needed-functions #'gemini-companion-write--find-watched)
 
-(defun gemini-companion-write--awaited-of (path)
+(defun gemini-companion-write--find-watched (path)
   "Return the record of the file PATH if a client may write it, or nil."
-  (cl-loop for awaited in gemini-companion-write--awaited
-           if (equal path (gemini-companion-write--awaited-path awaited)) return awaited))
+  (cl-loop for watched in gemini-companion-write--files
+           if (equal path (gemini-companion-write--watched-path watched)) return watched))
 
 (defvar-local gemini-companion-write--stale-before nil
   "The `buffer-stale-function' of this buffer before ours, or nil.")
@@ -363,53 +364,55 @@ Hosts report times in seconds, so a different text is somebody else's."
   "Let Auto Revert mode leave this buffer alone while a client may write its file.
 CLIs empty a file before they write it, and point would go to its beginning.
 NOCONFIRM is as for `buffer-stale-function'."
-  (unless (cl-loop for awaited in gemini-companion-write--awaited
-                   for path = (gemini-companion-write--awaited-path awaited)
-                   thereis (and (gemini-companion-write--awaited-text awaited)
+  (unless (cl-loop for watched in gemini-companion-write--files
+                   for path = (gemini-companion-write--watched-path watched)
+                   thereis (and (gemini-companion-write--watched-text watched)
                                 (eq (current-buffer) (gemini-companion-file-visiting path))))
     (funcall (or gemini-companion-write--stale-before #'buffer-stale--default-function)
              noconfirm)))
 
-(defun gemini-companion-write--poll (awaited review)
-  "Revert the buffer that visits the file AWAITED once that was written.
+(defun gemini-companion-write--follow (watched review)
+  "Revert the buffer that visits the file WATCHED once that was written.
 The client of REVIEW may first wait for decisions on others, or be cut off.
 A host is not asked: its reports change what is known of the file."
-  (pcase-let* (((cl-struct gemini-companion-write--awaited path before text) awaited)
+  (pcase-let* (((cl-struct gemini-companion-write--watched path before text) watched)
                (host (gemini-companion-review-host review))
-               (seen-at (gemini-companion-write--once #'float-time))
+               (first-seen (gemini-companion-write--once #'float-time))
                (written-p
                 (gemini-companion-write--once #'gemini-companion-file-written-p path text)))
-    (gemini-companion-write--await
+    (gemini-companion-write--poll
      (if host gemini-companion-write--host-time gemini-companion-write--revert-time)
      (lambda ()
        (let* ((now (gemini-companion-file-stamp path))
-              (since (funcall seen-at now)))
-         (cond ((not (and (memq awaited gemini-companion-write--awaited)
+              (since (funcall first-seen now)))
+         (cond ((not (and (memq watched gemini-companion-write--files)
                           (or (null host) (gemini-companion-host-named host))))
                 'forgotten)
                ((gemini-companion-write-held-p path) 'held)
                ((and now (not (equal now before))
                      (or (and text (funcall written-p now))
-                         ;; Or it may be half written.  Late timers run in quick succession, and
-                         ;; on a busy machine a CLI that has emptied it may take long to go on.
-                         (and (not (gemini-companion-write--saved-p path))
-                              (> (- (float-time) since)
-                                 (if (equal (gemini-companion-file-read path) "") 2 0.15))))))
+                         (gemini-companion-write--settled-p path since))))
                ((gemini-companion-write--later-p review (gemini-companion-write-others review))
                 'busy))))
      (lambda (written)
        (if (memq written '(nil forgotten))
-           (setq gemini-companion-write--awaited
-                 (remq awaited gemini-companion-write--awaited))
-         (setf (gemini-companion-write--awaited-before awaited)
+           (setq gemini-companion-write--files (remq watched gemini-companion-write--files))
+         (setf (gemini-companion-write--watched-before watched)
                (gemini-companion-file-stamp path))
          ;; What a host has reported may be too large.
          (when (or (null host) (gemini-companion-file-read path))
-           (gemini-companion-write--update awaited))
+           (gemini-companion-write--update watched))
          ;; A formatter may write it again soon, but nothing else is known of that.
-         (setf (gemini-companion-write--awaited-text awaited) nil
-               (gemini-companion-write--awaited-merged awaited) nil)
-         (gemini-companion-write--poll awaited review))))))
+         (setf (gemini-companion-write--watched-text watched) nil
+               (gemini-companion-write--watched-merged watched) nil)
+         (gemini-companion-write--follow watched review))))))
+
+(defun gemini-companion-write--settled-p (path since)
+  "Return non-nil if PATH, unchanged SINCE then, is not as saved, nor half written."
+  (and (not (gemini-companion-write--saved-p path))
+       ;; Late timers run in quick succession, and on a busy machine a CLI that has emptied it may
+       ;; take long to go on.
+       (> (- (float-time) since) (if (equal (gemini-companion-file-read path) "") 2 0.15))))
 
 (defun gemini-companion-write-revert-now (path)
   "Revert the buffer that visits PATH, a file that was just written.
@@ -424,8 +427,8 @@ show the text of the file, or the file no longer exists."
 
 (defun gemini-companion-write-stop ()
   "Stop checking files."
-  (cancel-function-timers #'gemini-companion-write--look)
-  (setq gemini-companion-write--awaited nil)
+  (cancel-function-timers #'gemini-companion-write--poll-now)
+  (setq gemini-companion-write--files nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (when (eq buffer-stale-function #'gemini-companion-write--stale-p)
@@ -441,17 +444,17 @@ show the text of the file, or the file no longer exists."
        (let ((buffer (window-buffer (or (minibuffer-selected-window) (selected-window)))))
          (eq (gemini-companion-file-visiting path) (or (buffer-base-buffer buffer) buffer)))))
 
-(defun gemini-companion-write--update (awaited)
-  "Revert the buffer of the file AWAITED, or say why it was left alone."
-  (when-let* ((path (gemini-companion-write--awaited-path awaited))
+(defun gemini-companion-write--update (watched)
+  "Revert the buffer of the file WATCHED, or say why it was left alone."
+  (when-let* ((path (gemini-companion-write--watched-path watched))
               (buffer (gemini-companion-file-visiting path)))
     (with-current-buffer buffer
       (cond ((if (gemini-companion-file-host path)
                  (gemini-companion-file-newer-in-p path buffer)
-               (verify-visited-file-modtime)))
+               (verify-visited-file-modtime))) ; up to date
             ((gemini-companion-write--show
-              path (let ((text (gemini-companion-write--awaited-text awaited)))
-                     (and (equal (gemini-companion-write--awaited-merged awaited)
+              path (let ((text (gemini-companion-write--watched-text watched)))
+                     (and (equal (gemini-companion-write--watched-merged watched)
                                  (cons buffer (buffer-chars-modified-tick)))
                           (or (not text) (gemini-companion-file-written-p path text))))))
             ((buffer-modified-p)

@@ -148,11 +148,11 @@ Return the phases in which EMACS was blocked too long, with the seconds."
     (gemini-companion-test-run emacs '(gemini-companion-test-inner-begin 'written))
     (gemini-companion-test-write file text)
     (gemini-companion-test-wait-eval
-     emacs '(pcase gemini-companion-write--awaited
+     emacs '(pcase gemini-companion-write--files
               ('nil t)                  ; long ago
-              (`(,awaited . ,_)
-               (equal (gemini-companion-write--awaited-before awaited)
-                      (gemini-companion-file-stamp (gemini-companion-write--awaited-path awaited)))))
+              (`(,watched . ,_)
+               (equal (gemini-companion-write--watched-before watched)
+                      (gemini-companion-file-stamp (gemini-companion-write--watched-path watched)))))
      60)
     (funcall phase 'written)
     (funcall phase 'history

@@ -368,7 +368,7 @@ An unsaved line in it was merged into the change that was accepted before."
           (gemini-companion-test-host-write client "a.txt" "2\n")
           (should (equal (with-current-buffer buffer (buffer-string)) "2\n")))
         ;; Otherwise, the file is watched for a short time only.
-        (gemini-companion-test-wait "no more" (lambda () (null gemini-companion-write--awaited)))
+        (gemini-companion-test-wait "no more" (lambda () (null gemini-companion-write--files)))
         (gemini-companion-test-host-write client "a.txt" "3\n")
         (should (equal (with-current-buffer buffer (buffer-string)) "2\n"))))))
 
@@ -674,7 +674,7 @@ DECIDE is called with the client and the review."
       (gemini-companion-review-show review 'keep)
       (gemini-companion-review-commands-accept review)
       (should (funcall flood))
-      (setq gemini-companion-write--awaited nil)
+      (setq gemini-companion-write--files nil)
       (should-not (funcall flood)))))
 
 (ert-deftest gemini-companion-host-review/a-closed-host-ends-its-reviews ()
@@ -687,7 +687,7 @@ DECIDE is called with the client and the review."
           (gemini-companion-test-host-close gemini-companion-test-host-prefix)
           (gemini-companion-test-wait
            "the end" (lambda () (not (gemini-companion-review-open-p review))))
-          (gemini-companion-test-wait "no more" (lambda () (null gemini-companion-write--awaited)))
+          (gemini-companion-test-wait "no more" (lambda () (null gemini-companion-write--files)))
           (let ((entry (car (gemini-companion-history-all))))
             (should (eq (gemini-companion-history-outcome entry) 'withdrawn))
             (should (equal (gemini-companion-history-before entry) "one\ntwo\n")))

@@ -99,7 +99,7 @@
   "Any other text may be a part of it, even if timers find it twice in a moment."
   (gemini-companion-write-revert-test--with "one\n"
     (let (check)
-      (cl-letf (((symbol-function 'gemini-companion-write--await)
+      (cl-letf (((symbol-function 'gemini-companion-write--poll)
                  (lambda (_seconds function &rest _) (setq check function) (timer-create))))
         (gemini-companion-write-revert-test--follow buffer-file-name "two!\n"))
       (should-not (funcall check))
@@ -114,7 +114,7 @@
   (gemini-companion-write-revert-test--with "one\n"
     (let ((now (float-time))
           check)
-      (cl-letf (((symbol-function 'gemini-companion-write--await)
+      (cl-letf (((symbol-function 'gemini-companion-write--poll)
                  (lambda (_seconds function &rest _) (setq check function) (timer-create)))
                 ((symbol-function 'float-time) (lambda (&rest _) now)))
         (gemini-companion-write-revert-test--follow buffer-file-name "two!\n")
@@ -900,7 +900,7 @@ whether modes were preserved.  So does diff-hl, before it marks the new differen
     (let ((gemini-companion-write--revert-time 0.2))
       (gemini-companion-write-revert-test--follow buffer-file-name)
       (gemini-companion-test-wait "the end of patience"
-                                  (lambda () (null gemini-companion-write--awaited))))
+                                  (lambda () (null gemini-companion-write--files))))
     (should (equal (buffer-string) "one\n"))))
 
 ;;; gemini-companion-write-revert-test.el ends here

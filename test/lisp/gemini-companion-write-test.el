@@ -227,7 +227,7 @@ If EDITED is non-nil, the user has changed the text to that before."
                   (lambda (path) (cl-incf reads) (funcall read-file path))))
         (gemini-companion-test-wait
          "the file to be checked"
-         (lambda () (not (gemini-companion-test-timers #'gemini-companion-write--look)))))
+         (lambda () (not (gemini-companion-test-timers #'gemini-companion-write--poll-now)))))
       (should (= reads 1)))))
 
 (ert-deftest gemini-companion-write/what-others-write-after-a-rejection-is-not-the-clients ()
@@ -241,7 +241,7 @@ If EDITED is non-nil, the user has changed the text to that before."
           (check (lambda ()
                    (gemini-companion-test-wait
                     "the file to be checked"
-                    (lambda () (not (gemini-companion-test-timers #'gemini-companion-write--look))))
+                    (lambda () (not (gemini-companion-test-timers #'gemini-companion-write--poll-now))))
                    (should-not (memq 'accepted-there
                                      (mapcar #'gemini-companion-history-outcome
                                              (gemini-companion-history-all)))))))
@@ -361,8 +361,8 @@ Both are variables."
   (gemini-companion-write-test--with-clock now look
     (let ((state 'busy)
           (ended 0))
-      (gemini-companion-write--await 3.5 (lambda () state)
-                                     (lambda (seen) (should-not seen) (cl-incf ended)))
+      (gemini-companion-write--poll 3.5 (lambda () state)
+                                    (lambda (seen) (should-not seen) (cl-incf ended)))
       (setq now 100)
       (funcall look)
       (setq state nil)
@@ -378,7 +378,7 @@ Both are variables."
   (gemini-companion-write-test--with-clock now look
     (let ((ended 0))
       (setq now 1000)
-      (gemini-companion-write--await 3.5 #'ignore (lambda (_) (cl-incf ended)))
+      (gemini-companion-write--poll 3.5 #'ignore (lambda (_) (cl-incf ended)))
       (setq now 100)
       (dotimes (_ 4)
         (funcall look)

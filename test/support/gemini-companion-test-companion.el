@@ -170,10 +170,10 @@ plist, are what the relay adds to those of the CLI."
   (gemini-companion-test-wait
    "the file to be followed"
    (lambda ()
-     (cl-loop for awaited in gemini-companion-write--awaited
-              for each = (gemini-companion-write--awaited-path awaited)
+     (cl-loop for watched in gemini-companion-write--files
+              for each = (gemini-companion-write--watched-path watched)
               always (or (and path (not (equal path each)))
-                         (equal (gemini-companion-write--awaited-before awaited)
+                         (equal (gemini-companion-write--watched-before watched)
                                 (gemini-companion-file-stamp each)))))))
 
 (defun gemini-companion-test-kill-view ()
