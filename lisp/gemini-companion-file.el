@@ -495,20 +495,24 @@ Line ends and a byte order mark stay as they were."
   (string-replace "\r\n" "\n" (string-remove-prefix "\ufeff" text)))
 
 (defun gemini-companion-file-same-p (one other)
-  "Return non-nil if a client that was sent the text ONE may write OTHER.
-Gemini CLI restores the newline at the end of a file."
+  "Return non-nil if the texts ONE and OTHER differ at most by a final newline.
+Gemini CLI restores that of a file, whatever text it was sent."
   (let ((plain (lambda (text) (string-remove-suffix "\n" (gemini-companion-file-plain text)))))
     (equal (funcall plain one) (funcall plain other))))
 
-(defun gemini-companion-file-written-p (path text)
-  "Return non-nil if the file PATH contains TEXT, as a client writes it."
+(defun gemini-companion-file-written-p (path text &optional same)
+  "Return non-nil if the file PATH contains TEXT, as a client writes it.
+SAME is a function that compares two texts, by default exactly."
   (when-let* ((bytes (gemini-companion-file-read path)))
-    (gemini-companion-file-text-p path bytes text)))
+    (gemini-companion-file-text-p path bytes text same)))
 
-(defun gemini-companion-file-text-p (path bytes text)
+(defun gemini-companion-file-text-p (path bytes text &optional same)
   "Return non-nil if BYTES, contents of the file PATH, are TEXT from a client.
-Qwen Code keeps the coding system of the file."
-  (gemini-companion-file-same-p text (gemini-companion-change-decode path bytes text)))
+Qwen Code keeps the coding system of the file.  For SAME, see
+`gemini-companion-file-written-p'."
+  (funcall (or same #'equal)
+           (gemini-companion-file-plain (gemini-companion-change-decode path bytes text))
+           (gemini-companion-file-plain text)))
 
 (provide 'gemini-companion-file)
 ;;; gemini-companion-file.el ends here

@@ -378,7 +378,8 @@ Delete all other windows; if a side window is selected, that one, too."
 (defun gemini-companion-review-window--delete-others (window)
   "Delete all other windows but side windows on WINDOW's frame, and return WINDOW."
   ;; The main window may be one of several: Emacs merges that with what has the side windows.
-  (let ((ignore-window-parameters t))
+  (let ((ignore-window-parameters t)
+        (window-combination-resize nil)) ; side windows keep their size
     (dolist (other (window-list (window-frame window) 'no-minibuffer window))
       (unless (or (eq other window) (window-parameter other 'window-side))
         (delete-window other))))

@@ -326,7 +326,8 @@ message on the same TOPIC, an object, and one of ours on screen."
           (let ((message-log-max nil)) (message "%s\n%s" foreign text)))
         (setq gemini-companion-ui--echoed (cons (current-message) foreign))))))
   (gemini-companion-ui-adjust-timer gemini-companion-ui--messages
-                                    0 0.2 #'gemini-companion-ui--show-messages))
+                                    0 (if (gemini-companion-ui-seen-p) 0.2 2)
+                                    #'gemini-companion-ui--show-messages))
 
 (defun gemini-companion-ui-drop-message (topic)
   "Do not show a pending message on TOPIC, which is out of date."

@@ -368,8 +368,9 @@ NOCONFIRM is as for `buffer-stale-function'."
                    for path = (gemini-companion-write--watched-path watched)
                    thereis (and (gemini-companion-write--watched-text watched)
                                 (eq (current-buffer) (gemini-companion-file-visiting path))))
-    (funcall (or gemini-companion-write--stale-before #'buffer-stale--default-function)
-             noconfirm)))
+    (let ((before gemini-companion-write--stale-before)
+          (gemini-companion-write--stale-before nil)) ; it may call this one
+      (funcall (or before #'buffer-stale--default-function) noconfirm))))
 
 (defun gemini-companion-write--follow (watched review)
   "Revert the buffer that visits the file WATCHED once that was written.
@@ -379,7 +380,8 @@ A host is not asked: its reports change what is known of the file."
                (host (gemini-companion-review-host review))
                (first-seen (gemini-companion-write--once #'float-time))
                (written-p
-                (gemini-companion-write--once #'gemini-companion-file-written-p path text)))
+                (gemini-companion-write--once #'gemini-companion-file-written-p
+                                              path text #'gemini-companion-file-same-p)))
     (gemini-companion-write--poll
      (if host gemini-companion-write--host-time gemini-companion-write--revert-time)
      (lambda ()
@@ -456,7 +458,9 @@ show the text of the file, or the file no longer exists."
               path (let ((text (gemini-companion-write--watched-text watched)))
                      (and (equal (gemini-companion-write--watched-merged watched)
                                  (cons buffer (buffer-chars-modified-tick)))
-                          (or (not text) (gemini-companion-file-written-p path text))))))
+                          (or (not text)
+                              (gemini-companion-file-written-p
+                               path text #'gemini-companion-file-same-p))))))
             ((buffer-modified-p)
              (gemini-companion-write--keep-auto-saved)
              (gemini-companion-ui-message

@@ -164,8 +164,9 @@
                    "/Users/me/.gemini/settings.json"))
     (should (equal (gemini-companion-agent-temporary-directory environment) "/t"))
     (cl-letf (((symbol-function 'gemini-companion-agent-variables)
-               (lambda () '(("A" . "1") ("B" . "2")))))
-      (should (equal (gemini-companion-agent--command) "$env:A='1'; $env:B='2'")))
+               (lambda () '(("A" . "1") ("B" . "/O'Brien';calc;'")))))
+      (should (equal (gemini-companion-agent--command)
+                     "$env:A='1'; $env:B='/O''Brien'';calc;'''")))
     (let ((gemini-companion-terminal 'auto))
       (should (string-search "in another terminal"
                              (cadr (should-error (gemini-companion-cli-terminals-choose)

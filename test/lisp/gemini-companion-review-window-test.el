@@ -69,7 +69,7 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
 ;; of the root, as they become when the only window beside them is deleted.
 (ert-deftest gemini-companion-review-window/beside-a-side-window-a-change-finds-room ()
   (pcase-dolist (`(,view ,name ,text) gemini-companion-review-window-test--views)
-    (dolist (flat '(nil t))
+    (pcase-dolist (`(,flat ,window-combination-resize) '((nil nil) (t nil) (t t)))
       (ert-info ((format "%s %s %s" view name flat))
         (gemini-companion-test-with-client client
           (delete-other-windows)

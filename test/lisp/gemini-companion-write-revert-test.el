@@ -40,6 +40,21 @@
   (gemini-companion-test-write-bytes buffer-file-name bytes)
   (gemini-companion-test-wait-followed))
 
+(ert-deftest gemini-companion-write-revert/edits-that-were-merged-may-get-a-final-newline ()
+  "Gemini CLI restores it, and the buffer kept the edits, without the change."
+  (gemini-companion-test-with-client client
+    (goto-char (point-max))
+    (insert "mine")
+    (let ((review (gemini-companion-test-propose client "a.txt" "1\ntwo\n")))
+      (gemini-companion-review-effect-merge review)
+      (gemini-companion-review-show review 'keep)
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-review-commands-accept review))
+      (gemini-companion-test-write-bytes "a.txt" "1\ntwo\nmine\n")
+      (gemini-companion-test-wait "the buffer to be reverted"
+                                  (lambda () (equal (buffer-string) "1\ntwo\nmine\n")))
+      (should-not (buffer-modified-p)))))
+
 (ert-deftest gemini-companion-write-revert/a-stale-function-of-the-user-stays ()
   "It is asked unless a client may write the file, and alone when the mode is off."
   (gemini-companion-test-with-client client
@@ -53,6 +68,10 @@
         (gemini-companion-test-wait "the file to be noticed"
                                     (lambda () (funcall buffer-stale-function t)))
         (should (eq (funcall buffer-stale-function t) 'mine))
+        ;; Somebody else has put a function around ours.
+        (let ((gemini-companion-write--stale-before
+               (lambda (&optional _) (gemini-companion-write--stale-p t))))
+          (should-not (funcall buffer-stale-function t)))
         (gemini-companion-mode -1)
         (should-not (eq buffer-stale-function #'gemini-companion-write--stale-p))
         (should (eq (funcall buffer-stale-function t) 'mine))))))

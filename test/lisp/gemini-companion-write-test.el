@@ -158,6 +158,13 @@ If EDITED is non-nil, the user has changed the text to that before."
       (should (string-match-p "already has this text"
                               (gemini-companion-test-list-press-newest "w" t))))))
 
+(ert-deftest gemini-companion-write/a-final-newline-is-written-only-once-it-is-there ()
+  (gemini-companion-write-test--with client
+    (gemini-companion-test-file "b.txt" "two")
+    (gemini-companion-write-test--wait-message
+     "has not written the change to b\\.txt that you accepted"
+     (lambda () (gemini-companion-write-test--accept client "two\n")))))
+
 (ert-deftest gemini-companion-write/a-formatter-may-write-the-file-before-emacs-looks ()
   "The hook of the client has told Emacs by then that it has written."
   (gemini-companion-write-test--with client
