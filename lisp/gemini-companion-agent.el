@@ -196,7 +196,9 @@ other than the one where you started it.  Takes effect when
 
 (defun gemini-companion-agent-served ()
   "Return the names of the programs that are served."
-  (seq-intersection gemini-companion-agents (gemini-companion-agent-names)))
+  (let ((names (gemini-companion-agent-names)))
+    (cl-loop for agent in gemini-companion-agents
+             if (memq agent names) collect agent)))
 
 (defun gemini-companion-agent-needs-no-text-p (agent name version)
   "Return non-nil if a client of AGENT needs no text that it has proposed itself.
@@ -232,9 +234,13 @@ The first is that of clients that Emacs starts; none if AGENT is not used here."
                       agent (default-toplevel-value 'process-environment))))
     (pcase (gemini-companion-agent-get agent :directory)
       (`(temporary ,name)
-       (seq-uniq (cons first (mapcar (apply-partially #'expand-file-name name)
-                                     gemini-companion-temporary-directories))
-                 (lambda (one other) (equal (file-truename one) (file-truename other)))))
+       (cl-loop with known = nil
+                for directory in (cons first
+                                       (mapcar (apply-partially #'expand-file-name name)
+                                               gemini-companion-temporary-directories))
+                for real = (file-truename directory)
+                unless (member real known) collect directory
+                do (push real known)))
       (_ (and (file-directory-p (file-name-directory first))
               (list first))))))
 
@@ -362,7 +368,8 @@ It runs in DIRECTORY, if that matters."
 
 (defun gemini-companion-agent-container-p ()
   "Return non-nil if clients find that this Emacs runs in a container."
-  (seq-some #'file-exists-p gemini-companion-agent--container-files))
+  (cl-loop for file in gemini-companion-agent--container-files
+           thereis (file-exists-p file)))
 
 (defun gemini-companion-agent-same-host-p (environment)
   "Return non-nil if ENVIRONMENT says that the editor is in the same container.
@@ -417,7 +424,9 @@ It is that of processes that were not started by Emacs."
 (defun gemini-companion-agent-join-roots (roots)
   "Return the list ROOTS as the value of a variable for workspace roots.
 Leave out those with a separator in their names, which would be read as several."
-  (string-join (seq-remove (apply-partially #'string-search path-separator) roots) path-separator))
+  (string-join (cl-loop for root in roots
+                        unless (string-search path-separator root) collect root)
+               path-separator))
 
 (defun gemini-companion-agent--export-workspace ()
   "Set the variables that hold the workspace roots."
