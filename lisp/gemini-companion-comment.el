@@ -128,9 +128,10 @@ there, and, for lines that a change removes, their text.")
 (defun gemini-companion-comment--place ()
   "Return the place of a comment on the lines of the region, or the current one.
 See `gemini-companion-comment-place-function'."
-  (funcall gemini-companion-comment-place-function
-           (if (use-region-p) (region-beginning) (point))
-           (if (use-region-p) (max (region-beginning) (1- (region-end))) (point))))
+  (if (use-region-p)
+      (funcall gemini-companion-comment-place-function
+               (region-beginning) (max (region-beginning) (1- (region-end))))
+    (funcall gemini-companion-comment-place-function (point) (point))))
 
 (defun gemini-companion-comment--place-here (start end)
   "Return the place of a comment on the lines from START to END of this buffer."

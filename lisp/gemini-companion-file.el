@@ -497,8 +497,7 @@ Line ends and a byte order mark stay as they were."
 (defun gemini-companion-file-same-p (one other)
   "Return non-nil if the texts ONE and OTHER differ at most by a final newline.
 Gemini CLI restores that of a file, whatever text it was sent."
-  (let ((plain (lambda (text) (string-remove-suffix "\n" (gemini-companion-file-plain text)))))
-    (equal (funcall plain one) (funcall plain other))))
+  (equal (string-remove-suffix "\n" one) (string-remove-suffix "\n" other)))
 
 (defun gemini-companion-file-written-p (path text &optional same)
   "Return non-nil if the file PATH contains TEXT, as a client writes it.

@@ -585,7 +585,7 @@ DETAIL, text for the user, may say more."
   (pcase-let* (((cl-struct gemini-companion-host-connection state since lost-since) connection)
                (now (float-time))
                (ready (eq state 'ready))
-               (held (and ready (> (- now since) 30))) ; otherwise, the pauses grow on
+               (held (and ready (> (- now since) 30))) ; otherwise, the pauses go on growing
                (start (if (or held (null lost-since)) now lost-since)))
     (gemini-companion-host-connection--set-state connection 'lost fault)
     (setf (gemini-companion-host-connection-lost-since connection) start)

@@ -86,18 +86,16 @@ While the proposal is being edited this may lag behind for a moment."
   "Return what an accept of REVIEW would lose now, or nil.
 `changed' or `deleted': the file was, since the change was proposed.
 `unsaved': only a buffer that visits the file has edits that the text lacks."
-  (let ((buffer (gemini-companion-review-visiting review)))
+  (let ((path (gemini-companion-review-path review)))
     (cond ((or (gemini-companion-review-effect-file-changed-p review)
                ;; The client has not reported yet what the user has just saved on its host.
-               (and buffer (gemini-companion-review-host review)
-                    (gemini-companion-file-newer-in-p (gemini-companion-review-path review)
-                                                      buffer)
-                    ;; If that is a link, Tramp has the time of the link.
-                    (not (gemini-companion-file-written-p
-                          (gemini-companion-review-path review)
-                          (gemini-companion-review-text-of-buffer buffer)))))
-           (if (gemini-companion-file-exists-p (gemini-companion-review-path review)) 'changed
-             'deleted))
+               (when-let* (((gemini-companion-review-host review))
+                           (buffer (gemini-companion-review-visiting review)))
+                 (and (gemini-companion-file-newer-in-p path buffer)
+                      ;; If that is a link, Tramp has the time of the link.
+                      (not (gemini-companion-file-written-p
+                            path (gemini-companion-review-text-of-buffer buffer))))))
+           (if (gemini-companion-file-exists-p path) 'changed 'deleted))
           ((gemini-companion-review-effect--unsaved-p review) 'unsaved))))
 
 (defun gemini-companion-review-effect--unsaved-p (review)

@@ -214,13 +214,12 @@ This works even if no client is connected."
             (if gemini-companion-context-paused "resumes" "pauses it")))
    (gemini-companion-status--list
     "Last tool calls, by models"
-    (cl-loop for call in gemini-companion-tool-calls
-             ;; Hooks call several for each edit.
-             unless (plist-get (gemini-companion-tool-call-properties call) :hidden)
-             collect (concat (format-time-string "%T " (gemini-companion-tool-call-started call))
-                             (gemini-companion-tool-describe-call call))
-             into lines
-             finally return (seq-take lines 20)))
+    (mapcar (lambda (call)
+              (concat (format-time-string "%T " (gemini-companion-tool-call-started call))
+                      (gemini-companion-tool-describe-call call)))
+            ;; Hooks call several for each edit.
+            (seq-take (seq-remove #'gemini-companion-tool-hidden-p gemini-companion-tool-calls)
+                      20)))
    (gemini-companion-status--list "Workspace roots" (gemini-companion-status--roots))
    (mapconcat (pcase-lambda (`(,directory . ,clients))
                 (gemini-companion-status--context-of directory clients))

@@ -286,7 +286,9 @@ The user decided it, or the client reports it twice, with the same BEFORE."
                           (gemini-companion-history-all))))
     (and entry
          (< (float-time (time-since (gemini-companion-history-time entry))) 60)
-         (gemini-companion-file-same-p (gemini-companion-history-after entry) after)
+         (gemini-companion-file-same-p
+          (gemini-companion-file-plain (gemini-companion-history-after entry))
+          (gemini-companion-file-plain after))
          (pcase (gemini-companion-history-outcome entry)
            ((or 'accepted 'accepted-there 'closed 'unwritten) t)
            ;; If it differs, the user has edited the file in between, and only this entry has that.

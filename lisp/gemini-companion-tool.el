@@ -193,7 +193,7 @@ current buffer, point there and the match data stay as they are; but where
 FUNCTION replaces text, point is where it puts it."
   (save-match-data
     ;; A hidden tool tells Emacs something, even if nobody waits for the answer.
-    (when (if (plist-get (gemini-companion-tool-call-properties call) :hidden)
+    (when (if (gemini-companion-tool-hidden-p call)
               (not (gemini-companion-tool-call-outcome call))
             (gemini-companion-tool-live-p call))
       (let ((buffer (current-buffer))
@@ -211,6 +211,10 @@ FUNCTION replaces text, point is where it puts it."
         (when (and (eq buffer (current-buffer))
                    (eql tick (buffer-chars-modified-tick)))
           (goto-char point))))))
+
+(defun gemini-companion-tool-hidden-p (call)
+  "Return non-nil if CALL is of a tool for hooks, which models do not know."
+  (plist-get (gemini-companion-tool-call-properties call) :hidden))
 
 (defun gemini-companion-tool--fail-by-fault (call text)
   "Answer CALL with an error, for a fault whose message is TEXT.

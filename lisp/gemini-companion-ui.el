@@ -549,8 +549,7 @@ same."
 But do so only while the buffer is in a window.  With SECONDS, also do that so
 often unless a minibuffer is active: at its end, Emacs restores all windows but
 the selected one, with point where the text then was.  Stop when the buffer is
-killed, or gets another major mode, of which a proposal says nothing.  UPDATE
-signals no errors."
+killed, or when `change-major-mode-hook' is run.  UPDATE signals no errors."
   (let* ((buffer (current-buffer))
          (update-there (lambda (&rest _)
                          (when (get-buffer-window buffer t)
