@@ -87,7 +87,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
                          (gemini-companion-review-bytes review)))
                (stamp (if made (gemini-companion-review-stamp review)
                         (gemini-companion-file-stamp path))))
-    (gemini-companion-write-revert-when-written review text made)
+    (gemini-companion-write-revert-when-written review text stamp)
     (gemini-companion-bridge-answer call text may-omit)
     (gemini-companion-review-end
      review 'closed before (concat "decided in " (gemini-companion-review-agent-title review)))

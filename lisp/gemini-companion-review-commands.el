@@ -93,7 +93,6 @@ BY is as in `gemini-companion-review-decide'; unless it is nil, ask nothing."
     (let ((text (gemini-companion-review-current-text review))
           (tell (or (car (gemini-companion-review-request review))
                     #'gemini-companion-review-commands--tell-accepted)))
-      (gemini-companion-write-revert-when-written review text)
       (gemini-companion-review-decide review 'accepted
                                       (lambda (_id) (funcall tell review text)) by))))
 
@@ -103,6 +102,7 @@ Return nil if the client has decided it already."
   (let ((may-omit (gemini-companion-write-may-omit-p review text))
         (before (gemini-companion-file-stamp (gemini-companion-review-path review))))
     (when (gemini-companion-bridge-accept (gemini-companion-review-id review) text may-omit)
+      (gemini-companion-write-revert-when-written review text before)
       ;; While the connection to a host is cut, the CLI there may go on without Emacs.
       (gemini-companion-write-await-text
        review text before (not (or may-omit (gemini-companion-review-host review))))

@@ -141,7 +141,7 @@ Gemini CLI does so if it was told to accept edits, as by S-TAB, while it asked."
          (when written
            (gemini-companion-history-note (gemini-companion-review-entry review) 'accepted-there)
            (gemini-companion-write-revert-when-written
-            review (gemini-companion-review-current-text review) t)
+            review (gemini-companion-review-current-text review) stamp)
            (gemini-companion-ui-message
             review
             "%s has written the change to %s that you rejected; \
@@ -302,19 +302,18 @@ those to %s are in M-x gemini-companion-history-list"
 (defvar gemini-companion-write--files nil
   "The files that clients may write, the newest first.")
 
-(defun gemini-companion-write-revert-when-written (review &optional text made)
+(defun gemini-companion-write-revert-when-written (review &optional text before)
   "Revert the buffer of the file of REVIEW once the client has written TEXT to it.
-A buffer that begins to visit the file meanwhile counts.  MADE is non-nil if
-the client has written already."
+A buffer that begins to visit the file meanwhile counts.  BEFORE is the stamp
+that the file had before, by default its present one."
   (let* ((path (gemini-companion-review-path review))
          (earlier (gemini-companion-write--find-watched path))
          (watched (make-gemini-companion-write--watched
                    :path path :text text
                    :merged (gemini-companion-review-effect-merged-state review)
-                   :before (cond (made 'unknown)
-                                 ;; A write that is already awaited may just have happened.
-                                 (earlier (gemini-companion-write--watched-before earlier))
-                                 (t (gemini-companion-file-stamp path))))))
+                   ;; A write that is already awaited may just have happened.
+                   :before (if earlier (gemini-companion-write--watched-before earlier)
+                             (or before (gemini-companion-file-stamp path))))))
     (setq gemini-companion-write--files (cons watched (remq earlier gemini-companion-write--files)))
     (when-let* ((buffer (and text (gemini-companion-file-visiting path))))
       (with-current-buffer buffer
