@@ -63,11 +63,16 @@ Return nil, with point anywhere, if there is none."
   "Return non-nil if the current buffer has many lines, of which few differ.
 Return nil if it is large, since finding out would take long."
   (unless (> (buffer-size) gemini-companion-heavy--max-fontified)
-    (let* ((text (buffer-substring-no-properties (point-min) (point-max)))
-           (lines (save-match-data (split-string (string-remove-suffix "\n" text) "\n")))
-           (count (length lines)))
+    (let ((count (count-lines (point-min) (point-max)))
+          (lines (make-hash-table :test #'equal)))
       (and (>= count 100)
-           (> count (* 20 (length (delete-dups lines))))))))
+           (save-excursion
+             (goto-char (point-min))
+             (cl-loop until (eobp)
+                      for start = (point)
+                      do (forward-line)
+                      (puthash (buffer-substring-no-properties start (point)) t lines)
+                      always (> count (* 20 (hash-table-count lines)))))))))
 
 (defun gemini-companion-heavy-compared-p (buffer)
   "Return non-nil if the current buffer is heavy in a way in which BUFFER is not."
@@ -201,14 +206,13 @@ Emacs takes 10 s to reorder 100 lines of 9000 such characters."
 (put 'gemini-companion-heavy-step-hook 'permanent-local t)
 
 (defun gemini-companion-heavy-fontify-in-steps (give-up)
-  "Fontify the current buffer from its start on, in steps, unless it is heavy.
+  "Fontify the current buffer, which is not heavy, from its start on, in steps.
 If that is slow, or fails, call the function GIVE-UP in the buffer."
-  (unless (gemini-companion-heavy-p)
-    (font-lock-mode 1)
-    ;; So that redisplay does not.
-    (with-silent-modifications
-      (put-text-property (point-min) (point-max) 'fontified t))
-    (gemini-companion-heavy--step (current-buffer) (copy-marker (point-min)) 0 give-up)))
+  (font-lock-mode 1)
+  ;; So that redisplay does not.
+  (with-silent-modifications
+    (put-text-property (point-min) (point-max) 'fontified t))
+  (gemini-companion-heavy--step (current-buffer) (copy-marker (point-min)) 0 give-up))
 
 (defun gemini-companion-heavy--step (buffer position slow give-up)
   "Fontify BUFFER from the marker POSITION on for a moment; go on after a pause.

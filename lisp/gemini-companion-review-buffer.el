@@ -285,17 +285,19 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
   (let ((inhibit-modification-hooks t))
     (erase-buffer) ; nXML mode may insert a declaration
     (insert text))
-  (when (gemini-companion-heavy-p)
-    (gemini-companion-review-buffer-set-mode #'fundamental-mode))
-  (gemini-companion-review-buffer--finish review header)
-  (set-buffer-modified-p nil)
-  (goto-char (point-min))
-  (gemini-companion-heavy-fontify-in-steps
-   (lambda ()
-     (let ((faces face-remapping-alist)) ; some of a view
-       (gemini-companion-review-buffer-set-mode #'fundamental-mode)
-       (gemini-companion-review-buffer--finish review gemini-companion-review-buffer--header)
-       (setq face-remapping-alist faces)))))
+  (let ((heavy (gemini-companion-heavy-p)))
+    (when heavy
+      (gemini-companion-review-buffer-set-mode #'fundamental-mode))
+    (gemini-companion-review-buffer--finish review header)
+    (set-buffer-modified-p nil)
+    (goto-char (point-min))
+    (unless heavy
+      (gemini-companion-heavy-fontify-in-steps
+       (lambda ()
+         (let ((faces face-remapping-alist)) ; some of a view
+           (gemini-companion-review-buffer-set-mode #'fundamental-mode)
+           (gemini-companion-review-buffer--finish review gemini-companion-review-buffer--header)
+           (setq face-remapping-alist faces)))))))
 
 (defun gemini-companion-review-buffer--finish (review header)
   "Set up the current buffer of REVIEW, which has its text and its major mode.
