@@ -32,7 +32,8 @@
   "Maximum length in characters of a line that is shown whole.")
 
 (defconst gemini-companion-heavy--max-time 0.1
-  "Seconds for which Emacs may fontify without a pause.")
+  "Seconds that Emacs may take to fontify a few lines.
+If it is quick, it makes a pause after a fourth of that.")
 
 (defconst gemini-companion-heavy--max-compared 100000
   "Maximum size in characters of two ASCII texts whose characters are compared.
@@ -219,7 +220,7 @@ If that is slow, or fails, call the function GIVE-UP in the buffer."
 If too many parts take too long, now SLOW ones, call GIVE-UP."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (let ((end (+ (float-time) gemini-companion-heavy--max-time))
+      (let ((end (+ (float-time) (/ gemini-companion-heavy--max-time 4)))
             (unfinished (lambda () (and font-lock-mode (< position (point-max))))))
         (while (and (not quit-flag) (funcall unfinished) (< (float-time) end) (<= slow 2))
           (unless (gemini-companion-heavy--fontify-part position)
@@ -230,7 +231,7 @@ If too many parts take too long, now SLOW ones, call GIVE-UP."
                                          (buffer-name) major-mode)
                (funcall give-up))
               ((funcall unfinished)
-               (run-at-time 0.05 nil #'gemini-companion-heavy--step
+               (run-at-time 0.01 nil #'gemini-companion-heavy--step
                             buffer position slow give-up)))))))
 
 (defun gemini-companion-heavy--fontify-part (position)
