@@ -334,17 +334,8 @@ REVIEW's agent must run in it, and no process that is known to be another."
     (gemini-companion-ui-pass-keys)
     (gemini-companion-log-run-hook 'gemini-companion-cli-run-functions (current-buffer))
     (gemini-companion-ui-omit-line-numbers)
-    (add-hook 'window-buffer-change-functions #'gemini-companion-cli-run--dedicate nil t)
     ;; Some emulators clear this flag, but the CLI may be at work.
     (set-process-query-on-exit-flag process t)))
-
-(defun gemini-companion-cli-run--dedicate (window)
-  "Dedicate WINDOW, which now shows a terminal again, if it is a side window.
-Transient takes over such a window, and gives it back not dedicated, and out
-of the reach of \\[other-window]."
-  (when (and (window-parameter window 'window-side) (not (window-dedicated-p window)))
-    (set-window-parameter window 'no-other-window nil)
-    (set-window-dedicated-p window 'side)))
 
 (defun gemini-companion-cli-run--name-entry ()
   "Return the entry of an environment that names the terminal in this buffer."

@@ -256,6 +256,7 @@ It runs in the current buffer, which the selected window shows."
   (dolist (function (gemini-companion-cli-terminals-get terminal :trackers))
     (when (fboundp function)
       (advice-add function :before-while #'gemini-companion-cli-terminals--not-ours-p)))
+  (advice-add 'transient--delete-window :after #'gemini-companion-cli-terminals--dedicate)
   ;; CLIs write and read UTF-8 in any locale.  For Eat, Emacs decodes that; Term and vterm do so.
   (cl-letf ((default-process-coding-system '(utf-8-unix . utf-8-unix))
             ;; In hooks for terminals, it types a command for a shell.
@@ -269,10 +270,23 @@ It runs in the current buffer, which the selected window shows."
               (adjust (process-get process 'adjust-window-size-function)))
     (process-put process 'adjust-window-size-function
                  (advice--cd*r (indirect-function adjust))))
+  (add-hook 'window-buffer-change-functions #'gemini-companion-cli-terminals--dedicate nil t)
   (setq-local locale-coding-system 'utf-8-unix)
   ;; For CLIs, the lines of a box have one column, but for Emacs in an East Asian language two.
   (make-local-variable 'char-width-table)
   (use-default-char-width-table))
+
+(defun gemini-companion-cli-terminals--dedicate (&rest _)
+  "Dedicate side windows that show a terminal of this package again.
+Transient takes over such a window, and gives it back not dedicated, and out
+of the reach of \\[other-window].  Then it runs a command, which may show a
+buffer there."
+  (dolist (window (window-list nil 'no-minibuffer))
+    (when (and (buffer-local-value 'gemini-companion-cli-terminals--ours (window-buffer window))
+               (window-parameter window 'window-side)
+               (not (window-dedicated-p window)))
+      (set-window-parameter window 'no-other-window nil)
+      (set-window-dedicated-p window 'side))))
 
 (defun gemini-companion-cli-terminals-variables (terminal environment)
   "Return what to add to ENVIRONMENT for programs in the emulator TERMINAL."
@@ -288,17 +302,18 @@ It runs in the current buffer, which the selected window shows."
   "Return nil if the current buffer is a terminal of this package."
   (not gemini-companion-cli-terminals--ours))
 
-(defun gemini-companion-cli-terminals--obey-trackers ()
-  "Remove the advice of the emulators, unless a terminal of this package is left."
+(defun gemini-companion-cli-terminals--remove-advice ()
+  "Remove all advice made here, unless a terminal of this package is left."
   (unless (seq-some (lambda (buffer)
                       (and (buffer-local-value 'gemini-companion-cli-terminals--ours buffer)
                            (process-live-p (get-buffer-process buffer))))
                     (buffer-list))
+    (advice-remove 'transient--delete-window #'gemini-companion-cli-terminals--dedicate)
     (pcase-dolist (`(,_ . ,plist) gemini-companion-cli-terminals)
       (dolist (function (plist-get plist :trackers))
         (advice-remove function #'gemini-companion-cli-terminals--not-ours-p)))))
 
-(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-terminals--obey-trackers)
+(add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-terminals--remove-advice)
 
 (defun gemini-companion-cli-terminals--term-map ()
   "Return the keymap for Term's character mode, with what CLIs need there."

@@ -167,6 +167,23 @@ echo ready\nread line && echo \"line: $line\"\n"
       (should (equal (sort (gemini-companion-cli-run-test--windows emacs) #'string<)
                      (sort (cons "*Messages*" windows) #'string<))))))
 
+(ert-deftest gemini-companion-cli-run/what-a-menu-shows-leaves-the-terminal-its-window ()
+  "A command of the menu runs before Emacs redisplays."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
+    (gemini-companion-cli-run-test--program emacs)
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-m-x emacs "gemini-companion-run")
+    (gemini-companion-test-wait-screen emacs "ready")
+    (let ((windows (gemini-companion-cli-run-test--windows emacs)))
+      (gemini-companion-test-run emacs '(progn (select-window (get-buffer-window "a.txt")) nil))
+      (gemini-companion-test-m-x emacs "gemini-companion-menu")
+      (gemini-companion-test-wait-screen emacs "resume a session")
+      (gemini-companion-test-keys emacs "L")
+      (gemini-companion-test-wait-screen emacs "[*]gemini log[*]")
+      (should (equal (sort (gemini-companion-cli-run-test--windows emacs) #'string<)
+                     (sort (cons "*gemini log*" windows) #'string<))))))
+
 (ert-deftest gemini-companion-cli-run/a-menu-gives-its-window-back ()
   "`C-x o' leads to a terminal at the bottom also after a menu took its place."
   :tags '(e2e)

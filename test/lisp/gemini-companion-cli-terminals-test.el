@@ -287,7 +287,9 @@ not fetched yet."
       (delete-process (get-buffer-process terminal))
       (gemini-companion-mode -1)
       (should-not (advice-member-p #'gemini-companion-cli-terminals--not-ours-p
-                                   'gemini-companion-cli-terminals-test--obey)))))
+                                   'gemini-companion-cli-terminals-test--obey))
+      (should-not (advice-member-p #'gemini-companion-cli-terminals--dedicate
+                                   'transient--delete-window)))))
 
 ;;;; Term
 
