@@ -31,6 +31,25 @@
         (ert-info ((format "%d columns" width))
           (should (equal (gemini-companion-review-buffer-header-test--lines review width) line)))))))
 
+(ert-deftest gemini-companion-review-buffer-header/files-of-two-worktrees-have-different-names ()
+  (gemini-companion-test-with-client client
+    (make-directory (gemini-companion-test-file "tree/.git") t)
+    (find-file-noselect (gemini-companion-test-file "tree/a.txt" "one\n"))
+    (gemini-companion-test-wait
+     "the worktree" (lambda ()
+                      (equal (gemini-companion-test-file "tree/")
+                             (cdr (gemini-companion-workspace-innermost
+                                   (gemini-companion-test-file "tree/a.txt"))))))
+    (let ((line (lambda (review)
+                  (gemini-companion-review-show review 'keep)
+                  (gemini-companion-review-buffer-header-test--lines review 140)))
+          (review (gemini-companion-test-propose client "a.txt" "two\n"))
+          (root (file-name-nondirectory (directory-file-name gemini-companion-test-project))))
+      (should (string-search "  a.txt  " (funcall line review)))
+      (let ((other (gemini-companion-test-propose client "tree/a.txt" "two\n")))
+        (should (string-search "  tree/a.txt  " (funcall line other)))
+        (should (string-search (format "  %s/a.txt  " root) (funcall line review)))))))
+
 (ert-deftest gemini-companion-review-buffer-header/it-is-updated-after-edits ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-test-propose client "a.txt" "one\n2\n")))
