@@ -499,10 +499,16 @@ But return nil if that may block Emacs, or lose edits that are not MERGED."
                                 (gemini-companion-heavy-compared-p buffer)))
                          (gemini-companion-write--take-text source modtime host))
                 (setq buffer-file-coding-system coding)
-                ;; Otherwise C-x v v would find nothing to commit.  In a large repository, it would
-                ;; take long to find the state now, as when Emacs saves a file.
-                (vc-file-setprop buffer-file-name 'vc-state nil)
                 (let ((changed (not (eql tick (buffer-chars-modified-tick)))))
+                  ;; Here, the mode line needs no process.
+                  (when (and changed (not host)
+                             (eq (vc-file-getprop buffer-file-name 'vc-backend) 'Git)
+                             (eq (vc-file-getprop buffer-file-name 'vc-state) 'up-to-date))
+                    (vc-file-setprop buffer-file-name 'vc-state 'edited)
+                    (gemini-companion-log-errors "the mode line" (vc-mode-line buffer-file-name)))
+                  ;; Otherwise C-x v v would find nothing to commit.  In a large repository, it
+                  ;; would take long to find the state now, as when Emacs saves a file.
+                  (vc-file-setprop buffer-file-name 'vc-state nil)
                   (when (or changed (not host))
                     (gemini-companion-log-errors "after-revert-hook"
                       ;; Where nothing changed, `before-revert-hook' was not run, by which Eglot

@@ -492,14 +492,16 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
                      "two\n")))))
 
 (ert-deftest gemini-companion-write-revert/version-control-notices-the-change ()
-  "At \\`C-x v v'."
+  "In the mode line, and at \\`C-x v v'."
   (skip-unless (executable-find "git"))
   (gemini-companion-write-revert-test--with "one\n"
     (call-process "sh" nil nil nil "-c" "git init -q && git add a.txt && \
 git -c user.name=me -c user.email=me@localhost commit -q -m one")
     (vc-refresh-state)
     (should (eq (vc-state buffer-file-name) 'up-to-date))
-    (gemini-companion-write-revert-test--write "two\n")
+    (cl-letf (((symbol-function 'process-file) (lambda (&rest _) (error "Git blocks Emacs"))))
+      (gemini-companion-write-revert-test--write "two\n"))
+    (should (string-prefix-p " Git:" vc-mode))
     (should (eq (vc-state buffer-file-name) 'edited))))
 
 (ert-deftest gemini-companion-write-revert/a-byte-order-mark-stays ()
