@@ -283,7 +283,8 @@ The numbers are those that the lines have in the proposal."
         (cond (gemini-companion-review-hunk--numbers
                (+ 2 (max 2 (or display-line-numbers-width 0) (length (number-to-string lines)))))
               ((and (display-graphic-p)
-                    (not (eql 0 (frame-parameter nil 'left-fringe))))
+                    ;; A narrower fringe cuts off the signs.
+                    (<= 8 (or left-fringe-width (frame-parameter nil 'left-fringe) 8)))
                0)
               (t 2)))
   (when gemini-companion-review-hunk--numbers

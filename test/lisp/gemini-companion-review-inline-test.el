@@ -764,6 +764,25 @@ FOCUS is `select' by default."
                                '(1 3))
                        '(diff-indicator-removed diff-indicator-added)))))))
 
+(ert-deftest gemini-companion-review-inline/a-narrow-fringe-cuts-off-no-signs ()
+  "Without them, only colors would tell removed lines from added ones."
+  ;; What Fringe mode sets, and what many users set.
+  (pcase-dolist (`(,frame ,buffer ,wide) '((8 nil t) (4 nil nil) (1 nil nil) (8 0 nil)))
+    (gemini-companion-review-inline-test--with client "1\n"
+      (cl-letf (((symbol-function 'display-graphic-p) #'always)
+                ((frame-parameter nil 'left-fringe) frame)
+                ((default-value 'left-fringe-width) buffer))
+        (gemini-companion-review-inline-test--show client "one\n")
+        (with-current-buffer (window-buffer)
+          (gemini-companion-review-inline-test--fontify)
+          (should (equal (mapcar (lambda (line)
+                                   (pcase (get-text-property
+                                           0 'display (get-text-property line 'line-prefix))
+                                     (`(left-fringe ,bitmap . ,_) bitmap)
+                                     (`(,_ ,sign) (substring-no-properties sign))))
+                                 '(1 3))
+                         (if wide '(diff-fringe-del diff-fringe-add) '("- " "+ ")))))))))
+
 (ert-deftest gemini-companion-review-inline/text-scale-mode-cuts-off-no-numbers ()
   "It enlarges the text, but the margin stays as wide as it is."
   (gemini-companion-review-inline-test--with client "1\n"
