@@ -149,6 +149,11 @@ FRAME had the input focus before VIEW was shown; a new frame has got it."
     ;; Not on a child frame, such as one of completions.
     (while (frame-parent frame)
       (setq frame (frame-parent frame)))
+    ;; Nor on one that is made for a single buffer, as those of Speedbar and of Ediff's panel.
+    (when-let* (((windowp (frame-parameter frame 'minibuffer))) ; it has none of its own
+                ((window-dedicated-p (frame-selected-window frame)))
+                (window (get-mru-window 'visible)))
+      (setq frame (window-frame window)))
     (setf (gemini-companion-review-window-focus view) focus
           (gemini-companion-review-window-frame view) frame
           (gemini-companion-review-window-selected view) (selected-window)
