@@ -214,8 +214,8 @@ If VIEW has not taken it over, or it showed another buffer, do nothing."
                (eq (or (buffer-base-buffer buffer) buffer)
                    (gemini-companion-review-visiting (gemini-companion-review-window-review view))))
       ;; The header line takes the first line of the window, so that the others can stay.
-      (set-window-start nil (gemini-companion-review-hunk-file-position
-                             (+ (cdr start) (if (= (car start) 1) 0 1))))
+      (set-window-start nil (if (= (car start) 1) (point-min)
+                              (gemini-companion-review-hunk-file-position (1+ (cdr start)))))
       (goto-char (gemini-companion-review-hunk-file-position (cdr point))))))
 
 (defun gemini-companion-review-inline--go (hunk &optional stay)

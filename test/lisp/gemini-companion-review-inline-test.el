@@ -156,6 +156,15 @@ FOCUS is `select' by default."
       (gemini-companion-review-inline-undo)
       (funcall check))))
 
+(ert-deftest gemini-companion-review-inline/added-lines-at-the-beginning-are-in-view ()
+  "They were above the first line of the file, and the user was at the second hunk."
+  (gemini-companion-review-inline-test--with client "1\n2\n3\n"
+    (cl-letf (((symbol-function 'pos-visible-in-window-p)
+               (lambda (position &rest _) (<= (window-start) position))))
+      (gemini-companion-review-inline-test--show client "0\n1\n2\nthree\n"))
+    (should (= (window-start) 1))
+    (should (string-match-p "hunk 1 of 2" (gemini-companion-review-inline-test--header)))))
+
 (ert-deftest gemini-companion-review-inline/a-new-window-shows-the-whole-first-hunk ()
   "It showed only the lines of it that fitted below the beginning of the file."
   (let ((lines (lambda (&rest added)
