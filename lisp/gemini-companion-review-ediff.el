@@ -244,7 +244,9 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
             ediff-window-C (nth 3 windows))
       (select-window (car windows))
       (let ((switch-to-buffer-obey-display-actions nil))
-        (ediff-setup-control-buffer control)))))
+        (ediff-setup-control-buffer control))
+      ;; Commands that balance windows, as Evil's do when one is closed, leave it alone then.
+      (window-preserve-size (car windows) nil t))))
 
 (defun gemini-companion-review-ediff--display (view control buffers)
   "Display CONTROL and BUFFERS of VIEW, and return their windows."

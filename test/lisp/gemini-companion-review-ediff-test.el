@@ -240,6 +240,20 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
       (should (= (length (get-buffer-window-list (car ediff-session-registry))) 1))
       (gemini-companion-reject))))
 
+(ert-deftest gemini-companion-review-ediff/the-control-panel-stays-small ()
+  "Evil, for example, balances all windows when one of them is closed."
+  (gemini-companion-test-with-client client
+    (gemini-companion-review-ediff-test--show client "2\n")
+    (dolist (arrange (list #'ignore #'gemini-companion-review-ediff-turn))
+      (with-current-buffer (car ediff-session-registry)
+        (funcall arrange)
+        (let* ((panel (get-buffer-window))
+               (height (window-total-height panel)))
+          (balance-windows)
+          (should (= (window-total-height panel) height))
+          (should (> (window-total-height ediff-window-B) height)))))
+    (gemini-companion-reject)))
+
 (ert-deftest gemini-companion-review-ediff/the-first-difference-is-visible-and-selected ()
   (gemini-companion-test-with-client client
     (let* ((lines (mapcar #'number-to-string (number-sequence 1 500)))
