@@ -146,11 +146,25 @@ What was merged into it since does not count."
            ;; Written with the same contents.
            (setf (gemini-companion-review-stamp review) now)
            nil)
+          ((gemini-companion-review-effect--note-saved-merge review now) nil)
           (t (setf (gemini-companion-review-other-stamp review) now)
              t))))
 
+(defun gemini-companion-review-effect--note-saved-merge (review stamp)
+  "If the file of REVIEW, with STAMP, has only edits that were merged, note that.
+They were unsaved then.  Return non-nil if so."
+  (when-let* (((gemini-companion-review-unmerged review))
+              ;; On a host, the client may have written its own proposal.
+              ((not (gemini-companion-review-host review)))
+              (bytes (gemini-companion-file-read (gemini-companion-review-path review)))
+              ((equal (gemini-companion-review-effect--merge-with
+                       review (gemini-companion-review-text-of-file review bytes))
+                      (gemini-companion-review-current-text review))))
+    (setf (gemini-companion-review-base review) bytes
+          (gemini-companion-review-stamp review) stamp)))
+
 (defun gemini-companion-review-effect--forget-undone-merge (review)
-  "If the user has undone a merge of the file into REVIEW, forget that merge."
+  "If the user has undone a merge into REVIEW, forget that merge."
   (when-let* ((unmerged (gemini-companion-review-unmerged review))
               (before (assoc (gemini-companion-review-current-text review) unmerged)))
     (pcase-let ((`(,_ ,base ,stamp) before))
@@ -261,29 +275,29 @@ A merge would take the difference for edits of the user."
 
 (defun gemini-companion-review-effect--merge-file (review)
   "Merge on-disk changes of its file into the text of REVIEW."
-  (pcase-let* (((cl-struct gemini-companion-review path base stamp) review)
-               (now (gemini-companion-file-stamp path))
-               (bytes (gemini-companion-file-read path))
-               (before (gemini-companion-review-current-text review)))
+  (let* ((path (gemini-companion-review-path review))
+         (now (gemini-companion-file-stamp path))
+         (bytes (gemini-companion-file-read path)))
     (unless bytes
       (user-error "Nothing to merge: %s was deleted, or cannot be read"
                   (gemini-companion-review-path-in-project review)))
     (gemini-companion-review-effect--merge-text
      review (gemini-companion-review-text-of-file review bytes))
-    (unless (equal before (gemini-companion-review-current-text review))
-      (push (list before base stamp) (gemini-companion-review-unmerged review)))
     (setf (gemini-companion-review-base review) bytes
           (gemini-companion-review-stamp review) now)))
 
 (defun gemini-companion-review-effect--merge-text (review text)
   "Merge into the text of REVIEW the changes from its file to TEXT."
-  (let ((merged (gemini-companion-review-effect--merge-with review text))
-        (proposal (gemini-companion-review-proposal review)))
+  (pcase-let (((cl-struct gemini-companion-review proposal base stamp) review)
+              (merged (gemini-companion-review-effect--merge-with review text))
+              (before (gemini-companion-review-current-text review)))
     (unless (stringp merged)
       (user-error "The edits and the change overlap, first at line %d of the proposed text: %s"
                   merged
                   (substitute-command-keys
                    "\\[gemini-companion-review-three-way] shows all texts")))
+    (unless (equal before merged)
+      (push (list before base stamp) (gemini-companion-review-unmerged review)))
     (if (not (buffer-live-p proposal))
         (setf (gemini-companion-review-text review) merged)
       (with-temp-buffer

@@ -109,7 +109,7 @@ merge, as bytes; nil if there was no file.")
   (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
   (other-stamp nil :documentation "The last stamp with which the file had other contents, or nil.")
   (unmerged nil :documentation "A list of (TEXT BASE STAMP): `text', `base' and `stamp' before each
-merge of what was written to the file, the last one first.")
+merge into it, the last one first.")
   (conflict nil :documentation "What an accept would lose, as last checked, see
 `gemini-companion-review-effect-check-conflict'.")
   ;; What took long to compute.

@@ -461,6 +461,23 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
       (should (equal (buffer-string) "one\ntwo\nthree\nmine\nmore\n"))
       (set-buffer-modified-p nil))))
 
+;; Packages such as super-save do that by themselves when windows change.
+(ert-deftest gemini-companion-review-ediff/edits-that-are-saved-after-a-merge-are-not-missing ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-review-ediff-test--merge client)
+    (let ((review (gemini-companion-review-shown)))
+      (with-current-buffer "a.txt" (save-buffer))
+      (should-not (gemini-companion-review-effect-check-conflict review))
+      ;; They are if the user undoes the merge.
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (let ((last-command nil)) (undo))
+        (should (equal (buffer-string) "1\ntwo\nthree\n"))
+        (should (eq (gemini-companion-review-effect-check-conflict review) 'changed)))
+      (gemini-companion-review-merge)
+      (should-not (gemini-companion-review-ediff-test--answering ?c (gemini-companion-accept)))
+      (should (equal (gemini-companion-review-ediff-test--accepted client)
+                     "1\ntwo\nthree\nmine\n")))))
+
 (ert-deftest gemini-companion-review-ediff/edits-that-the-written-file-lacks-after-a-merge-are-kept ()
   "The user may go on typing, or the client write its own proposal."
   (pcase-dolist (`(,more . ,written) '(("more\n" . "1\ntwo\nthree\nmine\n")
