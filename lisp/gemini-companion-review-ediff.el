@@ -91,6 +91,8 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
   (with-current-buffer proposal
     (cl-letf ((ediff-before-setup-windows-hook
                (list #'gemini-companion-review-ediff--arrange))
+              ;; Users save there the layout to which they return from a session of their own.
+              (ediff-before-setup-hook nil)
               ;; These become local in the control buffer, so the session keeps them.
               (ediff-window-setup-function #'ediff-setup-windows-plain)
               (ediff-use-long-help-message nil)

@@ -254,6 +254,24 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
           (should (> (window-total-height ediff-window-B) height)))))
     (gemini-companion-reject)))
 
+;; As Doom and the manual of Ediff do it.
+(ert-deftest gemini-companion-review-ediff/the-layout-before-a-session-of-the-user-s-stays-saved ()
+  (gemini-companion-test-with-client client
+    (let* (saved
+           (ediff-before-setup-hook
+            (list (lambda () (setq saved (current-window-configuration)))))
+           (ediff-quit-hook (list #'ediff-cleanup-mess
+                                  (lambda () (set-window-configuration saved))))
+           (ediff-window-setup-function #'ediff-setup-windows-plain)
+           (before (gemini-companion-review-ediff-test--layout)))
+      (ediff-buffers (current-buffer) (generate-new-buffer "other"))
+      (let ((control (car ediff-session-registry)))
+        (gemini-companion-review-ediff-test--show client "2\n")
+        (gemini-companion-reject)
+        (with-current-buffer control
+          (ediff-really-quit nil)))
+      (should (equal (gemini-companion-review-ediff-test--layout) before)))))
+
 (ert-deftest gemini-companion-review-ediff/the-first-difference-is-visible-and-selected ()
   (gemini-companion-test-with-client client
     (let* ((lines (mapcar #'number-to-string (number-sequence 1 500)))
