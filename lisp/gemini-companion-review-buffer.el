@@ -197,20 +197,22 @@ unsaved edits visits the file, it is the text of that buffer."
                   (let ((bytes (gemini-companion-review-bytes review)))
                     (unless (stringp bytes)
                       (error "It is too large, or no longer a file that Emacs can read"))
-                    (list (gemini-companion-review-buffer--on-disk-title review)
+                    (list (gemini-companion-review-buffer--on-disk-title review bytes)
                           (gemini-companion-review-text-of-file review bytes))))
                  (t '("No file yet" ""))))))
 
-(defun gemini-companion-review-buffer--on-disk-title (review)
-  "Return a function that returns the title of the file of REVIEW as it is now.
+(defun gemini-companion-review-buffer--on-disk-title (review bytes)
+  "Return a function that returns the title of BYTES, of the file of REVIEW now.
 The text stays when the file changes, until the view is shown anew."
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-file-stamp path)))
     (lambda ()
-      (if (and (memq (gemini-companion-review-conflict review) '(changed deleted))
-               (not (equal stamp (gemini-companion-file-stamp path))))
-          "Was on disk"
-        "On disk"))))
+      (if (if (memq (gemini-companion-review-conflict review) '(changed deleted))
+              (equal stamp (gemini-companion-file-stamp path))
+            ;; Edits that were merged may have been saved.
+            (equal bytes (gemini-companion-review-base review)))
+          "On disk"
+        "Was on disk"))))
 
 (defun gemini-companion-review-buffer-base-buffer (review)
   "Return a new buffer with the text from which REVIEW was made."

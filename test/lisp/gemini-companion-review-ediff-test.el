@@ -592,6 +592,17 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
       (should (string-prefix-p "Was on disk  " (funcall title)))
       (gemini-companion-review-merge)
       (should (string-prefix-p "On disk  " (funcall title)))
+      ;; Edits are merged, and then saved.
+      (with-current-buffer "a.txt"
+        (revert-buffer nil t)
+        (goto-char (point-max))
+        (insert "mine\n")
+        (gemini-companion-review-popup--check-file)
+        (gemini-companion-review-merge)
+        (should (string-prefix-p "On disk  " (funcall title)))
+        (save-buffer)
+        (gemini-companion-review-popup--check-file))
+      (should (string-prefix-p "Was on disk  " (funcall title)))
       (gemini-companion-review-reject review))))
 
 (ert-deftest gemini-companion-review-ediff/changes-on-disk-are-merged-even-if-unsaved-edits-overlap ()
