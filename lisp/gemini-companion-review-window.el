@@ -205,14 +205,16 @@ An indirect clone of such a buffer has the same hooks, but does not count."
     (when (eq frame (gemini-companion-review-window-frame gemini-companion-review-window-current))
       (gemini-companion-review-window-dismiss-soon))))
 
-(defun gemini-companion-review-window--note-closed-tab (tab &rest _)
-  "Dismiss the view if it is in TAB, which is being closed."
+(defun gemini-companion-review-window--note-closed-tab (tab &optional last)
+  "Dismiss the view if it is in TAB, which is being closed.
+If that is the LAST one, Emacs does not close it."
   (gemini-companion-log-errors "closing"
     (let ((view gemini-companion-review-window-current))
-      (when (if (eq (car tab) 'current-tab)
-                (seq-some #'get-buffer-window
-                          (remq nil (gemini-companion-review-window-buffers view)))
-              (gemini-companion-review-window--in-tab-p view tab))
+      (when (cond (last nil)
+                  ((eq (car tab) 'current-tab)
+                   (seq-some #'get-buffer-window
+                             (remq nil (gemini-companion-review-window-buffers view))))
+                  (t (gemini-companion-review-window--in-tab-p view tab)))
         (gemini-companion-review-window-dismiss-soon)))))
 
 (defun gemini-companion-review-window--in-tab-p (view tab)

@@ -364,6 +364,18 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
             (should (gemini-companion-review-ediff-test--proposal-window review)))
         (tab-bar-close-other-tabs)))))
 
+;; Evil's `:q' tries it before it asks whether to leave Emacs.
+(ert-deftest gemini-companion-review-ediff/the-only-tab-is-not-closed ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-ediff-test--show client "2\n"))
+          later)
+      (should-error (tab-bar-close-tab))
+      (run-at-time 0 nil (lambda () (setq later t)))
+      (gemini-companion-test-wait "timers to run" (lambda () later))
+      (should (eq (gemini-companion-review-state review) 'shown))
+      (should (gemini-companion-review-ediff-test--proposal-window review))
+      (gemini-companion-review-reject review))))
+
 ;;;; Unsaved edits and files changed on disk
 
 (defun gemini-companion-review-ediff-test--texts ()
