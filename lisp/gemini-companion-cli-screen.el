@@ -34,7 +34,9 @@
    ;; In Gemini CLI's voice mode, a microphone or three bars are in front of the sign.
    " *\\(?:[🎤▂-█][ ▂-█]*\\)?\\(?1:[>!*]\\(?: .*\\)?\n\\(?:.*\n\\)*?\\) *[─▀▄]\\{8\\}"
    ;; With 256 colors or fewer, the lines around it are blank, in the background color.
-   "\\|^ \\{20,\\}\n\\(?: ?\\| *[🎤▂-█][ ▂-█]*\\)\\(?1:[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$")
+   "\\|^ \\{20,\\}\n\\(?: ?\\| *[🎤▂-█][ ▂-█]*\\)\\(?1:[>!*] .*\n\\(?:   .*\n\\)*\\) \\{20,\\}$"
+   ;; In LLxprt Code it is in a box.  A prompt that was sent has another space there.
+   "\\|^╭─\\{8,\\}.*\n│ \\(?1:[>!*] .*\n\\(?:│ .*\n\\)*\\)╰─\\{8\\}")
   "Regexp for the user's prompt, which is group 1, with what is around it.")
 
 (defconst gemini-companion-cli-screen--dialog
@@ -49,6 +51,13 @@ With colors, such a prompt looks like the one that the user is typing.")
   (re-search-backward gemini-companion-cli-screen--prompt-box
                       (line-beginning-position (- lines)) t))
 
+(defun gemini-companion-cli-screen--prompt-text ()
+  "Return the lines of the prompt that was found, without the sides of its box."
+  (let ((text (match-string-no-properties 1)))
+    (if (eq (char-after (match-beginning 0)) ?╭)
+        (replace-regexp-in-string "^│\\| *│ *$" "" text)
+      text)))
+
 (defun gemini-companion-cli-screen-question-p ()
   "Return t if the CLI in the current buffer asks the user to choose.
 The choices are in the last box; in Qwen Code, they may be above a spinner
@@ -59,7 +68,10 @@ asks for a text, or shows the user's answers."
       (gemini-companion-cli-screen--goto-question)
       (cond ((save-excursion
                (re-search-forward
-                "^ *\\(?:│ *[●›❯]\\|[›❯]\\|(checked)\\) *\\(?:\\[.\\] \\)?[0-9]+\\. " bottom t))
+                (concat "^ *\\(?:│ *[●›❯]\\|[›❯]\\|(checked)\\) *\\(?:\\[.\\] \\)?[0-9]+\\. "
+                        ;; LLxprt Code may show only this where there is little room.
+                        "\\|^ *│ *[0-9]\\. No, suggest changes (esc)")
+                bottom t))
              t)
             ((looking-at "╭.*\n\\(?:│ *│\n\\)?│ \\(?:Answer Questions\\|Enter Gemini API Key\\) ")
              'text)))))
@@ -188,7 +200,7 @@ ALWAYS is non-nil."
                         (save-excursion
                           (goto-char (match-end 0))
                           (re-search-forward gemini-companion-cli-screen--dialog nil t)))))
-        (let* ((text (match-string-no-properties 1))
+        (let* ((text (gemini-companion-cli-screen--prompt-text))
                (typed (gemini-companion-cli-screen-without-spaces text)))
           (cond ((and (not always) (gemini-companion-cli-screen--works-p)) 'works)
                 ((string-match-p "\\` *.[[:space:]]*\n" text)
@@ -211,7 +223,7 @@ ALWAYS is non-nil."
   "Return non-nil if the last line in the prompt of the CLI here is empty."
   (gemini-companion-cli-screen--at-end
     (and (gemini-companion-cli-screen--goto-prompt 200)
-         (string-match-p "\n[[:space:]]*\n\\'" (match-string 1)))))
+         (string-match-p "\n[[:space:]]*\n\\'" (gemini-companion-cli-screen--prompt-text)))))
 
 (defun gemini-companion-cli-screen-without-spaces (text)
   "Return TEXT without the whitespace that a terminal may add or change.

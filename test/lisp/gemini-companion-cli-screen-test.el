@@ -282,5 +282,44 @@
     (gemini-companion-cli-screen-test--on (concat pad "\n" pad "\n✦ Done.\n" pad "\n")
       (should-not (gemini-companion-cli-screen-prompt)))))
 
+(defun gemini-companion-cli-screen-test--llxprt (&rest lines)
+  "Return the screen of LLxprt Code 0.11 with LINES in the box of its prompt."
+  (let ((border (make-string 40 ?─)))
+    (concat "╭───────────╮\n│  > do it  │\n╰───────────╯\n\n Done.\n\n%s 1 open file | 0 skill\n"
+            "╭" border "╮\n"
+            (mapconcat (lambda (line) (format "│ %-38s │\n" line)) lines "")
+            "╰" border "╯\n              Context: 0.0k/1049k\n/src/project  [no sandbox]\n")))
+
+(ert-deftest gemini-companion-cli-screen/the-prompt-of-llxprt-code-is-in-a-box ()
+  "If that is not seen, a shell runs what is sent to it in shell mode."
+  (pcase-dolist (`(,prompt . ,lines) '((">hello" "> hello") (">onetwo│three" "> one" "  two │ three")
+                                       ("!ls" "! ls") (">\n" "> " "  ")))
+    (gemini-companion-cli-screen-test--on
+        (format (apply #'gemini-companion-cli-screen-test--llxprt lines) "")
+      (should (equal (gemini-companion-cli-screen-prompt) prompt))
+      (should (eq (gemini-companion-cli-screen-shell-p) (equal prompt "!ls")))
+      (should (eq (not (gemini-companion-cli-screen-newline-p)) (not (equal prompt ">\n"))))
+      (should-not (gemini-companion-cli-screen-question-p))))
+  (gemini-companion-cli-screen-test--on
+      (format (gemini-companion-cli-screen-test--llxprt ">   Type your message")
+              "⠸ I conform to my own taste. (esc to cancel, 2s)\n\n")
+    (should (eq (gemini-companion-cli-screen-prompt) 'works))))
+
+(ert-deftest gemini-companion-cli-screen/llxprt-code-may-hide-all-choices-but-the-last ()
+  "In a low window, as the one at the bottom.  What was sent then answered yes."
+  (gemini-companion-cli-screen-test--on
+      (concat " │╭──────────────────────────────────────\n"
+              " ││ ?  Shell touch ran [current working directory ←\n"
+              " ││    /src/project]\n"
+              " ││──────────────────────────────────────\n"
+              " │  3. No, suggest changes (esc)         │\n"
+              " │                                       │\n"
+              " ╰────────────────────────────────────────\n"
+              "Press ctrl-s to show more lines         █\n\n"
+              "⠏ Waiting for user confirmation...\n\n 1 open file | 0 skill\n"
+              "              Context: 0.0k/1049k\n/src/project  [no sandbox]\n")
+    (should (eq t (gemini-companion-cli-screen-question-p)))
+    (should-not (gemini-companion-cli-screen-prompt))))
+
 (provide 'gemini-companion-cli-screen-test)
 ;;; gemini-companion-cli-screen-test.el ends here

@@ -992,11 +992,11 @@ So it did with invisible characters."
     (gemini-companion-cli-send-test--wait sent "\e[200~explain\e[201~\e[200~x\e[201~")))
 
 (ert-deftest gemini-companion-cli-send/a-prompt-that-looks-otherwise-is-not-waited-for ()
-  "As that of LLxprt Code; the user had the reason back ten minutes later."
+  "As that of LLxprt Code did; the user had the reason back ten minutes later."
   (gemini-companion-cli-send-test--with-screen terminal sent
     (let ((gemini-companion-cli-send--patience most-positive-fixnum)
           (became 'nothing))
-      (gemini-companion-cli-send-test--draw terminal "╭──────────╮\n│ > Type   │\n╰──────────╯\n")
+      (gemini-companion-cli-send-test--draw terminal "┌──────────┐\n│ > Type   │\n└──────────┘\n")
       (gemini-companion-cli-send-at-rest "why" terminal (lambda (it) (setq became it)))
       (gemini-companion-test-wait "an outcome" (lambda () (not (eq became 'nothing))))
       (should-not became)
