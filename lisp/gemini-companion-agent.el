@@ -124,6 +124,7 @@ web_search|agent|skill|propose_goal|ask_user_question|exit_plan_mode|mcp__(?!ema
      :file "llxprt-ide-server-PID-PORT.json"
      :by-process t
      :tells-process t
+     :editor ("PROGRAM" "\C-x")
      :variables (("LLXPRT_CODE_IDE_SERVER_PORT" . port)
                  ("LLXPRT_CODE_IDE_AUTH_TOKEN" . token))
      :workspace "LLXPRT_CODE_IDE_WORKSPACE_PATH"))

@@ -236,6 +236,21 @@ text; insert it there"))
             (delete-directory (file-name-directory (funcall program)) t))
         (gemini-companion-cli-edit-stop)))))
 
+;; It ran vi in its terminal, and Emacs pressed Ctrl+G, with which it lists files.
+(ert-deftest gemini-companion-cli-edit/llxprt-code-edits-here-by-another-key ()
+  (let ((gemini-companion-agent 'llxprt)
+        (pressed nil))
+    (gemini-companion-cli-edit-test--with "$VISUAL prompt.txt"
+      (with-current-buffer (gemini-companion-cli-edit-test--buffer)
+        (should (equal (buffer-string) "One\nzwei é"))
+        (gemini-companion-compose-quit))
+      (gemini-companion-cli-edit-test--ended)
+      (cl-letf (((symbol-function 'gemini-companion-cli-starting-p) #'ignore)
+                ((symbol-function 'gemini-companion-cli-send-key)
+                 (lambda (key _) (setq pressed key))))
+        (gemini-companion-compose t))
+      (should (equal pressed "\C-x")))))
+
 (ert-deftest gemini-companion-cli-edit/the-user-may-want-another-editor ()
   (let ((process-environment (cons "VISUAL=mine" process-environment))
         (gemini-companion-edit-in-emacs nil))
