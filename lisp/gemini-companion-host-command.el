@@ -76,6 +76,12 @@ Signal a `user-error' if no known program leads there."
        (setq tramp-default-proxies-alist proxies)
        (user-error "%s: %s" directory (gemini-companion-ui-error-text problem))))))
 
+(defun gemini-companion-host-command-local-name (name)
+  "Return what NAME, a remote name, has after its host, \"\" if it names only that.
+Once Tramp is connected, `file-local-name' would return the home directory."
+  (require 'tramp)
+  (tramp-file-name-localname (tramp-dissect-file-name name)))
+
 (defun gemini-companion-host-command--check-hop (hop)
   "Signal an error if no program is known for HOP, or could misunderstand it."
   (unless (gemini-companion-host-command-method-p (tramp-file-name-method hop))

@@ -92,7 +92,7 @@ Clients there no longer find this Emacs, and their open changes end."
 If DIRECTORY names only a host, or Emacs would have to wait until Tramp
 connects, return DIRECTORY."
   ;; In newer versions of Tramp, `file-remote-p' omits the hosts on the way.
-  (if (or (string-empty-p (file-local-name directory))
+  (if (or (string-empty-p (gemini-companion-host-command-local-name directory))
           (not (file-remote-p directory nil 'connected)))
       directory
     (gemini-companion-workspace-project directory)))
@@ -106,7 +106,9 @@ connects, return DIRECTORY."
     (cond ((string-empty-p text) (user-error "Enter a host"))
           ((file-remote-p text) text)
           ;; In "build:22", Tramp would take the port for a file.
-          ((string-empty-p (file-local-name name)) name)
+          ((and (file-remote-p name)
+                (string-empty-p (gemini-companion-host-command-local-name name)))
+           name)
           (t (user-error "%s is not the name of a host; type a name such as me@build or build#22"
                          text)))))
 
@@ -146,9 +148,10 @@ Ask for the user's consent if it was not given.  Return the
 `gemini-companion-host-connection', which need not be ready."
   (let* ((hops (gemini-companion-host-command-hops directory))
          ;; Without a directory, Tramp would ask the host for the home directory.
-         (prefix (file-remote-p (expand-file-name (concat (file-remote-p directory) "/"))))
+         (top (expand-file-name (concat (file-remote-p directory) "/")))
+         (prefix (file-remote-p top))
          (name (gemini-companion-host-command-name hops))
-         (method (file-remote-p prefix 'method)))
+         (method (file-remote-p top 'method)))
     (gemini-companion-host-connect--ask name)
     (gemini-companion-turn-on)
     (gemini-companion-bridge-check)
@@ -159,7 +162,8 @@ Ask for the user's consent if it was not given.  Return the
               (concat method ":" name))
             hops)))
       (setf (gemini-companion-host-connection-project connection) project)
-      (gemini-companion-host-connection-add-root connection (file-local-name directory))
+      (gemini-companion-host-connection-add-root
+       connection (gemini-companion-host-command-local-name directory))
       (when (memq (gemini-companion-host-connection-state connection) '(new lost))
         (gemini-companion-host-connection-when-ready
          connection

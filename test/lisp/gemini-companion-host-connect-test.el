@@ -379,6 +379,23 @@ If Emacs did not know that, the CLI would be told of files in all projects."
     (dolist (text '("/tmp/x" "two:22" "::1" "two:/x" "ssh two"))
       (should-error (gemini-companion-host-connect--parse text) :type 'user-error))))
 
+(ert-deftest gemini-companion-host-connect/a-host-alone-is-only-that-once-tramp-is-there ()
+  "Then Tramp would tell its home directory, even if nobody wants that.
+It was taken for a file, or for the root instead of the mounted project."
+  (gemini-companion-host-connect-test--with-host
+    (let ((tramp-methods `(("ssh" . ,(alist-get "mock" tramp-methods nil nil #'equal))
+                           ,@tramp-methods)))
+      (unwind-protect
+          (progn
+            (should (file-exists-p "/ssh:build:/"))
+            (should (file-remote-p "/ssh:build:/" nil 'connected))
+            (should (equal (gemini-companion-host-connect--parse "build") "/ssh:build:"))
+            (should-error (gemini-companion-host-connect--parse "build:22") :type 'user-error)
+            (gemini-companion-connect "/ssh:build:")
+            ;; The host will say which one it has.
+            (should-not (gemini-companion-host-roots (car gemini-companion-host-all))))
+        (tramp-cleanup-all-connections)))))
+
 ;;;; Faults
 
 (ert-deftest gemini-companion-host-connect/faults-say-what-to-do ()
