@@ -327,14 +327,16 @@ Many turn VC off for Git, which is then faster, and Project would find none."
 
 (defun gemini-companion-workspace-project (directory)
   "Return the root of the project in DIRECTORY, or else DIRECTORY.
-While the connection to its host is lost, Emacs would wait for Tramp, so
-return the workspace root there."
-  (let ((host (gemini-companion-host-of-name directory)))
+While the connection to its host is lost, or Tramp is not connected, Emacs
+would wait for Tramp, so return the workspace root there."
+  (let* ((host (gemini-companion-host-of-name directory))
+         (lost (and host (gemini-companion-host-lost host))))
     (file-name-as-directory
      (expand-file-name
-      (or (if (and host (gemini-companion-host-lost host))
-              (when-let* ((root (car (gemini-companion-host-roots-of host directory))))
-                (concat (gemini-companion-host-prefix host) root))
+      (or (when-let* (((and host (or lost (not (file-remote-p directory nil 'connected)))))
+                      (root (car (gemini-companion-host-roots-of host directory))))
+            (concat (gemini-companion-host-prefix host) root))
+          (unless lost
             (gemini-companion-workspace-call-with-project directory #'project-root))
           directory)))))
 

@@ -580,6 +580,23 @@ esac")
           (let ((default-directory "/ssh:build:/etc/"))
             (should (equal (gemini-companion-cli-run-project) "/ssh:build:/etc/"))))))))
 
+(ert-deftest gemini-companion-host-connect/no-command-waits-until-tramp-connects ()
+  "Its connection may have ended, after a night or by `tramp-cleanup-all-connections'.
+Keys that only send something to a CLI would log in again, and ask for a password."
+  (gemini-companion-host-connect-test--with-host
+    (gemini-companion-host-connect-test--open)
+    (let* ((asked nil)
+           (project-find-functions (list (lambda (directory)
+                                           (push directory asked)
+                                           nil))))
+      (let ((default-directory "/ssh:build:/src/lisp/"))
+        (should (equal (gemini-companion-cli-run-project) "/ssh:build:/src/"))
+        (should-not asked))
+      ;; What is in no workspace root may still be in a project.
+      (let ((default-directory "/ssh:build:/etc/"))
+        (should (equal (gemini-companion-cli-run-project) "/ssh:build:/etc/"))
+        (should (equal asked '("/ssh:build:/etc/")))))))
+
 (ert-deftest gemini-companion-host-connect/the-server-is-told-when-the-host-is-reachable ()
   "While the host is not, its clients have more time to return."
   (gemini-companion-host-connect-test--with-host
