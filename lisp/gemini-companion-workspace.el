@@ -311,7 +311,9 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
 (defun gemini-companion-workspace-call-with-project (directory function)
   "Call FUNCTION with the project of DIRECTORY; return nil if there is none.
 Many turn VC off for Git, which is then faster, and Project would find none."
-  (let ((vc-handled-backends (cons 'Git vc-handled-backends)))
+  (let ((vc-handled-backends (cons 'Git vc-handled-backends))
+        ;; By default, Tramp would ask twenty questions again after ten seconds, for each key.
+        (remote-file-name-inhibit-cache 3600))
     (when-let* ((project (project-current nil directory)))
       (funcall function project))))
 

@@ -597,6 +597,19 @@ Keys that only send something to a CLI would log in again, and ask for a passwor
         (should (equal (gemini-companion-cli-run-project) "/ssh:build:/etc/"))
         (should (equal asked '("/ssh:build:/etc/")))))))
 
+(ert-deftest gemini-companion-host-connect/a-key-does-not-ask-for-the-project-again ()
+  "Ten seconds later, each key that sends something to a CLI asked twenty questions.
+Newer Emacsen remember projects themselves."
+  (gemini-companion-test-with-project
+    (mapc (lambda (it) (make-directory (gemini-companion-test-file it) t)) '(".git" "src/lib"))
+    (let ((directory (gemini-companion-test-host-file "src/lib/"))
+          (root (file-name-as-directory (gemini-companion-test-host-file "."))))
+      (should (file-exists-p directory)) ; the user has been there
+      (should (equal (gemini-companion-workspace-project directory) root))
+      (let ((remote-file-name-inhibit-cache t)) ; so what Tramp knows is always too old
+        (gemini-companion-test-host-unasked
+          (should (equal (gemini-companion-workspace-project directory) root)))))))
+
 (ert-deftest gemini-companion-host-connect/the-server-is-told-when-the-host-is-reachable ()
   "While the host is not, its clients have more time to return."
   (gemini-companion-host-connect-test--with-host
