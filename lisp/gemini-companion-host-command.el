@@ -77,10 +77,10 @@ Signal a `user-error' if no known program leads there."
        (user-error "%s: %s" directory (gemini-companion-ui-error-text problem))))))
 
 (defun gemini-companion-host-command-local-name (name)
-  "Return what NAME, a remote name, has after its host, \"\" if it names only that.
+  "Return what NAME, if it is remote, has after its host: \"\" if it is only that.
 Once Tramp is connected, `file-local-name' would return the home directory."
-  (require 'tramp)
-  (tramp-file-name-localname (tramp-dissect-file-name name)))
+  (and (file-remote-p name)
+       (tramp-file-name-localname (tramp-dissect-file-name name))))
 
 (defun gemini-companion-host-command--check-hop (hop)
   "Signal an error if no program is known for HOP, or could misunderstand it."

@@ -92,7 +92,7 @@ Clients there no longer find this Emacs, and their open changes end."
 If DIRECTORY names only a host, or Emacs would have to wait until Tramp
 connects, return DIRECTORY."
   ;; In newer versions of Tramp, `file-remote-p' omits the hosts on the way.
-  (if (or (string-empty-p (gemini-companion-host-command-local-name directory))
+  (if (or (equal "" (gemini-companion-host-command-local-name directory))
           (not (file-remote-p directory nil 'connected)))
       directory
     (gemini-companion-workspace-project directory)))
@@ -106,9 +106,7 @@ connects, return DIRECTORY."
     (cond ((string-empty-p text) (user-error "Enter a host"))
           ((file-remote-p text) text)
           ;; In "build:22", Tramp would take the port for a file.
-          ((and (file-remote-p name)
-                (string-empty-p (gemini-companion-host-command-local-name name)))
-           name)
+          ((equal "" (gemini-companion-host-command-local-name name)) name)
           (t (user-error "%s is not the name of a host; type a name such as me@build or build#22"
                          text)))))
 
