@@ -248,7 +248,8 @@ Return nil if that has taken too long, or failed."
         (gemini-companion-ui-delay-gc
           ;; The timer must go on after a quit, or a key in `while-no-input'.
           (let ((throw-on-input nil))
-            (with-local-quit (font-lock-fontify-region start position)))
+            ;; Not a marker, for which a tree-sitter mode with ranges, as that of C, fails.
+            (with-local-quit (font-lock-fontify-region start (marker-position position))))
           (time-less-p (time-subtract (get-internal-run-time) begun)
                        gemini-companion-heavy--max-time))))))
 

@@ -42,6 +42,22 @@
       (should (gemini-companion-test-timers #'gemini-companion-heavy--step))
       (cancel-function-timers #'gemini-companion-heavy--step))))
 
+;; As `c-ts-mode' of Emacs 30, whose ranges are found between two integers.
+(ert-deftest gemini-companion-review-buffer/a-mode-that-takes-no-markers-gives-colors ()
+  (with-temp-buffer
+    (rename-buffer "text")
+    (insert "int x;\n")
+    (prog-mode)
+    (setq-local font-lock-defaults '(nil)
+                font-lock-fontify-region-function
+                (lambda (start end &optional _)
+                  (should (integerp start))
+                  (should (integerp end))
+                  (put-text-property start end 'face 'font-lock-type-face)))
+    (let ((noninteractive nil))
+      (gemini-companion-heavy-fontify-in-steps #'ert-fail))
+    (should (eq (get-text-property 1 'face) 'font-lock-type-face))))
+
 ;;;; Modal editing
 
 (define-minor-mode gemini-companion-review-buffer-test-modal-mode
