@@ -257,7 +257,8 @@ PART is for its name, and TITLE, or what that returns, for its header line."
 
 (defconst gemini-companion-review-buffer-display-variables
   '(tab-width truncate-lines word-wrap bidi-paragraph-direction display-line-numbers line-spacing
-              face-remapping-alist dimmer-buffer-face-remaps)
+              face-remapping-alist dimmer-buffer-face-remaps
+              treesit-font-lock-settings) ; compiling them anew may take 0.2 s
   "Variables with which text looks as in the buffer that visits its file.")
 
 (defun gemini-companion-review-buffer-make-buffer (review part)

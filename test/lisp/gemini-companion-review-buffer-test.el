@@ -12,6 +12,7 @@
 (defvar major-mode-remap-alist)
 (defvar nxml-auto-insert-xml-declaration-flag)
 (defvar sh-shell)
+(defvar treesit-font-lock-settings)
 
 (ert-deftest gemini-companion-review-buffer/a-long-name-leaves-room-in-the-mode-line ()
   (gemini-companion-test-with-client client
@@ -366,6 +367,16 @@ that is not there yet."
   (let ((major-mode-remap-alist '((python-mode . python-ts-mode))))
     (should (eq (gemini-companion-review-buffer-test--mode-of "a.py")
                 (if (fboundp 'python-ts-mode) 'python-ts-mode 'python-mode)))))
+
+;; They may have been adapted, too, and compiling them takes long; there is no grammar here.
+(ert-deftest gemini-companion-review-buffer/text-has-the-tree-sitter-colors-of-the-user-s-buffer ()
+  (gemini-companion-test-with-client client
+    (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.txt"))
+      (setq-local treesit-font-lock-settings '(compiled)))
+    (let ((review (gemini-companion-test-propose client "a.txt" "1\n")))
+      (dolist (buffer (list (gemini-companion-review-buffer-proposal review)
+                            (gemini-companion-review-buffer-file-buffer review)))
+        (should (equal '(compiled) (buffer-local-value 'treesit-font-lock-settings buffer)))))))
 
 ;; Emacs 31 has entries such as `go-ts-mode-maybe' in `auto-mode-alist', and asks in the modes.
 (ert-deftest gemini-companion-review-buffer/emacs-asks-for-no-grammar ()
