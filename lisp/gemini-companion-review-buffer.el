@@ -311,7 +311,10 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
                (gemini-companion-review-buffer--indentation-variables visiting))
        visiting)
     ;; A newline would indent the line above by a guess.
-    (setq-local electric-indent-inhibit t))
+    (setq-local electric-indent-inhibit t)
+    (when (buffer-live-p (gemini-companion-review-proposal review)) ; it has them already
+      (gemini-companion-review-buffer-copy-variables '(treesit-font-lock-settings)
+                                                     (gemini-companion-review-proposal review))))
   (gemini-companion-heavy-shorten-lines)
   (gemini-companion-review-buffer-enable-modal-modes)
   (when (bound-and-true-p global-undo-tree-mode)

@@ -378,6 +378,16 @@ that is not there yet."
                             (gemini-companion-review-buffer-file-buffer review)))
         (should (equal '(compiled) (buffer-local-value 'treesit-font-lock-settings buffer)))))))
 
+;; Where no buffer visits the file, those of the proposal serve the text that it is compared with.
+(ert-deftest gemini-companion-review-buffer/tree-sitter-colors-are-compiled-once ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "b.txt" "2\n")
+    (let ((review (gemini-companion-test-propose client "b.txt" "1\n")))
+      (with-current-buffer (gemini-companion-review-buffer-proposal review)
+        (setq-local treesit-font-lock-settings '(compiled)))
+      (with-current-buffer (gemini-companion-review-buffer-file-buffer review)
+        (should (equal treesit-font-lock-settings '(compiled)))))))
+
 ;; Emacs 31 has entries such as `go-ts-mode-maybe' in `auto-mode-alist', and asks in the modes.
 (ert-deftest gemini-companion-review-buffer/emacs-asks-for-no-grammar ()
   (let ((auto-mode-alist '(("\\.zz\\'" . gemini-companion-test-grammar-mode-maybe))))
