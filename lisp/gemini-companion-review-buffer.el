@@ -325,12 +325,13 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
 (defun gemini-companion-review-buffer--indentation-variables (buffer)
   "Return variables with which edits are indented as in BUFFER.
 Hooks set them, or a major mode that finds out how its text is indented."
-  (cons 'indent-tabs-mode
-        (cl-loop for pair in (buffer-local-variables buffer)
-                 if (and (integerp (cdr-safe pair))
-                         (string-match-p "-\\(?:basic\\|indent\\|level\\|offset\\|shift-width\\)\\'"
-                                         (symbol-name (car pair))))
-                 collect (car pair))))
+  `(indent-tabs-mode
+    c-offsets-alist                     ; the style of CC mode
+    ,@(cl-loop for pair in (buffer-local-variables buffer)
+               if (and (integerp (cdr-safe pair))
+                       (string-match-p "-\\(?:basic\\|indent\\|level\\|offset\\|shift-width\\)\\'"
+                                       (symbol-name (car pair))))
+               collect (car pair))))
 
 (defun gemini-companion-review-buffer-copy-variables (variables buffer)
   "Give VARIABLES the values that they have in BUFFER, if they are local there."

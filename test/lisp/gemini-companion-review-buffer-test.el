@@ -8,6 +8,7 @@
 (require 'gemini-companion-test-companion)
 (require 'gemini-companion-review-buffer)
 
+(declare-function c-set-style "cc-mode" (name &optional dont-override))
 (declare-function treesit-language-available-p "treesit.c" (language &optional detail))
 (defvar major-mode-remap-alist)
 (defvar nxml-auto-insert-xml-declaration-flag)
@@ -258,6 +259,18 @@ that is not there yet."
             (should (equal (buffer-substring-no-properties (line-beginning-position) (point))
                            (make-string 8 ?\s))))
         (setq-default indent-tabs-mode nil)))))
+
+(ert-deftest gemini-companion-review-buffer/edits-of-c-are-indented-in-the-style-of-the-file ()
+  (gemini-companion-test-with-client client
+    (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.c"))
+      (c-mode)
+      (c-set-style "linux")
+      (setq indent-tabs-mode t))
+    (with-current-buffer (gemini-companion-review-buffer-proposal
+                          (gemini-companion-test-propose
+                           client "a.c" "int f()\n{\n\tif (x)\n{\n}\n}\n"))
+      (indent-region (point-min) (point-max))
+      (should (equal (buffer-string) "int f()\n{\n\tif (x)\n\t{\n\t}\n}\n")))))
 
 (ert-deftest gemini-companion-review-buffer/a-newline-does-not-indent-the-line-above-by-a-guess ()
   (gemini-companion-test-with-client client
