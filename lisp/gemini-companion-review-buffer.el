@@ -258,6 +258,7 @@ PART is for its name, and TITLE, or what that returns, for its header line."
 (defconst gemini-companion-review-buffer-display-variables
   '(tab-width truncate-lines word-wrap bidi-paragraph-direction display-line-numbers line-spacing
               face-remapping-alist dimmer-buffer-face-remaps
+              js-jsx-syntax             ; JavaScript mode looks for it in the text
               treesit-font-lock-settings) ; compiling them anew may take 0.2 s
   "Variables with which text looks as in the buffer that visits its file.")
 

@@ -272,6 +272,22 @@ that is not there yet."
       (indent-region (point-min) (point-max))
       (should (equal (buffer-string) "int f()\n{\n\tif (x)\n\t{\n\t}\n}\n")))))
 
+;; JavaScript mode finds out that it is JSX when it visits the file.
+(ert-deftest gemini-companion-review-buffer/jsx-has-colors-and-indentation-as-in-the-file ()
+  (gemini-companion-test-with-client client
+    (let ((text "import React from 'react';\nlet a = (\n    <div>\n\tx\n    </div>\n);\n"))
+      (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.js" text))
+        (js-mode))
+      (with-current-buffer (gemini-companion-review-buffer-proposal
+                            (gemini-companion-test-propose client "a.js" text))
+        (setq indent-tabs-mode t)
+        (indent-region (point-min) (point-max))
+        (should (equal (buffer-string) text))
+        (font-lock-ensure)
+        (goto-char (point-min))
+        (search-forward "<d")
+        (should (eq (get-text-property (1- (point)) 'face) 'font-lock-function-name-face))))))
+
 (ert-deftest gemini-companion-review-buffer/a-newline-does-not-indent-the-line-above-by-a-guess ()
   (gemini-companion-test-with-client client
     (gemini-companion-test-file "a.js" "")
