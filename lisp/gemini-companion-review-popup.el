@@ -159,7 +159,8 @@ gemini-companion-review-list"
               (gemini-companion-review-agent-title review)))))
 
 (defun gemini-companion-review-popup--check-file ()
-  "Check whether an accept of the review on screen would now lose something."
+  "Check whether an accept of the review on screen would now lose something.
+If its windows have gone, say once that it still waits."
   (gemini-companion-log-errors "checking a file"
     (when-let* ((review (gemini-companion-review-shown)))
       (let ((before (gemini-companion-review-conflict review))
@@ -168,7 +169,13 @@ gemini-companion-review-list"
           (gemini-companion-review-note-change)
           (when conflict
             (gemini-companion-ui-message review "%s"
-                                         (gemini-companion-review-effect-warning review))))))))
+                                         (gemini-companion-review-effect-warning review)))))
+      ;; Magit restores the windows from before a commit, and Org those from before a capture.
+      (unless (or (gemini-companion-review-reason review)
+                  (gemini-companion-review-on-screen-p review)
+                  (gemini-companion-ui-busy))
+        (gemini-companion-review-note-reason review "out of sight")
+        (gemini-companion-review-announce-hidden review)))))
 
 ;;;; What the user is told
 
@@ -250,11 +257,10 @@ if they went to its terminal."
 
 (defun gemini-companion-review-popup-state (review)
   "Return whether REVIEW is on screen, or why not, for the user."
-  (or (gemini-companion-review-reason review)
-      (pcase (gemini-companion-review-state review)
-        ('shown (if (gemini-companion-review-on-screen-p review) "on screen" "out of sight"))
-        ('postponed "put off")
-        (_ "waiting"))))
+  (pcase (gemini-companion-review-state review)
+    ('shown (if (gemini-companion-review-on-screen-p review) "on screen" "out of sight"))
+    (state (or (gemini-companion-review-reason review)
+               (if (eq state 'postponed) "put off" "waiting")))))
 
 (defun gemini-companion-review-popup-held-p ()
   "Return non-nil if a review has waited for a while because the user is busy."

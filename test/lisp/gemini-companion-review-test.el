@@ -878,6 +878,27 @@ x
       (should (eq (gemini-companion-review-state put-off) 'postponed))
       (gemini-companion-review-end-all))))
 
+(ert-deftest gemini-companion-review/a-change-that-lost-its-windows-is-announced-once ()
+  "Magit restores the windows from before a commit, in which a change has appeared."
+  (gemini-companion-test-with-client client
+    (let* ((before (current-window-configuration))
+           (review (gemini-companion-review-test--show client "a.txt" "2\n"))
+           (look (lambda () (gemini-companion-test-with-answer nil
+                              (dotimes (_ 3) (gemini-companion-review-popup--check-file))
+                              gemini-companion-test-messages))))
+      (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
+        (should-not (funcall look))
+        (set-window-configuration before)
+        (should (equal (funcall look)
+                       (list (substitute-command-keys
+                              "Gemini CLI still waits: \\[gemini-companion-review-next] shows \
+the change again"))))
+        (should (equal (gemini-companion-review-popup-state review) "out of sight"))
+        (gemini-companion-review-next)
+        (should-not (funcall look)))
+      (should (equal (gemini-companion-review-popup-state review) "on screen"))
+      (gemini-companion-review-reject review))))
+
 (ert-deftest gemini-companion-review/unsaved-edits-are-copied-once ()
   "A timer looks each second whether the change contains them."
   (gemini-companion-test-with-client client
