@@ -239,22 +239,28 @@ are backslashes, which Gemini CLI adds with its setting escapePastedAtSymbols."
 (defun gemini-companion-cli-screen-queued-files ()
   "Return the names of the files whose changes follow the one in the question.
 The CLI shows them in the lines above that, which are in a box with the
-setting compactToolOutput off."
+setting compactToolOutput off; Qwen Code shows them below the choices."
   (gemini-companion-cli-screen--at-end
-    (when (and (gemini-companion-cli-screen--goto-question)
-               (save-excursion
-                 (forward-line)
-                 ;; After a long title, the numbers may be on two lines.
-                 (looking-at " *│ *\\? .*[ …][0-9]+[ │█▀▄\n]+of[ │█▀▄\n]+[0-9]+ *│")))
-      (let ((files nil))
+    (let ((files nil))
+      (cond
+       ((not (gemini-companion-cli-screen--goto-question)))
+       ((looking-at " *\\? +\\(?:WriteFile\\|Edit\\) .*←")
+        (while (re-search-forward
+                "^ *\\? +\\(?:WriteFile +Writing to\\|Edit\\) +\\([^:\n←]+?\\)\\(?:: .*\\)? *$" nil t)
+          (push (match-string-no-properties 1) files))
+        (setq files (nreverse files)))
+       ((save-excursion
+          (forward-line)
+          ;; After a long title, the numbers may be on two lines.
+          (looking-at " *│ *\\? .*[ …][0-9]+[ │█▀▄\n]+of[ │█▀▄\n]+[0-9]+ *│"))
         (while (and (zerop (forward-line -1))
                     (looking-at "[ ╭─│]*o[ ─]+\\|[│╰][ ─]*[│╯] *[█▀▄]?$"))
           ;; Other tools wait there, too.
           (when (looking-at
                  (concat "[ ╭─│]*o[ ─]+\\(?:\\(?:WriteFile\\|write_file\\) +Writing to \\(.+?\\)"
                          "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(.+?\\):.*\\)[ ─│╮]*[█▀▄]?$"))
-            (push (or (match-string-no-properties 1) (match-string-no-properties 2)) files)))
-        files))))
+            (push (or (match-string-no-properties 1) (match-string-no-properties 2)) files)))))
+      files)))
 
 (provide 'gemini-companion-cli-screen)
 ;;; gemini-companion-cli-screen.el ends here
