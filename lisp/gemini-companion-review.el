@@ -286,20 +286,22 @@ One that has ended stays so."
   "Make header lines show the keys that work in the window now selected."
   (force-mode-line-update t))
 
-(defun gemini-companion-review-query-exit ()
-  "Return non-nil if Emacs may exit; ask if the user or a CLI awaits a decision."
+(defun gemini-companion-review-query-exit (&optional verb)
+  "Return non-nil if Emacs may exit; ask if the user or a CLI awaits a decision.
+VERB is what Emacs does instead of exiting, if that ends all reviews, too."
   (let ((ask (lambda (count one many)
-               (or (zerop count) (yes-or-no-p (format (ngettext one many count) count))))))
+               (or (zerop count)
+                   (yes-or-no-p (format (ngettext one many count) (or verb "exit") count))))))
     (or (not (gemini-companion-ui-user-frame-p))
         (and (funcall ask (gemini-companion-review-count)
-                      "A proposed change waits for your decision.  Reject it and exit? "
-                      "%d changes wait for your decision.  Reject them and exit? ")
+                      "A proposed change waits for your decision.  Reject it and %s? "
+                      "%2$d changes wait for your decision.  Reject them and %1$s? ")
              (funcall ask (max (apply #'+ (mapcar #'gemini-companion-bridge-session-outcomes
                                                   (gemini-companion-bridge-sessions)))
                                (gemini-companion-history-count-unconfirmed))
-                      "A decision may not have reached its CLI.  Exit and perhaps lose it? "
-                      "%d decisions may not have reached their CLIs.  \
-Exit and perhaps lose them? ")
+                      "A decision may not have reached its CLI.  Perhaps lose it and %s? "
+                      "%2$d decisions may not have reached their CLIs.  \
+Perhaps lose them and %1$s? ")
              (progn
                (when-let* ((review (gemini-companion-review-shown)))
                  ;; Desktop saves the windows before `kill-emacs-hook' is run.

@@ -106,7 +106,9 @@ is about, which may be listed elsewhere later.  A button is (LABEL . FUNCTION)."
   (gemini-companion-status--section
    `(,(format "Gemini companion listens on 127.0.0.1, port %d" (gemini-companion-bridge-port))
      ("restart" . gemini-companion-restart)
-     ("turn off" . ,(lambda () (gemini-companion-mode -1))))
+     ("turn off" . ,(lambda ()
+                      (when (gemini-companion-review-query-exit "turn the companion off")
+                        (gemini-companion-mode -1)))))
    (mapcar (lambda (file) (concat "announced by " file))
            (gemini-companion-bridge-discovery-files)))
   (gemini-companion-status--section '("Workspace roots")

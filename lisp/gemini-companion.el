@@ -293,7 +293,8 @@ EVENT is the click."
     ["Doctor" gemini-companion-doctor]
     ["Log" gemini-companion-log]
     ["Help" (describe-function 'gemini-companion-mode)]
-    ["Turn Off" (gemini-companion-mode -1)]))
+    ["Turn Off" (when (gemini-companion-review-query-exit "turn the companion off")
+                  (gemini-companion-mode -1))]))
 
 ;;;; The mode
 

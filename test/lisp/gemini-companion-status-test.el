@@ -70,6 +70,24 @@
       (gemini-companion-status-test--press "turn on")
       (should gemini-companion-mode))))
 
+(ert-deftest gemini-companion-status/turning-off-asks-while-a-change-waits ()
+  "As exiting Emacs does; Lisp and the command turn it off at once."
+  (gemini-companion-test-with-client client
+    (let* ((inhibit-message t)
+           (review (gemini-companion-test-propose client "a.txt" "x\n"))
+           (asked nil))
+      (cl-letf (((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
+                ((symbol-function 'yes-or-no-p) (lambda (question) (push question asked) nil)))
+        (gemini-companion-status)
+        (gemini-companion-status-test--press "turn off")
+        (call-interactively (lookup-key gemini-companion-menu-bar [Turn\ Off]))
+        (should (gemini-companion-review-open-p review))
+        (should (equal asked (make-list 2 "A proposed change waits for your decision.  \
+Reject it and turn the companion off? ")))
+        (gemini-companion-mode -1)
+        (should-not (cddr asked))
+        (should-not (gemini-companion-review-open-p review))))))
+
 (ert-deftest gemini-companion-status/a-change-out-of-sight-is-shown ()
   (gemini-companion-test-with-client client
     (let ((inhibit-message t)
