@@ -200,9 +200,18 @@ The upper border of its box does not matter."
                        (line-beginning-position))))
     (seq-some (lambda (window)
                 (and (<= (window-start window) end (window-end window t))
-                     (or (<= (window-start window) text)
+                     (or (and (<= (window-start window) text)
+                              (not (gemini-companion-cli-send--choices-hidden-p start end)))
                          (zerop (window-max-delta window)))))
               (gemini-companion-ui-windows-of (current-buffer)))))
+
+(defun gemini-companion-cli-send--choices-hidden-p (start end)
+  "Return non-nil if the question from START to END hides which choice is selected.
+LLxprt Code does so where there is little room."
+  (and (eq t (gemini-companion-cli-screen-question-p))
+       (not (save-excursion
+              (goto-char start)
+              (re-search-forward "^ *│? *[●›❯]\\|^(checked)" end t)))))
 
 (defun gemini-companion-cli-send--show-question ()
   "Show the question here in a large enough window; select no other window."
@@ -211,11 +220,13 @@ The upper border of its box does not matter."
       (set-window-point window end)
       ;; Not forced: if point were then below the window, Emacs may choose another start.
       (set-window-start window start t)
-      (let ((missing (- (1+ (count-lines start end)) (window-body-height window))))
+      (let ((room (window-max-delta window))
+            (missing (- (1+ (count-lines start end)) (window-body-height window))))
+        (when (gemini-companion-cli-send--choices-hidden-p start end)
+          (setq missing room))
         (when (> missing 0)
           ;; The CLI redraws the question.
-          (ignore-errors
-            (window-resize window (min missing (window-max-delta window)))))))))
+          (ignore-errors (window-resize window (min missing room))))))))
 
 (defun gemini-companion-cli-send--question-fault ()
   "Return why Emacs cannot answer a question of the CLI here now, or nil."

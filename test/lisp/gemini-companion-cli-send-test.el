@@ -713,6 +713,23 @@ Allow execution of [Shell]?
       (gemini-companion-answer-yes)
       (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))
 
+(ert-deftest gemini-companion-cli-send/a-question-that-hides-its-choices-gets-all-the-room-at-once ()
+  "That of LLxprt Code, which has no border of its own, in a low window."
+  (gemini-companion-cli-send-test--with sent
+    (let* ((terminal (gemini-companion-cli-send-terminal))
+           (screen (gemini-companion-cli-send-test--show
+                    (concat "╭───────────╮\n│  > do it  │\n╰───────────╯\n │╭──────────\n"
+                            " ││ ?  Shell touch ran ←\n ││──────────\n"
+                            " │  3. No, suggest changes (esc)  │\n ╰──────────\n"
+                            "Press ctrl-s to show more lines  █\n\n"
+                            "⠏ Waiting for user confirmation...\n")))
+           (window (split-window nil -8)))
+      (set-window-buffer window terminal)
+      (set-window-point window (with-current-buffer terminal (point-max)))
+      (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
+      (should (= 0 (window-max-delta window)))
+      (should (equal (funcall sent) screen)))))
+
 (ert-deftest gemini-companion-cli-send/without-a-cli-no-prompt-is-read ()
   (gemini-companion-test-with-project
     (cl-letf (((symbol-function 'read-string)
