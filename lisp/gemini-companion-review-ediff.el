@@ -245,7 +245,9 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
             ediff-window-B (nth 2 windows)
             ediff-window-C (nth 3 windows))
       (select-window (car windows))
-      (let ((switch-to-buffer-obey-display-actions nil))
+      (cl-letf ((switch-to-buffer-obey-display-actions nil)
+                ;; It would go out of sight in a frame that becomes narrower.
+                ((symbol-function 'ediff-indent-help-message) #'ignore))
         (ediff-setup-control-buffer control))
       ;; Commands that balance windows, as Evil's do when one is closed, leave it alone then.
       (window-preserve-size (car windows) nil t))))
