@@ -149,7 +149,10 @@ VISITING has no cursor, it shows an image in place of the text."
   "Return the header line for the change of REVIEW in the current buffer."
   (gemini-companion-review-buffer-header
    review
-   (unless (gemini-companion-change-new (gemini-companion-review-effect-change review))
+   (unless (or (gemini-companion-change-new (gemini-companion-review-effect-change review))
+               ;; All of the text is then shown, as that of a new file.
+               (and (eq (gemini-companion-review-conflict review) 'deleted)
+                    (null gemini-companion-review-hunk-list)))
      (cons 1 (gemini-companion-review-hunk-describe-place)))
    `((gemini-companion-accept "accepts")
      (gemini-companion-reject "rejects")

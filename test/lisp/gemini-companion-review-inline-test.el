@@ -339,6 +339,20 @@ FOCUS is `select' by default."
                               (gemini-companion-review-inline-test--header)))
       (should-error (gemini-companion-review-inline-test--press "k") :type 'user-error))))
 
+(ert-deftest gemini-companion-review-inline/of-a-deleted-file-no-hunk-is-said-to-be-left ()
+  "The whole text is shown once the user has edited it."
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((review (gemini-companion-review-inline-test--show client "one\n2\n")))
+      (delete-file (gemini-companion-review-path review))
+      (gemini-companion-review-popup--check-file)
+      (gemini-companion-review-inline-test--press "e")
+      (gemini-companion-review-inline-test--insert "mine ")
+      (gemini-companion-review-inline-test--press "C-c C-o")
+      (should (equal (gemini-companion-review-inline-test--lines) '(" one" " mine 2")))
+      (let ((header (gemini-companion-review-inline-test--header)))
+        (should (string-search "Deleted on disk" header))
+        (should-not (string-search "hunk" header))))))
+
 (ert-deftest gemini-companion-review-inline/the-header-warns-of-edits-that-an-accept-would-lose ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (insert "mine ")
