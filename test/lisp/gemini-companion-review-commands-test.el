@@ -120,8 +120,10 @@
         (when (eq time 'before)
           (gemini-companion-test-write file "theirs\n"))
         (cl-letf (((symbol-function 'read-multiple-choice)
-                   (lambda (question _)
+                   (lambda (question choices)
                      (push question questions)
+                     (should (string-search "overwrites what is on disk"
+                                            (nth 2 (assq ?a choices))))
                      (when (eq time 'meanwhile)
                        (gemini-companion-test-write file "theirs\n")
                        (setq time 'written))
