@@ -157,29 +157,40 @@ that `gemini-companion-tools-enable' installs.
 (defun gemini-companion-comment--edit (first last)
   "Let the user comment on the lines FIRST to LAST, or edit the comment there."
   (gemini-companion-comment--check)
-  (pcase-let* ((`(,from ,to ,_ ,before ,_ ,old)
-                (seq-find (pcase-lambda (`(,from ,to . ,_)) (<= from first to))
-                          (gemini-companion-comment-list (current-buffer))))
-               ;; The text may change meanwhile.
-               (start (copy-marker (gemini-companion-ui-line-start (or from first)) t))
-               (end (copy-marker (gemini-companion-ui-line-start (or to last)) t))
-               (text (gemini-companion-comment-read first before)))
-    (gemini-companion-comment--check-live (marker-buffer start) text)
-    (with-current-buffer (marker-buffer start)
-      (when old (delete-overlay old))
-      (deactivate-mark)
-      (if (string-empty-p text)
-          (message (if old "Comment removed" "No comment"))
-        (gemini-companion-ui-widened
-          (gemini-companion-comment-add (current-buffer) (line-number-at-pos start)
-                                        (line-number-at-pos end) text))
-        (gemini-companion-comment--report)))))
+  (let* ((old (seq-find (pcase-lambda (`(,from ,to . ,_)) (<= from first to))
+                        (gemini-companion-comment-list (current-buffer))))
+         (text (gemini-companion-comment--replace (current-buffer) old first last)))
+    (deactivate-mark)
+    (if (string-empty-p text)
+        (message (if old "Comment removed" "No comment"))
+      (gemini-companion-comment--report))))
 
-(defun gemini-companion-comment--check-live (buffer text)
-  "Signal a `user-error' if BUFFER was killed while the user wrote TEXT about it."
-  (unless (buffer-live-p buffer)
-    (kill-new text)
-    (user-error "The buffer was killed meanwhile; the comment is in the kill ring")))
+(defun gemini-companion-comment--replace (buffer old first last &optional quote review)
+  "Read a comment on the lines FIRST to LAST of BUFFER, add and return it.
+If it is empty, do not add it.  It replaces OLD, an element of
+`gemini-companion-comment-list' or nil.  For QUOTE, see
+`gemini-companion-comment-show'.  If non-nil, REVIEW must stay open meanwhile."
+  (pcase-let* ((`(,from ,to ,quoted ,before ,_ ,overlay) old)
+               ;; The text may change meanwhile.
+               (marker-at (lambda (line)
+                            (with-current-buffer buffer
+                              (copy-marker (gemini-companion-ui-line-start line) t))))
+               (start (funcall marker-at (or from first)))
+               (end (funcall marker-at (or to last)))
+               (read (lambda () (gemini-companion-comment-read first before)))
+               (text (if review
+                         (gemini-companion-cli-compose-read review "the comment" read)
+                       (funcall read))))
+    (unless (buffer-live-p buffer)
+      (kill-new text)
+      (user-error "The buffer was killed meanwhile; the comment is in the kill ring"))
+    (when overlay (delete-overlay overlay))
+    (unless (string-empty-p text)
+      (with-current-buffer buffer
+        (gemini-companion-ui-widened
+          (gemini-companion-comment-add buffer (line-number-at-pos start) (line-number-at-pos end)
+                                        text (or quoted quote)))))
+    text))
 
 (defun gemini-companion-comment--check ()
   "Signal a `user-error' if the user cannot comment on the current buffer."
@@ -369,21 +380,13 @@ sends all comments on a change when you have accepted or rejected it."
   (pcase-let* ((review gemini-companion-review-of-buffer)
                (`(,proposal ,first ,last ,quote) (gemini-companion-comment--place))
                ;; One on several lines is shown below the last.
-               (`(,from ,to ,quoted ,before ,_ ,overlay)
-                (seq-find (pcase-lambda (`(,from ,to ,quoted . ,_))
-                            (and (or (= from first) (= to last))
-                                 (eq (null quoted) (null quote))
-                                 (string-search (concat "\n" quote "\n")
-                                                (concat "\n" quoted "\n"))))
-                          (gemini-companion-comment-list proposal)))
-               (text (gemini-companion-cli-compose-read
-                      review "the comment"
-                      (lambda () (gemini-companion-comment-read first before)))))
-    (gemini-companion-comment--check-live proposal text)
-    (when overlay
-      (delete-overlay overlay))
-    (unless (string-empty-p text)
-      (gemini-companion-comment-add proposal (or from first) (or to last) text (or quoted quote)))
+               (old (seq-find (pcase-lambda (`(,from ,to ,quoted . ,_))
+                                (and (or (= from first) (= to last))
+                                     (eq (null quoted) (null quote))
+                                     (string-search (concat "\n" quote "\n")
+                                                    (concat "\n" quoted "\n"))))
+                              (gemini-companion-comment-list proposal))))
+    (gemini-companion-comment--replace proposal old first last quote review)
     (deactivate-mark)
     (force-mode-line-update t)
     (with-current-buffer proposal

@@ -374,6 +374,26 @@ a.txt:2 `two`: why?"))
       (should (= (gemini-companion-comment-count review) 1))
       (should-not (gemini-companion-comment--all)))))
 
+(ert-deftest gemini-companion-comment/in-a-review-it-stays-at-its-line-while-it-is-typed ()
+  "The user may edit the proposed text, or merge, before the comment is complete."
+  (gemini-companion-test-with-client client
+    (let* ((review (gemini-companion-test-propose client "a.txt" "one\n2\n"))
+           (proposal (gemini-companion-review-buffer-proposal review)))
+      (with-current-buffer proposal
+        (goto-char (gemini-companion-ui-line-start 2))
+        (dolist (text '("why?" "how?"))
+          (cl-letf (((symbol-function 'gemini-companion-comment-read)
+                     (lambda (&rest _)
+                       (save-excursion
+                         (goto-char (point-min))
+                         (insert "zero\n"))
+                       text)))
+            (call-interactively #'gemini-companion-comment))))
+      (should (equal (mapcar (lambda (it) (list (car it) (nth 3 it) (nth 4 it)))
+                             (gemini-companion-comment-list proposal))
+                     '((4 "how?" "2"))))
+      (gemini-companion-review-reject review))))
+
 (ert-deftest gemini-companion-comment/in-a-review-it-is-kept-if-the-change-ends-first ()
   "The client ends while the user types."
   (gemini-companion-test-with-client client
