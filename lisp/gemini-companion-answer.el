@@ -44,16 +44,21 @@ If nil, as in batch mode, they hold until Emacs exits.")
 If the file cannot be read or written, ANSWER holds until Emacs exits."
   (setf (alist-get question gemini-companion-answer--unsaved nil nil #'equal) answer)
   (when gemini-companion-answer--file
-    (gemini-companion-log-and-show-errors
-     "Your answer holds only until Emacs exits"
-     (lambda ()
-       ;; The user may want to mend a file that is invalid.
-       (gemini-companion-answer--read)
-       ;; The file, and its directory if that is new, are private.
-       (with-file-modes #o700
-         (gemini-companion-file-write gemini-companion-answer--file
-                                      (gemini-companion-answer--print)))
-       (setq gemini-companion-answer--unsaved nil)))))
+    (condition-case error
+        (progn
+          ;; The user may want to mend a file that is invalid.
+          (gemini-companion-answer--read)
+          ;; The file, and its directory if that is new, are private.
+          (with-file-modes #o700
+            (gemini-companion-file-write gemini-companion-answer--file
+                                         (gemini-companion-answer--print)))
+          (setq gemini-companion-answer--unsaved nil))
+      (error
+       (let ((text (concat "Your answer holds only until Emacs exits: "
+                           (gemini-companion-ui-error-text error))))
+         (gemini-companion-log-add "%s" text)
+         ;; The command of the user has something to say, too.
+         (gemini-companion-ui-message 'answer "%s" text))))))
 
 (defun gemini-companion-answer-ask (question text again)
   "Ask the user TEXT, and store the reply as the answer to QUESTION.

@@ -101,7 +101,9 @@
       (let ((before (gemini-companion-answer-test--logged "holds only until Emacs exits")))
         (gemini-companion-answer-set 'eat 'never)
         (should (= (gemini-companion-answer-test--logged "holds only until Emacs exits")
-                   (1+ before))))
+                   (1+ before)))
+        (should (string-prefix-p "Your answer holds only until Emacs exits: "
+                                 (gemini-companion-answer-test--last-message))))
       (should (equal (gemini-companion-answer-all) '((eat . never)))))))
 
 (ert-deftest gemini-companion-answer/batch-mode-touches-no-file-of-the-user ()
