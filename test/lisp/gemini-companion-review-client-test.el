@@ -378,4 +378,23 @@ this change")))
         (gemini-companion-test-wait "the words"
                                     (lambda () (member "fake-cli 1 says: Hello^[[2J" shown)))))))
 
+(ert-deftest gemini-companion-review-client/the-end-of-a-client-tells-where-edits-are ()
+  (dolist (edit '("mine " ""))
+    (gemini-companion-test-with-client client
+      (let ((review (gemini-companion-review-client-test--show client "a.txt" "proposed\n"))
+            (messages nil))
+        (cl-letf (((symbol-function 'gemini-companion-ui-message)
+                   (lambda (_ format &rest arguments)
+                     (push (apply #'format-message format arguments) messages))))
+          (with-current-buffer (gemini-companion-review-proposal review)
+            (insert edit))
+          (fake-cli-terminate client)
+          (gemini-companion-test-wait "the end" (lambda () messages)))
+        (should (equal messages
+                       (list (concat "a.txt: withdrawn by Gemini CLI"
+                                     (unless (string-empty-p edit)
+                                       "; your edits are in M-x gemini-companion-history-list")))))
+        (should (equal (gemini-companion-history-after (car (gemini-companion-history-all)))
+                       (concat edit "proposed\n")))))))
+
 ;;; gemini-companion-review-client-test.el ends here
