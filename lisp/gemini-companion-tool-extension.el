@@ -258,7 +258,9 @@ WHAT is as in `gemini-companion-tool-extension-change-all'.  If that is
            for new = (and (not (eq what 'disable)) text)
            unless (or (equal old new)
                       (not (or text (eq what 'disable))) ; the native module has it
-                      (and (eq what 'update) (null old))
+                      (and (eq what 'update) (null old)
+                           ;; A full disk may have kept out what our manifest names.
+                           (not (and (cadar files) (string-suffix-p ".mjs" name))))
                       (and old          ; somebody else wrote the policy
                            (equal name (gemini-companion-tool-extension--get agent :policy))
                            (not (string-prefix-p "# Written by gemini-companion," old))))
@@ -267,8 +269,9 @@ WHAT is as in `gemini-companion-tool-extension-change-all'.  If that is
 (defun gemini-companion-tool-extension-change-all (connection what function &optional agents)
   "Do WHAT with the files of AGENTS on the host of CONNECTION, or here.
 WHAT is `enable', `disable', or `update', which writes only files that are
-there.  Then call FUNCTION with the outcomes, each a list of a message and
-whether it is an error.  AGENTS defaults to all that can have an extension."
+there, and the program.  Then call FUNCTION with the outcomes, each a list of
+a message and whether it is an error.  AGENTS defaults to all that can have an
+extension."
   (let ((outcomes nil))
     (gemini-companion-tool-extension--in-order
      (or agents

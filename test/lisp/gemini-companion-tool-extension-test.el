@@ -329,6 +329,22 @@ questions and their edits to Emacs?  (Writes ~/.qwen/extensions/emacs/) "))
       (gemini-companion-tools-disable)
       (should-not (file-exists-p (gemini-companion-tool-extension-test--home ".gemini/extensions"))))))
 
+(ert-deftest gemini-companion-tool-extension/a-missing-program-is-written ()
+  "The disk was full, or Emacs was killed; each start of the CLI would report an error."
+  (gemini-companion-tool-extension-test--with 'yes
+    (cl-letf* ((replace (symbol-function 'gemini-companion-file-replace))
+               ((symbol-function 'gemini-companion-file-replace)
+                (lambda (file &rest arguments)
+                  (when (string-suffix-p ".mjs" file)
+                    (signal 'file-error '("Write error" "No space left on device")))
+                  (apply replace file arguments))))
+      (should-error (gemini-companion-tools-enable) :type 'user-error))
+    (should (eq 'stale (gemini-companion-tool-extension-state 'gemini process-environment)))
+    (gemini-companion-tool-extension-keep-current)
+    (should (eq 'current (gemini-companion-tool-extension-state 'gemini process-environment)))
+    (should (string-prefix-p "// Lets a CLI" (gemini-companion-tool-extension-test--read
+                                              ".gemini/extensions/emacs/emacs-tools.mjs")))))
+
 (ert-deftest gemini-companion-tool-extension/nothing-is-kept-current-unless-enabled ()
   (gemini-companion-tool-extension-test--with nil
     (gemini-companion-tool-extension-keep-current)
