@@ -52,6 +52,7 @@ commands after a slash at the beginning.
 \\[gemini-companion-compose-quit] discards, ")
                          "\\[gemini-companion-compose-previous] recalls an earlier one"))))
   (add-hook 'kill-buffer-hook #'gemini-companion-cli-compose--save nil t)
+  (setq buffer-offer-save t)            ; the history is lost when Emacs exits
   ;; Not those of Text mode, which may call ispell.
   (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete
                                               gemini-companion-cli-compose--complete-command)))

@@ -30,6 +30,22 @@ The form ANSWER is evaluated when Emacs asks for the reason."
         (should (>= (window-total-height file) window-min-height))))
     (kill-buffer " *a prompt*")))
 
+(ert-deftest gemini-companion-cli-compose/leaving-emacs-offers-to-save-a-prompt ()
+  (dolist (text '("do it" ""))
+    (with-current-buffer (get-buffer-create "*a prompt*")
+      (gemini-companion-compose-mode)
+      (insert text)
+      (let ((questions nil))
+        (cl-letf (((symbol-function 'map-y-or-n-p)
+                   (lambda (ask _ buffers &rest _)
+                     (setq questions (delq nil (mapcar ask buffers)))
+                     0)))
+          (save-some-buffers nil t))
+        (should (equal questions
+                       (unless (string-empty-p text) '("Save buffer *a prompt*? ")))))
+      (set-buffer-modified-p nil)
+      (kill-buffer))))
+
 (ert-deftest gemini-companion-cli-compose/for-a-client-elsewhere-it-is-in-the-kill-ring ()
   (gemini-companion-cli-compose-test--with client " use tabs "
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
