@@ -60,9 +60,11 @@ If CONNECTION is non-nil, AGENT is to run on its host."
                  ;; Old files in temporary directories may be deleted.
                  (file-exists-p (process-get gemini-companion-cli-edit--server 'program)))
       (gemini-companion-cli-edit-stop)
-      (let* ((directory (make-temp-file "gemini-companion-edit-" t))
-             (program (expand-file-name "edit.mjs" directory))
-             (socket (expand-file-name "socket" directory)))
+      (when-let* ((directory (gemini-companion-log-errors "This Emacs cannot be the editor of CLIs"
+                               ;; TMPDIR may be gone: CLIs run all the same.
+                               (make-temp-file "gemini-companion-edit-" t)))
+                  (program (expand-file-name "edit.mjs" directory))
+                  (socket (expand-file-name "socket" directory)))
         ;; The name of a socket must not be long, but TMPDIR may be.
         (unless (gemini-companion-log-errors "This Emacs cannot be the editor of CLIs"
                   (gemini-companion-file-replace

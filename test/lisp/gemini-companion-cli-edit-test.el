@@ -274,6 +274,19 @@ text; insert it there"))
                                  (car (gemini-companion-log-last 1)))))
       (delete-directory directory t))))
 
+(ert-deftest gemini-companion-cli-edit/without-a-temporary-directory-the-cli-runs ()
+  "Emacs was started from a shell whose TMPDIR is deleted at its end."
+  (gemini-companion-cli-edit-test--with "echo \"<$VISUAL>\""
+    (gemini-companion-cli-edit-stop)
+    (gemini-companion-cli-edit-test--ended)
+    (let ((kill-buffer-query-functions nil))
+      (kill-buffer (window-buffer)))
+    (let ((temporary-file-directory (gemini-companion-test-file "gone/"))
+          (process-environment (cons "VISUAL=mine" process-environment)))
+      (gemini-companion-run)
+      (gemini-companion-cli-edit-test--ended)
+      (should (string-search "<mine>" (with-current-buffer (window-buffer) (buffer-string)))))))
+
 ;;;; Hosts
 
 (defmacro gemini-companion-cli-edit-test--with-host (connection told &rest body)
