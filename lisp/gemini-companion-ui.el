@@ -437,18 +437,16 @@ The keys are as for `kbd', which in Emacs 28 would load a library at start."
 (defun gemini-companion-ui-header-key (command label &optional key)
   "Return the key of COMMAND and LABEL for a header line, as a button.
 KEY is the text of the key, by default that in the current buffer."
-  (let ((map (make-sparse-keymap))
-        (press (lambda (event)
+  (let ((press (lambda (event)
                  (interactive "e")
                  (select-window (posn-window (event-start event)))
                  (call-interactively command))))
-    (define-key map [header-line mouse-1] press)
-    ;; In Tabulated List mode text with a `mouse-face' gets mouse-2 for mouse-1.
-    (define-key map [header-line mouse-2] press)
     (propertize (concat (or key (substitute-command-keys (format "\\[%s]" command))) " " label)
                 'mouse-face 'header-line-highlight
                 'help-echo (format "mouse-1: %s" label)
-                'keymap map)))
+                ;; In Tabulated List mode text with a `mouse-face' gets mouse-2 for mouse-1.
+                ;; `define-key' would empty the cache with which Emacs finds keys of commands.
+                'keymap `(keymap (header-line keymap (mouse-1 . ,press) (mouse-2 . ,press))))))
 
 ;;;; Reports
 
