@@ -231,8 +231,9 @@ If too many parts take too long, now SLOW ones, call GIVE-UP."
                                          (buffer-name) major-mode)
                (funcall give-up))
               ((funcall unfinished)
-               (run-at-time 0.01 nil #'gemini-companion-heavy--step
-                            buffer position slow give-up)))))))
+               ;; A key waits for a step.
+               (run-at-time (if (gemini-companion-ui-idle-p 0.3) 0.01 0.2) nil
+                            #'gemini-companion-heavy--step buffer position slow give-up)))))))
 
 (defun gemini-companion-heavy--fontify-part (position)
   "Fontify some lines of the current buffer from the marker POSITION on; move that.
