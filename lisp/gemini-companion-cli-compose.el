@@ -186,7 +186,9 @@ M-x gemini-companion-compose"))
     (list (match-beginning 1) (point)
           (gemini-companion-ui-completion-table
            (or gemini-companion-cli-compose--names
-               (setq gemini-companion-cli-compose--names (gemini-companion-cli-compose--files)))
+               (setq gemini-companion-cli-compose--names
+                     (gemini-companion-ui-delay-gc ; there may be 50 000
+                       (gemini-companion-cli-compose--files))))
            ;; So any part of a name finds it.
            '((category . project-file))))))
 
