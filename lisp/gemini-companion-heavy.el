@@ -248,7 +248,9 @@ Return nil if that has taken too long, or failed."
         ;; In a large Emacs, a collection takes long, whatever the mode.
         (gemini-companion-ui-delay-gc
           ;; The timer must go on after a quit, or a key in `while-no-input'.
-          (let ((throw-on-input nil))
+          (let ((throw-on-input nil)
+                ;; CC mode would have redisplay fontify all places of a type that it finds.
+                (font-lock-support-mode nil))
             ;; Not a marker, for which a tree-sitter mode with ranges, as that of C, fails.
             (with-local-quit (font-lock-fontify-region start (marker-position position))))
           (time-less-p (time-subtract (get-internal-run-time) begun)

@@ -60,6 +60,18 @@
       (gemini-companion-heavy-fontify-in-steps #'ert-fail))
     (should (eq (get-text-property 1 'face) 'font-lock-type-face))))
 
+(ert-deftest gemini-companion-review-buffer/redisplay-fontifies-nothing ()
+  "Not even where CC mode of Emacs 29 finds the name of a type."
+  (with-temp-buffer
+    (rename-buffer "text")
+    (insert "int first (Found *found);\nclass Found {};\nFound one;\n")
+    (c++-mode)
+    (let ((noninteractive nil))
+      (gemini-companion-heavy-fontify-in-steps #'ignore))
+    (should-not (gemini-companion-test-timers #'gemini-companion-heavy--step))
+    (should (text-property-any (point-min) (point-max) 'face 'font-lock-type-face))
+    (should-not (text-property-any (point-min) (point-max) 'fontified nil))))
+
 ;;;; Modal editing
 
 (define-minor-mode gemini-companion-review-buffer-test-modal-mode
