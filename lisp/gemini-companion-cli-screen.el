@@ -245,9 +245,10 @@ setting compactToolOutput off; Qwen Code shows them below the choices."
       (cond
        ((not (gemini-companion-cli-screen--goto-question)))
        ((looking-at " *\\? +\\(?:WriteFile\\|Edit\\) .*←")
-        (while (re-search-forward (concat "^ *\\? +\\(?:WriteFile +Writing to\\|Edit\\) +"
-                                          "\\([^:\n←]+?\\)\\(?:: .*\\)? *$")
-                                  nil t)
+        (while (re-search-forward
+                (concat "^ *\\? +\\(?:WriteFile +Writing to\\|Edit\\(?: +Create\\)?\\) +"
+                        "\\([^:\n←]+?\\)\\(?:: [^\n←]*\\)? *$")
+                nil t)
           (push (match-string-no-properties 1) files))
         (setq files (nreverse files)))
        ((save-excursion

@@ -150,27 +150,6 @@ Emacs then restores all windows but the selected one."
             (unless (pos-visible-in-window-p cursor)
               (set-window-start nil (line-beginning-position (- 1 row)) t))))))))
 
-(defun gemini-companion-cli-terminals--catch-up (&optional window)
-  "Show what the program shows if the selected window shows only older lines.
-Emulators leave a window where it was when a tab or a perspective comes back,
-or when Magit has made a commit and restores the windows, even if the program
-goes on.  In Term, do so whenever WINDOW shows the terminal again.  The user
-may read older lines in a mode in which keys do not go to the program."
-  (with-selected-window (or window (selected-window))
-    (let* ((term (derived-mode-p 'term-mode))
-           (screen (if term term-home-marker
-                     (save-excursion
-                       (goto-char (point-max))
-                       (line-beginning-position (- 2 (window-body-height)))))))
-      (when-let* (((or (and term window) (< (point) screen)))
-                  ((cond (term (eq (current-local-map) term-raw-map))
-                         ((derived-mode-p 'eat-mode) (bound-and-true-p eat--semi-char-mode))
-                         (t (not (gemini-companion-cli-terminals-frozen)))))
-                  (cursor (gemini-companion-cli-terminals--cursor (current-buffer))))
-        (goto-char screen)
-        (recenter 0)
-        (goto-char cursor)))))
-
 (defun gemini-companion-cli-terminals--cursor (buffer)
   "Return the position of the cursor if BUFFER is that of a terminal, or nil."
   (with-current-buffer buffer
@@ -293,8 +272,6 @@ It runs in the current buffer, which the selected window shows."
     (process-put process 'adjust-window-size-function
                  (advice--cd*r (indirect-function adjust))))
   (add-hook 'window-buffer-change-functions #'gemini-companion-cli-terminals--dedicate nil t)
-  (add-hook 'window-buffer-change-functions #'gemini-companion-cli-terminals--catch-up nil t)
-  (add-hook 'window-configuration-change-hook #'gemini-companion-cli-terminals--catch-up nil t)
   (setq-local locale-coding-system 'utf-8-unix)
   ;; For CLIs, the lines of a box have one column, but for Emacs in an East Asian language two.
   (make-local-variable 'char-width-table)
@@ -371,7 +348,19 @@ buffer there."
     (term-exec (current-buffer) (buffer-name) program nil arguments))
   (add-function :filter-args (process-filter (get-buffer-process (current-buffer)))
                 (gemini-companion-cli-terminals--term-output))
+  (add-hook 'window-buffer-change-functions #'gemini-companion-cli-terminals--term-appears nil t)
   (term-char-mode))
+
+(defun gemini-companion-cli-terminals--term-appears (window)
+  "Show what the program shows in WINDOW, which shows the terminal again.
+When a tab or a perspective comes back, Term would leave the window where it
+was, even if the program goes on."
+  (with-selected-window window
+    (when-let* (((eq (current-local-map) term-raw-map)) ; in its character mode
+                (process (get-buffer-process (current-buffer))))
+      (goto-char term-home-marker)
+      (recenter 0)
+      (goto-char (process-mark process)))))
 
 (defun gemini-companion-cli-terminals--start-eat (program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Eat."

@@ -209,7 +209,7 @@ Signal a `user-error' unless the user wants it."
               (lambda ()
                 (car (read-multiple-choice
                       (concat (gemini-companion-review-effect-warning review) ".")
-                      '((?a "accept" "Accept this text, which overwrites what is on disk; \
+                      '((?a "accept" "Accept this text in place of what is on disk; \
 any unsaved edits stay in their buffer")
                         (?m "merge" "Merge the edits into this text, then decide")
                         (?t "three-way" "Show all texts side by side, then decide")

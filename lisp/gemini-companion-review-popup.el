@@ -171,11 +171,11 @@ If its windows have gone, say once that it still waits."
             (gemini-companion-ui-message review "%s"
                                          (gemini-companion-review-effect-warning review)))))
       ;; Magit restores the windows from before a commit, and Org those from before a capture.
-      (unless (or (gemini-companion-review-reason review)
-                  (gemini-companion-review-on-screen-p review)
-                  (gemini-companion-ui-busy))
-        (gemini-companion-review-note-reason review "out of sight")
-        (gemini-companion-review-announce-hidden review)))))
+      (cond ((gemini-companion-review-on-screen-p review)
+             (gemini-companion-review-note-reason review nil))
+            ((not (or (gemini-companion-review-reason review) (gemini-companion-ui-busy)))
+             (gemini-companion-review-note-reason review "out of sight")
+             (gemini-companion-review-remind review))))))
 
 ;;;; What the user is told
 

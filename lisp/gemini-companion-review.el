@@ -402,9 +402,9 @@ But if the last frame of a daemon was closed, it waits for the next one."
   (gemini-companion-review--enter review
                                   (if (gemini-companion-ui-seen-p) 'postponed 'waiting))
   (gemini-companion-review-note-change)
-  (gemini-companion-review-announce-hidden review))
+  (gemini-companion-review-remind review))
 
-(defun gemini-companion-review-announce-hidden (review)
+(defun gemini-companion-review-remind (review)
   "Tell the user that REVIEW, which is not on screen, still waits."
   (gemini-companion-ui-message
    review "%s"

@@ -500,15 +500,7 @@ But return nil if that may block Emacs, or lose edits that are not MERGED."
                          (gemini-companion-write--take-text source modtime host))
                 (setq buffer-file-coding-system coding)
                 (let ((changed (not (eql tick (buffer-chars-modified-tick)))))
-                  ;; Here, the mode line needs no process.
-                  (when (and changed (not host)
-                             (eq (vc-file-getprop buffer-file-name 'vc-backend) 'Git)
-                             (eq (vc-file-getprop buffer-file-name 'vc-state) 'up-to-date))
-                    (vc-file-setprop buffer-file-name 'vc-state 'edited)
-                    (gemini-companion-log-errors "the mode line" (vc-mode-line buffer-file-name)))
-                  ;; Otherwise C-x v v would find nothing to commit.  In a large repository, it
-                  ;; would take long to find the state now, as when Emacs saves a file.
-                  (vc-file-setprop buffer-file-name 'vc-state nil)
+                  (gemini-companion-write--forget-vc-state (and changed (not host)))
                   (when (or changed (not host))
                     (gemini-companion-log-errors "after-revert-hook"
                       ;; Where nothing changed, `before-revert-hook' was not run, by which Eglot
@@ -516,6 +508,20 @@ But return nil if that may block Emacs, or lose edits that are not MERGED."
                       (let ((revert-buffer-preserve-modes changed))
                         (run-hooks 'after-revert-hook)))))
                 t))))))))
+
+(defun gemini-companion-write--forget-vc-state (edited)
+  "Let VC find out later in which state the file of the current buffer is.
+If EDITED is non-nil, the mode line says so already, if that needs no process."
+  (cl-flet ((known (property) (vc-file-getprop buffer-file-name property)))
+    (when (and edited
+               (eq (known 'vc-backend) 'Git)
+               (eq (known 'vc-state) 'up-to-date)
+               (known 'vc-git-symbolic-ref)) ; HEAD is not detached
+      (vc-file-setprop buffer-file-name 'vc-state 'edited)
+      (gemini-companion-log-errors "the mode line" (vc-mode-line buffer-file-name))))
+  ;; Otherwise C-x v v would find nothing to commit.  In a large repository, it would take long to
+  ;; find the state now, as when Emacs saves a file.
+  (vc-file-setprop buffer-file-name 'vc-state nil))
 
 (defun gemini-companion-write--chosen-coding (file)
   "Return the coding system that the user has chosen for FILE, of this buffer.

@@ -149,32 +149,6 @@ echo ready\nread line && echo \"line: $line\"\n"
         (gemini-companion-test-wait-screen
          emacs (concat "100 *\n.*in " (regexp-quote selected)))))))
 
-(gemini-companion-test-with-terminals
-    gemini-companion-cli-run/restored-windows-show-what-the-program-has-written terminal
-  "Magit restores the windows when it has made a commit."
-  (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
-    (gemini-companion-cli-run-test--program emacs)
-    (gemini-companion-test-write (gemini-companion-test-emacs-file emacs "program")
-                                 "#!/bin/sh\necho ready\nread end; seq 100; echo in $end; read more\n")
-    (gemini-companion-test-eval
-     emacs `(setq gemini-companion-terminal ',terminal
-                  load-path (append ',(gemini-companion-test-terminal-directories terminal)
-                                    load-path)))
-    (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-m-x emacs "gemini-companion-run")
-    (gemini-companion-test-wait-screen emacs "ready")
-    (gemini-companion-test-run
-     emacs '(let ((process (get-buffer-process (current-buffer))))
-              (select-window (get-buffer-window "a.txt"))
-              (set-register ?l (list (current-window-configuration)))
-              (switch-to-buffer "*commit message*")
-              (process-send-string process "time\n")))
-    (gemini-companion-test-wait-screen emacs "100 *\n.*in time")
-    (gemini-companion-test-run
-     emacs '(progn (set-window-configuration (car (get-register ?l))) nil))
-    (gemini-companion-test-wait-screen emacs "a.txt")
-    (gemini-companion-test-wait-screen emacs "100 *\n.*in time")))
-
 (ert-deftest gemini-companion-cli-run/after-a-menu-other-buffers-leave-the-terminal-its-window ()
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))

@@ -196,12 +196,12 @@
 
 (ert-deftest gemini-companion-cli-screen/qwen-code-shows-changes-that-follow-below-the-choices ()
   (gemini-companion-cli-screen-test--on
-      "╭─────────╮\n│ A hint. │\n╰─────────╯\n\n  > please write\n  ? WriteFile Writing to a.py ←\n
+      "╭─────────╮\n│ A hint. │\n╰─────────╯\n\n  > please write\n  ? Edit a.py: x => y ←\n
    1 - x\n   1 + ? Edit x.py\n\n   Apply this change?\n\n   › 1. Yes, allow once
      2. Yes, allow always\n     3. No, suggest changes (esc)\n
   ? Edit src/b.py\n  ? Shell touch x\n  ? WriteFile Writing to my c.txt\n
-  ? Edit d.py: x => y\n\n  ⠏ Waiting for user confirmation...\n"
-    (should (equal (gemini-companion-cli-screen-queued-files) '("src/b.py" "my c.txt" "d.py")))))
+  ? Edit d.py: x => y\n  ? Edit Create new.py\n\n  ⠏ Waiting for user confirmation...\n"
+    (should (equal (gemini-companion-cli-screen-queued-files) '("src/b.py" "my c.txt" "d.py" "new.py")))))
 
 (ert-deftest gemini-companion-cli-screen/a-question-is-seen-above-the-rest-of-a-prompt ()
   "Gemini CLI leaves it there after a question that filled the screen."

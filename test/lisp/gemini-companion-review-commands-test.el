@@ -122,7 +122,7 @@
         (cl-letf (((symbol-function 'read-multiple-choice)
                    (lambda (question choices)
                      (push question questions)
-                     (should (string-search "overwrites what is on disk"
+                     (should (string-search "in place of what is on disk"
                                             (nth 2 (assq ?a choices))))
                      (when (eq time 'meanwhile)
                        (gemini-companion-test-write file "theirs\n")
