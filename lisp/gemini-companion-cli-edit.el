@@ -60,27 +60,28 @@ If CONNECTION is non-nil, AGENT is to run on its host."
                  ;; Old files in temporary directories may be deleted.
                  (file-exists-p (process-get gemini-companion-cli-edit--server 'program)))
       (gemini-companion-cli-edit-stop)
-      (when-let* ((directory (gemini-companion-log-errors "This Emacs cannot be the editor of CLIs"
-                               ;; TMPDIR may be gone: CLIs run all the same.
-                               (make-temp-file "gemini-companion-edit-" t)))
-                  (program (expand-file-name "edit.mjs" directory))
-                  (socket (expand-file-name "socket" directory)))
-        ;; The name of a socket must not be long, but TMPDIR may be.
+      (let ((directory nil))
+        ;; TMPDIR may be gone, or be too long for the name of a socket: CLIs run all the same.
         (unless (gemini-companion-log-errors "This Emacs cannot be the editor of CLIs"
-                  (gemini-companion-file-replace
-                   program
-                   (string-replace "'@SOCKET@'" (json-encode socket)
-                                   (gemini-companion-bridge-host-program 'editor))
-                   #o700)
-                  (setq gemini-companion-cli-edit--server
-                        (make-network-process :name "gemini edit" :family 'local :server t
-                                              :service socket :noquery t :coding 'utf-8-unix
-                                              :filter #'gemini-companion-cli-edit--note-order
-                                              :sentinel #'ignore
-                                              :plist (list 'program program))))
-          (delete-directory directory t))))
+                  (setq directory (make-temp-file "gemini-companion-edit-" t))
+                  (gemini-companion-cli-edit--listen (expand-file-name "edit.mjs" directory)
+                                                     (expand-file-name "socket" directory)))
+          (when directory (delete-directory directory t)))))
     (and gemini-companion-cli-edit--server
          (process-get gemini-companion-cli-edit--server 'program))))
+
+(defun gemini-companion-cli-edit--listen (program socket)
+  "Write PROGRAM, an absolute file name, and listen to it at SOCKET."
+  (gemini-companion-file-replace
+   program
+   (string-replace "'@SOCKET@'" (json-encode socket) (gemini-companion-bridge-host-program 'editor))
+   #o700)
+  (setq gemini-companion-cli-edit--server
+        (make-network-process :name "gemini edit" :family 'local :server t
+                              :service socket :noquery t :coding 'utf-8-unix
+                              :filter #'gemini-companion-cli-edit--note-order
+                              :sentinel #'ignore
+                              :plist (list 'program program))))
 
 (defun gemini-companion-cli-edit-stop ()
   "Listen no longer to CLIs that want something edited."

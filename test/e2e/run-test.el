@@ -34,6 +34,12 @@ echo ready\nread line && echo \"line: $line\"\n"
                                              gemini-companion-terminal 'term))
     notes))
 
+(defun gemini-companion-cli-run-test--start (emacs)
+  "Run the program of EMACS from a.txt, as a user does, until it is ready."
+  (gemini-companion-test-visit emacs "a.txt")
+  (gemini-companion-test-m-x emacs "gemini-companion-run")
+  (gemini-companion-test-wait-screen emacs "ready"))
+
 (defconst gemini-companion-cli-run-test--image
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
   "An image, encoded as in requests to the model.")
@@ -128,9 +134,7 @@ echo ready\nread line && echo \"line: $line\"\n"
     (gemini-companion-cli-run-test--program emacs)
     (gemini-companion-test-write (gemini-companion-test-emacs-file emacs "program")
                                  "#!/bin/sh\necho ready\nwhile read end; do seq 100; echo $end; done\n")
-    (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-m-x emacs "gemini-companion-run")
-    (gemini-companion-test-wait-screen emacs "ready")
+    (gemini-companion-cli-run-test--start emacs)
     (let ((terminal (gemini-companion-test-eval emacs '(buffer-name))))
       ;; In Emacs 28, `C-x t 2' fails in a side window.
       (gemini-companion-test-run
@@ -153,9 +157,7 @@ echo ready\nread line && echo \"line: $line\"\n"
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
     (gemini-companion-cli-run-test--program emacs)
-    (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-m-x emacs "gemini-companion-run")
-    (gemini-companion-test-wait-screen emacs "ready")
+    (gemini-companion-cli-run-test--start emacs)
     (gemini-companion-test-run emacs '(progn (select-window (get-buffer-window "a.txt")) nil))
     (gemini-companion-test-m-x emacs "gemini-companion-menu")
     (gemini-companion-test-wait-screen emacs "resume a session")
@@ -172,9 +174,7 @@ echo ready\nread line && echo \"line: $line\"\n"
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
     (gemini-companion-cli-run-test--program emacs)
-    (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-m-x emacs "gemini-companion-run")
-    (gemini-companion-test-wait-screen emacs "ready")
+    (gemini-companion-cli-run-test--start emacs)
     (let ((windows (gemini-companion-cli-run-test--windows emacs)))
       (gemini-companion-test-run emacs '(progn (select-window (get-buffer-window "a.txt")) nil))
       (gemini-companion-test-m-x emacs "gemini-companion-menu")
@@ -189,9 +189,7 @@ echo ready\nread line && echo \"line: $line\"\n"
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")) :size '(100 . 30))
     (gemini-companion-cli-run-test--program emacs)
-    (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-m-x emacs "gemini-companion-run")
-    (gemini-companion-test-wait-screen emacs "ready")
+    (gemini-companion-cli-run-test--start emacs)
     (let ((windows (gemini-companion-cli-run-test--windows emacs)))
       (gemini-companion-test-run emacs '(other-window 1))
       (gemini-companion-test-m-x emacs "gemini-companion-menu")
