@@ -24,6 +24,7 @@
 (declare-function term-char-mode "term")
 (declare-function term-exec "term")
 (declare-function term-mode "term")
+(declare-function term-send-raw "term")
 (declare-function term-send-raw-string "term")
 (declare-function vterm-mode "ext:vterm")
 (defvar ghostel-use-native-pty)
@@ -327,6 +328,10 @@ buffer there."
                                      ;; no other that adds a line.
                                      ([S-return] . "\e\r") ([C-return] . "\e\r")))
       (define-key map key (lambda () (interactive) (term-send-raw-string text))))
+    ;; As in the other emulators, what begins with C-x is for Emacs: of a C-x 1, typed by habit, the
+    ;; CLI would take the 1 for the answer to its question.
+    (define-key map (kbd "C-x C-x") #'term-send-raw)
+    (define-key map (kbd "M-x") (lookup-key (current-global-map) (kbd "M-x")))
     ;; After C-c, it has those of C-x, too, of which one, such as Magit's, would hide our prefix.
     (when (keymapp (lookup-key term-raw-map (kbd "C-c")))
       (map-keymap (lambda (key binding)

@@ -357,8 +357,6 @@ So it is when the CLI is run again from its terminal after it has ended."
                   (gemini-companion-test-wait-screen emacs "Kill buffer")
                   (gemini-companion-test-type emacs name)
                   (gemini-companion-test-keys emacs "Enter"))))
-      ;; From another window: in the terminal keys go to the program.
-      (gemini-companion-test-run emacs '(progn (gemini-companion-run) nil))
       (funcall kill name)
       (gemini-companion-test-wait-screen emacs "has a running process; kill it")
       (funcall answer "no")

@@ -189,6 +189,23 @@ Wait until EMACS and the CLI show it."
                                   (file-exists-p (gemini-companion-test-project emacs "made.txt"))))
     (gemini-companion-test-wait-eval emacs '(null (gemini-companion-cli-in-state 'asking)))))
 
+(ert-deftest gemini-companion-in-the-terminal/keys-typed-by-habit-answer-nothing ()
+  "Also in Term, what begins with `C-x', and `M-x', are for Emacs."
+  :tags '(e2e real)
+  (gemini-companion-terminal-e2e--with (emacs cli 'term)
+    (gemini-companion-terminal-e2e--propose emacs cli "a.txt")
+    (gemini-companion-test-keys emacs "C-x" "1")
+    (gemini-companion-test-wait-screen emacs "Cannot make side window the only window")
+    (gemini-companion-test-m-x emacs "what-cursor-position")
+    (gemini-companion-test-wait-screen emacs "point=")
+    (gemini-companion-test-cli-wait-terminal cli "Apply this change")
+    (gemini-companion-test-keys emacs "C-x" "o")
+    (gemini-companion-test-wait "another window"
+                                (lambda ()
+                                  (not (gemini-companion-terminal-e2e--in-terminal-p emacs))))
+    (gemini-companion-test-m-x emacs "gemini-companion-accept")
+    (gemini-companion-terminal-e2e--wait-written emacs "a.txt")))
+
 (ert-deftest gemini-companion-in-the-terminal/keys-of-the-panel-keep-the-layout ()
   "Whatever they do to the windows, the CLI's window comes back."
   :tags '(e2e real)
