@@ -25,6 +25,9 @@
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
 
+(declare-function treesit-parser-list "ext:treesit")
+(declare-function treesit-parser-root-node "ext:treesit")
+
 (defconst gemini-companion-heavy--max-fontified 300000
   "Maximum size in characters of a text that is fontified.")
 
@@ -43,7 +46,8 @@ For other texts, a 200th of it, since Emacs finds positions in them slowly.")
   "Return non-nil if the text of the current buffer must not be fontified."
   (or (> (buffer-size) gemini-companion-heavy--max-fontified)
       (gemini-companion-heavy--long-line-p)
-      (gemini-companion-heavy--repetitive-p)))
+      (gemini-companion-heavy--repetitive-p)
+      (gemini-companion-heavy--slow-to-parse-p)))
 
 (defun gemini-companion-heavy--next-long-line (length)
   "Go to the next line of over LENGTH characters, from the beginning of a line on.
@@ -74,6 +78,19 @@ Return nil if it is large, since finding out would take long."
                       do (forward-line)
                       (puthash (buffer-substring-no-properties start (point)) t lines)
                       always (> count (* 20 (hash-table-count lines)))))))))
+
+(defun gemini-companion-heavy--slow-to-parse-p ()
+  "Return non-nil if tree-sitter takes long to parse the current buffer.
+Nothing can interrupt it, so it gets more of the text only while it is quick."
+  (when (fboundp 'treesit-parser-list)
+    (cl-loop with begun = (get-internal-run-time)
+             for end = 4000 then (* 2 end)
+             do (save-restriction
+                  (narrow-to-region (point-min) (min end (point-max)))
+                  (mapc #'treesit-parser-root-node (treesit-parser-list)))
+             while (< end (point-max))
+             thereis (time-less-p (* 2 gemini-companion-heavy--max-time)
+                                  (time-subtract (get-internal-run-time) begun)))))
 
 (defun gemini-companion-heavy-compared-p (buffer)
   "Return non-nil if the current buffer is heavy in a way in which BUFFER is not."

@@ -72,6 +72,19 @@
     (should (text-property-any (point-min) (point-max) 'face 'font-lock-type-face))
     (should-not (text-property-any (point-min) (point-max) 'fontified nil))))
 
+;; Hostile texts of 110 kB take tree-sitter 8 s; others, three times as large, 0.3 s.
+(ert-deftest gemini-companion-review-buffer/a-text-that-is-slow-to-parse-is-not-parsed-whole ()
+  (pcase-dolist (`(,speed . ,heavy) '((1000000 . nil) (10000 . t))) ; characters per second
+    (with-temp-buffer
+      (insert (mapconcat #'number-to-string (number-sequence 1 20000) "\n"))
+      (let ((parsed 1))
+        (cl-letf (((symbol-function 'treesit-parser-list) (lambda () '(parser)))
+                  ((symbol-function 'treesit-parser-root-node) (lambda (_) (setq parsed (point-max))))
+                  ((symbol-function 'get-internal-run-time)
+                   (lambda () (time-convert (/ (float parsed) speed) 'list))))
+          (should (eq (and (gemini-companion-heavy-p) t) heavy))
+          (should (eq (< parsed (/ (point-max) 10)) heavy)))))))
+
 ;;;; Modal editing
 
 (define-minor-mode gemini-companion-review-buffer-test-modal-mode
