@@ -256,14 +256,15 @@
     (end-search 2 ("Enter")))
   "What the user may do in a search: lists (NAME WEIGHT KEYS).")
 
-(defun gemini-companion-test-monkey--possible-p (run where)
-  "Return non-nil if WHERE holds of the Emacs of RUN."
-  (let ((state (gemini-companion-monkey-state run)))
+(defun gemini-companion-test-monkey--possible-p (run where keys)
+  "Return non-nil if WHERE holds of the Emacs of RUN, and KEYS are for Emacs."
+  (let* ((state (gemini-companion-monkey-state run))
+         (ours (or (not (eq (plist-get state :kind) 'terminal))
+                   (member (car-safe keys) '("C-x" "M-x")))))
     (pcase where
-      ;; The CLI would get most of these keys.
-      ('any (not (eq (plist-get state :kind) 'terminal)))
-      ('tabs (and (> (plist-get state :tabs) 1) (not (eq (plist-get state :kind) 'terminal))))
-      ('frames (and (> (plist-get state :frames) 1) (not (eq (plist-get state :kind) 'terminal))))
+      ('any ours)
+      ('tabs (and ours (> (plist-get state :tabs) 1)))
+      ('frames (and ours (> (plist-get state :frames) 1)))
       ((and (pred symbolp)
             (let terminal (gemini-companion-monkey-terminal run)))
        (and terminal
@@ -295,7 +296,7 @@
            (gemini-companion-test-monkey--pick-weighted
             run
             (delq nil (mapcar (lambda (it)
-                                (and (gemini-companion-test-monkey--possible-p run (nth 2 it))
+                                (and (gemini-companion-test-monkey--possible-p run (nth 2 it) (nth 3 it))
                                      (list (nth 0 it) (nth 1 it) (nth 3 it))))
                               gemini-companion-test-monkey--user-steps)))))))
 
