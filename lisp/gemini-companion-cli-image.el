@@ -70,7 +70,7 @@ argument, send the prompt as well."
   (interactive "P")
   (let* ((terminal (gemini-companion-cli-send-terminal))
          (files (cond ((derived-mode-p 'dired-mode) (dired-get-marked-files))
-                      (buffer-file-name (list buffer-file-name))
+                      ((ensure-list (buffer-file-name (buffer-base-buffer))))
                       ((gemini-companion-cli-image--at-point terminal))
                       (t (user-error "This buffer visits no file"))))
          (directory (gemini-companion-cli-send-directory terminal)))

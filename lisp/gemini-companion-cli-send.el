@@ -112,10 +112,10 @@ prefix argument, send the prompt as well."
 
 (defun gemini-companion-cli-send--location (start end)
   "Return the name of the file and the lines from START to END, for a prompt."
-  (let ((name (if (not buffer-file-name) (format "buffer %s" (buffer-name))
-                (gemini-companion-cli-send--relative
-                 buffer-file-name
-                 (gemini-companion-cli-send-directory (gemini-companion-cli-send-terminal)))))
+  (let ((name (if-let* ((file (buffer-file-name (buffer-base-buffer))))
+                  (gemini-companion-cli-send--relative
+                   file (gemini-companion-cli-send-directory (gemini-companion-cli-send-terminal)))
+                (format "buffer %s" (buffer-name))))
         (first (line-number-at-pos start t))
         (last (line-number-at-pos (if (> end start) (1- end) end) t)))
     (concat

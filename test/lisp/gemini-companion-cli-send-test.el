@@ -158,6 +158,20 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-test--wait
      sent "\e[200~sub/a.txt, lines 2 to 3:\n```\n2\n3\n```\n\e[201~\r")))
 
+;; A region was one of "buffer a.txt<2>", and the file could not be mentioned.
+(ert-deftest gemini-companion-cli-send/an-indirect-buffer-shows-its-file ()
+  (gemini-companion-cli-send-test--with sent
+    (switch-to-buffer (make-indirect-buffer
+                       (find-file-noselect (gemini-companion-test-file "sub/a.txt" "1\n2\n3\n"))
+                       "indirect" t))
+    (narrow-to-region 3 5)
+    (gemini-companion-send-region 3 5 t)
+    (gemini-companion-cli-send-test--wait
+     sent "\e[200~sub/a.txt, line 2:\n```\n2\n```\n\e[201~\r")
+    (with-current-buffer "terminal" (erase-buffer))
+    (gemini-companion-send-file t)
+    (gemini-companion-cli-send-test--wait sent "\e[200~@sub/a.txt \e[201~\r")))
+
 (ert-deftest gemini-companion-cli-send/a-region-may-contain-a-fence ()
   "In Markdown, a block of code ends only at a fence as long as that before it."
   (gemini-companion-cli-send-test--with sent
