@@ -187,12 +187,13 @@ non-nil, ignore terminals that are known to run another agent."
                          (equal root (gemini-companion-host-name-here directory)))
                        terminals)
              ;; The user may have started one in a subdirectory, not on another machine.  One of our
-             ;; own that runs there belongs to a project there.
+             ;; own that runs there belongs to a project there, unless that is this one by a link.
              (seq-find (pcase-lambda (`(,buffer . ,directory))
-                         (not (or (buffer-local-value 'gemini-companion-cli-run-root buffer)
-                                  (gemini-companion-host-remote-p root)
+                         (not (or (gemini-companion-host-remote-p root)
                                   (gemini-companion-host-remote-p directory)
-                                  (not (file-in-directory-p directory root)))))
+                                  (not (file-in-directory-p directory root))
+                                  (and (buffer-local-value 'gemini-companion-cli-run-root buffer)
+                                       (not (file-equal-p directory root))))))
                        terminals)))))
 
 (defun gemini-companion-cli-run-agent-in (terminal)

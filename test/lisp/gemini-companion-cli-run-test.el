@@ -101,6 +101,23 @@ answered with no."
           (with-temp-buffer (gemini-companion-run)))
         (should (length= (gemini-companion-cli-run-terminals) 3))))))
 
+(ert-deftest gemini-companion-cli-run/a-link-leads-to-the-same-project ()
+  "There it ran another CLI, in the same directory."
+  (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
+    (gemini-companion-test-file "real/.git/HEAD" "")
+    (gemini-companion-test-file "real/sub/.git/HEAD" "")
+    (make-symbolic-link (gemini-companion-test-file "real") (gemini-companion-test-file "link"))
+    (save-window-excursion
+      (let* ((run (lambda (directory)
+                    (let ((default-directory (gemini-companion-test-file directory)))
+                      (with-temp-buffer (gemini-companion-run))
+                      (prog1 (window-buffer) (other-window 1)))))
+             (sub (funcall run "real/sub/"))
+             (terminal (funcall run "real/")))
+        (should-not (eq sub terminal))
+        (should (eq (funcall run "link/") terminal))
+        (should (length= (gemini-companion-cli-run-terminals) 2))))))
+
 (ert-deftest gemini-companion-cli-run/its-directory-is-a-root-as-long-as-it-runs ()
   "Also if it would not be guessed, such as the user's home directory."
   (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
