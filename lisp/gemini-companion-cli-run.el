@@ -166,9 +166,15 @@ ALIST is as in other functions for `display-buffer'."
 
 (defun gemini-companion-cli-run-project ()
   "Return the directory of the current project, or the current directory."
-  (or gemini-companion-cli-run-root
-      (gemini-companion-workspace-project
-       (or (bound-and-true-p project-current-directory-override) default-directory))))
+  (let ((other (gemini-companion-cli-run-switching-to)))
+    (or (and (not other) gemini-companion-cli-run-root)
+        (gemini-companion-workspace-project (or other default-directory)))))
+
+(defun gemini-companion-cli-run-switching-to ()
+  "Return the project that `project-switch-project' switches to, or nil."
+  (or (bound-and-true-p project-current-directory-override)
+      (with-suppressed-warnings ((obsolete project-current-inhibit-prompt)) ; Emacs 28
+        (and (bound-and-true-p project-current-inhibit-prompt) default-directory))))
 
 ;;;; Finding the terminals of CLIs
 

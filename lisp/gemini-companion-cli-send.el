@@ -262,7 +262,8 @@ LLxprt Code does so where there is little room."
   "Return the terminal of the CLI in this buffer, of the project, or the only one."
   (let ((root (gemini-companion-cli-run-project))
         (running (gemini-companion-cli-run-terminals)))
-    (cond ((car (assq (current-buffer) running)))
+    (cond ((and (not (gemini-companion-cli-run-switching-to))
+                (car (assq (current-buffer) running))))
           ((gemini-companion-cli-run-buffer root))
           ((null running)
            (user-error "No CLI runs in a terminal of Emacs; M-x gemini-companion-run starts one"))

@@ -14,6 +14,7 @@
 (require 'gemini-companion-cli-run)
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-test-companion)
+(require 'project)
 
 (defvar gemini-companion-cli-run-test--asked nil
   "The questions asked, the last first.")
@@ -100,6 +101,27 @@ answered with no."
           ;; In other buffers it is Gemini CLI.
           (with-temp-buffer (gemini-companion-run)))
         (should (length= (gemini-companion-cli-run-terminals) 3))))))
+
+;; C-x p p in the terminal of one project hid that, and a prompt went to its CLI.
+(ert-deftest gemini-companion-cli-run/a-project-that-the-user-switches-to-has-its-own ()
+  (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
+    (let ((project-switch-commands 'gemini-companion-run)
+          (project-list-file (gemini-companion-test-file "list"))
+          (project--list nil)
+          (other (gemini-companion-test-file "other/")))
+      (gemini-companion-test-file "other/.git/HEAD" "")
+      (save-window-excursion
+        (gemini-companion-run)
+        (let ((terminal (window-buffer)))
+          (with-current-buffer terminal
+            (project-switch-project other))
+          (should (equal (buffer-local-value 'gemini-companion-cli-run-root (window-buffer)) other))
+          (with-current-buffer terminal
+            (should (eq (gemini-companion-cli-send-terminal) terminal))
+            (cl-letf (((symbol-function 'gemini-companion-run)
+                       (lambda () (interactive) (set-buffer (gemini-companion-cli-send-terminal)))))
+              (project-switch-project other))
+            (should (eq (current-buffer) (window-buffer)))))))))
 
 (ert-deftest gemini-companion-cli-run/a-link-leads-to-the-same-project ()
   "There it ran another CLI, in the same directory."
