@@ -172,7 +172,7 @@ A daemon without frames has no bell."
                 (format "%s proposes %s" (gemini-companion-review-agent-title subject)
                         (if (gemini-companion-change-new change) "a new file" "a change")))
               (format "%s, %s"
-                      (gemini-companion-ui-shorten (gemini-companion-review-path-in-project subject)
+                      (gemini-companion-ui-shorten (gemini-companion-review-effect-file subject)
                                                    120)
                       (gemini-companion-change-size change)))))))
 

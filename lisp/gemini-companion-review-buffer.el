@@ -430,18 +430,10 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
                                                    "merges" key))))))
 
 (defun gemini-companion-review-buffer--path (review)
-  "Return the piece with the file name of REVIEW.
-It begins with that of the project if a change that waits in another project
-has the same name, as in two worktrees."
-  (let* ((path (gemini-companion-review-path review))
-         (name (gemini-companion-review-path-in-project review))
-         (same (seq-find (lambda (it)
-                           (and (not (equal path (gemini-companion-review-path it)))
-                                (equal name (gemini-companion-review-path-in-project it))))
-                         (gemini-companion-review-all-open))))
-    (cons 2 (propertize (gemini-companion-review-name-in-project
-                         path (gemini-companion-review-host review) same)
-                        'help-echo (gemini-companion-ui-one-line path)))))
+  "Return the piece with the file name of REVIEW."
+  (cons 2 (propertize (gemini-companion-review-effect-file review)
+                      'help-echo (gemini-companion-ui-one-line
+                                  (gemini-companion-review-path review)))))
 
 (defun gemini-companion-review-buffer--fit (pieces)
   "Return PIECES as one line, if possible no wider than the window."

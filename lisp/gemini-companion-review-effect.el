@@ -12,12 +12,14 @@
 
 ;;; Code:
 
+(require 'gemini-companion-bridge)
 (require 'gemini-companion-change)
 (require 'gemini-companion-file)
 (require 'gemini-companion-heavy)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-ui)
+(require 'gemini-companion-workspace)
 
 ;;;; What a review changes
 
@@ -53,8 +55,22 @@ While the proposal is being edited this may lag behind for a moment."
   (let ((change (gemini-companion-review-effect-change review)))
     (format "%s %s, %s"
             (if (gemini-companion-change-new change) "a new file" "a change to")
-            (gemini-companion-review-path-in-project review)
+            (gemini-companion-review-effect-file review)
             (gemini-companion-change-size change))))
+
+(defun gemini-companion-review-effect-file (review)
+  "Return the name of the file of REVIEW relative to its project, for the user.
+It begins with that of the project if clients work in other ones, or if a
+change waits there."
+  (let* ((file-name-handler-alist nil)
+         (path (gemini-companion-review-path review))
+         (root (car (gemini-companion-workspace-innermost path))))
+    (gemini-companion-review-name-in-project
+     path (gemini-companion-review-host review)
+     (seq-some (lambda (name) (not (eq root (car (gemini-companion-workspace-innermost name)))))
+               (append (mapcar #'file-name-as-directory (remq nil (gemini-companion-bridge-places)))
+                       (mapcar #'gemini-companion-review-path
+                               (gemini-companion-review-all-open)))))))
 
 (defun gemini-companion-review-effect-remarks (review)
   "Return a list of short remarks that the user should see before accepting REVIEW."

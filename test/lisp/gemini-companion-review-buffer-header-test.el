@@ -50,6 +50,23 @@
         (should (string-search "  tree/a.txt  " (funcall line other)))
         (should (string-search (format "  %s/a.txt  " root) (funcall line review)))))))
 
+;; The user took a change of top.py in the one project for one of top.py in the other.
+(ert-deftest gemini-companion-review-buffer-header/with-clis-in-two-projects-it-names-the-project ()
+  (gemini-companion-test-with-client client
+    (let* ((review (gemini-companion-test-propose client "a.txt" "two\n"))
+           (root (file-name-nondirectory (directory-file-name gemini-companion-test-project)))
+           (places (list nil gemini-companion-test-project))
+           (line (lambda ()
+                   (gemini-companion-review-buffer-header-test--lines review 140))))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-places) (lambda () places)))
+        (gemini-companion-review-show review 'keep)
+        (should (string-search "  a.txt  " (funcall line)))
+        (should (equal (gemini-companion-review-effect-describe review) "a change to a.txt, +0 -1"))
+        (push "/srv/other" places)
+        (should (string-search (format "  %s/a.txt  " root) (funcall line)))
+        (should (equal (gemini-companion-review-effect-describe review)
+                       (format "a change to %s/a.txt, +0 -1" root)))))))
+
 (ert-deftest gemini-companion-review-buffer-header/it-is-updated-after-edits ()
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-test-propose client "a.txt" "one\n2\n")))
