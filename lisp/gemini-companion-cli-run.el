@@ -260,20 +260,25 @@ its agent with the innermost directory around the file."
          (cli (gemini-companion-cli-of-process process))
          (terminal (and cli (gemini-companion-cli-terminal cli))))
     (cond ((buffer-live-p terminal) terminal)
-          ((not (integerp process)) (gemini-companion-cli-run--terminal-around review)))))
+          ((not (integerp process))
+           (gemini-companion-cli-run-terminal-around
+            (gemini-companion-review-path review)
+            (lambda (buffer)
+              (let ((cli (gemini-companion-cli-in-terminal buffer)))
+                ;; No process may be known to be another.
+                (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
+                         (gemini-companion-review-agent review))
+                     (not (and cli (gemini-companion-cli-process cli)))))))))))
 
-(defun gemini-companion-cli-run--terminal-around (review)
-  "Return the terminal with the innermost directory around the file of REVIEW.
-REVIEW's agent must run in it, and no process that is known to be another."
-  (let ((file-name-handler-alist nil))
+(defun gemini-companion-cli-run-terminal-around (path test)
+  "Return the terminal with the innermost directory around PATH, or nil.
+The function TEST must return non-nil for it."
+  (let* ((file-name-handler-alist nil)
+         (path (file-truename path)))
     (cl-loop for (buffer . directory) in (gemini-companion-cli-run-terminals)
              for root = (file-name-as-directory
                          (file-truename (gemini-companion-host-name-here directory)))
-             for cli = (gemini-companion-cli-in-terminal buffer)
-             if (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
-                         (gemini-companion-review-agent review))
-                     (not (and cli (gemini-companion-cli-process cli)))
-                     (string-prefix-p root (gemini-companion-review-path review)))
+             if (and (string-prefix-p root path) (funcall test buffer))
              collect (cons (length root) buffer) into found
              finally return (cdar (seq-sort-by #'car #'> found))))) ; the longest
 

@@ -259,7 +259,8 @@ LLxprt Code does so where there is little room."
   "Number of polls, in ten minutes, until Emacs stops waiting for a CLI to rest.")
 
 (defun gemini-companion-cli-send-terminal ()
-  "Return the terminal of the CLI in this buffer, of the project, or the only one."
+  "Return the terminal of the CLI in this buffer, of the project, or the only one.
+Rather than an error, return that of the innermost directory around the project."
   (let ((root (gemini-companion-cli-run-project))
         (running (gemini-companion-cli-run-terminals)))
     (cond ((and (not (gemini-companion-cli-run-switching-to))
@@ -268,6 +269,7 @@ LLxprt Code does so where there is little room."
           ((null running)
            (user-error "No CLI runs in a terminal of Emacs; M-x gemini-companion-run starts one"))
           ((length= running 1) (caar running))
+          ((gemini-companion-cli-run-terminal-around root #'identity))
           (t (user-error "No CLI runs for %s; M-x gemini-companion-run starts one" root)))))
 
 (defun gemini-companion-cli-send-text (text submit &optional terminal)

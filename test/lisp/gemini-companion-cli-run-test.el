@@ -140,6 +140,24 @@ answered with no."
         (should (eq (funcall run "link/") terminal))
         (should (length= (gemini-companion-cli-run-terminals) 2))))))
 
+(ert-deftest gemini-companion-cli-run/what-has-no-cli-of-its-own-is-sent-to-the-one-around-it ()
+  "It knows the files there."
+  (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
+    (gemini-companion-test-file "notes/sub/deep/a" "")
+    (gemini-companion-test-file "other/b" "")
+    (save-window-excursion
+      (let ((visited (lambda (name action)
+                       (let ((default-directory (gemini-companion-test-file name)))
+                         (with-temp-buffer (funcall action)))))
+            (terminals nil))
+        (dolist (name '("notes/" "notes/sub/" "other/"))
+          (funcall visited name #'gemini-companion-run)
+          (push (window-buffer) terminals))
+        (should (eq (funcall visited "notes/sub/deep/" #'gemini-companion-cli-send-terminal)
+                    (nth 1 terminals)))
+        (should-error (funcall visited "./" #'gemini-companion-cli-send-terminal)
+                      :type 'user-error)))))
+
 (ert-deftest gemini-companion-cli-run/its-directory-is-a-root-as-long-as-it-runs ()
   "Also if it would not be guessed, such as the user's home directory."
   (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
