@@ -328,18 +328,42 @@ buffer there."
                                      ;; no other that adds a line.
                                      ([S-return] . "\e\r") ([C-return] . "\e\r")))
       (define-key map key (lambda () (interactive) (term-send-raw-string text))))
-    ;; As in the other emulators, what begins with C-x is for Emacs: of a C-x 1, typed by habit, the
-    ;; CLI would take the 1 for the answer to its question.
-    (define-key map (kbd "C-x C-x") #'term-send-raw)
+    ;; As in the other emulators, these are for Emacs: of a C-x 1, typed by habit, the CLI would
+    ;; take the 1 for the answer to its question, and after a C-y, Gemini CLI asks no more.
     (define-key map (kbd "M-x") (lookup-key (current-global-map) (kbd "M-x")))
+    (pcase-dolist (`(,key . ,command) '(("C-h" . help-command) ("C-u" . universal-argument)
+                                        ("M-:" . eval-expression) ("M-!" . shell-command)))
+      (when (eq (lookup-key (current-global-map) (kbd key)) command)
+        (define-key map (kbd key) command)))
+    (define-key map (kbd "C-x C-x") #'term-send-raw)
+    ;; On macOS, s-v is `yank'; in CUA mode, C-v is `cua-paste'.
+    (dolist (key '("\C-y" [remap term-paste] [remap term--xterm-paste] [remap term-mouse-paste]
+                   [remap yank] [remap cua-paste]))
+      (define-key map key
+        (lambda ()
+          (interactive)
+          (gemini-companion-cli-terminals--term-paste last-command-event))))
     ;; After C-c, it has those of C-x, too, of which one, such as Magit's, would hide our prefix.
     (when (keymapp (lookup-key term-raw-map (kbd "C-c")))
+      (dolist (key '("C-c C-u" "C-c C-y"))
+        (define-key map (kbd key) #'term-send-raw))
       (map-keymap (lambda (key binding)
                     (when (eq (indirect-function binding)
                               (indirect-function 'gemini-companion-command-map))
                       (define-key map (vector ?\C-c key) binding)))
                   mode-specific-map))
     (make-composed-keymap map term-raw-map)))
+
+(defun gemini-companion-cli-terminals--term-paste (event)
+  "Send the last kill, or what the terminal or the mouse pastes by EVENT.
+The CLI takes it as one text.  Of the keys that Term would send, a digit would
+answer a question; and in Emacs 28, it would wait for the end of EVENT's text."
+  (term-send-raw-string
+   (concat "\e[200~"
+           (cond ((eq (car-safe event) 'xterm-paste) (nth 1 event))
+                 ((mouse-event-p event) (mouse-set-point event) (gui-get-primary-selection))
+                 (t (current-kill 0)))
+           "\e[201~")))
 
 (defun gemini-companion-cli-terminals--start-term (program arguments environment)
   "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Term."

@@ -206,6 +206,29 @@ Wait until EMACS and the CLI show it."
     (gemini-companion-test-m-x emacs "gemini-companion-accept")
     (gemini-companion-terminal-e2e--wait-written emacs "a.txt")))
 
+(ert-deftest gemini-companion-in-the-terminal/yanking-by-habit-answers-nothing ()
+  "In Term, too, `C-y' yanks and `C-u' is for Emacs; the CLI goes on asking.
+Gemini CLI would not, after `C-y', and would write what is then rejected."
+  :tags '(e2e real)
+  (gemini-companion-terminal-e2e--with (emacs cli 'term)
+    (gemini-companion-test-run emacs '(progn (kill-new "text 1") nil))
+    (gemini-companion-terminal-e2e--propose emacs cli "a.txt")
+    (gemini-companion-test-type emacs "\e[200~text 1\e[201~") ; as the terminal around Emacs pastes
+    (gemini-companion-test-keys emacs "C-y" "C-h" "c" "C-v")
+    (gemini-companion-test-wait-screen emacs "C-v runs the command")
+    (gemini-companion-test-keys emacs "C-u" "1" "C-x" "=")
+    (gemini-companion-test-wait-screen emacs "point=")
+    (gemini-companion-test-cli-wait-terminal cli "Apply this change")
+    (gemini-companion-test-run emacs '(progn (gemini-companion-reject) nil))
+    (gemini-companion-test-wait-screen emacs "Change to a.txt rejected")
+    (gemini-companion-test-cli-wait-terminal cli "^ > ")
+    (gemini-companion-test-keys emacs "C-y")
+    (gemini-companion-test-cli-wait-terminal cli "^ > text 1")
+    (gemini-companion-test-keys emacs "C-c" "C-u")
+    (gemini-companion-test-cli-wait-terminal cli "^ > +Type your message")
+    (gemini-companion-test-keys emacs "C-c" "C-y")
+    (gemini-companion-test-cli-wait-terminal cli "YOLO")))
+
 (ert-deftest gemini-companion-in-the-terminal/keys-of-the-panel-keep-the-layout ()
   "Whatever they do to the windows, the CLI's window comes back."
   :tags '(e2e real)

@@ -206,7 +206,7 @@
     (next-from-cli 5 (terminal) ("M-x" "gemini-companion-review-next" "Enter"))
     (prompt-cli 20 cli-free
                 ,(lambda (run)
-                   (append '("C-u" "write")
+                   (append '("C-c" "C-u" "write")
                            (mapcan (lambda (name) (list "Space" name))
                                    (gemini-companion-test-monkey--names run))
                            '("Enter"))))
