@@ -339,10 +339,7 @@ buffer there."
     ;; On macOS, s-v is `yank'; in CUA mode, C-v is `cua-paste'.
     (dolist (key '("\C-y" [remap term-paste] [remap term--xterm-paste] [remap term-mouse-paste]
                    [remap yank] [remap cua-paste]))
-      (define-key map key
-        (lambda ()
-          (interactive)
-          (gemini-companion-cli-terminals--term-paste last-command-event))))
+      (define-key map key #'gemini-companion-cli-terminals--term-paste))
     ;; After C-c, it has those of C-x, too, of which one, such as Magit's, would hide our prefix.
     (when (keymapp (lookup-key term-raw-map (kbd "C-c")))
       (dolist (key '("C-c C-u" "C-c C-y"))
@@ -358,11 +355,16 @@ buffer there."
   "Send the last kill, or what the terminal or the mouse pastes by EVENT.
 The CLI takes it as one text.  Of the keys that Term would send, a digit would
 answer a question; and in Emacs 28, it would wait for the end of EVENT's text."
+  (interactive (list last-command-event))
   (term-send-raw-string
    (concat "\e[200~"
-           (cond ((eq (car-safe event) 'xterm-paste) (nth 1 event))
-                 ((mouse-event-p event) (mouse-set-point event) (gui-get-primary-selection))
-                 (t (current-kill 0)))
+           ;; An Escape could end the text, and press keys.
+           (string-replace "\e" ""
+                           (cond ((eq (car-safe event) 'xterm-paste) (nth 1 event))
+                                 ((mouse-event-p event)
+                                  (mouse-set-point event)
+                                  (gui-get-primary-selection))
+                                 (t (current-kill 0))))
            "\e[201~")))
 
 (defun gemini-companion-cli-terminals--start-term (program arguments environment)

@@ -480,6 +480,30 @@ printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
         (should (string-prefix-p (if (< emacs-major-version 29) "<none>" "<truecolor>")
                                  (gemini-companion-cli-terminals-test--output (window-buffer))))))))
 
+(ert-deftest gemini-companion-cli-terminals/in-term-C-y-yanks ()
+  "With it, Gemini CLI would no longer ask; \\`C-c C-y' sends it."
+  (gemini-companion-test-with-project
+    (let ((gemini-companion-terminal 'term)
+          (file (gemini-companion-test-file "got"))
+          (wanted "\e[200~one\n\ttwo[201~\r\e[201~\^Y")
+          gemini-companion-program)
+      (gemini-companion-cli-terminals-test--program
+       (format "stty raw -echo; echo ready; head -c %d >got; sleep 100" (length wanted)))
+      (gemini-companion-mode 1)
+      (gemini-companion-run)
+      (with-current-buffer (window-buffer)
+        (gemini-companion-test-wait "the program"
+                                    (lambda () (string-search "ready" (buffer-string))))
+        (kill-new "one\n\ttwo\e[201~\r")
+        (call-interactively (key-binding (kbd "C-y")))
+        (should (eq (key-binding (kbd "S-<insert>")) (key-binding (kbd "C-y"))))
+        (cl-letf (((symbol-function 'this-command-keys) (lambda () "\^C\^Y")))
+          (call-interactively (key-binding (kbd "C-c C-y"))))
+        (gemini-companion-test-wait
+         "all of it" (lambda () (and (file-exists-p file)
+                                     (equal (gemini-companion-test-read file) wanted))))
+        (delete-process (get-buffer-process (current-buffer)))))))
+
 ;; Magit binds C-x g.
 (ert-deftest gemini-companion-cli-terminals/after-C-c-term-has-our-keys-before-those-of-C-x ()
   (dolist (prefix (list 'gemini-companion-command-map gemini-companion-command-map))
