@@ -137,7 +137,8 @@ Return nil if the client has decided it already."
                             (?r "reject" "The file stays as it is")
                             (?l "later" ,(concat title " keeps waiting")))))))))
     (pcase answer
-      (?a (gemini-companion-review-commands-accept review))
+      (?a (gemini-companion-review-commands-decide
+           review #'gemini-companion-review-commands-accept))
       (?r (gemini-companion-review-reject review))
       (_ (gemini-companion-review-postpone review)))))
 

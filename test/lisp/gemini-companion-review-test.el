@@ -223,6 +223,17 @@ The file has no directory."
       (gemini-companion-review-test--answer-q ?r)
       (should (gemini-companion-review-test--outcome client "ide/diffRejected")))))
 
+(ert-deftest gemini-companion-review/an-accept-by-q-goes-on-to-the-next-change ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-review-test--show client "a.txt" "2\n")
+    (gemini-companion-review-test--answer-q ?a)
+    (let ((next (gemini-companion-test-propose client "b.txt" "2\n"))
+          (gemini-companion-review-closed-at 0))
+      (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
+        (gemini-companion-review-popup--try))
+      (should (eq (buffer-local-value 'gemini-companion-review-of-buffer (window-buffer)) next)))
+    (remove-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key)))
+
 (ert-deftest gemini-companion-review/ediff-s-own-quit-postpones ()
   (gemini-companion-test-with-client client
     (let ((before (gemini-companion-review-test--state))
