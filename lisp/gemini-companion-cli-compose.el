@@ -54,8 +54,7 @@ commands after a slash at the beginning.
   (add-hook 'kill-buffer-hook #'gemini-companion-cli-compose--save nil t)
   (setq buffer-offer-save t)            ; the history is lost when Emacs exits
   ;; Not those of Text mode, which may call ispell.
-  (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete
-                                              gemini-companion-cli-compose--complete-command)))
+  (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete)))
 
 (gemini-companion-ui-bind gemini-companion-compose-mode-map
   "C-c C-c" #'gemini-companion-compose-send
@@ -180,17 +179,33 @@ M-x gemini-companion-compose"))
 
 ;;;; Completion
 
+;;;###autoload
+(defun gemini-companion-cli-compose-set-up-minibuffer (terminal)
+  "Make the current minibuffer complete names in a prompt for the CLI in TERMINAL."
+  (setq gemini-companion-cli-compose-terminal terminal
+        default-directory (gemini-companion-cli-send-directory terminal))
+  (setq-local completion-at-point-functions '(gemini-companion-cli-compose--complete))
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "TAB") #'completion-at-point)
+    (use-local-map (make-composed-keymap map (current-local-map)))))
+;;;###autoload (add-hook 'gemini-companion-cli-send-read-functions #'gemini-companion-cli-compose-set-up-minibuffer)
+
 (defun gemini-companion-cli-compose--complete ()
-  "Complete the name of a project file after an @."
-  (when (looking-back "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)" (line-beginning-position))
-    (list (match-beginning 1) (point)
-          (gemini-companion-ui-completion-table
-           (or gemini-companion-cli-compose--names
-               (setq gemini-companion-cli-compose--names
-                     (gemini-companion-ui-delay-gc ; there may be 50 000
-                       (gemini-companion-cli-compose--files))))
-           ;; So any part of a name finds it.
-           '((category . project-file))))))
+  "Complete the name of a project file after an @, or of a command after a slash.
+The slash is the first character of the prompt."
+  (save-restriction
+    (narrow-to-region (minibuffer-prompt-end) (point-max))
+    (cond ((looking-back "\\(?:^\\|[ \t]\\)@\\([^ \t\n]*\\)" (line-beginning-position))
+           (list (match-beginning 1) (point)
+                 (gemini-companion-ui-completion-table
+                  (or gemini-companion-cli-compose--names
+                      (setq gemini-companion-cli-compose--names
+                            (gemini-companion-ui-delay-gc ; there may be 50 000
+                              (gemini-companion-cli-compose--files))))
+                  ;; So any part of a name finds it.
+                  '((category . project-file)))))
+          ((looking-back "\\`/\\([^ \t\n]*\\)" (line-beginning-position))
+           (list (match-beginning 1) (point) (gemini-companion-cli-compose--commands))))))
 
 (defun gemini-companion-cli-compose--files ()
   "Return the names of the project's files, quoted for a prompt.
@@ -208,11 +223,6 @@ On another machine, where that may take long, only those that Emacs visits."
                ;; Git may refuse to list a repository, such as one of another user's.
                (ignore-errors (mapcar #'expand-file-name (project-files project))))))
            (t (seq-filter #'file-regular-p (directory-files directory t)))))))
-
-(defun gemini-companion-cli-compose--complete-command ()
-  "Complete the name of a command after a slash at the beginning of the prompt."
-  (when (looking-back "\\`/\\([^ \t\n]*\\)" (line-beginning-position))
-    (list (match-beginning 1) (point) (gemini-companion-cli-compose--commands))))
 
 (defun gemini-companion-cli-compose--commands ()
   "Return the names of the CLI's own commands; here, the user's and project's, too."

@@ -25,12 +25,9 @@
 (declare-function dired-get-marked-files "dired")
 
 ;;;###autoload
-(defun gemini-companion-cli-image-set-up (&optional terminal)
+(defun gemini-companion-cli-image-set-up (&optional _terminal)
   "Let the user yank images, and drop files, into the current buffer.
-It is TERMINAL, or a prompt for the CLI there; if nil, the CLI is set later."
-  (unless (memq terminal (list nil (current-buffer)))
-    (setq gemini-companion-cli-compose-terminal terminal
-          default-directory (gemini-companion-cli-send-directory terminal)))
+It is a terminal, or a prompt for the CLI there."
   ;; Emacs 28 does not have it.
   (when (fboundp 'yank-media-handler)
     (yank-media-handler "image/.*" #'gemini-companion-cli-image--yank))

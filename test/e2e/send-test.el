@@ -266,6 +266,22 @@ Ignore what the CLI itself adds."
               (call-interactively #'gemini-companion-send-diagnostic)))
     (gemini-companion-cli-send-test--wait-asked cli '("a.txt, line 2: two is not three"))))
 
+(ert-deftest gemini-companion-cli-send/names-are-completed-in-the-minibuffer ()
+  "A command at the beginning of the prompt, and files after an @."
+  :tags '(e2e)
+  (gemini-companion-cli-send-test--with
+      (emacs cli '(("a.txt" . "one\n") ("b.txt" . "two\n")) 'term)
+    (gemini-companion-test-cli-wait-terminal cli "Type your message")
+    (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
+    (gemini-companion-test-wait-screen emacs "Prompt for")
+    (pcase-dolist (`(,text . ,completed) '(("/comp" . ": /compress") ("@b" . ": @b\\.txt")
+                                           ("see @a" . ": see @a\\.txt")))
+      (gemini-companion-test-type emacs text)
+      (gemini-companion-test-keys emacs "Tab")
+      (gemini-companion-test-wait-screen emacs completed)
+      (gemini-companion-test-keys emacs "C-a" "C-k"))
+    (gemini-companion-test-quit emacs)))
+
 (ert-deftest gemini-companion-cli-send/without-a-cli-it-says-so-at-once ()
   "It does so before a prompt is typed."
   :tags '(e2e)
