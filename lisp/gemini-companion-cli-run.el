@@ -180,8 +180,9 @@ ALIST is as in other functions for `display-buffer'."
 
 (defun gemini-companion-cli-run-buffer (root &optional agent)
   "Return the terminal in which a CLI of the project in ROOT runs, or nil.
-If there are several, return the most recently selected one.  If AGENT is
-non-nil, ignore terminals that are known to run another agent."
+If there are several, or ROOT is a directory like the user's home, return
+the most recently selected one.  If AGENT is non-nil, ignore terminals that
+are known to run another agent."
   (let ((terminals (seq-filter (pcase-lambda (`(,buffer . ,_))
                                  (or (null agent)
                                      (memq (gemini-companion-cli-run-agent-in buffer)
@@ -200,7 +201,11 @@ non-nil, ignore terminals that are known to run another agent."
                                   (not (file-in-directory-p directory root))
                                   (and (buffer-local-value 'gemini-companion-cli-run-root buffer)
                                        (not (file-equal-p directory root))))))
-                       terminals)))))
+                       terminals)
+             ;; From *scratch* and the like.
+             (and (not (or (gemini-companion-host-remote-p root)
+                           (gemini-companion-workspace-guessable-root root)))
+                  (car terminals))))))
 
 (defun gemini-companion-cli-run-agent-in (terminal)
   "Return the agent that is known to run in the buffer TERMINAL, or nil.

@@ -292,7 +292,7 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
     (unless (and time (<= 0 (- now time)
                           (if (cdr guess) 3600 gemini-companion-workspace--lifetime)))
       (let ((project (gemini-companion-workspace--find-project directory)))
-        (setq guess (cons (or project (gemini-companion-workspace--guessable-root directory))
+        (setq guess (cons (or project (gemini-companion-workspace-guessable-root directory))
                           (and project t)))
         (puthash directory (cons now guess) gemini-companion-workspace--cache)))
     (if (and only-project (not (cdr guess))) '(nil) guess)))
@@ -306,7 +306,7 @@ ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
       ;; A kind of project that the user has added may lack a method.
       (gemini-companion-log-errors "project"
         (when-let* ((root (gemini-companion-workspace-call-with-project directory #'project-root)))
-          (gemini-companion-workspace--guessable-root root))))))
+          (gemini-companion-workspace-guessable-root root))))))
 
 (defun gemini-companion-workspace-call-with-project (directory function)
   "Call FUNCTION with the project of DIRECTORY; return nil if there is none.
@@ -317,7 +317,7 @@ Many turn VC off for Git, which is then faster, and Project would find none."
     (when-let* ((project (project-current nil directory)))
       (funcall function project))))
 
-(defun gemini-companion-workspace--guessable-root (directory)
+(defun gemini-companion-workspace-guessable-root (directory)
   "Return the name of DIRECTORY as a root, or nil if it must not be guessed."
   (when-let* ((root (gemini-companion-workspace--valid-root directory)))
     (let ((file-name-handler-alist nil))

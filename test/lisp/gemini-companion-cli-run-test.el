@@ -158,6 +158,26 @@ answered with no."
         (should-error (funcall visited "./" #'gemini-companion-cli-send-terminal)
                       :type 'user-error)))))
 
+(ert-deftest gemini-companion-cli-run/from-the-home-directory-the-running-one-is-shown ()
+  "As from *scratch*; with a prefix argument, one is run there."
+  (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
+    (save-window-excursion
+      (gemini-companion-run)
+      (let ((terminal (window-buffer))
+            (elsewhere (lambda (directory &optional another)
+                         (delete-window)
+                         (with-temp-buffer
+                           (setq default-directory (file-name-as-directory directory))
+                           (gemini-companion-run another)))))
+        (dolist (directory (list (expand-file-name "~") temporary-file-directory))
+          (funcall elsewhere directory)
+          (should (eq (window-buffer) terminal)))
+        (make-directory "other/.git" t)
+        (funcall elsewhere (expand-file-name "other"))
+        (should-not (eq (window-buffer) terminal))
+        (funcall elsewhere (expand-file-name "~") t)
+        (should (length= (gemini-companion-cli-run-terminals) 3))))))
+
 (ert-deftest gemini-companion-cli-run/its-directory-is-a-root-as-long-as-it-runs ()
   "Also if it would not be guessed, such as the user's home directory."
   (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
