@@ -319,7 +319,10 @@ buffer there."
 
 (defun gemini-companion-cli-terminals--term-map ()
   "Return the keymap for Term's character mode, with what CLIs need there."
-  (let ((map (make-sparse-keymap)))
+  (let ((map (make-sparse-keymap))
+        (paste (lambda ()
+                 (interactive)
+                 (gemini-companion-cli-terminals--term-paste last-command-event))))
     ;; Keys that Term does not send.
     (pcase-dolist (`(,key . ,text) '(([backtab] . "\e[Z") ([f4] . "\eOS") ([f12] . "\e[24~")
                                      ;; On a graphical frame, where this key is no Meta.
@@ -339,7 +342,7 @@ buffer there."
     ;; On macOS, s-v is `yank'; in CUA mode, C-v is `cua-paste'.
     (dolist (key '("\C-y" [remap term-paste] [remap term--xterm-paste] [remap term-mouse-paste]
                    [remap yank] [remap cua-paste]))
-      (define-key map key #'gemini-companion-cli-terminals--term-paste))
+      (define-key map key paste))
     ;; After C-c, it has those of C-x, too, of which one, such as Magit's, would hide our prefix.
     (when (keymapp (lookup-key term-raw-map (kbd "C-c")))
       (dolist (key '("C-c C-u" "C-c C-y"))
@@ -355,7 +358,6 @@ buffer there."
   "Send the last kill, or what the terminal or the mouse pastes by EVENT.
 The CLI takes it as one text.  Of the keys that Term would send, a digit would
 answer a question; and in Emacs 28, it would wait for the end of EVENT's text."
-  (interactive (list last-command-event))
   (term-send-raw-string
    (concat "\e[200~"
            ;; An Escape could end the text, and press keys.
