@@ -67,7 +67,8 @@ change waits there."
          (root (car (gemini-companion-workspace-innermost path))))
     (gemini-companion-review-name-in-project
      path (gemini-companion-review-host review)
-     (seq-some (lambda (name) (not (eq root (car (gemini-companion-workspace-innermost name)))))
+     (seq-some (lambda (name)
+                 (not (memq (car (gemini-companion-workspace-innermost name)) (list nil root))))
                (append (mapcar #'file-name-as-directory (remq nil (gemini-companion-bridge-places)))
                        (mapcar #'gemini-companion-review-path
                                (gemini-companion-review-all-open)))))))

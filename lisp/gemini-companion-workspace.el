@@ -59,10 +59,10 @@ They are roots in addition to `gemini-companion-workspace-roots'."
 If `project', those in the innermost workspace root around the directory in
 which the client works.  If `all', also those in other projects.
 
-If Emacs does not know that directory, or if this machine does not have it,
-as that of a container, tell the client about the files in all projects.
-Tell a client about a file outside of projects only if it works in the
-directory of that file, or above it; but see
+If Emacs does not know that directory, or if it is in no workspace root, as
+in a container with other directory names, tell the client about the files
+in all projects.  Tell a client about a file outside of projects only if it
+works in the directory of that file, or above it; but see
 `gemini-companion-share-outside-workspace'."
   :type '(choice (const :tag "The client's own project" project)
                  (const :tag "All projects" all))
@@ -390,16 +390,12 @@ The name is relative if FILE is below DIRECTORY."
 
 (defun gemini-companion-workspace--local-scope (directory)
   "Return the scope of DIRECTORY, a local one or nil; remember the root there."
-  (let* ((here (and directory (file-directory-p directory)))
-         ;; So GNU/Linux calls one that was deleted while a client works there.
-         (directory (if here directory (and directory
-                                            (string-remove-suffix " (deleted)" directory))))
+  (let* (;; So GNU/Linux calls one that was deleted while a client works there.
+         (directory (and directory (string-remove-suffix " (deleted)" directory)))
          (names (and directory
                      (or (gemini-companion-workspace--client-root directory)
                          ;; Clients go on working there after its last file was closed.
-                         (cdr (assoc directory gemini-companion-workspace--client-roots))
-                         ;; The user has moved it.
-                         (and here (list (file-name-as-directory directory)))))))
+                         (cdr (assoc directory gemini-companion-workspace--client-roots))))))
     (when names
       (setf (alist-get directory gemini-companion-workspace--client-roots
                        nil nil #'equal)
