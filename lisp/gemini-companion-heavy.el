@@ -190,14 +190,29 @@ Emacs takes 10 s to reorder 100 lines of 9000 such characters."
       (goto-char (point-min))
       (save-match-data
         (cl-loop while (gemini-companion-heavy--next-long-line 1000)
-                 thereis (re-search-forward "\\cR\\|[\u200f\u202b\u202e\u2067]"
+                 thereis (re-search-forward "\\cR\\|\u200f"
                                             (min (+ (point) gemini-companion-heavy--max-line)
                                                  (line-end-position))
                                             t)
                  do (forward-line))))))
 
+(defun gemini-companion-heavy--show-hidden ()
+  "Show characters by their codes that turn text around, or cannot be seen.
+With them, a program can look like one that does something else.  Do not
+reorder text that has some: a screen of U+2068 would take Emacs minutes."
+  (let ((hidden '((#x202a . #x202e) (#x2060 . #x206f) #x3164 #xffa0 (#xe0000 . #xe007f))))
+    (save-excursion
+      (goto-char (point-min))
+      (when (save-match-data (re-search-forward (rx-to-string `(any ,@hidden)) nil t))
+        (setq-local bidi-display-reordering nil
+                    glyphless-char-display (copy-sequence glyphless-char-display))
+        (dolist (range hidden)
+          (set-char-table-range glyphless-char-display range 'hex-code))))))
+
 (defun gemini-companion-heavy-shorten-lines ()
-  "Hide the ends of lines that are too long.  \\[visible-mode] shows them."
+  "Hide the ends of lines that are too long.  \\[visible-mode] shows them.
+Show what cannot be seen, too."
+  (gemini-companion-heavy--show-hidden)
   (when (gemini-companion-heavy--slow-to-reorder-p)
     (setq-local bidi-display-reordering nil))
   (save-excursion

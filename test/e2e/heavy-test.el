@@ -195,6 +195,36 @@ Return the phases in which EMACS was blocked too long, with the seconds."
       (gemini-companion-test-eval emacs '(cancel-timer gemini-companion-test-inner-beating)))
     (should (equal blocked nil))))
 
+(ert-deftest gemini-companion-heavy/a-text-looks-like-what-it-is ()
+  "What turns text around, or cannot be seen, does not disguise a program."
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.py" . "x = 1\n")))
+    (dolist (view gemini-companion-heavy-e2e--views)
+      (gemini-companion-test-eval emacs `(setq gemini-companion-diff-function #',view))
+      (gemini-companion-test-fake-propose
+       emacs client "if u != \"user\u202e \u2066# only admins\u2069 \u2066\":\n    p\u3164 = 1\n" "a.py")
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-wait-screen
+       emacs (regexp-quote "if u != \"user\\u202E \\u2066# only admins\\u2069 \\u2066\":"))
+      (gemini-companion-test-wait-screen emacs (regexp-quote "p\\u3164 = 1"))
+      (gemini-companion-test-run emacs '(gemini-companion-reject))
+      (gemini-companion-test-wait-eval emacs '(zerop (gemini-companion-review-count))))))
+
+(ert-deftest gemini-companion-heavy/isolated-text-does-not-block-emacs ()
+  "When its file shows it, that is up to Emacs, so this only looks at the change."
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+    (gemini-companion-test-eval emacs gemini-companion-heavy-e2e--observer)
+    (gemini-companion-test-run emacs '(gemini-companion-test-inner-begin 'shown))
+    (gemini-companion-test-fake-propose
+     emacs client (gemini-companion-heavy-e2e--text "\u2068" '(300000 990)))
+    (gemini-companion-test-wait-review emacs)
+    (gemini-companion-test-run
+     emacs '(progn (gemini-companion-test-inner-walk) (gemini-companion-test-inner-note-beat)))
+    (should (< (gemini-companion-test-eval
+                emacs '(alist-get 'shown gemini-companion-test-inner-gaps))
+               gemini-companion-heavy-e2e--limit))))
+
 (ert-deftest gemini-companion-heavy/an-ordinary-text-is-fontified ()
   "All of it, soon after it is shown, and what the user adds."
   :tags '(e2e)
