@@ -520,7 +520,8 @@ have to ask a question, signal a `user-error'."
 (defun gemini-companion-tool--check-file (call file)
   "Signal a `user-error' if FILE of CALL cannot be shown without a question."
   (unless (gemini-companion-tool-buffer call file)
-    (let* ((file-name-handler-alist nil)
+    (let* ((packed (find-file-name-handler file 'insert-file-contents))
+           (file-name-handler-alist nil)
            (name (gemini-companion-tool-file-name call file)))
       (when (gemini-companion-workspace-machine file)
         (user-error "%s is not open in Emacs, which does not visit files on other machines \
@@ -528,6 +529,8 @@ without its user" name))
       (unless (file-exists-p file) (user-error "No such file: %s" name))
       (unless (file-regular-p file) (user-error "%s is not a regular file" name))
       (unless (file-readable-p file) (user-error "Cannot read %s" name))
+      ;; A few kilobytes may become gigabytes.
+      (when packed (user-error "%s is compressed or encrypted" name))
       (when (and large-file-warning-threshold
                  (> (file-attribute-size (file-attributes (file-truename file)))
                     large-file-warning-threshold))

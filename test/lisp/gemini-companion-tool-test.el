@@ -486,6 +486,7 @@ It is in a list if the call failed."
   (gemini-companion-test-with-tools
     (gemini-companion-tool-test--with-free-user
       (gemini-companion-test-file "large.txt" "many\n")
+      (gemini-companion-test-file "bomb.txt.gz" "small\n")
       (call-process "mkfifo" nil nil nil (gemini-companion-test-file "fifo"))
       (let ((large-file-warning-threshold 2))
         (pcase-dolist (`(,path ,reason)
@@ -493,6 +494,7 @@ It is in a list if the call failed."
                          ("none.txt" "No such file: none.txt")
                          ("fifo" "fifo is not a regular file")
                          ("." "This file is withheld: .")
+                         ("bomb.txt.gz" "bomb.txt.gz is compressed or encrypted")
                          ("large.txt" "large.txt is too large to show without asking the user")))
           (should (equal (gemini-companion-test-call-tool "showFile" path) (list reason))))))))
 
