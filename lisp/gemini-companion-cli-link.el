@@ -147,7 +147,8 @@ Each is (TEXT . MENTION)."
 (defun gemini-companion-cli-link--visit (mention)
   "Visit the file of MENTION in a window other than the selected one."
   (pcase-let ((`(,_ ,_ ,file ,line ,column) mention))
-    (unless (file-exists-p file)
+    ;; Opening a pipe would block Emacs.
+    (unless (file-regular-p file)
       (user-error "There is no file %s" file))
     (gemini-companion-ui-pop-to (find-file-noselect file))
     (when line

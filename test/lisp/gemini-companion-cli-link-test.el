@@ -45,6 +45,14 @@ src/none.py:1 and/or e.g. https://example.org/b.txt:80 src/ 1.5:2 ..\n"
       (delete-region (point-min) (point))
       (should (equal (gemini-companion-cli-link-test--marked) (seq-drop expected 2))))))
 
+(ert-deftest gemini-companion-cli-link/only-a-file-is-visited ()
+  "A model may mention a pipe or a device, with a line."
+  (gemini-companion-cli-link-test--with "see /dev/null:1\n"
+    (gemini-companion-cli-link--mark (point-min) (point-max))
+    (should (equal (cadr (should-error (button-activate (car (overlays-in 1 20))) :type 'user-error))
+                   "There is no file /dev/null"))
+    (should-not (find-buffer-visiting "/dev/null"))))
+
 ;; Next.js, Expo, Remix and others have such names; Emacs went to "/page.tsx" instead.
 (ert-deftest gemini-companion-cli-link/directories-may-have-brackets ()
   (gemini-companion-cli-link-test--with
