@@ -202,7 +202,8 @@ Return the phases in which EMACS was blocked too long, with the seconds."
     (dolist (view gemini-companion-heavy-e2e--views)
       (gemini-companion-test-eval emacs `(setq gemini-companion-diff-function #',view))
       (gemini-companion-test-fake-propose
-       emacs client "if u != \"user\u202e \u2066# only admins\u2069 \u2066\":\n    p\u3164 = 1\n" "a.py")
+       emacs client
+       "if u != \"user\u202e \u2066# only admins\u2069 \u2066\":\n    p\u3164 = 1\n" "a.py")
       (gemini-companion-test-wait-review emacs)
       (gemini-companion-test-wait-screen
        emacs (regexp-quote "if u != \"user\\u202E \\u2066# only admins\\u2069 \\u2066\":"))
