@@ -200,7 +200,7 @@ Emacs takes 10 s to reorder 100 lines of 9000 such characters."
   "Show characters by their codes that turn text around, or cannot be seen.
 With them, a program can look like one that does something else.  Do not
 reorder text that has some: a screen of U+2068 would take Emacs minutes."
-  (let ((hidden '((#x202a . #x202e) (#x2060 . #x206f) #x3164 #xffa0 (#xe0000 . #xe007f))))
+  (let ((hidden '((#x2028 . #x202e) (#x2060 . #x206f) #x3164 #xffa0 (#xe0000 . #xe007f))))
     (save-excursion
       (goto-char (point-min))
       (when (save-match-data (re-search-forward (rx-to-string `(any ,@hidden)) nil t))
