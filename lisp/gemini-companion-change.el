@@ -153,7 +153,9 @@ Return nil unless its BYTES are ASCII, and TEXT, which declares that, is not."
                 (inhibit-message t)
                 ((symbol-function 'display-warning) #'ignore))
         (unless (memq (save-match-data
-                        (coding-system-type (set-auto-coding path (buffer-size))))
+                        ;; A long line may overflow the stack of regexps.
+                        (coding-system-type (ignore-errors
+                                              (set-auto-coding path (buffer-size)))))
                       '(utf-8 raw-text undecided))
           "says that it is not in UTF-8")))))
 

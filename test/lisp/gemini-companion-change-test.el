@@ -49,6 +49,13 @@
 (ert-deftest gemini-companion-change/a-large-text-is-not-counted ()
   (should (equal (gemini-companion-change-test--of "one\n" (make-string 4000000 ?x)) '("large"))))
 
+(ert-deftest gemini-companion-change/a-first-line-of-a-megabyte-hides-no-remark ()
+  "Emacs fails to look for an encoding there."
+  (should (equal (gemini-companion-change-test--of
+                  (apply #'concat (make-list 20 "line\n"))
+                  (concat "# -*- " (apply #'concat (make-list 200000 "coding: ")) "é -*-\n"))
+                 '("+1 -20" "Removes 20 of 20 lines"))))
+
 (ert-deftest gemini-companion-change/any-text-is-compared-and-merged ()
   "Texts may have raw bytes, which are not characters."
   (gemini-companion-native-load)
