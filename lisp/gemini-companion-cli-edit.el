@@ -21,6 +21,7 @@
 (require 'gemini-companion-cli-screen)
 (require 'gemini-companion-cli-send)
 (require 'gemini-companion-file)
+(require 'gemini-companion-heavy)
 (require 'gemini-companion-host-connection)
 (require 'gemini-companion-log)
 (require 'gemini-companion-ui)
@@ -208,6 +209,7 @@ Return the buffer if the user can edit there."
 For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
   (gemini-companion-compose-mode)
   (insert text)
+  (gemini-companion-heavy-show-hidden)
   (set-buffer-modified-p nil)
   (setq buffer-undo-list nil
         gemini-companion-cli-compose-finish-function

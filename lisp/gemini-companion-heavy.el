@@ -196,23 +196,27 @@ Emacs takes 10 s to reorder 100 lines of 9000 such characters."
                                             t)
                  do (forward-line))))))
 
-(defun gemini-companion-heavy--show-hidden ()
+(defun gemini-companion-heavy-show-hidden ()
   "Show characters by their codes that turn text around, or cannot be seen.
 With them, a program can look like one that does something else.  Do not
 reorder text that has some: a screen of U+2068 would take Emacs minutes."
-  (let ((hidden '((#x2028 . #x202e) (#x2060 . #x206f) #x3164 #xffa0 (#xe0000 . #xe007f))))
+  (let ((ranges '((#x2028 . #x202e) (#x2060 . #x206f) (#x3164 . #x3164) (#xffa0 . #xffa0)
+                  (#xe0000 . #xe007f))))
     (save-excursion
       (goto-char (point-min))
-      (when (save-match-data (re-search-forward (rx-to-string `(any ,@hidden)) nil t))
+      (when (save-match-data
+              (re-search-forward
+               (concat "[" (mapconcat (lambda (it) (string (car it) ?- (cdr it))) ranges "") "]")
+               nil t))
         (setq-local bidi-display-reordering nil
                     glyphless-char-display (copy-sequence glyphless-char-display))
-        (dolist (range hidden)
+        (dolist (range ranges)
           (set-char-table-range glyphless-char-display range 'hex-code))))))
 
 (defun gemini-companion-heavy-shorten-lines ()
   "Hide the ends of lines that are too long.  \\[visible-mode] shows them.
 Show what cannot be seen, too."
-  (gemini-companion-heavy--show-hidden)
+  (gemini-companion-heavy-show-hidden)
   (when (gemini-companion-heavy--slow-to-reorder-p)
     (setq-local bidi-display-reordering nil))
   (save-excursion

@@ -102,6 +102,16 @@ text; insert it there"))
       (gemini-companion-cli-edit-test--ended)
       (should (equal (gemini-companion-test-read "prompt.txt") "One\nzwei é")))))
 
+(ert-deftest gemini-companion-cli-edit/a-plan-hides-nothing ()
+  "A model writes it: some characters look like nothing, and some blocked Emacs for minutes."
+  (gemini-companion-cli-edit-test--with "printf 'a\\342\\201\\250b' >prompt.txt; $VISUAL prompt.txt"
+    (with-current-buffer (gemini-companion-cli-edit-test--buffer)
+      (should (equal (buffer-string) "a\u2068b"))
+      (should (eq (aref glyphless-char-display #x2068) 'hex-code))
+      (should-not bidi-display-reordering)
+      (kill-buffer))
+    (gemini-companion-cli-edit-test--ended)))
+
 (ert-deftest gemini-companion-cli-edit/an-empty-screen-is-drawn-again ()
   "Gemini CLI needs a reason if the text is the same."
   (gemini-companion-cli-edit-test--with "$VISUAL prompt.txt; clear; stty raw -echo; head -c 6 >keys"
