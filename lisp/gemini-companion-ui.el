@@ -47,9 +47,9 @@ If there are not so many lines, return the end of the buffer."
 
 (defun gemini-companion-ui-one-line (text)
   "Return TEXT, perhaps from a client, with control characters made visible.
-These include characters that end lines, or turn the text around."
+These include some that end lines, turn the text around, or cannot be seen."
   (replace-regexp-in-string
-   "[[:cntrl:]\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+   "[[:cntrl:]\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0]"
    (lambda (control)
      (let ((char (aref control 0)))
        (if (< char #x100) (text-char-description char)

@@ -163,6 +163,8 @@
 
 (ert-deftest gemini-companion-tool/control-characters-are-shown-in-any-number ()
   (should (equal (gemini-companion-ui-one-line "a\e[1m\u202eä\n") "a^[[1m\\u202eä^J"))
+  ;; Two names that look alike.
+  (should (equal (gemini-companion-ui-one-line "a\u2060\u200b.py") "a\\u2060\\u200b.py"))
   (should (equal (length (gemini-companion-ui-one-line (make-string 30000 #x202e)))
                  180000))
   (should (equal-including-properties
