@@ -275,10 +275,14 @@ something, ask first; leave other such changes to the user."
          (host (gemini-companion-review-host review))
          (names (mapcar (lambda (path) (gemini-companion-review-name-in-project path host))
                         (append (mapcar #'gemini-companion-review-path (cons review others))
-                                rest))))
+                                rest)))
+         ;; All of them must be in sight.
+         (max-mini-window-height 0.5)
+         (width (- (/ (* 2 (frame-width) (frame-height)) (* 5 (length names))) 2)))
     (gemini-companion-review-commands-confirm
      review (format "Accept %s: %s? " (gemini-companion-ui-count (length names) "change")
-                    (string-join names ", ")))
+                    (mapconcat (lambda (name) (gemini-companion-ui-shorten name (max width 10)))
+                               names ", ")))
     ;; The user may quit when asked about it, or have said no in the CLI.
     (when (gemini-companion-review-commands-accept-seen review)
       (dolist (each others)

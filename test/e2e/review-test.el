@@ -17,6 +17,7 @@
                (expand-file-name "../support"
                                  (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-client)
+(require 'gemini-companion-test-fake-client)
 (require 'gemini-companion-test-review)
 
 (defun gemini-companion-review-test--active (client)
@@ -573,5 +574,25 @@ Only the real client has a process of its own."
       (gemini-companion-test-wait-screen emacs "No change awaits")
       (gemini-companion-test-run emacs '(message "Seen"))
       (gemini-companion-test-wait-screen emacs "Seen"))))
+
+(ert-deftest gemini-companion-review/a-question-about-many-changes-names-all-files ()
+  "On a screen of 80 columns and 24 lines, with long names."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :size '(80 . 24) :files '(("a.txt" . "one\n")))
+    (gemini-companion-test-visit emacs "a.txt")
+    (gemini-companion-test-with-client (client 'fake emacs)
+      (gemini-companion-test-fake-propose emacs client "x\n" ".envrc")
+      (dotimes (number 29)
+        (gemini-companion-test-fake-propose
+         emacs client "x\n" (format "some/deeper/directory/of/the/project/name-%d.py" number)))
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-run
+       emacs '(progn (run-at-time 0 nil #'gemini-companion-accept-all) nil))
+      (let ((screen (gemini-companion-test-wait-screen
+                     emacs "Accept 30 changes: .envrc, \\(.\\|\n\\)*\\? (y or n)")))
+        (dotimes (number 29)
+          (should (string-search (format "name-%d.py" number)
+                                 (replace-regexp-in-string "\\\\?\n" "" screen)))))
+      (gemini-companion-test-keys emacs "n"))))
 
 ;;; review-test.el ends here
