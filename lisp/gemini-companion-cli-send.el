@@ -201,17 +201,20 @@ The upper border of its box does not matter."
     (seq-some (lambda (window)
                 (and (<= (window-start window) end (window-end window t))
                      (or (and (<= (window-start window) text)
-                              (not (gemini-companion-cli-send--choices-hidden-p start end)))
+                              (not (gemini-companion-cli-send--part-hidden-p start end)))
                          (zerop (window-max-delta window)))))
               (gemini-companion-ui-windows-of (current-buffer)))))
 
-(defun gemini-companion-cli-send--choices-hidden-p (start end)
-  "Return non-nil if the question from START to END hides which choice is selected.
-LLxprt Code does so where there is little room."
-  (and (eq t (gemini-companion-cli-screen-question-p))
-       (not (save-excursion
-              (goto-char start)
-              (re-search-forward "^ *│? *[●›❯]\\|^(checked)" end t)))))
+(defun gemini-companion-cli-send--part-hidden-p (start end)
+  "Return non-nil if the question from START to END has no room for all of it.
+Gemini CLI then hides some of a command, and LLxprt Code which choice is
+selected."
+  (save-excursion
+    (goto-char start)
+    (or (re-search-forward
+         "^ *│.* lines? hidden (\\|^ *│ \\? .*…[ │█▀▄]*\n *│ ╭─.*\n *│ ╰" end t)
+        (and (eq t (gemini-companion-cli-screen-question-p))
+             (not (re-search-forward "^ *│? *[●›❯]\\|^(checked)" end t))))))
 
 (defun gemini-companion-cli-send--show-question ()
   "Show the question here in a large enough window; select no other window."
@@ -222,7 +225,7 @@ LLxprt Code does so where there is little room."
       (set-window-start window start t)
       (let ((room (window-max-delta window))
             (missing (- (1+ (count-lines start end)) (window-body-height window))))
-        (when (gemini-companion-cli-send--choices-hidden-p start end)
+        (when (gemini-companion-cli-send--part-hidden-p start end)
           (setq missing room))
         (when (> missing 0)
           ;; The CLI redraws the question.

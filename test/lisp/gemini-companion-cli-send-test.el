@@ -744,6 +744,27 @@ Allow execution of [Shell]?
       (should (= 0 (window-max-delta window)))
       (should (equal (funcall sent) screen)))))
 
+(ert-deftest gemini-companion-cli-send/a-command-that-is-hidden-is-not-run ()
+  "Gemini CLI 0.61 shows only the start of a long command in a low window."
+  (dolist (box '("│ ? Shell printf 'safe' #      …  │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"
+                 "│ ? Shell a…  │\n│ ... first 3 lines hidden (Ctrl+O to show) ... │\n│ ╰──────╯ │\n"
+                 "│ ? Shell a…  │\n│ ╭─────╮ │\n│ │ ... first 1 line hidden (Ctrl+O to show) │ │
+│ │ rm -rf │ │\n│ ╰──────╯ │\n"))
+    (gemini-companion-cli-send-test--with sent
+      (let* ((terminal (gemini-companion-cli-send-terminal))
+             (screen (gemini-companion-cli-send-test--show
+                      (concat "╭───────────╮\n" box "│ Allow execution of [Shell]?  │\n│   │
+│ ● 1. Allow once │\n│   2. No, suggest changes (esc)  │\n╰──────────╯\n")))
+             (window (progn (delete-other-windows) (split-window nil -13))))
+        (set-window-buffer window terminal)
+        (set-window-point window (with-current-buffer terminal (point-max)))
+        (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
+        (should (equal (funcall sent) screen))
+        ;; There is no more room than this.
+        (should (= 0 (window-max-delta window)))
+        (gemini-companion-answer-yes)
+        (gemini-companion-cli-send-test--wait sent (concat screen "\r"))))))
+
 (ert-deftest gemini-companion-cli-send/without-a-cli-no-prompt-is-read ()
   (gemini-companion-test-with-project
     (cl-letf (((symbol-function 'read-string)
