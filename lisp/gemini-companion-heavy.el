@@ -190,7 +190,7 @@ Emacs takes 10 s to reorder 100 lines of 9000 such characters."
       (goto-char (point-min))
       (save-match-data
         (cl-loop while (gemini-companion-heavy--next-long-line 1000)
-                 thereis (re-search-forward "\\cR\\|\u200f"
+                 thereis (re-search-forward "\\cR"
                                             (min (+ (point) gemini-companion-heavy--max-line)
                                                  (line-end-position))
                                             t)
