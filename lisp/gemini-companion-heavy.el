@@ -182,10 +182,14 @@ If BY-LINE is non-nil, replace line by line; else keep common characters."
 
 ;;;; Long lines
 
+(defun gemini-companion-heavy--ascii-p ()
+  "Return non-nil if the text of the current buffer is ASCII, as most texts are."
+  (= (position-bytes (point-max)) (point-max)))
+
 (defun gemini-companion-heavy--slow-to-reorder-p ()
   "Return non-nil if a line of over 1000 characters has some from right to left.
 Emacs takes 10 s to reorder 100 lines of 9000 such characters."
-  (unless (= (position-bytes (point-max)) (point-max)) ; it is ASCII, as most texts are
+  (unless (gemini-companion-heavy--ascii-p)
     (save-excursion
       (goto-char (point-min))
       (save-match-data
@@ -202,16 +206,18 @@ With them, a program can look like one that does something else.  Do not
 reorder text that has some: a screen of U+2068 would take Emacs minutes."
   (let ((ranges '((#x2028 . #x202e) (#x2060 . #x206f) (#x3164 . #x3164) (#xffa0 . #xffa0)
                   (#xe0000 . #xe007f))))
-    (save-excursion
-      (goto-char (point-min))
-      (when (save-match-data
-              (re-search-forward
-               (concat "[" (mapconcat (lambda (it) (string (car it) ?- (cdr it))) ranges "") "]")
-               nil t))
-        (setq-local bidi-display-reordering nil
-                    glyphless-char-display (copy-sequence glyphless-char-display))
-        (dolist (range ranges)
-          (set-char-table-range glyphless-char-display range 'hex-code))))))
+    (when (and (not (gemini-companion-heavy--ascii-p))
+               (save-excursion
+                 (goto-char (point-min))
+                 (save-match-data
+                   (re-search-forward (format "[%s]" (mapconcat (lambda (it)
+                                                                  (string (car it) ?- (cdr it)))
+                                                                ranges ""))
+                                      nil t))))
+      (setq-local bidi-display-reordering nil
+                  glyphless-char-display (copy-sequence glyphless-char-display))
+      (dolist (range ranges)
+        (set-char-table-range glyphless-char-display range 'hex-code)))))
 
 (defun gemini-companion-heavy-shorten-lines ()
   "Hide the ends of lines that are too long.  \\[visible-mode] shows them.
