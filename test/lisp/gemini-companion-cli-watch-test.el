@@ -121,6 +121,28 @@ after output; `free-for' pretends that it takes prompts for some seconds."
     (should (eq (gemini-companion-history-outcome (car (gemini-companion-history-all)))
                 'cancelled))))
 
+(ert-deftest gemini-companion-cli-watch/nothing-is-accepted-in-advance-once-the-turn-has-ended ()
+  "The next one may change the same files.  Between two changes, the CLI rests for a moment."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (cl-letf (((symbol-function 'y-or-n-p) #'always)
+              ;; Only the first one has the process of the terminal.
+              ((symbol-function 'gemini-companion-review-same-client-p) #'always))
+      (show gemini-companion-test-screen-question)
+      (look)
+      (save-current-buffer
+        (gemini-companion-review-show review 'keep)
+        (gemini-companion-accept-all review))
+      (show gemini-companion-test-screen-prompt)
+      (look)
+      (pcase-dolist (`(,name . ,open) '(("src/b.txt" . nil) ("c.txt" . t)))
+        (fake-cli-call-tool client "openDiff"
+                            (list :filePath (gemini-companion-test-file name) :newContent "2\n"))
+        (gemini-companion-bridge-drain)
+        (should (eq (consp (gemini-companion-review-all-open)) open))
+        (free-for 9)
+        (look)))
+    (gemini-companion-review-end-all)))
+
 (ert-deftest gemini-companion-cli-watch/a-change-stays-while-that-is-not-certain ()
   "While the CLI asks, its screen is not recognized, or the change is new."
   (gemini-companion-cli-watch-test--with-terminal client review
