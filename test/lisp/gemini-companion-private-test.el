@@ -53,7 +53,7 @@
       (should-not (gemini-companion-private-test--reason ".env")))))
 
 (ert-deftest gemini-companion-private/what-a-package-has-decrypted-is-withheld ()
-  "Ansible Vault mode does so, and the format of sops-file."
+  "EPA does so, Ansible Vault mode, and the format of sops-file."
   (gemini-companion-private-test--with-root
     (with-current-buffer (find-file-noselect (gemini-companion-test-file "a.yml" "x\n"))
       (setq buffer-file-format '(sops-file))
@@ -61,7 +61,14 @@
       (setq buffer-file-format nil)
       (should-not (gemini-companion-private-reason))
       (setq-local ansible-vault-mode t)
-      (should (equal (gemini-companion-private-reason) "encrypted")))))
+      (should (equal (gemini-companion-private-reason) "encrypted"))
+      (setq-local ansible-vault-mode nil)
+      ;; As in many init files: EPA encrypts what has a name for it.
+      (let ((epa-file-encrypt-to "me@example.com"))
+        (should-not (gemini-companion-private-reason))
+        ;; EPA sets this where it decrypts.
+        (setq-local epa-file-encrypt-to '("me@example.com"))
+        (should (equal (gemini-companion-private-reason) "encrypted"))))))
 
 (ert-deftest gemini-companion-private/an-ignored-name-has-whole-letters-on-macos-and-windows ()
   "There, Emacs takes letters apart, or knows other bytes, and no line of the file matched."
