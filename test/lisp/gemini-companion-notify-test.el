@@ -163,6 +163,21 @@
        "the change on screen" (lambda () (gemini-companion-review-shown-p review)))
       (should (eq (gemini-companion-review-current) review)))))
 
+(ert-deftest gemini-companion-notify/it-names-the-cli-that-asks-or-is-done ()
+  "It shows the question, or else the prompt, and goes away with the next prompt."
+  (gemini-companion-notify-test--with client
+    (let ((gemini-companion-cli--all nil)
+          (gemini-companion-notify-turn 0)
+          (note (lambda (what text)
+                  (gemini-companion-cli-note what 'gemini (emacs-pid) "id" default-directory text))))
+      (funcall note 'prompt "Do\nit")
+      (funcall note 'asks "Run rm?")
+      (gemini-companion-notify-test--wait "-- Gemini CLI asks a question in .* Run rm\\?\\'")
+      (funcall note 'prompt (make-string 200 ?x))
+      (gemini-companion-notify-test--wait "Run rm" "\\`closed\\'")
+      (funcall note 'done nil)
+      (gemini-companion-notify-test--wait "Run rm" "closed" "-- Gemini CLI is done in .* x+…\\'"))))
+
 (ert-deftest gemini-companion-notify/a-click-says-why-it-shows-nothing ()
   "A CLI may run in a terminal outside of Emacs."
   (gemini-companion-test-with-project
