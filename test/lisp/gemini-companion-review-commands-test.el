@@ -90,6 +90,22 @@
         (should (equal (funcall propose "d.txt") '("c.txt" "d.txt"))))
       (gemini-companion-review-end-all))))
 
+(ert-deftest gemini-companion-review-commands/all-that-wait-are-accepted-but-what-loses-something ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "c.txt" (make-string 100 ?\n))
+    (let ((first (gemini-companion-test-propose client "a.txt" "2\n"))
+          (question nil))
+      (dolist (name '("b.txt" "c.txt" "d.txt"))
+        (gemini-companion-test-propose client name "2\n"))
+      (gemini-companion-review-show first 'keep)
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) t)))
+        (gemini-companion-accept-all))
+      (should (equal question "Accept 4 changes: a.txt, b.txt, c.txt, d.txt? "))
+      ;; This one empties most of its file.
+      (should (equal (mapcar #'gemini-companion-review-file (gemini-companion-review-all-open))
+                     '("c.txt")))
+      (gemini-companion-review-end-all))))
+
 ;; A model often edits a file by several calls.
 (ert-deftest gemini-companion-review-commands/several-changes-of-a-file-are-accepted-in-advance ()
   (gemini-companion-test-with-client client

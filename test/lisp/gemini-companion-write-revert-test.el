@@ -573,6 +573,20 @@ git -c user.name=me -c user.email=me@localhost commit -q -m one")
       (should (eq (gemini-companion-write-revert-now buffer-file-name) (current-buffer)))
       (set-buffer-modified-p nil))))
 
+(ert-deftest gemini-companion-write-revert/a-text-that-may-block-emacs-is-not-shown-by-itself ()
+  "Such as one with a long line.  It is if the user has visited one like that."
+  (let ((long (concat (make-string 20000 ?x) "\n"))
+        (alike (apply #'concat (make-list 200 "{\n"))))
+    (pcase-dolist (`(,text ,new . ,shown) `(("1\n" ,long . nil) (,long ,(concat "1\n" long) . t)
+                                            ("1\n" ,alike . nil) (,alike ,(concat alike "}\n") . t)))
+      (gemini-companion-write-revert-test--with text
+        (gemini-companion-test-with-answer nil
+          (gemini-companion-write-revert-test--write new)
+          (should (equal (buffer-string) (if shown new text)))
+          (should (eq (null (member "a.txt changed on disk; M-x revert-buffer shows it"
+                                    gemini-companion-test-messages))
+                      shown)))))))
+
 (ert-deftest gemini-companion-write-revert/a-notebook-that-code-cells-shows-as-a-program-stays ()
   "The next save would make a notebook of whatever the buffer contains."
   (gemini-companion-write-revert-test--with "{\"cells\": []}\n"
