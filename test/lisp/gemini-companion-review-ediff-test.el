@@ -764,6 +764,25 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
                 (should-error (gemini-companion-accept) :type 'user-error)))
       (should (memq review (gemini-companion-review-all-open))))))
 
+(ert-deftest gemini-companion-review-ediff/keys-copy-from-both-other-texts-and-comment ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-ediff-test--show client "1\ntwo\nlast\n" 'select)))
+      (gemini-companion-test-file "a.txt" "zero\ntwo\n9\n")
+      (gemini-companion-test-wait
+       "the warning" (lambda () (gemini-companion-review-effect-warning review)))
+      (with-current-buffer (gemini-companion-review-proposal review)
+        (gemini-companion-review-three-way))
+      (select-window (get-buffer-window (car ediff-session-registry)))
+      (pcase-dolist (`(,keys . ,text) '(("n" . "1\ntwo\nlast\n") ("c b" . "1\ntwo\n")
+                                        ("p" . "1\ntwo\n") ("a b" . "zero\ntwo\n")))
+        (execute-kbd-macro (kbd keys))
+        (should (equal (gemini-companion-review-current-text review) text)))
+      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why?")))
+        (execute-kbd-macro (kbd "C-c ;")))
+      (should (equal (mapcar #'butlast (gemini-companion-comment-list
+                                        (gemini-companion-review-proposal review)))
+                     '((1 1 nil "why?" "zero")))))))
+
 (ert-deftest gemini-companion-review-ediff/after-a-merge-the-third-text-is-called-merged ()
   (gemini-companion-test-with-client client
     (gemini-companion-review-ediff-test--show client "1\ntwo\n")
