@@ -23,22 +23,28 @@
   (or (file-expand-wildcards "/usr/share/emacs/site-lisp/elpa-src/evil-[0-9]*")
       (gemini-companion-test-skip "elpa-evil is not installed")))
 
+(defun gemini-companion-evil-test--turn-on (emacs)
+  "Turn Evil on in EMACS; skip the test if it is not installed."
+  (gemini-companion-test-eval
+   emacs `(progn (setq load-path (append ',(gemini-companion-evil-test--directories)
+                                         ',(file-expand-wildcards
+                                            "/usr/share/emacs/site-lisp/elpa-src/goto-chg-[0-9]*")
+                                         load-path))
+                 (require 'evil)
+                 (evil-mode 1))))
+
 (defmacro gemini-companion-evil-test--with (emacs terminal &rest body)
   "Run BODY with EMACS, a variable, in which Evil is on and cat runs in TERMINAL."
   (declare (indent 2) (debug (symbolp form body)))
   (let ((load (make-symbol "load")))
-    `(let ((,load (append (gemini-companion-evil-test--directories)
-                          (file-expand-wildcards
-                           "/usr/share/emacs/site-lisp/elpa-src/goto-chg-[0-9]*")
-                          (gemini-companion-test-terminal-directories ,terminal))))
+    `(let ((,load (gemini-companion-test-terminal-directories ,terminal)))
        (gemini-companion-test-with-emacs (,emacs :files '(("a.txt" . "one\n")))
          (gemini-companion-test-visit ,emacs "a.txt")
          (gemini-companion-test-eval
-          ,emacs `(progn (setq load-path (append ',,load load-path)
-                               gemini-companion-program "cat"
-                               gemini-companion-terminal ',,terminal)
-                         (require 'evil)
-                         (evil-mode 1)))
+          ,emacs `(setq load-path (append ',,load load-path)
+                        gemini-companion-program "cat"
+                        gemini-companion-terminal ',,terminal))
+         (gemini-companion-evil-test--turn-on ,emacs)
          (unwind-protect (progn ,@body)
            (gemini-companion-test-eval
             ,emacs '(dolist (terminal (gemini-companion-cli-run-terminals))
@@ -89,18 +95,33 @@
                  emacs '(with-current-buffer "a.txt" evil-state))
                 'normal))))
 
+(ert-deftest gemini-companion-ui/evil-selections-are-what-clients-are-told ()
+  "For blocks, Evil turns Transient Mark mode off."
+  :tags '(e2e)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "123\n456\n")))
+    (gemini-companion-evil-test--turn-on emacs)
+    (pcase-dolist (`(,key . ,text) '(("v" . "123\n45") ("V" . "123\n456\n") ("C-v" . "12\n45")))
+      (gemini-companion-test-keys emacs key "j" "l")
+      (gemini-companion-test-wait
+       text (lambda ()
+              (equal text (alist-get 'selectedText
+                                     (car (gemini-companion-test-client-files client))))))
+      (gemini-companion-test-keys emacs "Escape")
+      (gemini-companion-test-wait-eval emacs '(eq evil-state 'normal))
+      (gemini-companion-test-run emacs '(goto-char (point-min))))
+    ;; Letters are commands in our lists.
+    (gemini-companion-test-run emacs '(progn (gemini-companion-history-list) nil))
+    (gemini-companion-test-wait-eval emacs '(eq evil-state 'emacs))
+    (gemini-companion-test-keys emacs "q")
+    (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "a.txt"))))
+
 (ert-deftest gemini-companion-ui/evil-does-not-repeat-our-commands ()
   "After an accept, the key . repeats an edit, and does not accept the next change."
   :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("b.txt" . "123\n") ("a.txt" . "a\n")))
+    (gemini-companion-evil-test--turn-on emacs)
     (gemini-companion-test-eval
-     emacs `(progn (setq load-path (append ',(gemini-companion-evil-test--directories)
-                                           ',(file-expand-wildcards
-                                              "/usr/share/emacs/site-lisp/elpa-src/goto-chg-[0-9]*")
-                                           load-path))
-                   (require 'evil)
-                   (evil-mode 1)
-                   (define-key evil-normal-state-map [f5] #'gemini-companion-accept)))
+     emacs '(define-key evil-normal-state-map [f5] #'gemini-companion-accept))
     (gemini-companion-test-keys emacs "x")
     (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "23\n"))
     (gemini-companion-test-fake-propose emacs client "b\n")
