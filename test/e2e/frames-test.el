@@ -117,6 +117,14 @@ Emacs itself loses the first key after a terminal has hung up."
                    emacs '(and (memq (window-buffer) (gemini-companion-test-inner-views))
                                (gemini-companion-review-intact-p
                                 (gemini-companion-review-shown)))))
+          (when (eq view 'gemini-companion-review-ediff-show)
+            (let* ((left '(window-left-column
+                           (get-buffer-window (gemini-companion-review-proposal
+                                               (gemini-companion-review-shown)))))
+                   (before (gemini-companion-test-eval emacs left)))
+              (gemini-companion-test-keys emacs "|")
+              (gemini-companion-test-wait-eval emacs `(/= ,left ,before)))
+            (should (= (gemini-companion-test-eval emacs '(length (frame-list))) 2)))
           (gemini-companion-test-keys emacs "C-c" "C-k")
           (setq outcomes (append outcomes '((rejected "a.txt"))))
           (gemini-companion-test-fake-wait-outcomes client outcomes)

@@ -415,6 +415,24 @@ that is not there yet."
       (should (eq sh-shell 'zsh))
       (should-not buffer-file-name))))
 
+(ert-deftest gemini-companion-review-buffer/a-mode-that-fails-does-not-hide-the-change ()
+  "Nor does one that cannot be loaded."
+  (dolist (mode '(gemini-companion-review-buffer-test--failing-mode
+                  gemini-companion-review-buffer-test--missing-mode))
+    (let ((auto-mode-alist (list (cons "\\.odd\\'" mode))))
+      (cl-letf (((symbol-function 'gemini-companion-review-buffer-test--failing-mode)
+                 (lambda () (prog-mode) (error "No mode today")))
+                ((get 'gemini-companion-review-buffer-test--failing-mode 'derived-mode-parent)
+                 'prog-mode)
+                ((symbol-function 'gemini-companion-review-buffer-test--missing-mode)
+                 '(autoload "gemini-companion-no-such-library" nil t)))
+        (gemini-companion-test-with-client client
+          (with-current-buffer (gemini-companion-review-buffer-proposal
+                                (gemini-companion-test-propose client "a.odd" "x\n"))
+            (should (eq major-mode 'fundamental-mode))
+            (should (equal (buffer-string) "x\n"))
+            (should-not buffer-read-only)))))))
+
 (ert-deftest gemini-companion-review-buffer/a-mode-that-lacks-its-grammar-does-not-warn ()
   (skip-unless (not (and (fboundp 'treesit-language-available-p)
                          (treesit-language-available-p 'python))))

@@ -459,6 +459,20 @@ FOCUS is `select' by default."
           (goto-char (window-point other))
           (should (equal (thing-at-point 'line) "79\n")))))))
 
+(ert-deftest gemini-companion-review-inline/the-window-goes-back-to-its-line-if-all-was-replaced ()
+  (let ((text (mapconcat #'number-to-string (number-sequence 1 30) "\n")))
+    (gemini-companion-review-inline-test--with client text
+      (goto-char (point-min))
+      (forward-line 11)
+      (let ((review (gemini-companion-review-inline-test--show client "1\n")))
+        (with-current-buffer "a.txt"
+          (erase-buffer)
+          (insert "new\n" text))
+        (gemini-companion-review-reject review)
+        (should (eq (window-buffer) (get-buffer "a.txt")))
+        (should (= (line-number-at-pos (window-point)) 12)))
+      (set-buffer-modified-p nil))))
+
 (ert-deftest gemini-companion-review-inline/undo-goes-to-the-hunk-that-is-back ()
   (gemini-companion-review-inline-test--with client "1\n2\n3\n4\n5\n6\n"
     (gemini-companion-review-inline-test--show client "1\n3\n4\nfive\n6\n")
