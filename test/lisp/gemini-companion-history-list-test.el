@@ -648,20 +648,23 @@ a.txt is not in UTF-8, but will be.  Write the text of this change to a.txt? "))
       (should (equal (with-current-buffer buffer (buffer-string)) "mine\none\n2\n3\n4\n")))))
 
 (ert-deftest gemini-companion-history-list/an-undo-of-merged-edits-is-not-in-utf-8-either ()
-  "The client writes only UTF-8, but the file was in Latin-1."
-  (gemini-companion-test-with-lists client
-    (gemini-companion-test-write-bytes "m.txt" "\351\n2\n3\n4\n")
-    (with-current-buffer (find-file-noselect (gemini-companion-test-file "m.txt"))
-      (insert "ä\n"))
-    (let ((review (gemini-companion-test-propose client "m.txt" "é\n2\n3\nfour\n")))
-      (gemini-companion-review-show review 'keep)
-      (gemini-companion-review-commands--merge review)
-      (cl-letf (((symbol-function 'y-or-n-p) #'always))
-        (gemini-companion-review-commands-accept review)))
-    (gemini-companion-test-file "m.txt" "ä\né\n2\n3\nfour\n")
-    (gemini-companion-test-wait-followed)
-    (gemini-companion-test-list-undo t)
-    (should (equal (gemini-companion-test-file-bytes "m.txt") "\344\n\351\n2\n3\n4\n"))))
+  "The client writes only UTF-8, but the file was in Latin-1.
+That lacks some characters."
+  (pcase-dolist (`(,mine . ,bytes) '(("ä" . "\344\n\351\n2\n3\n4\n")
+                                     ("€" . "\342\202\254\n\303\251\n2\n3\n4\n")))
+    (gemini-companion-test-with-lists client
+      (gemini-companion-test-write-bytes "m.txt" "\351\n2\n3\n4\n")
+      (with-current-buffer (find-file-noselect (gemini-companion-test-file "m.txt"))
+        (insert mine "\n"))
+      (let ((review (gemini-companion-test-propose client "m.txt" "é\n2\n3\nfour\n")))
+        (gemini-companion-review-show review 'keep)
+        (gemini-companion-review-commands--merge review)
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (gemini-companion-review-commands-accept review)))
+      (gemini-companion-test-file "m.txt" (concat mine "\né\n2\n3\nfour\n"))
+      (gemini-companion-test-wait-followed)
+      (gemini-companion-test-list-undo t)
+      (should (equal (gemini-companion-test-file-bytes "m.txt") bytes)))))
 
 (ert-deftest gemini-companion-history-list/an-undo-keeps-unsaved-edits ()
   (gemini-companion-test-with-lists client
