@@ -339,6 +339,20 @@ changes, too.  Undo them? ")))))
       (should (string-match-p "changed since"
                               (cadr (should-error (funcall comment "\n+2") :type 'user-error)))))))
 
+(ert-deftest gemini-companion-history-list/a-comment-leads-to-no-other-machine ()
+  "The client has chosen the name of the file."
+  (gemini-companion-test-with-lists client
+    (gemini-companion-test-accept-and-write client "a.txt" "one\nnew\n2\n")
+    (setf (gemini-companion-history-path (car (gemini-companion-history-all))) "/ssh:evil:/a.txt")
+    (gemini-companion-history-list)
+    (gemini-companion-test-list-goto "*gemini history*" 1)
+    (gemini-companion-test-list-press "RET")
+    (goto-char (point-min))
+    (search-forward "\n+2")
+    (cl-letf (((symbol-function 'find-file-noselect) (lambda (&rest _) (error "Visited"))))
+      (should (equal (should-error (call-interactively (key-binding "c")))
+                     '(user-error "This name would lead to another machine"))))))
+
 (ert-deftest gemini-companion-history-list/changes-that-cannot-be-undone-are-named ()
   (gemini-companion-test-with-lists client
     (let ((prompt (cons "do it" (current-time))))
