@@ -119,6 +119,27 @@ The text of an error is returned in a list."
         (should (equal (gemini-companion-test-read (gemini-companion-test-file "a.txt"))
                        text))))))
 
+(ert-deftest gemini-companion-review-client/a-second-question-shows-a-change-again ()
+  "The user may have put it off.  The first call ends then."
+  (gemini-companion-review-client-test--with client
+    (let* ((inhibit-message t)
+           (gemini-companion-accept-by-client 'ask)
+           (review (gemini-companion-review-client-test--show client "a.txt" "proposed\n"))
+           (outcomes nil)
+           (ask (lambda (name)
+                  (gemini-companion-review-request-accept
+                   review (lambda (&rest _) (push name outcomes))
+                   (lambda (outcome) (push (cons name outcome) outcomes))))))
+      (funcall ask 'first)
+      (gemini-companion-review-postpone review)
+      (should (eq (gemini-companion-review-state review) 'postponed))
+      (funcall ask 'second)
+      (should (eq (gemini-companion-review-state review) 'waiting))
+      (should (equal outcomes '((first . asked-again))))
+      (gemini-companion-review-show review 'keep)
+      (gemini-companion-accept)
+      (should (equal outcomes '((second . accepted) second (first . asked-again)))))))
+
 (ert-deftest gemini-companion-review-client/what-has-changed-since-the-question-is-not-written ()
   "A program replaces a directory by a link before the user accepts, or makes it a repository."
   (dolist (trick '(link repository))
