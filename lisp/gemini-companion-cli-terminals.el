@@ -379,10 +379,23 @@ answer a question; and in Emacs 28, it would wait for the end of EVENT's text."
   (setq-local term-raw-map (gemini-companion-cli-terminals--term-map))
   (let ((process-environment environment))
     (term-exec (current-buffer) (buffer-name) program nil arguments))
+  (add-function :around (process-filter (get-buffer-process (current-buffer)))
+                #'gemini-companion-cli-terminals--term-write)
   (add-function :filter-args (process-filter (get-buffer-process (current-buffer)))
                 (gemini-companion-cli-terminals--term-output))
   (add-hook 'window-buffer-change-functions #'gemini-companion-cli-terminals--term-appears nil t)
   (term-char-mode))
+
+(defun gemini-companion-cli-terminals--term-write (filter process output)
+  "Call FILTER, that of Term, with PROCESS and OUTPUT; then Emacs displays it.
+Term moves by what Emacs would display, so that each line that it writes
+would be searched for links at once, several times."
+  (when (buffer-live-p (process-buffer process))
+    (with-current-buffer (process-buffer process)
+      (let ((fontification-functions nil)
+            ;; What is displayed here would have no links.
+            (inhibit-redisplay t))
+        (funcall filter process output)))))
 
 (defun gemini-companion-cli-terminals--term-appears (window)
   "Show what the program shows in WINDOW, which shows the terminal again.
