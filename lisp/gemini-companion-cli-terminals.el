@@ -273,7 +273,9 @@ It runs in the current buffer, which the selected window shows."
     (process-put process 'adjust-window-size-function
                  (advice--cd*r (indirect-function adjust))))
   (add-hook 'window-buffer-change-functions #'gemini-companion-cli-terminals--dedicate nil t)
-  (setq-local locale-coding-system 'utf-8-unix)
+  (setq-local locale-coding-system 'utf-8-unix
+              ;; Otherwise a box with Hebrew or Arabic in it would be mirrored.
+              bidi-paragraph-direction 'left-to-right)
   ;; For CLIs, the lines of a box have one column, but for Emacs in an East Asian language two.
   (make-local-variable 'char-width-table)
   (use-default-char-width-table))

@@ -387,6 +387,24 @@ LOCALE is the coding system of the locale of Emacs."
                    (list (concat (substring line 1) "X") "日本end")))
     (should (= (char-width ?─) 2))))
 
+(ert-deftest gemini-companion-cli-terminals/boxes-with-hebrew-are-not-mirrored ()
+  "Their first letter would move the whole question to the right, also in vterm."
+  (let ((load-path (append (gemini-companion-test-terminal-directories 'vterm) load-path))
+        (vterm-timer-delay nil))
+    (dolist (gemini-companion-terminal '(vterm term))
+      (gemini-companion-test-with-project
+        (let (gemini-companion-program)
+          (gemini-companion-cli-terminals-test--program "printf '│ שלום │ end'; sleep 100")
+          (gemini-companion-mode 1)
+          (save-window-excursion
+            (gemini-companion-run)
+            (with-current-buffer (window-buffer)
+              (gemini-companion-cli-terminals-test--output (current-buffer))
+              (goto-char (point-min))
+              (search-forward "ש")
+              (should (eq (current-bidi-paragraph-direction) 'left-to-right))
+              (delete-process (get-buffer-process (current-buffer))))))))))
+
 (ert-deftest gemini-companion-cli-terminals/term-erases-whole-lines ()
   "That includes text before the cursor, as when Gemini CLI redraws its screen."
   (should (equal (gemini-companion-cli-terminals-test--lines
