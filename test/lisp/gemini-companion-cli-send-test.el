@@ -748,6 +748,7 @@ Allow execution of [Shell]?
   "Gemini CLI 0.61 shows only the start of a long command in a low window."
   (dolist (box '("│ ? Shell printf 'safe' #      …  │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"
                  "│ ? Shell a…  │\n│ ... first 3 lines hidden (Ctrl+O to show) ... │\n│ ╰──────╯ │\n"
+                 "│ ? Shell a…  │\n│ ╭─────╮ │\n│ │ ... 3 hidden (Ctrl+O) ... │ │\n│ ╰──────╯ │\n"
                  "│ ? Shell a…  │\n│ ╭─────╮ │\n│ │ ... first 1 line hidden (Ctrl+O to show) │ │
 │ │ rm -rf │ │\n│ ╰──────╯ │\n"))
     (gemini-companion-cli-send-test--with sent
