@@ -221,7 +221,8 @@ Versions before 0.8, for which OLD is non-nil, cannot do that."
         (gemini-companion-agent-run
          `("notify-send" "--app-name=Emacs" "--icon=emacs"
            ,@(unless old '("--action=default=Show"))
-           "--" ,title ,(url-insert-entities-in-string body))
+           ;; It takes the body for markup, with escapes.
+           "--" ,title ,(string-replace "\\" "\\\\" (url-insert-entities-in-string body)))
          (lambda (process output)
            (when (eq process gemini-companion-notify--shown)
              (setq gemini-companion-notify--shown nil)

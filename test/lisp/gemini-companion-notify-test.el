@@ -130,6 +130,12 @@
       (gemini-companion-notify-test--wait
        "…x+/a&amp;&lt;b&gt;x&lt;/b&gt;\\^J\\\\u202e[?^]+\\.txt, \\+1\\'"))))
 
+(ert-deftest gemini-companion-notify/backslashes-are-shown-as-they-are ()
+  "The program takes them for escapes, and crashes if the text is not UTF-8 then."
+  (gemini-companion-notify-test--with client
+    (gemini-companion-test-propose client "a\\nb \\377.txt" "2\n")
+    (gemini-companion-notify-test--wait " a\\\\nb \\\\377\\.txt, \\+1\\'")))
+
 (ert-deftest gemini-companion-notify/invalid-unicode-is-not-passed-on ()
   (should (equal (gemini-companion-notify--plain "a\x3fffe9\xd800\u0000ä𝕏") "a???ä𝕏")))
 
