@@ -272,7 +272,11 @@ Rather than an error, return that of the innermost directory around the project.
                 (car (assq (current-buffer) running))))
           ((gemini-companion-cli-run-buffer root))
           ((null running)
-           (user-error "No CLI runs in a terminal of Emacs; M-x gemini-companion-run starts one"))
+           (user-error (if (gemini-companion-cli-all)
+                           "Emacs cannot type to a CLI outside of it; \
+M-x gemini-companion-run starts one inside"
+                         "No CLI runs in a terminal of Emacs; \
+M-x gemini-companion-run starts one")))
           ((length= running 1) (caar running))
           ((gemini-companion-cli-run-terminal-around root #'identity))
           (t (user-error "No CLI runs for %s; M-x gemini-companion-run starts one" root)))))
