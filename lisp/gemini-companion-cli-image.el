@@ -27,7 +27,7 @@
 ;;;###autoload
 (defun gemini-companion-cli-image-set-up (&optional _terminal)
   "Let the user yank images, and drop files, into the current buffer.
-It is a terminal, or a prompt for the CLI there."
+It is a terminal of a CLI, or has a prompt for one."
   ;; Emacs 28 does not have it.
   (when (fboundp 'yank-media-handler)
     (yank-media-handler "image/.*" #'gemini-companion-cli-image--yank))

@@ -193,6 +193,10 @@ are known to run another agent."
              (seq-find (pcase-lambda (`(,_ . ,directory))
                          (equal root (gemini-companion-host-name-here directory)))
                        terminals)
+             ;; From *scratch* and the like.
+             (and (not (or (gemini-companion-host-remote-p root)
+                           (gemini-companion-workspace-guessable-root root)))
+                  (car terminals))
              ;; The user may have started one in a subdirectory, not on another machine.  One of our
              ;; own that runs there belongs to a project there, unless that is this one by a link.
              (seq-find (pcase-lambda (`(,buffer . ,directory))
@@ -201,11 +205,7 @@ are known to run another agent."
                                   (not (file-in-directory-p directory root))
                                   (and (buffer-local-value 'gemini-companion-cli-run-root buffer)
                                        (not (file-equal-p directory root))))))
-                       terminals)
-             ;; From *scratch* and the like.
-             (and (not (or (gemini-companion-host-remote-p root)
-                           (gemini-companion-workspace-guessable-root root)))
-                  (car terminals))))))
+                       terminals)))))
 
 (defun gemini-companion-cli-run-agent-in (terminal)
   "Return the agent that is known to run in the buffer TERMINAL, or nil.

@@ -207,12 +207,12 @@ The upper border of its box does not matter."
 
 (defun gemini-companion-cli-send--part-hidden-p (start end)
   "Return non-nil if the question from START to END has no room for all of it.
-Gemini CLI then hides some of a command, or of a change that Emacs does not
-show, and LLxprt Code which choice is selected."
+Gemini CLI then hides some of a command, or of a change that Emacs has not
+shown, and LLxprt Code which choice is selected."
   (save-excursion
     (goto-char start)
     (or (and (not (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
-                    (gemini-companion-cli-reviews cli)))
+                    (seq-some #'gemini-companion-review-seen (gemini-companion-cli-reviews cli))))
              (re-search-forward
               "^ *│[ │]*\\.\\.\\. .*hidden (\\|^ *│ \\? .*…[ │█▀▄]*\n *│ ╭─.*\n *│ ╰" end t))
         (and (eq t (gemini-companion-cli-screen-question-p))

@@ -202,10 +202,12 @@ Emacs takes 10 s to reorder 100 lines of 9000 such characters."
 
 (defun gemini-companion-heavy-show-hidden ()
   "Show characters by their codes that turn text around, or cannot be seen.
-With them, a program can look like one that does something else.  Do not
-reorder text that has some: a screen of U+2068 would take Emacs minutes."
-  (let ((ranges '((#x2028 . #x202e) (#x2060 . #x206f) (#x3164 . #x3164) (#xffa0 . #xffa0)
-                  (#xe0000 . #xe007f))))
+With them, a program can look like one that does something else.  Scripts and
+emoji need the others, such as U+200D.  Do not reorder text that has some: a
+screen of U+2068 would take Emacs minutes."
+  (let ((ranges '((#x115f . #x115f) (#x1160 . #x1160) (#x200b . #x200b) (#x2028 . #x202e)
+                  (#x2060 . #x206f) (#x3164 . #x3164) (#xfeff . #xfeff) (#xffa0 . #xffa0)
+                  (#xe0000 . #xe01ef))))
     (when (and (not (gemini-companion-heavy--ascii-p))
                (save-excursion
                  (goto-char (point-min))
@@ -215,6 +217,7 @@ reorder text that has some: a screen of U+2068 would take Emacs minutes."
                                                                 ranges ""))
                                       nil t))))
       (setq-local bidi-display-reordering nil
+                  auto-composition-mode nil ; it would hide some in the character before
                   glyphless-char-display (copy-sequence glyphless-char-display))
       (dolist (range ranges)
         (set-char-table-range glyphless-char-display range 'hex-code)))))

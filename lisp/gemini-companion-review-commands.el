@@ -276,7 +276,7 @@ something, ask first; leave other such changes to the user."
          (names (mapcar (lambda (path) (gemini-companion-review-name-in-project path host))
                         (append (mapcar #'gemini-companion-review-path (cons review others))
                                 rest)))
-         ;; All of them must be in sight.
+         ;; All of them should be in sight.
          (max-mini-window-height 0.5)
          (width (- (/ (* 2 (frame-width) (frame-height)) (* 5 (length names))) 2)))
     (gemini-companion-review-commands-confirm

@@ -520,7 +520,8 @@ have to ask a question, signal a `user-error'."
 (defun gemini-companion-tool--check-file (call file)
   "Signal a `user-error' if FILE of CALL cannot be shown without a question."
   (unless (gemini-companion-tool-buffer call file)
-    (let* ((packed (find-file-name-handler file 'insert-file-contents))
+    (let* ((packed (memq (find-file-name-handler file 'insert-file-contents)
+                         '(jka-compr-handler epa-file-handler age-file-handler)))
            (file-name-handler-alist nil)
            (name (gemini-companion-tool-file-name call file)))
       (when (gemini-companion-workspace-machine file)

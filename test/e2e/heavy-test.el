@@ -203,11 +203,15 @@ Return the phases in which EMACS was blocked too long, with the seconds."
       (gemini-companion-test-eval emacs `(setq gemini-companion-diff-function #',view))
       (gemini-companion-test-fake-propose
        emacs client
-       "if u != \"user\u202e \u2066# only admins\u2069 \u2066\":\n    p\u3164 = 1\u2028\n" "a.py")
+       (concat "if u != \"user\u202e \u2066# only admins\u2069 \u2066\":\n    p\u3164 = 1\u2028\n"
+               "    ad\u200bmin = a\u1160d\U000e0101min\n")
+       "a.py")
       (gemini-companion-test-wait-review emacs)
       (gemini-companion-test-wait-screen
        emacs (regexp-quote "if u != \"user\\u202E \\u2066# only admins\\u2069 \\u2066\":"))
       (gemini-companion-test-wait-screen emacs (regexp-quote "p\\u3164 = 1\\u2028"))
+      (gemini-companion-test-wait-screen
+       emacs (regexp-quote "ad\\u200Bmin = a\\u1160d\\U0E0101min"))
       (gemini-companion-test-run emacs '(gemini-companion-reject))
       (gemini-companion-test-wait-eval emacs '(zerop (gemini-companion-review-count))))))
 

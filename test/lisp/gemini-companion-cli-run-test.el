@@ -158,6 +158,15 @@ answered with no."
         (should-error (funcall visited "./" #'gemini-companion-cli-send-terminal)
                       :type 'user-error)))))
 
+(ert-deftest gemini-companion-cli-run/from-the-home-directory-the-last-one-is-shown ()
+  "Not one that the user has started below it."
+  (with-temp-buffer
+    (let ((last (current-buffer)))
+      (with-temp-buffer
+        (let ((terminals `((,last . "/srv/a/") (,(current-buffer) . ,(expand-file-name "~/b/")))))
+          (cl-letf (((symbol-function 'gemini-companion-cli-run-terminals) (lambda () terminals)))
+            (should (eq (gemini-companion-cli-run-buffer (expand-file-name "~/")) last))))))))
+
 (ert-deftest gemini-companion-cli-run/from-the-home-directory-the-running-one-is-shown ()
   "As from *scratch*; with a prefix argument, one is run there."
   (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec

@@ -5,6 +5,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'image-file)
 (require 'gemini-companion-status)
 (require 'gemini-companion-test-tools)
 
@@ -489,14 +490,18 @@ It is in a list if the call failed."
     (gemini-companion-tool-test--with-free-user
       (gemini-companion-test-file "large.txt" "many\n")
       (gemini-companion-test-file "bomb.txt.gz" "small\n")
+      (gemini-companion-test-file "image.png" "many\n")
       (call-process "mkfifo" nil nil nil (gemini-companion-test-file "fifo"))
-      (let ((large-file-warning-threshold 2))
+      (let ((large-file-warning-threshold 2)
+            (file-name-handler-alist ; of `auto-image-file-mode'
+             (cons '("\\.png\\'" . image-file-handler) file-name-handler-alist)))
         (pcase-dolist (`(,path ,reason)
                        '((".env" "This file is withheld: .env")
                          ("none.txt" "No such file: none.txt")
                          ("fifo" "fifo is not a regular file")
                          ("." "This file is withheld: .")
                          ("bomb.txt.gz" "bomb.txt.gz is compressed or encrypted")
+                         ("image.png" "image.png is too large to show without asking the user")
                          ("large.txt" "large.txt is too large to show without asking the user")))
           (should (equal (gemini-companion-test-call-tool "showFile" path) (list reason))))))))
 
