@@ -588,11 +588,15 @@ Only the real client has a process of its own."
       (gemini-companion-test-wait-review emacs)
       (gemini-companion-test-run
        emacs '(progn (run-at-time 0 nil #'gemini-companion-accept-all) nil))
-      (let ((screen (gemini-companion-test-wait-screen
-                     emacs "Accept 30 changes: .envrc, \\(.\\|\n\\)*\\? (y or n)")))
-        (dotimes (number 29)
-          (should (string-search (format "name-%d.py" number)
-                                 (replace-regexp-in-string "\\\\?\n" "" screen)))))
+      (gemini-companion-test-wait-screen
+       emacs "Accept 30 changes: .envrc, \\(.\\|\n\\)*\\? (y or n)")
+      (gemini-companion-test-wait
+       "all names"
+       (lambda ()
+         (let ((screen (replace-regexp-in-string "\\\\?\n" ""
+                                                 (gemini-companion-test-screen emacs))))
+           (cl-loop for number below 29
+                    always (string-search (format "name-%d.py" number) screen)))))
       (gemini-companion-test-keys emacs "n"))))
 
 ;;; review-test.el ends here
