@@ -229,20 +229,6 @@ Gemini CLI would not, after `C-y', and would write what is then rejected."
     (gemini-companion-test-keys emacs "C-c" "C-y")
     (gemini-companion-test-cli-wait-terminal cli "YOLO")))
 
-(ert-deftest gemini-companion-in-the-terminal/the-question-about-a-change-is-answered-at-once ()
-  "Although the CLI hides some of its lines, since Emacs shows all of them."
-  :tags '(e2e real)
-  (gemini-companion-terminal-e2e--with (emacs cli 'term)
-    (let* ((file (gemini-companion-test-project emacs "a.txt"))
-           (text (mapconcat #'number-to-string (number-sequence 1 99) "\n")))
-      (gemini-companion-test-cli-script cli `("write_file" :file_path ,file :content ,text))
-      (gemini-companion-test-cli-submit cli "please write")
-      (gemini-companion-terminal-e2e--wait-asked emacs cli "a.txt")
-      (gemini-companion-test-cli-wait-terminal cli "hidden (Ctrl.O")
-      (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
-      (gemini-companion-test-wait "the text"
-                                  (lambda () (equal (gemini-companion-test-read file) text))))))
-
 (ert-deftest gemini-companion-in-the-terminal/keys-of-the-panel-keep-the-layout ()
   "Whatever they do to the windows, the CLI's window comes back."
   :tags '(e2e real)

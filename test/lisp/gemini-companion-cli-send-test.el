@@ -778,6 +778,30 @@ Allow execution of [Shell]?
         (gemini-companion-answer-yes)
         (gemini-companion-cli-send-test--wait sent (concat screen "\r"))))))
 
+(ert-deftest gemini-companion-cli-send/a-change-that-emacs-has-shown-is-accepted-at-once ()
+  "Although the CLI hides some of it; one that Emacs has not shown is not."
+  (dolist (seen '(nil t))
+    (gemini-companion-cli-send-test--with sent
+      (let* ((terminal (gemini-companion-cli-send-terminal))
+             (screen (gemini-companion-cli-send-test--show
+                      "╭───────────╮\n│ ? WriteFile  Writing to a.txt  │\n│ ╭──────╮ │
+│ │ ... first 69 lines hidden (Ctrl+O to show) ... │ │\n│ │ 70 + 70 │ │\n│ ╰──────╯ │
+│ Apply this change?  │\n│   │\n│ ● 1. Allow once │\n│   2. No, suggest changes (esc)  │
+╰──────────╯\n"))
+             (window (progn (delete-other-windows) (split-window nil -15)))
+             (height (window-height window)))
+        (set-window-buffer window terminal)
+        (set-window-point window (with-current-buffer terminal (point-max)))
+        (cl-letf (((symbol-function 'gemini-companion-cli-in-terminal)
+                   (lambda (_) (gemini-companion-cli--make)))
+                  ((symbol-function 'gemini-companion-cli-reviews)
+                   (lambda (_) (list (gemini-companion-review-make :seen seen)))))
+          (should (string-search (if seen "Answered yes" "was not all on screen")
+                                 (gemini-companion-answer-yes))))
+        (should (eq seen (= height (window-height window))))
+        (when seen
+          (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))))
+
 (ert-deftest gemini-companion-cli-send/without-a-cli-no-prompt-is-read ()
   (gemini-companion-test-with-project
     (cl-letf (((symbol-function 'read-string)
