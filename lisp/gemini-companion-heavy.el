@@ -201,26 +201,19 @@ Emacs takes 10 s to reorder 100 lines of 9000 such characters."
                  do (forward-line))))))
 
 (defun gemini-companion-heavy-show-hidden ()
-  "Show characters by their codes that turn text around, or cannot be seen.
-With them, a program can look like one that does something else.  Scripts and
-emoji need the others, such as U+200D.  Do not reorder text that has some: a
-screen of U+2068 would take Emacs minutes."
-  (let ((ranges '((#x115f . #x115f) (#x1160 . #x1160) (#x200b . #x200b) (#x2028 . #x202e)
-                  (#x2060 . #x206f) (#x3164 . #x3164) (#xfeff . #xfeff) (#xffa0 . #xffa0)
-                  (#xe0000 . #xe01ef))))
-    (when (and (not (gemini-companion-heavy--ascii-p))
-               (save-excursion
-                 (goto-char (point-min))
-                 (save-match-data
-                   (re-search-forward (format "[%s]" (mapconcat (lambda (it)
-                                                                  (string (car it) ?- (cdr it)))
-                                                                ranges ""))
-                                      nil t))))
-      (setq-local bidi-display-reordering nil
-                  auto-composition-mode nil ; it would hide some in the character before
-                  glyphless-char-display (copy-sequence glyphless-char-display))
-      (dolist (range ranges)
-        (set-char-table-range glyphless-char-display range 'hex-code)))))
+  "Show `gemini-companion-ui-hidden-characters' by their codes.
+With them, a program can look like one that does something else.  Do not
+reorder text that has some: a screen of U+2068 would take Emacs minutes."
+  (when (and (not (gemini-companion-heavy--ascii-p))
+             (save-excursion
+               (goto-char (point-min))
+               (save-match-data
+                 (re-search-forward (gemini-companion-ui-hidden-regexp "") nil t))))
+    (setq-local bidi-display-reordering nil
+                auto-composition-mode nil ; it would hide some in the character before
+                glyphless-char-display (copy-sequence glyphless-char-display))
+    (dolist (range gemini-companion-ui-hidden-characters)
+      (set-char-table-range glyphless-char-display range 'hex-code))))
 
 (defun gemini-companion-heavy-shorten-lines ()
   "Hide the ends of lines that are too long.  \\[visible-mode] shows them.

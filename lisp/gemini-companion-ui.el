@@ -45,11 +45,27 @@ If there are not so many lines, return the end of the buffer."
       (forward-line (1- line)))
     (point)))
 
+(defconst gemini-companion-ui-hidden-characters
+  '((#x115f . #x115f) (#x1160 . #x1160) (#x200b . #x200b) (#x2028 . #x202e) (#x2060 . #x206f)
+    (#x3164 . #x3164) (#xfeff . #xfeff) (#xffa0 . #xffa0) (#xe0000 . #xe01ef))
+  "Ranges of characters that end lines, turn text around, or cannot be seen.
+With them, a text can look like another one.  Scripts and emoji need others,
+such as U+200D, which are not here.")
+
+(defun gemini-companion-ui-hidden-regexp (more)
+  "Return a regexp for a hidden character, or one of MORE, as between brackets."
+  (format "[%s%s]" more (mapconcat (lambda (range) (string (car range) ?- (cdr range)))
+                                   gemini-companion-ui-hidden-characters "")))
+
+(defconst gemini-companion-ui--not-in-line
+  (gemini-companion-ui-hidden-regexp "[:cntrl:]\u061c\u200e\u200f")
+  "Regexp for a character that is not shown as it is in a line of ours.")
+
 (defun gemini-companion-ui-one-line (text)
   "Return TEXT, perhaps from a client, with control characters made visible.
 These include some that end lines, turn the text around, or cannot be seen."
   (replace-regexp-in-string
-   "[[:cntrl:]\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0]"
+   gemini-companion-ui--not-in-line
    (lambda (control)
      (let ((char (aref control 0)))
        (if (< char #x100) (text-char-description char)

@@ -390,8 +390,9 @@ The name is relative if FILE is below DIRECTORY."
 
 (defun gemini-companion-workspace--local-scope (directory)
   "Return the scope of DIRECTORY, a local one or nil; remember the root there."
-  (let* (;; So GNU/Linux calls one that was deleted while a client works there.
-         (directory (and directory (string-remove-suffix " (deleted)" directory)))
+  (let* ((directory (and directory
+                         ;; So GNU/Linux calls one that was deleted while a client works there.
+                         (string-remove-suffix " (deleted)" directory)))
          (names (and directory
                      (or (gemini-companion-workspace--client-root directory)
                          ;; Clients go on working there after its last file was closed.
