@@ -74,9 +74,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
            (gemini-companion-review-end
             review 'withdrawn (gemini-companion-review-bytes review)
             (concat "withdrawn by " (gemini-companion-review-agent-title review)
-                    (unless (equal (gemini-companion-review-current-text review)
-                                   (gemini-companion-review-proposed review))
-                      "; your edits are in M-x gemini-companion-history-list")))))))
+                    (gemini-companion-review-where-edits-are review)))))))
 
 (defun gemini-companion-review-client--close (review call)
   "End REVIEW, which the user has answered in the client, and answer CALL."

@@ -538,6 +538,12 @@ If a command has stopped it, also take them off the screen at once."
   (gemini-companion-ui-message review "%s: %s" (gemini-companion-review-file review)
                                (gemini-companion-review-reason review)))
 
+(defun gemini-companion-review-where-edits-are (review)
+  "Return where the user's edits of REVIEW are, if any, as the end of a message."
+  (unless (equal (gemini-companion-review-current-text review)
+                 (gemini-companion-review-proposed review))
+    "; your edits are in M-x gemini-companion-history-list"))
+
 ;;;; Ended, but still on screen
 
 (defun gemini-companion-review-ended-on-screen-p ()

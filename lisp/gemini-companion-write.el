@@ -114,7 +114,9 @@ perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
 Tell the user unless QUIETLY is non-nil."
   (gemini-companion-review-note-reason
    review (concat (if written "accepted in " "rejected in ")
-                  (gemini-companion-review-agent-title review)))
+                  (gemini-companion-review-agent-title review)
+                  (unless written
+                    (gemini-companion-review-where-edits-are review))))
   (gemini-companion-history-note (gemini-companion-review-entry review)
                                  (if written 'accepted-there 'rejected-there))
   (unless written

@@ -273,8 +273,11 @@ If EDITED is non-nil, the user has changed the text to that before."
        (gemini-companion-write-test--close client "3\n")
        (gemini-companion-test-file "b.txt" "")))
     (gemini-companion-write-test--wait-message
-     "b\\.txt: rejected in Gemini CLI"
-     (lambda () (gemini-companion-write-test--close client "4\n")))))
+     "b\\.txt: rejected in Gemini CLI\\'"
+     (lambda () (gemini-companion-write-test--close client "4\n")))
+    (gemini-companion-write-test--wait-message
+     "b\\.txt: rejected in Gemini CLI; your edits are in M-x gemini-companion-history-list"
+     (lambda () (gemini-companion-write-test--close client "5\n" "mine\n")))))
 
 ;; The buffer is reverted first, and then is as if the user had saved it.
 (ert-deftest gemini-companion-write/an-edited-text-is-accepted-in-the-client-too ()
