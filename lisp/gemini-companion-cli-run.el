@@ -144,10 +144,14 @@ If AGENT does not run there, or if ANOTHER is non-nil, run it."
           (t (quit-window)))))
 
 (defun gemini-companion-cli-run-show (buffer)
-  "Show the terminal BUFFER and select its window."
+  "Show the terminal BUFFER and select its window, which may be in another frame."
   ;; Otherwise the CLI would stay as small as the invisible frame of a daemon.
   (when (gemini-companion-ui-seen-p)
-    (pop-to-buffer buffer gemini-companion-run-display-action)))
+    (let ((window (gemini-companion-ui-window-of buffer)))
+      (pop-to-buffer buffer
+                     (if window
+                         `(display-buffer-reuse-window (reusable-frames . ,(window-frame window)))
+                       gemini-companion-run-display-action)))))
 
 (defun gemini-companion-cli-run-display-in-side-window (buffer alist)
   "Display BUFFER in a side window: on the right, or at the bottom.

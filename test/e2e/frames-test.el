@@ -203,6 +203,28 @@ In a terminal, we can see only the request."
                    (advice-remove 'frame-focus-state 'note)
                    (setq display-buffer-alist nil)))))
 
+;; In a text terminal, a user sees one frame at a time, so the test says that this is none.
+(ert-deftest gemini-companion-frames/a-terminal-in-another-frame-is-selected-there ()
+  "A second window would make it smaller, and show it twice."
+  :tags '(e2e any-emacs)
+  (gemini-companion-test-with-emacs (emacs)
+    (gemini-companion-test-eval emacs '(require 'gemini-companion-cli-run))
+    (should (equal (gemini-companion-test-run
+                    emacs '(let* ((usual (selected-frame))
+                                  (other (make-frame))
+                                  (terminal (get-buffer-create "*terminal*")))
+                             (select-frame other)
+                             (switch-to-buffer terminal)
+                             (select-frame usual)
+                             (cl-letf (((symbol-function 'display-graphic-p) #'always))
+                               (gemini-companion-cli-run-show terminal))
+                             (prog1 (list (eq (selected-frame) other)
+                                          (eq (current-buffer) terminal)
+                                          (length (get-buffer-window-list terminal nil t)))
+                               (delete-frame other)
+                               (kill-buffer terminal))))
+                   '(t t 1)))))
+
 ;; In a text terminal, each frame has a minibuffer of its own, so the test says that one has none.
 (ert-deftest gemini-companion-frames/one-that-is-made-for-a-single-buffer-is-left-alone ()
   "Such as that of Speedbar, or of the control panel of the user's own Ediff session."
