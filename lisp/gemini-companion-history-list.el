@@ -236,7 +236,7 @@ in all files."
   "Return a diff of WHAT, a change or a prompt."
   (let* ((changes (if (gemini-companion-history-entry-p what) (list what)
                     (or (reverse (gemini-companion-history-list--made what))
-                        (user-error "No change of this prompt was made"))))
+                        (user-error "This prompt has left no change"))))
          (diffs (mapcar (pcase-lambda (`(,_ . ,entries))
                           (gemini-companion-history-list--diff-between
                            (car entries) (car (last entries))))
@@ -315,7 +315,7 @@ undone, make it again."
   (gemini-companion-history-list--restore (list entry)))
 
 (defun gemini-companion-history-list-undo-prompt (prompt)
-  "Undo all accepted changes that PROMPT, on the current line, led to.
+  "Undo all changes that PROMPT, on the current line, led to.
 First name the files, and what cannot be undone, and ask."
   (interactive (list (or (gemini-companion-history-list--prompt
                           (gemini-companion-history-list--at-point))
@@ -327,7 +327,7 @@ First name the files, and what cannot be undone, and ask."
         (gemini-companion-history-list--note-late-write entry))))
   (gemini-companion-history-list--restore
    (or (gemini-companion-history-list--made prompt)
-       (user-error "Nothing to undo: you accepted no change of this prompt"))
+       (user-error "This prompt has left nothing to undo"))
    (and (gethash prompt gemini-companion-history-incomplete)
         '("The first changes of this prompt are no longer in the history"))))
 
