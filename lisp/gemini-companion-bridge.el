@@ -9,9 +9,9 @@
 ;; The Lisp end of the bridge to the server's thread.  This file owns the running companion, and
 ;; only it calls the functions of the native module, `gemini-companion--mod-...'.
 ;;
-;; The server queues events, and Lisp drains the queue in a timer.  A byte on a pipe starts it at
-;; once; so does each command, because Emacs does not read the pipe while input is pending.  A
-;; repeating timer catches what these miss, and does all the work without a pipe, as on MS-Windows.
+;; The server queues events, and a timer of Lisp drains the queue.  A byte on a pipe starts it; so
+;; does each command while a client is connected, as Emacs does not read the pipe while input is
+;; pending.  A repeating timer catches the rest; without a pipe, as on MS-Windows, it does it all.
 ;;
 ;; The bridge knows no feature: other files define handlers for their events.
 
@@ -166,7 +166,7 @@ They are as in `gemini-companion-bridge-publish-contexts'."
   (gemini-companion--mod-context-json (vconcat files) trusted))
 
 (defun gemini-companion-bridge-ignored (ignore-file path)
-  "Return t if IGNORE-FILE, a .geminiignore, matches PATH, a file below it.
+  "Return t if IGNORE-FILE, such as .geminiignore, matches PATH, a file below it.
 Return nil if it does not, or does not exist.  If that cannot be known,
 return a string that says why: \"cannot be read: ...\"."
   (let ((coding (if (memq system-type '(windows-nt darwin))
@@ -188,7 +188,8 @@ For the value see `gemini-companion-bridge-accept'."
   (gemini-companion-bridge--call gemini-companion--mod-reject-review review))
 
 (defun gemini-companion-bridge-ping ()
-  "Ping each client, and return their number; each answer is an event `pong'."
+  "Ping the clients that have an open stream, and return their number.
+Each answer is an event `pong'."
   (gemini-companion-bridge--call gemini-companion--mod-ping))
 
 (cl-defstruct (gemini-companion-bridge-session (:type vector) (:constructor nil) (:copier nil))

@@ -208,7 +208,7 @@ The slash is the first character of the prompt."
            (list (match-beginning 1) (point) (gemini-companion-cli-compose--commands))))))
 
 (defun gemini-companion-cli-compose--files ()
-  "Return the names of the project's files, quoted for a prompt.
+  "Return the names of the project's or directory's files, quoted for a prompt.
 On another machine, where that may take long, only those that Emacs visits."
   (let* ((remote (gemini-companion-host-remote-p default-directory))
          (directory (if remote default-directory (expand-file-name default-directory))))

@@ -93,7 +93,7 @@ If CONNECTION is non-nil, AGENT is to run on its host."
       (delete-directory (file-name-directory (process-get server 'program)) t))))
 
 (defun gemini-companion-cli-edit--stop-with-mode ()
-  "Stop, unless a CLI runs in a terminal, which knows no other program."
+  "Stop listening, unless a CLI runs in a terminal: it may know no other editor."
   (unless (gemini-companion-cli-run-terminals)
     (gemini-companion-cli-edit-stop)))
 
@@ -101,7 +101,7 @@ If CONNECTION is non-nil, AGENT is to run on its host."
 (add-hook 'kill-emacs-hook #'gemini-companion-cli-edit-stop)
 
 (defun gemini-companion-cli-edit--note-order (client text)
-  "Note that CLIENT, the program, has sent TEXT, part of a line."
+  "Let the user edit what CLIENT asks for, once TEXT ends its line."
   (gemini-companion-log-errors "a text to edit"
     (let ((text (concat (process-get client 'text) text)))
       (process-put client 'text text)
@@ -136,7 +136,7 @@ A key is a list of connection, keeper and number.")
 
 ;;;###autoload
 (defun gemini-companion-cli-edit-note-far (connection message)
-  "Note MESSAGE of the keeper of CONNECTION, an alist, about a text to edit."
+  "Handle MESSAGE, an alist from the keeper of CONNECTION, about a text to edit."
   (let* ((id (alist-get 'id message))
          (key (list connection (gemini-companion-host-connection-keeper connection) id))
          (old (assoc key gemini-companion-cli-edit--far))
@@ -192,7 +192,7 @@ Return the buffer if the user can edit there."
            (gemini-companion-cli-edit--end terminal live-p answer)))))))
 
 (defun gemini-companion-cli-edit--show (buffer terminal)
-  "Show BUFFER, of a CLI that runs in TERMINAL, if the user has asked for that."
+  "Show BUFFER, of a CLI in TERMINAL, and select it if the user is in TERMINAL."
   (gemini-companion-log-errors "a text to edit"
     (cond ((not (buffer-live-p buffer)))
           ;; The user has pressed a key there.

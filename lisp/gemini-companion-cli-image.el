@@ -8,8 +8,8 @@
 
 ;; An image that is yanked into a prompt, or that a buffer shows, becomes a file that only the user
 ;; can read, and the prompt mentions it.  It is where the CLI keeps such files itself, since it
-;; reads them there without a question, and is deleted with its terminal, or when Emacs exits.  A
-;; file that is dropped is mentioned as it is.  The prompt may be that in the terminal, too.
+;; reads them there without a question, and is deleted when the CLI ends, or Emacs exits.  A file
+;; that is dropped is mentioned as it is.  The prompt may be that in the terminal, too.
 
 ;;; Code:
 
@@ -141,7 +141,7 @@ Gemini CLI asks before it reads a file elsewhere; Qwen Code does not read it."
     (match-string 1 text)))
 
 (defun gemini-companion-cli-image--delete-all ()
-  "Delete all images that were yanked."
+  "Delete the images of all CLIs."
   (mapc #'gemini-companion-cli-image--delete (process-list)))
 
 (defun gemini-companion-cli-image--delete (process)

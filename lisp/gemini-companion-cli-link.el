@@ -66,7 +66,7 @@ The value is (LINE COLUMN END), or nil if there are none; COLUMN may be nil."
 
 (defun gemini-companion-cli-link--resolve (name line)
   "Return the file that NAME means in the current terminal, or nil.
-If NAME is not in the project, it means a file only if LINE is non-nil."
+If NAME is not in a project here, it means a file only if LINE is non-nil."
   (let* ((root gemini-companion-cli-run-root)
          (prefix (or (gemini-companion-host-remote-p root) ""))
          (file-name-handler-alist nil)

@@ -395,7 +395,7 @@ file name"
 turns it on, and M-x gemini-companion-install-module gets the native module that it needs")))
 
 (defun gemini-companion-cli-run--announce (agent root)
-  "Make sure that a client of AGENT that starts in ROOT can find this Emacs.
+  "Let a client of AGENT that starts in ROOT find this Emacs, or say if it cannot.
 A client looks for it only when it starts."
   (unless (seq-some (lambda (file)
                       (member (directory-file-name (file-name-directory file))
@@ -477,7 +477,7 @@ Show the terminal at once, so that the user sees where it will be."
          (funcall start fault))))))
 
 (defun gemini-companion-cli-run--start-in (buffer exec)
-  "Call EXEC, which runs a CLI, in BUFFER.
+  "Empty BUFFER, and call EXEC there, a step in starting a CLI.
 If that fails, show why, and kill BUFFER."
   (when (buffer-live-p buffer)
     (condition-case error

@@ -78,7 +78,7 @@ asks for a text, or shows the user's answers."
 
 (defun gemini-companion-cli-screen--question-bottom ()
   "Go to the last lines of the question on screen, and return where they end.
-Return nil if there is none, as when it is above the user's prompt."
+Return nil if there is none.  Above the prompt, it counts only right above it."
   (let ((end (point)))
     (if-let* ((bottom
                (cond

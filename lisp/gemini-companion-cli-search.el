@@ -278,7 +278,7 @@ Signal an error if there is something that `json-read' accepts but CLIs do not."
 
 (defun gemini-companion-cli-search-probe (port token callback)
   "Ping the companion on PORT, as a client with TOKEN would.
-Call CALLBACK once, later, with nil, or with what it does instead, as text."
+Call CALLBACK once, perhaps at once, with nil, or with a text about the fault."
   (condition-case problem
       (let* ((answer "")
              (process

@@ -327,7 +327,7 @@ Keys for a prompt would answer its question, or be a command for a shell."
 
 (defun gemini-companion-cli-send--starting-p ()
   "Return non-nil if the CLI in the current buffer is starting.
-Once it is ready, it drops what was typed before."
+First record that it is ready if its prompt shows; until then, it drops text."
   (when (gemini-companion-cli-screen-prompt)
     (gemini-companion-cli-send-note-prompt))
   (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))

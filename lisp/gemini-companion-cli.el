@@ -11,7 +11,7 @@
 ;; in any terminal.  The process id connects hooks, sessions and reviews.  A CLI that Emacs has
 ;; started, and that has not connected yet, is known by its terminal.
 ;;
-;; A CLI without hooks stays in the state `idle' once it has started.
+;; A CLI without hooks stays `idle' once it has started, except while its screen asks something.
 
 ;;; Code:
 
@@ -327,7 +327,7 @@ only while it starts or asks."
 
 (defun gemini-companion-cli-note-review-end (review outcome)
   "Record that REVIEW has ended with OUTCOME, which no hook reports.
-If it was rejected, that ends the turn, unless other changes wait."
+If it was rejected or cancelled, that ends the turn, unless other changes wait."
   (when-let* (((memq outcome '(rejected cancelled)))
               (cli (gemini-companion-cli-of-process (gemini-companion-review-process review)))
               ((not (gemini-companion-cli-reviews cli)))

@@ -413,7 +413,7 @@ that line in the proposal, and the text of removed lines or nil."
       0)))
 
 (defun gemini-companion-comment-save (review)
-  "Save the comments on REVIEW, whose proposal is being killed."
+  "Save the comments on REVIEW, so that they outlive its proposal."
   (setf (gemini-companion-review-comments review)
         (mapcar #'butlast
                 (gemini-companion-comment-list (gemini-companion-review-proposal review)))))

@@ -109,7 +109,7 @@ BUFFER is this buffer or an indirect buffer of it.")
   (gemini-companion-context-update))
 
 (defun gemini-companion-context-stop ()
-  "Stop publishing the context, and forget which files were focused."
+  "Stop publishing the context, and forget the order of recent files."
   (gemini-companion-context--change-hooks #'remove-hook)
   (remove-hook 'deactivate-mark-hook #'gemini-companion-context--record-click)
   (when gemini-companion-context--timer
@@ -184,7 +184,7 @@ The selection then stays, as it does if you leave its window by a key."
 ;;;; Publishing
 
 (defun gemini-companion-context--publish-soon (&rest _)
-  "Publish the context once it has not changed for 50 ms, as document 000 says.
+  "Publish the context once it has not changed for 50 ms.
 This runs after each command, so it leaves all but the time to a timer."
   (when (gemini-companion-context--used-p)
     (setq gemini-companion-context--changed (float-time))

@@ -9,8 +9,8 @@
 ;; Reads and writes files as bytes, and knows which buffer visits one.
 ;;
 ;; A file on a host is not read: its client reports what it contains, and that is remembered, in
-;; bounded number and size.  So nothing here asks a host for anything, and nothing waits for Tramp,
-;; whose handlers see no names.
+;; bounded number and size.  So nothing here asks a host for anything, or waits for Tramp, whose
+;; handlers see no names; except what reads a file as named or writes one, while the user waits.
 
 ;;; Code:
 
@@ -319,7 +319,7 @@ PATH may be remote, if its handlers are bound."
         (make-gemini-companion-file--state :host prefix :bytes 'unreadable :stamp 'unknown))))
 
 (defun gemini-companion-file-exists-p (path)
-  "Return non-nil if there is a file PATH."
+  "Return non-nil if there is a file PATH, or if only its host knows that."
   (if-let* ((state (gemini-companion-file--state-of path)))
       (and (gemini-companion-file--state-bytes state) t)
     (let ((file-name-handler-alist nil))

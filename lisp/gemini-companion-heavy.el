@@ -12,10 +12,10 @@
 ;; left or combine characters.  So we show only the start of such lines.
 ;;
 ;; Fontification has no limit either: M-> after 100 kB of "((((" lines takes CC mode 38 s, and most
-;; modes have such texts.  Nothing can interrupt it.  So we do not fontify a text that is large, or
-;; that repeats a few lines, as programs and hostile models do.  We fontify any other text from its
-;; start on, a few lines at a time, never by redisplay.  If that becomes slow, the buffer gets
-;; Fundamental mode.
+;; modes have such texts.  Nothing can interrupt it.  So we do not fontify a text that is large, has
+;; long lines, is slow to parse, or repeats a few lines, as programs and hostile models do.  We
+;; fontify any other text from its start on, a few lines at a time, never by redisplay.  If that
+;; becomes slow, the buffer gets Fundamental mode.
 
 ;;; Code:
 

@@ -91,7 +91,6 @@ Clients there no longer find this Emacs, and their open changes end."
   "Return the root of the project in DIRECTORY, a remote name.
 If DIRECTORY names only a host, or Emacs would have to wait until Tramp
 connects, return DIRECTORY."
-  ;; In newer versions of Tramp, `file-remote-p' omits the hosts on the way.
   (if (or (equal "" (gemini-companion-host-command-local-name directory))
           (not (file-remote-p directory nil 'connected)))
       directory

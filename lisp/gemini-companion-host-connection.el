@@ -98,7 +98,7 @@ If that replaces one that has failed, it keeps the clients of that."
 
 (defun gemini-companion-host-connection-add-root (connection root)
   "Make ROOT, a directory name on the host of CONNECTION, a workspace root.
-Ignore an empty one and \"~\", since the keeper will send the home directory."
+Ignore an empty one, or one with a \"~\": the keeper sends the home directory."
   (unless (or (string-empty-p root) (string-prefix-p "~" root))
     (let ((host (gemini-companion-host-connection-host connection)))
       (gemini-companion-host-set-roots host `(,@(gemini-companion-host-roots host) ,root)))))
