@@ -10,8 +10,8 @@
 ;; them is a row in a table.
 ;;
 ;; A program finds this Emacs by its discovery file, whose directory and name are computed here the
-;; way the program does it.  If there are several Emacsen, environment variables lead the processes
-;; that an Emacs starts to that Emacs.
+;; way the program does it.  If several Emacsen run, environment variables lead the processes that
+;; one of them starts back to that one.
 
 ;;; Code:
 
@@ -42,7 +42,7 @@ if PATH has an empty element, since that means the current directory.")
      :file "gemini-ide-server-PID-PORT.json"
      :stdio t
      :resume ("--resume" "--list-sessions")
-     ;; It would be suspended if the first word contained "vi" or "emacs".
+     ;; The CLI would be suspended if the first word contained "vi" or "emacs".
      :editor ("node PROGRAM" "\C-g")
      :suspends t
      :commands (".gemini/commands" "toml"
@@ -187,7 +187,7 @@ other than the one where you started it.  Takes effect when
                property)))
 
 (defun gemini-companion-agent-variable (agent what)
-  "Return the variable that tells AGENT the `port' or `process' WHAT, or nil."
+  "Return the variable that tells AGENT WHAT, `port' or `process'; nil if none."
   (car (rassq what (gemini-companion-agent-get agent :variables))))
 
 (defun gemini-companion-agent-names ()
@@ -311,8 +311,8 @@ An ENVIRONMENT is a list like `process-environment'."
 ;;;; Processes
 
 (defun gemini-companion-agent-process-aliases (process)
-  "Return other processes that a client may take for the editor PROCESS.
-It depends on whether PROCESS runs the client in a shell or directly."
+  "Return the processes that a client may take for the editor instead of PROCESS.
+It takes one or the other, as PROCESS runs it directly or in a shell."
   (let ((parent (gemini-companion-agent-parent-process process)))
     (delete process
             (delete-dups (list (if (> parent 1) parent process)
@@ -365,10 +365,10 @@ It runs in DIRECTORY, if that matters."
 ;;;; Containers
 
 (defconst gemini-companion-agent--container-files '("/.dockerenv" "/run/.containerenv")
-  "Files one of which exists in every container.")
+  "Files of which every container has at least one.")
 
 (defun gemini-companion-agent-container-p ()
-  "Return non-nil if clients find that this Emacs runs in a container."
+  "Return non-nil if clients take this Emacs to run in a container."
   (cl-loop for file in gemini-companion-agent--container-files
            thereis (file-exists-p file)))
 
@@ -424,7 +424,7 @@ It is that of processes that were not started by Emacs."
 
 (defun gemini-companion-agent-join-roots (roots)
   "Return the list ROOTS as the value of a variable for workspace roots.
-Leave out those with a separator in their names, which would be read as several."
+Leave out a root with a separator in its name: it would be read as several."
   (string-join (cl-loop for root in roots
                         unless (string-search path-separator root) collect root)
                path-separator))

@@ -57,7 +57,7 @@ If the file cannot be read or written, ANSWER holds until Emacs exits."
        (let ((text (concat "Your answer holds only until Emacs exits: "
                            (gemini-companion-ui-error-text error))))
          (gemini-companion-log-add "%s" text)
-         ;; The command of the user has something to say, too.
+         ;; The user's command may have a message of its own.
          (gemini-companion-ui-message 'answer "%s" text))))))
 
 (defun gemini-companion-answer-ask (question text again)

@@ -148,7 +148,7 @@ Never print or log it."
 (defun gemini-companion-bridge-places ()
   "Return the directories in which clients work, each once.
 One of them is nil if there are clients whose directory is not known.  A
-directory on a host begins with the prefix of that."
+directory on a host begins with the prefix of its host."
   (append (gemini-companion-bridge--call gemini-companion--mod-places) nil))
 
 (defun gemini-companion-bridge-publish-contexts (contexts)
@@ -170,7 +170,7 @@ They are as in `gemini-companion-bridge-publish-contexts'."
 Return nil if it does not, or does not exist.  If that cannot be known,
 return a string that says why: \"cannot be read: ...\"."
   (let ((coding (if (memq system-type '(windows-nt darwin))
-                    'utf-8              ; what the module and macOS take, with letters whole
+                    'utf-8              ; for the module and macOS, not decomposed
                   (or file-name-coding-system default-file-name-coding-system 'utf-8))))
     (gemini-companion--mod-ignored-p (encode-coding-string ignore-file coding t)
                                      (encode-coding-string path coding t))))
@@ -197,7 +197,7 @@ Each answer is an event `pong'."
   (key nil :documentation "A string that identifies it.")
   (client nil :documentation "The name of the client.")
   (process nil :documentation "The process id of the client, a number, nil if it is not known;
-on a host, a string that begins with the prefix of that.")
+on a host, a string that begins with the prefix of the host.")
   (age nil :documentation "How old it is, in seconds.")
   (stream nil :documentation "The state of its stream: `never' opened, `open' or `lost'.")
   (reviews nil :documentation "The number of its open reviews.")
@@ -229,7 +229,7 @@ For MAY-OMIT see `gemini-companion-bridge-accept'."
   (gemini-companion-bridge--call gemini-companion--mod-fail-call call reason))
 
 (defun gemini-companion-bridge-tools-adapter ()
-  "Return the program that lets a CLI use the tools of Emacs, as JavaScript."
+  "Return the JavaScript program that lets a CLI use the tools of Emacs."
   (gemini-companion--mod-tools-adapter))
 
 (defun gemini-companion-bridge-set-tools (tools)
@@ -261,7 +261,7 @@ Clients that do not return then count as ended."
   (gemini-companion-bridge--call gemini-companion--mod-set-host-reachable prefix reachable))
 
 (defun gemini-companion-bridge-host-sessions (prefix)
-  "Return those `gemini-companion-bridge-sessions' on the host with PREFIX."
+  "Return the sessions of clients on the host with PREFIX."
   (cl-loop for session in (gemini-companion-bridge-sessions)
            for directory = (gemini-companion-bridge-session-directory session)
            if (and directory (string-prefix-p prefix directory))

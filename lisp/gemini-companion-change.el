@@ -58,7 +58,7 @@ For PROPOSED see `gemini-companion-change-decode'."
     (with-temp-buffer
       (insert bytes)
       (decode-coding-inserted-region (point-min) (point-max) path)
-      ;; Clients read all of it but the odd byte, and the user may keep that text.
+      ;; Clients read all but a few bytes of it as text, and so must the user, who may keep it.
       (when (eq (coding-system-type last-coding-system-used) 'raw-text)
         (decode-coding-region (point-min) (point-max) 'utf-8-unix))
       (buffer-string))))
@@ -93,7 +93,7 @@ return the number of the first such line in THEIRS."
   (removed nil :documentation "The number of removed lines, nil if that is not known.")
   (lines nil :documentation "(BEFORE . AFTER), the lines of both, nil if that is not known.")
   (unmarked nil :documentation "Non-nil if the file has a byte order mark, and the text has none.")
-  (recoded nil :documentation "Words for how the file is not in UTF-8, as it will be, or nil.")
+  (recoded nil :documentation "Words that say that the file is not in UTF-8, which it becomes.")
   (remarks nil :documentation "Short remarks for the user about what is unusual."))
 
 (defun gemini-companion-change-of (path bytes text)
@@ -142,14 +142,14 @@ This takes no time, unlike a search."
   (= (string-bytes text) (length text)))
 
 (defun gemini-companion-change--declared (path bytes text)
-  "Return words for the user if the file PATH declares not to be in UTF-8.
-Return nil unless its BYTES are ASCII, and TEXT, which declares that, is not."
+  "Return words for the user if PATH or TEXT declares another encoding than UTF-8.
+In a file with BYTES that are not ASCII, or a TEXT that is, it does not matter."
   (when (and (not (gemini-companion-change-ascii-p text))
              (not (string-match-p "[^[:ascii:]]" bytes)))
     (with-temp-buffer
       (insert text)
       (goto-char (point-min))
-      (cl-letf ((file-name-handler-alist nil) ; see above
+      (cl-letf ((file-name-handler-alist nil) ; PATH may be remote
                 (inhibit-message t)
                 ((symbol-function 'display-warning) #'ignore))
         (unless (memq (save-match-data
@@ -160,7 +160,7 @@ Return nil unless its BYTES are ASCII, and TEXT, which declares that, is not."
           "says that it is not in UTF-8")))))
 
 (defun gemini-companion-change-deletion-p (before after)
-  "Return non-nil if AFTER lines in place of BEFORE removes most of them."
+  "Return non-nil if a change from BEFORE to AFTER lines removes most of them."
   (and (> before 9)
        (< (* 4 after) before)))
 

@@ -103,7 +103,7 @@ prompt that you have begun there: press the key of its external editor."
 
 (defun gemini-companion-cli-compose--buffer (terminal)
   "Return the buffer for a prompt of the CLI in TERMINAL, a new one if needed.
-If a CLI has ended, its prompt is for the next one with such a terminal."
+The prompt for a CLI that has ended is for the next in a terminal of that name."
   (let* ((name (format "*prompt for %s*" (string-trim (buffer-name terminal) "\\*" "\\*")))
          (same (get-buffer name))
          (before (and same (buffer-local-value 'gemini-companion-cli-compose-terminal same))))
@@ -115,14 +115,14 @@ If a CLI has ended, its prompt is for the next one with such a terminal."
                          (eq terminal gemini-companion-cli-compose-terminal)
                          (not gemini-companion-cli-compose-finish-function))))
                 (buffer-list)))
-     ;; When its buffer has just been killed, a program is about to end.
+     ;; A program whose buffer was killed may run for a moment longer.
      ((and same (not (and (buffer-live-p before) (process-live-p (get-buffer-process before)))))
       same)
      (t (generate-new-buffer name)))))
 
 (defun gemini-companion-cli-compose--check ()
-  "Signal a `user-error' if the user has called a command in another buffer.
-It would send, replace or kill that."
+  "Signal a `user-error' if this buffer is not one for prompts.
+Our commands would send, replace or kill it."
   (unless (derived-mode-p 'gemini-companion-compose-mode)
     (user-error "This buffer is not for a prompt; M-x gemini-companion-compose opens one that is")))
 
@@ -137,7 +137,7 @@ If the CLI has given you the text to edit, give it back."
   (if gemini-companion-cli-compose-finish-function
       (let ((text (gemini-companion-review-text-of-buffer (current-buffer))))
         (funcall gemini-companion-cli-compose-finish-function text)
-        ;; The CLI may have just ended, or its disk be full.
+        ;; In case the CLI has just ended, or its disk is full.
         (add-to-history 'gemini-companion-cli-send-history text)
         (remove-hook 'kill-buffer-hook #'gemini-companion-cli-compose--save t)
         (quit-window t))
@@ -263,7 +263,7 @@ If the reason is empty, just reject REVIEW."
   (let* ((reason (gemini-companion-cli-compose--read-reason review))
          (gemini-companion-cli-compose--reason reason)
          (rejected (gemini-companion-review-reject review)))
-    ;; Otherwise it was sent with the comments.
+    ;; If there are comments, the reason was sent with them.
     (unless (or (gemini-companion-review-comments review) (string-empty-p reason))
       (gemini-companion-cli-compose--send review reason rejected))))
 
@@ -309,7 +309,7 @@ If its terminal is not in Emacs, or takes no prompt, use the kill ring."
   (let* ((title (gemini-companion-review-agent-title review))
          (file (gemini-companion-review-file review))
          (terminal (and possible (gemini-companion-cli-run-terminal-of review)))
-         ;; The topic of the messages is TEXT: how the client has decided is told, too.
+         ;; Their topic is TEXT, so that they do not replace the message about the decision.
          (finish (lambda (outcome)
                    (pcase outcome
                      ('sent (gemini-companion-ui-message text "%s has what you wrote about %s"

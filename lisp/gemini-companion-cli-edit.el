@@ -8,8 +8,8 @@
 
 ;; A CLI runs $VISUAL to let the user edit the prompt, or a plan.  In the terminals of this package,
 ;; that is the program editor.mjs of the module, which asks this Emacs by a socket to edit a text,
-;; and ends once that is done.  The user need not start Emacs's own server for that.  Both are in a
-;; directory that only the user can read.  On a host, the keeper has the program and the socket.
+;; and ends once that is done.  The user need not start Emacs's own server.  The program and the
+;; socket are in a directory that only the user can read; on a host, the keeper has them.
 
 ;;; Code:
 
@@ -55,7 +55,7 @@ If CONNECTION is non-nil, AGENT is to run on its host."
 ;;;; This machine
 
 (defun gemini-companion-cli-edit--start ()
-  "Return the file name of the program, and listen to it; or return nil."
+  "Listen to the editor of CLIs, and return the file name of its program, or nil."
   (when (featurep 'make-network-process '(:family local))
     (unless (and (process-live-p gemini-companion-cli-edit--server)
                  ;; Old files in temporary directories may be deleted.
@@ -85,7 +85,7 @@ If CONNECTION is non-nil, AGENT is to run on its host."
                               :plist (list 'program program))))
 
 (defun gemini-companion-cli-edit-stop ()
-  "Listen no longer to CLIs that want something edited."
+  "Stop listening to CLIs that want a text edited."
   (when-let* ((server gemini-companion-cli-edit--server))
     (setq gemini-companion-cli-edit--server nil)
     (delete-process server)
@@ -183,7 +183,7 @@ Return the buffer if the user can edit there."
                 (gemini-companion-cli-edit--set-up .text terminal live-p answer))
               (run-at-time 0 nil #'gemini-companion-cli-edit--show buffer terminal)
               buffer)
-          ;; In a hook of the user's, perhaps.
+          ;; A hook of the user's may be at fault.
           (error
            (gemini-companion-ui-message 'edit "A CLI wanted you to edit %s, but that failed: %s"
                                         (buffer-name buffer)
@@ -205,7 +205,7 @@ Return the buffer if the user can edit there."
             (lambda () (when (buffer-live-p buffer) (display-buffer buffer))))))))
 
 (defun gemini-companion-cli-edit--set-up (text terminal live-p answer)
-  "Let the user edit TEXT, of a CLI in TERMINAL or nil, here; obey nothing in it.
+  "Let the user edit TEXT here, for a CLI in TERMINAL or nil; obey nothing in it.
 For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
   (gemini-companion-compose-mode)
   (insert text)
@@ -227,7 +227,7 @@ For LIVE-P and ANSWER see `gemini-companion-cli-edit--open'."
             nil t))
 
 (defun gemini-companion-cli-edit--end (terminal live-p answer)
-  "Call ANSWER with nil if LIVE-P says that the CLI waits; then see to TERMINAL."
+  "Call ANSWER with nil if LIVE-P says that the CLI waits; then wake TERMINAL."
   (gemini-companion-log-errors "a text to edit"
     (when (funcall live-p) (funcall answer nil)))
   (dolist (seconds '(0.5 2))

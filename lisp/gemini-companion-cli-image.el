@@ -94,7 +94,7 @@ argument, send the prompt as well."
   (let ((process (get-buffer-process terminal)))
     (unless (process-live-p process)
       (user-error "The CLI has ended; M-x gemini-companion-run starts one"))
-    ;; Given the text, `make-temp-file' would say "Wrote".
+    ;; Not as the text for `make-temp-file', which would say "Wrote".
     (let* ((directory (gemini-companion-cli-image--directory terminal process))
            (file (make-temp-file (expand-file-name "image-" directory) nil (format ".%s" type))))
       (gemini-companion-file-replace file data #o600)

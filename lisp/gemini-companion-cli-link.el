@@ -22,7 +22,7 @@
 ;;;; What is mentioned
 
 (defun gemini-companion-cli-link--next (end)
-  "Move point after the next mention of a file before END, and return it, or nil.
+  "Return the next mention of a file before END, or nil; move point after it.
 It is (START END FILE LINE COLUMN); LINE and COLUMN may be nil."
   (cl-loop
    do (skip-chars-forward "^/." end)
@@ -71,7 +71,7 @@ If NAME is not in a project here, it means a file only if LINE is non-nil."
          (prefix (or (gemini-companion-host-remote-p root) ""))
          (file-name-handler-alist nil)
          (local (substring root (length prefix)))
-         ;; Only the host knows the homes there.  It may take long to find that nobody is "2.5".
+         ;; Only the host knows the homes there.  Here, to look for a user "2.5" could take long.
          (file (if (string-match-p (if (string-empty-p prefix) "\\`~[^/]" "\\`~") name) name
                  (expand-file-name name local))))
     (and (if (and (string-empty-p prefix) (string-prefix-p local file))

@@ -182,8 +182,8 @@ If the question is not on screen, show it instead."
   "Read a prompt in the minibuffer, and send it to CLI, on the current line."
   (interactive (list (gemini-companion-cli-list--at-point)) gemini-companion-cli-list-mode)
   (let ((terminal (gemini-companion-cli-list--running cli)))
-    ;; When a minibuffer ends, Emacs keeps point in the buffer that was current when it began.  In
-    ;; other windows, a list that was updated meanwhile begins anew.
+    ;; Read it here: when a minibuffer ends, Emacs keeps point in the buffer that was current when
+    ;; it began.  In other windows, a list that was updated meanwhile begins anew.
     (gemini-companion-send-prompt (gemini-companion-cli-send-read-prompt terminal) terminal)))
 
 (defun gemini-companion-cli-list-stop (cli)
@@ -203,7 +203,7 @@ If the question is not on screen, show it instead."
            (format "Stop what %s is doing in %s? " (gemini-companion-cli-title cli)
                    (gemini-companion-cli-project cli)))
       (gemini-companion-cli-send-key "\e" terminal)
-      ;; Sooner, twice would clear the prompt.
+      ;; Sooner, a second Escape would clear the prompt.
       (run-at-time 1.2 nil #'gemini-companion-cli-list--stop-again terminal))))
 
 (defun gemini-companion-cli-list--stop-again (terminal)

@@ -84,8 +84,8 @@ possible values."
 
 (defvar gemini-companion-cli-run-environment-functions nil
   "Functions called with an agent that is to run.
-On a host, their second argument is the connection to that.  They return what
-to add to its environment, as in `process-environment'.")
+On a host, their second argument is the connection to it.  They return what to
+add to the agent's environment, as in `process-environment'.")
 
 (defvar-local gemini-companion-cli-run--name nil
   "What programs of a CLI call the terminal in this buffer.")
@@ -193,7 +193,7 @@ are known to run another agent."
                                            (list nil agent))))
                                (gemini-companion-cli-run-terminals))))
     (car (or (rassoc root terminals)
-             ;; A container may have the project from here.
+             ;; A container may mount the project from here.
              (seq-find (pcase-lambda (`(,_ . ,directory))
                          (equal root (gemini-companion-host-name-here directory)))
                        terminals)
@@ -201,8 +201,8 @@ are known to run another agent."
              (and (not (or (gemini-companion-host-remote-p root)
                            (gemini-companion-workspace-guessable-root root)))
                   (car terminals))
-             ;; The user may have started one in a subdirectory, not on another machine.  One of our
-             ;; own that runs there belongs to a project there, unless that is this one by a link.
+             ;; The user may have started one in a subdirectory, not on another machine.  One that
+             ;; we started there is for a project there, unless a link makes that this project.
              (seq-find (pcase-lambda (`(,buffer . ,directory))
                          (not (or (gemini-companion-host-remote-p root)
                                   (gemini-companion-host-remote-p directory)
@@ -274,7 +274,7 @@ its agent with the innermost directory around the file."
             (gemini-companion-review-path review)
             (lambda (buffer)
               (let ((cli (gemini-companion-cli-in-terminal buffer)))
-                ;; No process may be known to be another.
+                ;; If a process is known there, it is another one.
                 (and (eq (buffer-local-value 'gemini-companion-cli-run-agent buffer)
                          (gemini-companion-review-agent review))
                      (not (and cli (gemini-companion-cli-process cli)))))))))))
@@ -343,7 +343,7 @@ The function TEST must return non-nil for it."
             (gemini-companion-host-connect-sandbox buffer root) start)))))))
 
 (defun gemini-companion-cli-run--exec (terminal program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by TERMINAL in the current buffer."
+  "Run PROGRAM with ARGUMENTS and ENVIRONMENT by TERMINAL in the current buffer."
   (gemini-companion-cli-terminals-start terminal program arguments environment)
   (let ((process (get-buffer-process (current-buffer))))
     ;; Otherwise the terminal would seem to be one whose CLI has ended.
@@ -525,12 +525,12 @@ They run in ROOT, a remote name, and if TERMINAL is non-nil, in a terminal."
            (mapconcat #'gemini-companion-host-command-quote words " "))
    terminal))
 
-;; A container does not notice that a terminal here is gone: without that, a CLI would go on there,
-;; connected to Emacs, where nobody sees it.
+;; A container does not notice that a terminal here is gone: a CLI would go on there, connected to
+;; Emacs, where nobody sees it.
 
 (defun gemini-companion-cli-run--hang-up (connection command)
-  "Return COMMAND, a list of words, which runs the CLI of this buffer.
-If CONNECTION leads to a container, the CLI ends when the terminal is closed."
+  "Return COMMAND, a list of words that runs the CLI of this buffer.
+If CONNECTION leads to a container, have the CLI end with the terminal."
   (if (not (gemini-companion-host-command-container-p
             (gemini-companion-host-connection-hops connection)))
       command

@@ -188,8 +188,8 @@ no room to say whether it has the focus."
 (defun gemini-companion-cli-screen-prompt (&optional always)
   "Return what is in the prompt of the CLI in the current buffer, or nil.
 The string begins with the sign of the prompt, and has no spaces, but a newline
-after that if the first line is empty.  Return `works' if the CLI works, unless
-ALWAYS is non-nil."
+after the sign if the first line is empty.  Return `works' if the CLI works,
+unless ALWAYS is non-nil."
   (gemini-companion-cli-screen--at-end
     ;; The CLI shows its state in some lines above or below the prompt; a terminal whose size has
     ;; changed may show remains of other lines.

@@ -44,8 +44,8 @@
 ;;;; The search
 
 (defun gemini-companion-cli-search-find (agent directory environment &optional process)
-  "Return the search of an AGENT that starts in DIRECTORY with ENVIRONMENT.
-PROCESS is the id of the process in which, or below which, it runs."
+  "Return what an AGENT that starts in DIRECTORY with ENVIRONMENT finds.
+PROCESS is the id of the process as which, or below which, it runs."
   (let* ((place (gemini-companion-agent-directory agent environment))
          (wanted (gemini-companion-cli-search--wanted agent environment process))
          (only (and (gemini-companion-agent-get agent :by-process) wanted))
@@ -74,12 +74,12 @@ It has ENVIRONMENT, and runs in or below PROCESS."
           (process (gemini-companion-agent-editor-process process)))))
 
 (defun gemini-companion-cli-search--value (agent what environment)
-  "Return the `port' or `process' WHAT that ENVIRONMENT tells AGENT, or nil."
+  "Return WHAT, `port' or `process', as ENVIRONMENT tells AGENT, or nil."
   (when-let* ((variable (gemini-companion-agent-variable agent what)))
     (gemini-companion-agent-getenv variable environment)))
 
 (defun gemini-companion-cli-search--sort (files wanted)
-  "Sort FILES as a client does for which process WANTED is the editor."
+  "Sort FILES as a client does that takes process WANTED for its editor."
   (seq-sort-by (lambda (file)
                  (cond ((eql (gemini-companion-cli-search-file-process file) wanted) 2)
                        ((gemini-companion-cli-search-file-alive file) 1)

@@ -37,7 +37,7 @@
   "Non-nil while a text is on its way to the CLI in this buffer.")
 
 (defvar-local gemini-companion-cli-send-editor-function #'ignore
-  "Function that names the buffer with what the CLI has the user edit, or nil.")
+  "Function that returns the name of a buffer whose text the CLI waits for, or nil.")
 
 (defvar-local gemini-companion-cli-send--recognized nil
   "Non-nil if Emacs has seen the prompt of the CLI in this buffer.")
@@ -61,7 +61,7 @@ TERMINAL is as in `gemini-companion-cli-send-text'."
 
 (defun gemini-companion-cli-send-read-prompt (terminal)
   "Read a prompt for the CLI in TERMINAL in the minibuffer."
-  ;; Signals an error before the user types anything.
+  ;; Before the user types anything.
   (gemini-companion-cli-send-check terminal)
   (minibuffer-with-setup-hook
       (lambda () (run-hook-with-args 'gemini-companion-cli-send-read-functions terminal))
@@ -78,7 +78,7 @@ interactively the prefix argument, send the prompt as well."
                ;; Removing newlines from the end of a long string would be slow.
                start (save-excursion (goto-char end) (skip-chars-backward "\n" start) (point))))
         (fence "```"))
-    ;; The text would end at a fence like its own.
+    ;; A fence like ours in the text would end it.
     (while (string-search fence text)
       (setq fence (concat fence "`")))
     (gemini-companion-cli-send-text
@@ -128,7 +128,7 @@ prefix argument, send the prompt as well."
   "Return the name of FILE for a CLI in DIRECTORY.
 If both are on the same remote machine, that is the name there."
   (let ((machine (gemini-companion-host-remote-p directory)))
-    ;; It need not be served.
+    ;; Emacs need not serve clients there.
     (if (and machine (equal machine (gemini-companion-host-remote-p file)))
         (string-remove-prefix (file-name-as-directory (file-local-name directory))
                               (file-local-name file))
@@ -171,9 +171,9 @@ If the question is not on screen, show it instead."
   (interactive)
   (gemini-companion-cli-send--answer "no"))
 
-(defun gemini-companion-cli-send--answer (name)
-  "Answer the CLI's question with NAME, if that is on screen; else show it.
-NAME is \"yes\" or \"no\"."
+(defun gemini-companion-cli-send--answer (answer)
+  "Answer the CLI's question with ANSWER if it is on screen; otherwise show it.
+ANSWER is \"yes\" or \"no\"."
   (with-current-buffer (gemini-companion-cli-send-terminal)
     (when-let* ((fault (gemini-companion-cli-send--question-fault)))
       (user-error "%s" fault))
@@ -187,8 +187,8 @@ NAME is \"yes\" or \"no\"."
            (setq gemini-companion-cli-send--answered
                  (cons (buffer-chars-modified-tick) (float-time)))
            (gemini-companion-cli-send-key
-            (if (equal name "no") (gemini-companion-cli-screen-no-key) "\r") (current-buffer))
-           (message "Answered %s in %s" name (buffer-name))))))
+            (if (equal answer "no") (gemini-companion-cli-screen-no-key) "\r") (current-buffer))
+           (message "Answered %s in %s" answer (buffer-name))))))
 
 (defun gemini-companion-cli-send--question-seen-p ()
   "Return non-nil if a window shows as much of the question here as it can.
@@ -265,7 +265,7 @@ shown, and LLxprt Code which choice is selected."
 
 (defun gemini-companion-cli-send-terminal ()
   "Return the terminal of the CLI in this buffer, of the project, or the only one.
-Rather than an error, return that of the innermost directory around the project."
+Failing that, return the one with the innermost directory around the project."
   (let ((root (gemini-companion-cli-run-project))
         (running (gemini-companion-cli-run-terminals)))
     (cond ((and (not (gemini-companion-cli-run-switching-to))
@@ -396,7 +396,7 @@ For THEN and AT-ONCE see `gemini-companion-cli-send--paste'."
 
 (defun gemini-companion-cli-send--conclude (buffer then sent)
   "Call THEN, and press Enter in the terminal BUFFER if it returns non-nil.
-SENT is nil if the text before that was not sent.  Then BUFFER is free again."
+SENT is nil if the text before that was not sent.  Afterwards, BUFFER is free."
   (let* ((live (and sent (buffer-live-p buffer) (process-live-p (get-buffer-process buffer))))
          (enter (gemini-companion-log-errors "sending"
                   (with-current-buffer (if live buffer (current-buffer))
@@ -493,7 +493,7 @@ would wait, and the user could not quit that in a timer."
       'sent)))
 
 (defun gemini-companion-cli-send--may-submit-p ()
-  "Return non-nil if the prompt here can be submitted; otherwise say why not."
+  "Return non-nil if Enter may send the prompt here; otherwise say why not."
   (if-let* ((fault (gemini-companion-cli-send--fault)))
       (ignore (gemini-companion-ui-message (current-buffer) "Pasted into %s, but not sent.  %s"
                                            (buffer-name) fault))

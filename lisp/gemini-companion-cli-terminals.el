@@ -249,7 +249,7 @@ If it fails, or if the user quits, say so and what to do next."
 (put 'gemini-companion-cli-terminals--ours 'permanent-local t)
 
 (defun gemini-companion-cli-terminals-start (terminal program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by the emulator TERMINAL.
+  "Run PROGRAM with ARGUMENTS and ENVIRONMENT in the emulator TERMINAL.
 It runs in the current buffer, which the selected window shows."
   (require terminal)
   (add-to-list 'gemini-companion-workspace-terminal-modes
@@ -259,7 +259,7 @@ It runs in the current buffer, which the selected window shows."
     (when (fboundp function)
       (advice-add function :before-while #'gemini-companion-cli-terminals--not-ours-p)))
   (advice-add 'transient--delete-window :after #'gemini-companion-cli-terminals--dedicate)
-  ;; CLIs write and read UTF-8 in any locale.  For Eat, Emacs decodes that; Term and vterm do so.
+  ;; CLIs use UTF-8 in any locale.  Emacs decodes it for Eat; Term and vterm do so themselves.
   (cl-letf ((default-process-coding-system '(utf-8-unix . utf-8-unix))
             ;; In hooks for terminals, it types a command for a shell.
             ((symbol-function 'with-editor-export-editor) #'ignore)
@@ -276,12 +276,12 @@ It runs in the current buffer, which the selected window shows."
   (setq-local locale-coding-system 'utf-8-unix
               ;; Otherwise a box with Hebrew or Arabic in it would be mirrored.
               bidi-paragraph-direction 'left-to-right)
-  ;; For CLIs, the lines of a box have one column, but for Emacs in an East Asian language two.
+  ;; The characters of a box have one column for CLIs, but two for Emacs in an East Asian language.
   (make-local-variable 'char-width-table)
   (use-default-char-width-table))
 
 (defun gemini-companion-cli-terminals--dedicate (&rest _)
-  "Dedicate side windows that show a terminal of this package again.
+  "Make side windows that show a terminal of this package dedicated again.
 Transient takes over such a window, and gives it back not dedicated, and out
 of the reach of \\[other-window].  Then it runs a command, which may show a
 buffer there."
@@ -330,7 +330,7 @@ buffer there."
                                      ;; On a graphical frame, where this key is no Meta.
                                      ([escape] . "\e")
                                      ;; Alt+Enter: without an extension of the terminal, CLIs know
-                                     ;; no other that adds a line.
+                                     ;; no other key that adds a line.
                                      ([S-return] . "\e\r") ([C-return] . "\e\r")))
       (define-key map key (lambda () (interactive) (term-send-raw-string text))))
     ;; As in the other emulators, these are for Emacs: of a C-x 1, typed by habit, the CLI would
@@ -345,7 +345,7 @@ buffer there."
     (dolist (key '("\C-y" [remap term-paste] [remap term--xterm-paste] [remap term-mouse-paste]
                    [remap yank] [remap cua-paste]))
       (define-key map key paste))
-    ;; After C-c, it has those of C-x, too, of which one, such as Magit's, would hide our prefix.
+    ;; After C-c, Term has the keys of C-x, too: one of these, as Magit's, would hide our prefix.
     (when (keymapp (lookup-key term-raw-map (kbd "C-c")))
       (dolist (key '("C-c C-u" "C-c C-y"))
         (define-key map (kbd key) #'term-send-raw))
@@ -358,8 +358,8 @@ buffer there."
 
 (defun gemini-companion-cli-terminals--term-paste (event)
   "Send the last kill, or what the terminal or the mouse pastes by EVENT.
-The CLI takes it as one text.  Of the keys that Term would send, a digit would
-answer a question; and in Emacs 28, it would wait for the end of EVENT's text."
+The CLI takes it as one text.  Term would send keys, and a digit would answer a
+question; in Emacs 28, Term would wait for the end of EVENT's text."
   (term-send-raw-string
    (concat "\e[200~"
            ;; An Escape could end the text, and press keys.
@@ -372,9 +372,9 @@ answer a question; and in Emacs 28, it would wait for the end of EVENT's text."
            "\e[201~")))
 
 (defun gemini-companion-cli-terminals--start-term (program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Term."
+  "Run PROGRAM with ARGUMENTS and ENVIRONMENT in Term."
   (term-mode)
-  ;; Else the last lines are out of its window, or what is above them is when that has shrunk.
+  ;; Otherwise its window hides the last lines or, once it has shrunk, those above them.
   (setq-local scroll-margin 0
               scroll-conservatively 101)
   ;; Term takes this very map for its character mode.
@@ -389,13 +389,13 @@ answer a question; and in Emacs 28, it would wait for the end of EVENT's text."
   (term-char-mode))
 
 (defun gemini-companion-cli-terminals--term-write (filter process output)
-  "Call FILTER, that of Term, with PROCESS and OUTPUT; then Emacs displays it.
-Term moves by what Emacs would display, so that each line that it writes
-would be searched for links at once, several times."
+  "Call FILTER, Term's, with PROCESS and OUTPUT; look for links only afterwards.
+Term moves by lines as Emacs displays them, and Emacs would search each line
+that Term writes for links at once, several times."
   (when (buffer-live-p (process-buffer process))
     (with-current-buffer (process-buffer process)
       (let ((fontification-functions nil)
-            ;; What is displayed here would have no links.
+            ;; A line displayed in here would have no links.
             (inhibit-redisplay t))
         (funcall filter process output)))))
 
@@ -411,7 +411,7 @@ was, even if the program goes on."
       (goto-char (process-mark process)))))
 
 (defun gemini-companion-cli-terminals--start-eat (program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Eat."
+  "Run PROGRAM with ARGUMENTS and ENVIRONMENT in Eat."
   (eat-mode)
   (let ((process-environment environment))
     (eat-exec (current-buffer) (buffer-name) program nil arguments))
@@ -419,7 +419,7 @@ was, even if the program goes on."
                 (gemini-companion-cli-terminals--answer-background)))
 
 (defun gemini-companion-cli-terminals--start-vterm (program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by vterm."
+  "Run PROGRAM with ARGUMENTS and ENVIRONMENT in vterm."
   (let ((process-environment environment)
         (vterm-shell (mapconcat #'shell-quote-argument (cons program arguments) " "))
         ;; The default is 80, and what does not fit in the window cannot be seen.
@@ -441,7 +441,7 @@ was, even if the program goes on."
                       (apply sentinel arguments))))))
 
 (defun gemini-companion-cli-terminals--start-ghostel (program arguments environment)
-  "Run PROGRAM with ARGUMENTS in ENVIRONMENT by Ghostel."
+  "Run PROGRAM with ARGUMENTS and ENVIRONMENT in Ghostel."
   (let ((process-environment environment)
         ;; Otherwise the program does not read what Emacs sends to the buffer's process.
         (ghostel-use-native-pty nil))
@@ -471,7 +471,7 @@ Not all programs conclude that from the value of TERM in Eat and vterm."
 
 (defun gemini-companion-cli-terminals--change (regexp change)
   "Return a function for a filter's arguments that changes output by CHANGE.
-REGEXP matches an incomplete end, which goes before the next output; CHANGE
+REGEXP matches an incomplete end, which is kept for the next output; CHANGE
 gets the process and what precedes that end."
   (let ((rest ""))
     (pcase-lambda (`(,process ,output))
@@ -486,7 +486,7 @@ Term shows window titles as text, erases only the end of a line instead of
 all of it, does not go to the next or previous line, and shows the bytes of
 a character that arrives in parts."
   (gemini-companion-cli-terminals--change
-   ;; An escape sequence, or a character.
+   ;; The beginning of an escape sequence, or of a character.
    (concat "\\(?:\e\\(?:][^\a\e]\\{,1000\\}\e?\\|\\[2?\\)?"
            "\\|[\300-\337]\\|[\340-\357][\200-\277]?"
            "\\|[\360-\367][\200-\277]\\{,2\\}\\)\\'")
@@ -522,8 +522,8 @@ On a text terminal, vterm starts with one column too many."
 
 (defun gemini-companion-cli-terminals--answer-background ()
   "Return a function for a filter's arguments that answers background queries.
-It takes them out.  vterm does not answer them, and Eat wrongly on a text
-terminal, so that programs would choose colors for a dark background."
+It also removes them.  vterm does not answer them, and Eat does so wrongly on a
+text terminal: programs would choose colors for a dark background."
   (gemini-companion-cli-terminals--change
    "\e\\(?:]\\(?:1\\(?:1\\(?:;\\(?:\\?\e?\\)?\\)?\\)?\\)?\\)?\\'"
    (lambda (process output)

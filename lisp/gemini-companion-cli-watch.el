@@ -1,4 +1,4 @@
-;;; gemini-companion-cli-watch.el --- The terminals of CLIs -*- lexical-binding: t; -*-
+;;; gemini-companion-cli-watch.el --- Watch the terminals of CLIs -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -46,7 +46,7 @@ It is `perhaps' if the screen showed that only once.")
   "When the user last typed something that was not for a question, in seconds.")
 
 (defvar-local gemini-companion-cli-watch--seen nil
-  "What the screen shows since when, (STATE . TIME), or nil.
+  "What the screen shows, and since when, as (STATE . TIME), or nil.
 STATE is `working', or `done' at rest; in both, the CLI takes a prompt.")
 
 (defvar-local gemini-companion-cli-watch--rested nil
@@ -70,7 +70,7 @@ STATE is `working', or `done' at rest; in both, the CLI takes a prompt.")
 (defun gemini-companion-cli-watch-start (buffer)
   "Watch BUFFER, the terminal of a CLI, until its process ends."
   (unless (or (buffer-local-value 'gemini-companion-cli-watch--mode buffer)
-              ;; It takes no output now.
+              ;; Emacs takes no output from it now.
               (eq (process-filter (get-buffer-process buffer)) t))
     (with-current-buffer buffer
       (add-function :after (process-filter (get-buffer-process buffer))
@@ -214,7 +214,7 @@ one, as when it runs hooks.  Return non-nil if some are too new to tell."
   (when-let* (((eq (car gemini-companion-cli-watch--seen) 'done))
               (review (gemini-companion-review-commands-rest-of))
               ((gemini-companion-cli-watch--of-p review)))
-    ;; Between two changes it may seem to be, for a moment.
+    ;; Between two changes it may seem to rest, for a moment.
     (or (< (- (float-time) (cdr gemini-companion-cli-watch--seen))
            gemini-companion-cli-watch--free-time)
         (ignore (gemini-companion-review-commands-forget-rest)))))
@@ -291,8 +291,8 @@ Ask before a key cancels the change that waits for its CLI."
 
 (defun gemini-companion-cli-watch--ignore-stray-key ()
   "Ignore the key just pressed if it was meant for the prompt, not for a question.
-That has appeared while the user was typing, and drops text; but a digit or
-Enter, which sends a prompt, would answer it."
+A question that appears while the user is typing drops text; but a digit, or the
+Enter that was to send the prompt, would answer it."
   (gemini-companion-log-errors "a key"
     (let ((now (float-time))
           ;; On a graphical frame, vterm does not let Emacs translate it.

@@ -58,7 +58,7 @@
 
 (defun gemini-companion-cli-in-state (state)
   "Return the CLIs in STATE, the one that has been in it for longest first.
-One whose change waits asks you about that, whatever its hooks report."
+A CLI whose change waits does not count as `working', whatever its hooks report."
   (seq-sort-by #'gemini-companion-cli-since #'<
                (seq-filter (lambda (cli)
                              (and (eq (gemini-companion-cli-state cli) state)
@@ -280,7 +280,7 @@ some seconds."
 
 (defun gemini-companion-cli-set-terminal (cli terminal)
   "Record that CLI, which is on a host, runs in the buffer TERMINAL.
-A record from before it had connected goes."
+Forget the record of TERMINAL from before CLI had connected."
   (unless (eq terminal (gemini-companion-cli-terminal cli))
     (setq gemini-companion-cli--all
           (seq-remove (lambda (other)
@@ -331,7 +331,7 @@ If it was rejected or cancelled, that ends the turn, unless other changes wait."
   (when-let* (((memq outcome '(rejected cancelled)))
               (cli (gemini-companion-cli-of-process (gemini-companion-review-process review)))
               ((not (gemini-companion-cli-reviews cli)))
-              ;; What was rejected in the client is known only after seconds.
+              ;; Emacs learns of a rejection in the client late: the next turn may have begun.
               ((eq (gemini-companion-cli-prompt cli) (gemini-companion-review-prompt review)))
               ((not (memq (gemini-companion-cli-state cli) '(starting idle)))))
     (gemini-companion-cli-enter cli 'done)))

@@ -11,7 +11,7 @@
 ;; gemini-companion-tool-hooks.el).  A command sends them at once.
 ;;
 ;; Comments on lines of a change, in any view, are sent to its client together when the change is
-;; decided: they are the reason of a rejection, or else the next prompt.
+;; decided: they are the reason for a rejection, or else the next prompt.
 ;;
 ;; A comment is an overlay, so it stays at its lines while the text changes, and shows itself below
 ;; them.  Those on a change are in its proposal.  One on removed lines is at the line that takes
@@ -109,7 +109,7 @@ nil, the comment, the text of the first line, and the overlay."
 
 (defun gemini-companion-comment-format (name first last line text &optional removed)
   "Return TEXT, a comment on the lines FIRST to LAST of the file NAME, for a model.
-LINE is the first of them, or, if REMOVED is non-nil, their text."
+LINE is the text of the first, or, if REMOVED is non-nil, of all of them."
   (format "%s:%s%s `%s`: %s" name
           (if (= first last) first (format "%d-%d" first last))
           (if removed " (removed)" "")
@@ -394,8 +394,8 @@ sends all comments on a change when you have accepted or rejected it."
 
 (defun gemini-companion-comment-mirror (proposal position-of)
   "Show the comments in the buffer PROPOSAL in the current buffer, too.
-POSITION-OF returns the position, in the last line of a comment here, given
-that line in the proposal, and the text of removed lines or nil."
+POSITION-OF is called with the last line of a comment in the proposal, and the
+text of removed lines or nil; it returns a position in the last line here."
   (mapc #'delete-overlay gemini-companion-comment-overlays)
   (setq gemini-companion-comment-overlays nil)
   (pcase-dolist (`(,_ ,last ,quote ,text . ,_) (gemini-companion-comment-list proposal))

@@ -359,7 +359,7 @@ It is that of this Emacs, or, if that is off, of the Emacs that the CLI takes."
 
 (defun gemini-companion-doctor--describe-program (agent program output &optional remote)
   "Return the finding about the version of PROGRAM, AGENT's, from its OUTPUT.
-With REMOTE, that includes what a shell on another machine has printed."
+With REMOTE, OUTPUT includes what a shell on another machine has printed."
   (let* ((install (gemini-companion-agent-get agent :install))
          (oldest (gemini-companion-agent-get agent :oldest))
          (tested (gemini-companion-agent-get agent :tested))

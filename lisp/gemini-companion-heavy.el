@@ -120,7 +120,7 @@ limit, in lines that differ.  Beyond it, keep the lines of markers."
     (unless (eq buffer-undo-list t)
       (push (point) buffer-undo-list))  ; an undo goes back there
     (when regions
-      ;; For some modes, as that of Org, changes of the whole buffer take seconds.
+      ;; For some modes, such as Org mode, changes of the whole buffer take seconds.
       (combine-change-calls
           (max (point-min) (1- (gemini-companion-ui-line-start (1+ (aref (car regions) 0)))))
           (gemini-companion-ui-line-start (1+ (aref (car (last regions)) 1)))
@@ -269,7 +269,7 @@ If too many parts take too long, now SLOW ones, call GIVE-UP."
                                          (buffer-name) major-mode)
                (funcall give-up))
               ((funcall unfinished)
-               ;; A key waits for a step.
+               ;; A key waits for a step, so take fewer while the user types.
                (run-at-time (if (gemini-companion-ui-idle-p 0.3) 0.01 0.2) nil
                             #'gemini-companion-heavy--step buffer position slow give-up)))))))
 
@@ -289,7 +289,7 @@ Return nil if that has taken too long, or failed."
           (let ((throw-on-input nil)
                 ;; CC mode would have redisplay fontify all places of a type that it finds.
                 (font-lock-support-mode nil))
-            ;; Not a marker, for which a tree-sitter mode with ranges, as that of C, fails.
+            ;; Not with a marker: tree-sitter modes with ranges, such as that of C, would fail.
             (with-local-quit (font-lock-fontify-region start (marker-position position))))
           (time-less-p (time-subtract (get-internal-run-time) begun)
                        gemini-companion-heavy--max-time))))))

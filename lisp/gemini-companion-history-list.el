@@ -141,7 +141,7 @@ The changes of a prompt are together only if the list is sorted by time."
       (user-error "This line is a prompt; go to one of its changes"))))
 
 (defun gemini-companion-history-list--prompt (id)
-  "Return the prompt of ID, that of a line: an entry or a prompt."
+  "Return the prompt of ID, an entry or a prompt itself."
   (if (gemini-companion-history-entry-p id)
       (gemini-companion-history-prompt id)
     id))
@@ -410,7 +410,7 @@ Signal a `user-error' if it cannot be read, or if its name leads elsewhere."
 
 (defun gemini-companion-history-list--access (entry function)
   "Return the value of FUNCTION, called with the name of the file of ENTRY.
-The name has no handler, but on a host that of Tramp."
+No file name handler is called, but on a host that of Tramp."
   (let* ((path (gemini-companion-history-path entry))
          (host (gemini-companion-history-host entry))
          (served (and host (gemini-companion-host-named host))))

@@ -25,7 +25,7 @@
   "The decided changes, the newest first.")
 
 (defvar gemini-companion-history-incomplete (make-hash-table :test #'eq :weakness 'key)
-  "The prompts of which changes that were made are no longer kept.")
+  "Prompts that led to changes which were made and are no longer kept.")
 
 (cl-defstruct (gemini-companion-history-entry
                (:conc-name gemini-companion-history-)

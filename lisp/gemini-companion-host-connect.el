@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; The commands that connect a host, after one question for each, and disconnect it; and what the
-;; own sandbox of a CLI needs.  For the connection itself, see gemini-companion-host-connection.el.
+;; The commands that connect a host, after one question for each, and disconnect it; and what a
+;; CLI's own sandbox needs.  For the connection itself, see gemini-companion-host-connection.el.
 
 ;;; Code:
 

@@ -64,7 +64,7 @@
 ;;;; Limits
 
 (defvar gemini-companion-host-connection--patience 30
-  "Seconds in which a host must send its next message.")
+  "Seconds within which a host must send its next message.")
 
 (defvar gemini-companion-host-connection--first-pause 0.5
   "Seconds until the first attempt to connect again; they grow to 15.")
@@ -83,7 +83,7 @@ It may have failed."
 
 (defun gemini-companion-host-connection-add (host name hops)
   "Return the connection to HOST, or a new one, which has NAME, by HOPS.
-If that replaces one that has failed, it keeps the clients of that."
+A new one in place of one that has failed keeps its clients."
   (let ((known
          (gemini-companion-host-connection-of-directory (gemini-companion-host-prefix host))))
     (if (and known (not (eq (gemini-companion-host-connection-state known) 'failed))) known
@@ -228,8 +228,8 @@ Cancel what it was to call before; without SECONDS, do only that."
 
 ;;;; Shared connections
 
-;; ssh cannot ask for a password, so if it cannot log in, there may be a connection that Tramp or
-;; the user's configuration shares.
+;; ssh cannot ask for a password.  If it cannot log in, there may be a connection that Tramp or the
+;; user's configuration shares.
 
 (defun gemini-companion-host-connection--sharing-options (hops)
   "Return the options by which ssh uses a connection by HOPS that is shared."
@@ -339,7 +339,7 @@ Unless the attempt has ended, call FUNCTION with its exit status and output."
 (defun gemini-companion-host-connection--take-home (connection home)
   "Announce CONNECTION on its host.
 If it has no workspace root, use the project that it was made for, if the
-host has that from here, or else HOME."
+host mounts that, or else HOME."
   (when (and (stringp home) (eq (gemini-companion-host-connection-state connection) 'connecting))
     (pcase-let* (((cl-struct gemini-companion-host-connection host project) connection)
                  (root (or (and project (gemini-companion-host-name-there host project)) home)))
@@ -563,8 +563,8 @@ DETAIL, text for the user, may say more."
     (pcase-let* ((`(,reason ,remedy) (alist-get kind gemini-companion-host-connection--faults))
                  (fault (cons (concat reason (and detail (format " (%s)" detail))) remedy)))
       (if (and (gemini-companion-host-connection-proven connection)
-               ;; These pass, so it makes sense to connect again.  If a program that has run cannot
-               ;; be run now, there may be too many open files.
+               ;; These faults pass, so it makes sense to connect again.  If a program that has run
+               ;; cannot be run now, there may be too many open files.
                (memq kind '(unreachable silent ended broken program)))
           (gemini-companion-host-connection--lose connection fault)
         (gemini-companion-host-connection--fail connection fault)))))
