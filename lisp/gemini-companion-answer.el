@@ -46,7 +46,7 @@ If the file cannot be read or written, ANSWER holds until Emacs exits."
   (when gemini-companion-answer--file
     (condition-case error
         (progn
-          ;; The user may want to mend a file that is invalid.
+          ;; The user may want to correct a file that is invalid.
           (gemini-companion-answer--read)
           ;; The file, and its directory if that is new, are private.
           (with-file-modes #o700
@@ -84,7 +84,7 @@ Signal an error if it cannot be read or is invalid."
                       (error 'invalid))))
       (unless (and (proper-list-p answers)
                    (seq-every-p (lambda (it) (memq (cdr-safe it) '(always never))) answers))
-        (error "There is a mistake in %s: mend or delete it" gemini-companion-answer--file))
+        (error "There is a mistake in %s: correct or delete it" gemini-companion-answer--file))
       answers)))
 
 (defun gemini-companion-answer--print ()

@@ -324,7 +324,7 @@ complete or send it in %s" title (buffer-name terminal)))
                          text "%s: %s.  What you wrote is in the kill ring: yank it into %s"
                          file (gemini-companion-review-reason review) title))))))
     (if (not terminal) (funcall finish nil)
-      (gemini-companion-ui-message text "What you wrote is sent as soon as %s is ready" title)
+      (gemini-companion-ui-message text "What you wrote will be sent as soon as %s is ready" title)
       (gemini-companion-cli-send-at-rest
        ;; A prompt that begins with a slash is a command of the CLI.
        (if (string-prefix-p "/" text) (concat "Reason: " text) text)

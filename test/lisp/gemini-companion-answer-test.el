@@ -71,7 +71,7 @@
           (should (= (gemini-companion-answer-test--logged "answers.eld is ignored: ")
                      (1+ before))))
         (gemini-companion-answer-set 'eat 'never)
-        (should (string-match-p "There is a mistake in .*/answers.eld: mend or delete it"
+        (should (string-match-p "There is a mistake in .*/answers.eld: correct or delete it"
                                 (gemini-companion-answer-test--last-message)))
         (should (equal (gemini-companion-answer-test--bytes gemini-companion-answer--file)
                        (string-to-unibyte text)))
