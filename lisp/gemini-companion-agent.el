@@ -42,7 +42,7 @@ if PATH has an empty element, since that means the current directory.")
      :file "gemini-ide-server-PID-PORT.json"
      :stdio t
      :resume ("--resume" "--list-sessions")
-     ;; The CLI would be suspended if the first word contained "vi" or "emacs".
+     ;; With "vi" or "emacs" in its first word, the editor would block the CLI.
      :editor ("node PROGRAM" "\C-g")
      :suspends t
      :commands (".gemini/commands" "toml"

@@ -119,7 +119,7 @@ On another machine, that is the whole name of its directory."
 (add-hook 'gemini-companion-bridge-clients-functions #'gemini-companion-cli--note-sessions)
 
 (defun gemini-companion-cli--note-session (session)
-  "Find the CLI of SESSION, a `gemini-companion-bridge-session'."
+  "Record SESSION, a `gemini-companion-bridge-session', for its CLI."
   (let* ((process (gemini-companion-bridge-session-process session))
          (key (gemini-companion-bridge-session-key session))
          (cli (or (gemini-companion-cli-of-process process)

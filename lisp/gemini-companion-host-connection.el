@@ -64,7 +64,7 @@
 ;;;; Limits
 
 (defvar gemini-companion-host-connection--patience 30
-  "Seconds within which a host must send its next message.")
+  "Seconds within which a host must send its next message, until it is ready.")
 
 (defvar gemini-companion-host-connection--first-pause 0.5
   "Seconds until the first attempt to connect again; they grow to 15.")
