@@ -3,7 +3,7 @@
 //! The companion itself is the library in `companion/`, which does not know Emacs. Plain values and
 //! vectors cross the border, text as UTF-8; JSON is left to the library.
 //! `gemini-companion-bridge.el` is the only caller, and explains the values, except that `-native.el`
-//! asks for the version, and `-change.el` compares and decodes texts.
+//! asks for the version, `-change.el` compares and decodes texts, and `-write.el` decodes them.
 
 mod convert;
 #[cfg(unix)]

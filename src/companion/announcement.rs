@@ -27,13 +27,13 @@ pub struct Announcement {
 
 type Task = Box<dyn FnOnce(&mut Files) + Send>;
 
-/// What is known without the file system. Nobody keeps the lock while asking that.
+/// What is known without the file system. Nobody holds the lock while asking the file system.
 #[derive(Default)]
 struct Known {
     roots: Vec<String>,
     /// Those that a discovery file cannot contain.
     unusable: Vec<String>,
-    /// Since when the thread has been at its task, if it is.
+    /// Since when the thread has been working on a task, if it is.
     working: Option<Instant>,
     /// The names of the files that exist.
     files: Vec<String>,
@@ -134,7 +134,7 @@ impl Announcement {
         (known.roots, known.unusable) = (usable, unusable);
     }
 
-    /// Has the thread do `task`, whose value comes by the channel.
+    /// Has the thread do `task`, and returns the channel by which the value comes.
     fn order<T: Send + 'static>(
         &self,
         task: impl FnOnce(&mut Files) -> T + Send + 'static,

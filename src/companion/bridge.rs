@@ -193,7 +193,7 @@ pub struct HostFile {
 }
 
 impl HostFile {
-    /// Whether Emacs need not be told, since it can look itself.
+    /// Whether Emacs need not be told, since it can read the file itself.
     pub(crate) fn is_here(&self) -> bool {
         self.host.name_here(&self.path).is_some()
     }
@@ -343,7 +343,7 @@ impl Bridge {
         Some(event)
     }
 
-    /// What so many events like this one, of `bytes` in all, use of each quota while they wait.
+    /// What that many `events`, all like `event` and of `bytes` in all, use of each quota.
     fn quotas<'a>(
         &'a self,
         event: &'a Event,
@@ -399,7 +399,7 @@ impl Bridge {
         lock(&self.calls).waiting.get(&call).is_some_and(|waiting| !waiting.is_closed())
     }
 
-    /// Wakes Lisp by `waker` from now on, or no more. Lisp drains the queue once afterwards.
+    /// From now on, wakes Lisp by `waker`, or not at all. Lisp drains the queue once afterwards.
     pub fn set_waker(&self, waker: Option<Waker>) {
         *lock(&self.waker) = waker;
         self.wake_pending.swap(false, Ordering::AcqRel);

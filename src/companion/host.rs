@@ -22,7 +22,7 @@ use crate::lock::lock;
 use crate::name;
 use crate::place::Place;
 
-/// The time that one request takes of those that a host may make, on average.
+/// On average, a host may make one request in this time.
 const INTERVAL: Duration = Duration::from_millis(40);
 /// How many may come at once.
 const BURST: u32 = 50;
@@ -42,7 +42,7 @@ pub struct Host {
     paid_until: Mutex<Option<Instant>>,
     /// Since when its clients can reach Emacs, if they can.
     reachable: Mutex<Option<Instant>>,
-    /// The directories of its ignore files, these, and what matches them; told last at the end.
+    /// Directories, the ignore file of each, and its matcher; the one that was told last is at the end.
     ignore_files: Mutex<VecDeque<(String, IgnoreFile, Matcher)>>,
     /// What is mounted there: directories there, and what Emacs calls them, without trailing slashes;
     /// and whether nothing else there is served, since it is a sandbox.
@@ -159,9 +159,9 @@ impl Host {
         }
     }
 
-    /// Records the ignore file of `directory`. Returns whether it is another one than before. If there
-    /// are too many, the one that was told least recently is forgotten: its directory is probably no
-    /// root any more. If it is, its files are withheld until it is told again.
+    /// Records the ignore file of `directory`. Returns whether it differs from the one before. If there
+    /// are too many, forgets the one that was told least recently: its directory is probably no root
+    /// any more. If it still is, its files are withheld until clients tell of the ignore file again.
     pub(crate) fn set_ignore_file(&self, directory: &str, file: IgnoreFile) -> bool {
         let mut known = lock(&self.ignore_files);
         let index = known.iter().position(|(other, ..)| other == directory);

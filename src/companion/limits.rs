@@ -61,10 +61,10 @@ pub struct Limits {
     /// Bytes of these events.
     pub queued_bytes: usize,
     pub share_queued_bytes: usize,
-    /// Bytes of what is kept of the outcomes of reviews after it was sent, in case the stream or the
+    /// Bytes of outcomes of reviews that are kept after they were sent, in case the stream or the
     /// connection was broken.
     pub kept_bytes: usize,
-    /// How long it is kept for clients that ask once more.
+    /// How long they are kept for clients that ask once more.
     pub kept_time: Duration,
     /// How long a review of a client without a session stays open, of which nothing shows whether it
     /// is still there.
@@ -102,7 +102,7 @@ impl Default for Limits {
 impl Limits {
     /// The limits of a companion whose user lets a message have `body` bytes: at least a MiB, or there
     /// would be no messages, and at most a GiB. The other limits are raised so far that each agent may
-    /// send one of this size while there are others, and so may be a proposal of this size for a file
+    /// send a message of this size while others arrive, and may propose a text of this size for a file
     /// of this size.
     pub fn for_messages(body: usize) -> Limits {
         let body = body.clamp(1 << 20, 1 << 30);

@@ -1,8 +1,8 @@
 //! Processes of this machine: whether one lives, where it works, and which one holds a socket.
 //!
-//! A client that lost its connection may return with a new session: that both are of one process
-//! shows that the new one may have what the old one waits for. Where no process is found, as on Windows,
-//! timeouts alone decide whether a client is gone.
+//! A client that lost its connection may return with a new session: if both sessions are of one process,
+//! the new one may have what the old one waits for. Where no process is found, as on Windows, timeouts
+//! alone decide whether a client is gone.
 
 #[cfg(target_os = "linux")]
 mod linux;

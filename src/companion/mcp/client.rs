@@ -1,4 +1,4 @@
-//! The client of a session: the id of that, its name and version, and where it comes from.
+//! The client of a session: the session's id, the client's name and version, and where it comes from.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ pub struct Client {
 pub struct Origin {
     /// The process at the other end of its connection.
     pub process: Option<Process>,
-    /// The id of the process of a client on a host: nothing is known here of that process.
+    /// The id of the process of a client on a host; nothing else is known here about that process.
     pub process_there: Option<u32>,
-    /// That is a program that forwards connections: several clients may share it, and that it lives
-    /// says nothing about any of them.
+    /// That is a program that forwards connections: several clients may share it, and it may live
+    /// longer than any of them.
     pub is_forwarded: bool,
     pub place: Place,
     /// Its user decides changes in a front end of its own, as in one that speaks ACP.

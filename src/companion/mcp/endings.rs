@@ -1,6 +1,6 @@
-//! How the last review of each file has ended, for the client of a session that asks once more,
-//! because the connection broke before it had the answer: a `closeDiff` that is repeated has the same
-//! answer, and an `openDiff` that is repeated opens no second review.
+//! How the last review of each file has ended, for a client that asks once more because the connection
+//! broke before it had the answer: a repeated `closeDiff` gets the same answer, and a repeated
+//! `openDiff` opens no second review.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Ending {
     last: LastText,
 }
 
-/// What there is in place of the review.
+/// What remains of the review.
 #[derive(Clone, Debug)]
 pub enum LastText {
     Rejected,
@@ -68,7 +68,7 @@ impl Endings {
         self.all = earlier.all.split_off(earlier.all.len().saturating_sub(MAX));
     }
 
-    /// What there is in place of the last review of `path`, unless that has ended longer ago.
+    /// What remains of the last review of `path`, unless that ended too long ago.
     pub fn last_text(&self, path: &str, kept_time: Duration) -> Option<&LastText> {
         let ending = self.find(path).filter(|ending| ending.at.elapsed() < kept_time)?;
         Some(&ending.last)
@@ -83,8 +83,8 @@ impl Endings {
         self.all.iter().map(|ending| ending.last.len()).sum()
     }
 
-    /// Forgets the oldest texts, until there are `excess` bytes less. Returns what remains to be
-    /// forgotten.
+    /// Forgets the oldest texts, until there are `excess` bytes less. Returns how many bytes remain
+    /// to be forgotten.
     pub fn forget_texts(&mut self, mut excess: usize) -> usize {
         for ending in self.all.iter_mut().filter(|ending| ending.last.len() > 0) {
             if excess == 0 {

@@ -1,5 +1,5 @@
-//! What clients on hosts tell in addition, by the relay beside them: what their files contain, since
-//! Emacs must not wait for the host to ask it, and what their ignore files say.
+//! What clients on hosts tell in addition, by the relay beside them: what their files contain, and what
+//! their ignore files say. Emacs does not ask the host, since it would have to wait for that.
 
 use std::sync::Arc;
 

@@ -51,7 +51,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Parses them. Drops their text, which may be large, while the call may wait for Emacs.
+    /// Parses them, and drops their text, which may be large: the call may then wait for Emacs.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, RpcError> {
         let parse = || {
             let mut members: Vec<(&str, &RawValue)> = Vec::with_capacity(self.members.len());
@@ -193,7 +193,7 @@ pub fn parse(body: &Bytes) -> Result<Message, RpcError> {
     // Serde would accept an array for an object, too.
     if !text.trim_ascii_start().starts_with('{') {
         serde_json::from_str::<IgnoredAny>(text).map_err(RpcError::parse_error)?;
-        return Err(RpcError::invalid_request("an object is wanted"));
+        return Err(RpcError::invalid_request("expected an object"));
     }
     let raw: RawMessage = serde_json::from_str(text).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => RpcError::invalid_request(error),
@@ -211,9 +211,9 @@ fn code_unit(json: &[u8], at: usize) -> Option<u16> {
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// A string that may be large: serde_json would have a copy besides while it removes the escapes. Lone
-/// surrogates, which strings of JavaScript may contain and UTF-8 cannot, become U+FFFD, which Node writes
-/// to files in their place.
+/// A string that may be large: serde_json would hold a second copy while it removes the escapes. Lone
+/// surrogates, which strings of JavaScript may contain and UTF-8 cannot, become U+FFFD, as when Node
+/// writes them to a file.
 pub struct LongText(pub String);
 
 impl<'de> Deserialize<'de> for LongText {
@@ -221,7 +221,7 @@ impl<'de> Deserialize<'de> for LongText {
         let raw = <&RawValue>::deserialize(from)?;
         unescape(raw.get())
             .map(LongText)
-            .ok_or_else(|| serde::de::Error::custom("a string is wanted"))
+            .ok_or_else(|| serde::de::Error::custom("expected a string"))
     }
 }
 

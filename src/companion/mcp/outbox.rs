@@ -11,9 +11,9 @@ use std::sync::Arc;
 use super::message::notification_json;
 use crate::ide::{Decision, Meta, Outcome, ReviewId};
 
-/// Messages that may wait to be sent. With more of them the client has to read first.
+/// Messages that may wait to be sent. If there are more, the client has to read some first.
 const MAX_WAITING: usize = 64;
-/// Messages that are kept after they were sent, in case the stream was broken: as many as reviews may be
+/// Messages that are kept after they were sent, in case the stream was broken: more than reviews may be
 /// open, since the user may decide all before that is noticed. `Limits::kept_bytes` limits their bytes.
 const MAX_KEPT: usize = 512;
 
@@ -106,7 +106,7 @@ impl Outbox {
         );
     }
 
-    /// Drops what the user looks at.
+    /// Drops the context and the active file.
     pub fn forget_context(&mut self) {
         self.messages.retain(|(_, message)| {
             !matches!(message, Outgoing::Context(_) | Outgoing::ActiveFile(_))
@@ -140,9 +140,9 @@ impl Outbox {
         self.sent_messages().map(|(_, message)| message.len()).sum()
     }
 
-    /// Drops the oldest of the messages that were sent, until these have `excess` bytes less, or only
-    /// the one is left that the client certainly does not have, since it is being written. Returns what
-    /// remains to be dropped.
+    /// Drops the oldest of the messages that were sent, until they have `excess` bytes less. Keeps the one
+    /// that is being written, which the client certainly does not have. Returns how many bytes remain to
+    /// be dropped.
     pub fn forget_kept(&mut self, mut excess: usize) -> usize {
         while excess > 0
             && let Some((number, message)) = self.messages.front()

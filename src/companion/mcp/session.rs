@@ -111,7 +111,7 @@ impl Session {
         self.outbox.kept_bytes() + self.endings.bytes()
     }
 
-    /// Has `excess` bytes less of them, as far as possible. Returns what remains.
+    /// Drops `excess` of these bytes, as far as possible. Returns how many remain to be dropped.
     pub fn forget_kept(&mut self, excess: usize) -> usize {
         let excess = self.endings.forget_texts(excess);
         self.outbox.forget_kept(excess)

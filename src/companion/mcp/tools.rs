@@ -144,7 +144,7 @@ impl Tools {
     }
 
     /// The same for a file on a host, which is not asked: the client tells what the file contains. It
-    /// calls each proposal by another name, and one that it repeats by the same.
+    /// gives each proposal a new name, but repeats one by the same name.
     fn open_diff_on_host(
         &self,
         session: &ActiveSession,
@@ -162,7 +162,7 @@ impl Tools {
         Ok(Output::nothing())
     }
 
-    /// A file on a host of which a diff is open, or was, has been written.
+    /// Handles that a file on a host, for which a diff is or was open, has been written.
     fn file_written(&self, host: &Arc<Host>, file: FileOnHost) -> Result<Output, Fault> {
         let file = file.into_file(host)?;
         if !file.is_here() && !self.bridge.send_if_room(Event::HostFile(file)) {

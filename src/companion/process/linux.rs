@@ -96,9 +96,9 @@ impl Stat {
     }
 }
 
-/// The contents of a file of `/proc`, or `length` bytes of them. As its size is not known, `std::fs`
-/// would read it bit by bit, and the kernel makes it anew for each. The name of a process may be any
-/// bytes, and may be cut within a character.
+/// The contents of a file of `/proc`, or the first `length` bytes. As its size is not known, `std::fs`
+/// would read it in small pieces, and the kernel generates all of it for each. The name of a process
+/// may be any bytes, and may be cut within a character.
 fn read(path: &str, length: usize) -> Option<String> {
     let mut bytes = Vec::with_capacity(length);
     File::open(path).ok()?.take(length as u64).read_to_end(&mut bytes).ok()?;

@@ -1,5 +1,5 @@
-//! Processes where there is no `/proc`, as on macOS: what the programs lsof and ps say. That takes
-//! tens of milliseconds, so all is asked when a process is found.
+//! Processes where there is no `/proc`, as on macOS: what the programs lsof and ps say. To run them
+//! takes tens of milliseconds, so everything about a process is asked when it is found.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};

@@ -89,8 +89,8 @@ impl Connections {
         Some(open)
     }
 
-    /// Unless there are fewer than `most` of those that `counts` selects, evicts the one of them that
-    /// has been idle for longest. None if all are in use.
+    /// If there are `most` of those that `counts` selects, or more, evicts the one of them that has
+    /// been idle for longest. None if all are in use.
     fn make_room(&mut self, most: usize, counts: impl Fn(&Open) -> bool + Copy) -> Option<()> {
         let counted = self.open.iter().filter(|(_, open)| counts(open));
         if counted.clone().count() >= most {
@@ -103,7 +103,7 @@ impl Connections {
 }
 
 impl Admission {
-    /// Notes that a request with a valid token is to be answered, of a client with `allowance`. None
+    /// Records that a request of a client with `allowance`, with a valid token, is to be answered. None
     /// if that is one connection too many, or if this connection has to make room for another.
     pub fn begin_request(self: &Arc<Self>, allowance: &Arc<Allowance>) -> Option<InUse> {
         let mut connections = lock(&self.gate.connections);

@@ -74,8 +74,8 @@ impl Endpoint {
         self.retired.load(Ordering::SeqCst)
     }
 
-    /// Answers one HTTP request. The answer is logged as it is sent, and so long its connection is in
-    /// use.
+    /// Answers one HTTP request. The answer is logged as it is sent, and until then its connection
+    /// counts as in use.
     pub async fn respond(
         self: Arc<Self>,
         request: Request<Incoming>,

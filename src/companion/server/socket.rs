@@ -60,7 +60,7 @@ mod linux {
         ask(connection).is_ok_and(|it| it.inode != CLOSED && it.uid != own && it.uid != 0)
     }
 
-    /// Instead of the inode of a socket that the client has closed.
+    /// What the kernel gives in place of the inode of a socket that the client has closed.
     const CLOSED: u32 = 0;
 
     /// Asks the kernel for this one connection, which not all systems answer.

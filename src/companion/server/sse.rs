@@ -49,8 +49,8 @@ fn event(start: &str, mut json: String) -> Bytes {
     json.into()
 }
 
-/// The answer to a POST that was not ready in time. Its only event has no id, since SDKs before 1.24
-/// would reconnect for more after one.
+/// The answer to a POST that was not ready in time. Its only event has no id: after an event with an
+/// id, SDKs before 1.24 would reconnect for more.
 pub struct LateReply(Option<PendingReply>);
 
 /// A JSON text and the reservation for it, or `None` when the client has cancelled the request.

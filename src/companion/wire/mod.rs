@@ -29,15 +29,15 @@ const FRAMES: &str = "gemini-companion: frames";
 /// Bytes of text that a host may send in all, so that it cannot fill the log; and as many in answer to
 /// each message.
 const MAX_ALL_TEXT: usize = 64 << 10;
-/// What each line and each message counts at least: Emacs handles one after the other.
+/// The least that a line or a message counts, in bytes: it takes Emacs time, however short it is.
 const MIN_TEXT: usize = 64;
 /// Bytes of a message for the keeper.
 const MAX_MESSAGE: usize = 1 << 20;
-/// How often the keeper is asked whether it is there, and how often in vain. This is no time: Emacs
-/// itself may have been stopped.
+/// Time between two questions to the keeper whether it is there, and how many it may leave unanswered.
+/// Time alone would prove nothing: Emacs itself may have been stopped.
 const PING: Duration = Duration::from_secs(2);
 const MAX_UNANSWERED: u32 = 4;
-/// When a program has ended, how long others may go on to write to its standard error.
+/// How long others may go on to write to the standard error of a program that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long its exit status is waited for: it may have closed its standard input alone.
 const FAREWELL: Duration = Duration::from_secs(10);

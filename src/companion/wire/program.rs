@@ -15,7 +15,7 @@ use crate::thread;
 /// How long it may go on when its standard output has ended, or when its standard input has been
 /// closed: the far end cleans up meanwhile.
 const GRACE: Duration = Duration::from_secs(5);
-/// Between two looks whether it has ended.
+/// Time between two checks whether it has ended.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Chunks that may wait in each direction.
 const WAITING: usize = 4;
@@ -64,7 +64,7 @@ impl Program {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // This may be the server's thread. Who has the lock is `end`, which may wait for the kernel.
+        // This may be the server's thread, so it must not wait for the lock, which `end` may hold.
         let Ok(mut child) = self.child.try_lock() else { return };
         if !matches!(child.try_wait(), Ok(None)) {
             return;
@@ -74,15 +74,15 @@ impl Drop for Kept {
         }
         drop(child);
         let child = self.child.clone();
-        // It goes on without a witness if there can be no thread.
+        // If no thread can be started, nobody waits for its end.
         let _ = thread::start(move || {
             end(&child);
         });
     }
 }
 
-/// It must not get the signals that the keys of a terminal cause in which Emacs runs, and must not ask
-/// anything there; others it must get, which are blocked in the thread that starts it.
+/// If Emacs runs in a terminal, the program must neither get the signals of its keys nor ask anything
+/// there. It must get other signals, which are blocked in the thread that starts it.
 #[cfg(unix)]
 fn set_apart(command: &mut Command) {
     use std::os::unix::process::CommandExt;

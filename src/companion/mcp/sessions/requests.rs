@@ -81,7 +81,7 @@ impl ActiveSession {
         self.sessions.table().sessions.get_mut(&self.session).map(change)
     }
 
-    /// Records that its client knows the tools; whether its user decides in a front end of its own.
+    /// Records that its client knows the tools. Returns whether its user decides in its own front end.
     pub fn note_tools(&self) -> bool {
         let note = |session: &mut Session| {
             session.knows_tools = true;
@@ -141,7 +141,7 @@ impl ActiveSession {
         }
     }
 
-    /// Records an ignore file on the client's host. Lisp is told if it is another one than before.
+    /// Records an ignore file on the client's host. Notifies Lisp if it differs from the one before.
     pub fn set_ignore_file(&self, directory: &str, file: IgnoreFile) {
         let is_new = self.host.as_ref().is_some_and(|host| host.set_ignore_file(directory, file));
         if is_new {

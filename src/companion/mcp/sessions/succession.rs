@@ -19,7 +19,7 @@ impl Sessions {
         }
     }
 
-    /// The same at once, if `session` closes a review of the session that it replaces, open or not.
+    /// Does the same at once if `session` closes a review of the session that it replaces, open or not.
     pub(super) fn hand_over_to(&self, table: &mut Table, session: &SessionId, path: &str) {
         for lost in table.sessions_where(|id, lost| {
             lost.endings.find(path).is_some() || table.reviews.find(id, path).is_some()
@@ -33,7 +33,7 @@ impl Sessions {
 
 impl Table {
     /// The newest session of the same client that began when the stream of `id` was lost, or later.
-    /// It must have a stream: what a session inherits that never opens one would be lost with it.
+    /// It must have a stream: otherwise, what it inherits could be lost with it.
     fn successor_of(&self, id: &SessionId) -> Option<SessionId> {
         let lost = &self.sessions[id];
         let successors = self
