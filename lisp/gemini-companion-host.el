@@ -109,8 +109,8 @@ It names the host of DIRECTORY, and those that are lost."
              there)))))
 
 (defun gemini-companion-host-name-here (file)
-  "Return what FILE, a name of Emacs, is called on this machine if it is mounted.
-Otherwise return FILE."
+  "Return the name of FILE outside of its container, or FILE if it has none there.
+Both are as Emacs names them."
   (let ((host (gemini-companion-host-of-name file)))
     (or (and host
              (gemini-companion-host--rename (gemini-companion-host-local-name host file)

@@ -7,8 +7,8 @@
 ;;; Commentary:
 
 ;; Clients send what they are told to a remote model, so private files are withheld, each for a
-;; reason that the user can see: its name, a mark, or an ignore file of a CLI.  Files on hosts are
-;; judged by their names, and by the ignore files that the host has reported; Emacs asks it nothing.
+;; reason that the user can see: its name, a mark, encryption, or an ignore file of a CLI.  Emacs
+;; asks hosts nothing: there, it knows only the ignore files that the host has reported.
 
 ;;; Code:
 
@@ -85,8 +85,8 @@ is withheld."
 
 (defun gemini-companion-private-reason-of (file buffer)
   "Return why FILE is private, or nil if it is not.
-It is local, or on a host that is served.  BUFFER visits it; if nil, its
-name and, on this machine, directory-local variables decide."
+It is local, or on a host that is served.  BUFFER, if non-nil, visits it,
+and may itself be marked or encrypted."
   (if buffer (with-current-buffer buffer (gemini-companion-private-reason))
     (with-temp-buffer
       (setq buffer-file-truename (gemini-companion-file-real-name file)

@@ -81,7 +81,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
   (pcase-let* (((cl-struct gemini-companion-review path host) review)
                (text (gemini-companion-review-current-text review))
                (may-omit (gemini-companion-write-may-omit-p review text))
-               ;; On a host the client does not wait long for our answer.
+               ;; A client on a host does not wait long for our answer: it may have gone on.
                (made (gemini-companion-write-made-p review))
                ;; After the answer the client may write the file.
                (before (if made (gemini-companion-review-before review)

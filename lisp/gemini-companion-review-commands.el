@@ -374,7 +374,7 @@ A CLI that was interrupted when it asked ignores the accept, and asks again."
 
 ;;;###autoload
 (defun gemini-companion-review-commands-at-once (review)
-  "If the user has accepted REVIEW in advance, accept it, and return non-nil."
+  "Accept REVIEW, and return non-nil, if the user has accepted it before."
   (or (gemini-companion-review-commands--accept-rest review)
       (gemini-companion-review-commands--accept-again review)))
 ;;;###autoload (add-hook 'gemini-companion-review-decide-functions #'gemini-companion-review-commands-at-once)

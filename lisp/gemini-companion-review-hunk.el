@@ -7,7 +7,7 @@
 ;;; Commentary:
 
 ;; The text of a buffer that shows a whole proposal and, between its lines, the lines that it
-;; removes from the file.  Lines are found by their numbers in either, and back.
+;; removes from the file; and how to find lines of the file and of the proposal in it.
 ;;
 ;; Nothing is fontified here.  When lines come into view, we copy faces from the two buffers that
 ;; they come from, and put signs into the fringe; or into the margin, which takes the place of line

@@ -55,7 +55,7 @@ accept or reject all hunks together, but can drop some first.
   (buffer-disable-undo))
 
 (gemini-companion-ui-bind gemini-companion-review-inline-mode-map
-  ;; Modal editing uses the letters, so each command has a longer key, too.
+  ;; Modal editing uses the letters, so most commands have a longer key, too.
   ("n" "TAB" "C-c C-n") #'gemini-companion-review-inline-next
   ("p" "<backtab>" "C-c C-p") #'gemini-companion-review-inline-previous
   ("y" "C-c C-y") #'gemini-companion-review-inline-keep

@@ -12,7 +12,7 @@
 ;;
 ;; `display-buffer' chooses where, so users can choose another place by `display-buffer-alist'.  By
 ;; default a view is above the user's windows, which only shrink; if the frame is too small for
-;; that, the others are deleted, and restored at the end, unless the user has rearranged the frame.
+;; that, all but one are deleted, and restored at the end, unless the user has rearranged the frame.
 ;; What the user has opened, closed, selected or displayed meanwhile stays.
 
 ;;; Code:
@@ -368,7 +368,7 @@ Return nil if their frame is too small."
 
 (defun gemini-companion-review-window--display-alone (buffer _alist)
   "Display BUFFER above one window of the user, for `display-buffer'.
-Delete all other windows; if a side window is selected, that one, too."
+Delete the others; if a side window is selected, delete that one window, too."
   (let* ((view gemini-companion-review-window-current)
          (windows (gemini-companion-review-window--users-windows view 'main))
          (selected (gemini-companion-review-window-selected view))

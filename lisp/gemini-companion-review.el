@@ -287,7 +287,7 @@ One that has ended stays so."
   (force-mode-line-update t))
 
 (defun gemini-companion-review-query-exit (&optional verb)
-  "Return non-nil if Emacs may exit; ask if the user or a CLI awaits a decision.
+  "Return non-nil if Emacs may exit; ask if a change or a CLI awaits a decision.
 VERB is what Emacs does instead of exiting, if that ends all reviews, too."
   (let ((ask (lambda (count one many)
                (or (zerop count)
@@ -678,7 +678,7 @@ If the file has a byte order mark, and the proposal, too, begin with that."
                                   (gemini-companion-review-proposed review))))
 
 (defun gemini-companion-review-before (review)
-  "Return the contents of the file of REVIEW when that was proposed, as bytes.
+  "Return the contents of the file from which REVIEW was made, as bytes.
 Return nil if there was no file, `unreadable' if it could not be read."
   (or (gemini-companion-review-base review)
       (and (gemini-companion-review-stamp review) 'unreadable)))

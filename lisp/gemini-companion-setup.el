@@ -104,8 +104,8 @@ Signal a `user-error' if FILE cannot be changed."
 
 (defun gemini-companion-setup-before-run (agent)
   "Let AGENT, about to run in `default-directory', connect automatically.
-Ask if the user was not asked before, except in batch mode.  Show a message
-if the settings cannot be changed."
+Ask, except in batch mode, if the user has not answered before, or somebody
+has turned it off since.  Show a message if the settings cannot be changed."
   (let ((file (gemini-companion-agent-settings-file agent process-environment))
         (answer (gemini-companion-answer-get (cons 'setup agent))))
     (when (and file

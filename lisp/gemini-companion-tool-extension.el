@@ -14,8 +14,8 @@
 ;;
 ;; One command writes these files after a question, another one removes them.  They never change
 ;; what somebody else has written under the same names: the manifest says that it is ours.  When
-;; Emacs is idle, the mode replaces files that another version of this package wrote, but writes
-;; none that the user has deleted.
+;; Emacs is idle, the mode replaces files that another version of this package wrote.  It restores
+;; none that the user has deleted, but the program while its manifest is there.
 ;;
 ;; On a host, the same commands write and remove the same files through the connection, while Emacs
 ;; goes on; they are brought up to date when Emacs connects.
@@ -424,7 +424,7 @@ connected host, remove those there."
               (gemini-companion-agent-served)))
 
 (defun gemini-companion-tool-extension--used-p ()
-  "Return non-nil if models on this machine use Emacs."
+  "Return non-nil if a model on this machine can use Emacs."
   (seq-some (lambda (agent)
               (memq (gemini-companion-tool-extension-state
                      agent (default-toplevel-value 'process-environment))

@@ -350,8 +350,8 @@ Their lines may have moved meanwhile, so only severities and texts count."
   (kill-local-variable 'gemini-companion-tool-hooks--before))
 
 (defun gemini-companion-tool-hooks--change-hooks (change)
-  "Add or remove, by the function CHANGE, the hooks for a buffer that is reverted.
-Emacs may do that before the client reports the edit."
+  "Add or remove, with the function CHANGE, hooks for buffers reverted or saved.
+Emacs may revert one before the client reports the edit."
   (funcall change 'before-revert-hook #'gemini-companion-tool-hooks--note-diagnostics)
   (funcall change 'after-save-hook #'gemini-companion-tool-hooks--forget-diagnostics))
 

@@ -8,16 +8,17 @@
 
 ;; The model of a client can call tools of this Emacs: what the checkers have found, where a symbol
 ;; is defined, which files have unsaved edits.  This file has the table of the tools, the calls, and
-;; three tools about buffers.  It is loaded when a client first wants the tools.  A tool is a
+;; three tools about buffers.  They are defined when a client first wants the tools.  A tool is a
 ;; function that returns the answer, or answers later: nothing may wait on the main thread.
 ;;
 ;; Answers go to a remote model.  So the rules for the context hold for names of files, in arguments
 ;; and in results: of private files and files outside of the client's scope, the model learns only
-;; how many there are.  Tools look only at open buffers, and visit a file only to show it.
+;; how many there are.  Tools are about open buffers; they visit a file only to show it, and read
+;; others only to find and quote lines.
 ;;
 ;; A client on a host has only the tools that are for hosts.  It uses the names that files have
 ;; there, and learns only of files there, not even how many are withheld elsewhere.  Emacs asks a
-;; host for nothing, so it visits and reverts no file there.
+;; host for nothing, so it visits no file there.
 
 ;;; Code:
 
@@ -157,8 +158,8 @@ ID is the number of the call, DIRECTORY where the client works, or nil."
     (cond ((not properties) (gemini-companion-tool-fail call "There is no such tool"))
           ((eq host 'elsewhere)
            (gemini-companion-tool-fail call "Emacs has disconnected from this machine"))
-          ;; Here, the extension shows that the user allows it.  There, whoever can read its files
-          ;; needs none; and a CLI's own sandbox has none, so calls come from some other program.
+          ;; On this machine, the extension shows that the user allows it.  On a host, whoever can
+          ;; read its files needs none; and a CLI's own sandbox has none: some other program calls.
           ((and host (not (eq 'always (gemini-companion-answer-get
                                        (gemini-companion-tool-question host)))))
            (gemini-companion-tool-fail call "Your user does not let the models of this machine \
@@ -388,7 +389,7 @@ Signal a `user-error' if there is none."
 
 (defun gemini-companion-tool-refresh-buffer (buffer)
   "Revert BUFFER if its file is local and has changed, and that loses nothing.
-Return non-nil if so."
+Return non-nil if this was tried."
   (let ((file (buffer-file-name buffer)))
     (unless (or (gemini-companion-host-remote-p file)
                 (verify-visited-file-modtime buffer)

@@ -63,7 +63,7 @@ such as U+200D, which are not here.")
 
 (defun gemini-companion-ui-one-line (text)
   "Return TEXT, perhaps from a client, with control characters made visible.
-These include some that end lines, turn the text around, or cannot be seen."
+So are others that end lines, turn the text around, or cannot be seen."
   (replace-regexp-in-string
    gemini-companion-ui--not-in-line
    (lambda (control)
@@ -94,7 +94,7 @@ Unlike `error-message-string', do not quote the strings of our errors."
                  ": ")))
 
 (defun gemini-companion-ui-prompt-line (prompt)
-  "Return the text PROMPT as one line, without indentation."
+  "Return the text PROMPT as one line, with single spaces for all whitespace."
   (gemini-companion-ui-one-line (replace-regexp-in-string "[[:space:]]+" " " prompt)))
 
 (defun gemini-companion-ui-duration (seconds)
@@ -321,7 +321,7 @@ message on the same TOPIC, an object, and one of ours on screen."
   (gemini-companion-ui--show-messages))
 
 (defun gemini-companion-ui--show-messages ()
-  "Show the pending messages if the echo area is free, else try again soon."
+  "Show the pending messages if they hide nothing, else try again soon."
   (cond
    ((or (null gemini-companion-ui--messages) (gemini-companion-ui-key-expected)))
    ((not (gemini-companion-ui-seen-p))

@@ -9,7 +9,7 @@
 ;; A client connects only from a directory inside a workspace root.  The roots are the projects of
 ;; the open files and terminals, and the directories of files outside of projects, unless those are
 ;; private.  The home directory, the root directory and temporary directories are never guessed to
-;; be roots, and remote directories are never accessed.
+;; be roots, and the search for them accesses no remote directory.
 ;;
 ;; The scope of a client, the files that it may know, follows from the directory in which it works.
 ;; Clients on a host are told only of files on that host, and no other clients are.

@@ -7,7 +7,7 @@
 ;;; Commentary:
 
 ;; After an accept the client writes the file.  This file decides what the client must be sent for
-;; that, checks whether it has written, which it does not report, and updates the buffer.
+;; that, checks whether it has written, which not every client reports, and updates the buffer.
 ;;
 ;; A buffer that visits the file then gets the new text: point and marks stay, and Emacs does not
 ;; ask about a file that "changed on disk".  Undo makes the buffer modified, since the file still
@@ -81,7 +81,7 @@ you accepted, and warns you if it does not.  You can then write it with
   "Seconds within which a client writes the file after the user accepts there.")
 
 (defvar gemini-companion-write--text-time 5.0
-  "Seconds within which a client that was not sent the text writes it.")
+  "Seconds within which a client writes the text that was accepted in Emacs.")
 
 (defvar gemini-companion-write--host-time 40.0
   "Seconds within which a connected host reports what a client has written there.
@@ -170,7 +170,7 @@ Another CLI may propose one, or the same CLI may try again."
                            path (gemini-companion-history-after entry))))))
 
 (defun gemini-companion-write-made-p (review)
-  "Return non-nil if the file of REVIEW, which is on a host, was written already.
+  "Return non-nil if the file of REVIEW is on a host, and was written already.
 While Emacs does not answer, a client there is not kept waiting, and takes
 its own proposal."
   (and (gemini-companion-review-host review)
