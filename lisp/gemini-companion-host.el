@@ -21,8 +21,8 @@
   "A host whose clients are served."
   (prefix nil :documentation "The prefix of its file names in Emacs, \"/ssh:build:\".")
   (roots nil :documentation "Workspace roots, as the host names them, without trailing slashes.")
-  (mounts nil :documentation "Alist of what is mounted in a container, and Emacs's name of
-it: one of this machine if it is from there.  No name has a trailing slash.")
+  (mounts nil :documentation "Alist of the names of what is mounted in a container, there
+and in Emacs, which are local if it is from this machine.  None ends in a slash.")
   (sandbox nil :documentation "The terminal, a buffer, of the CLI whose sandbox it is, or nil.
 Emacs has no names for other files there.")
   (lost nil :documentation "When the connection to it was lost, in seconds since 1970, or nil.
@@ -85,19 +85,19 @@ It names the host of DIRECTORY, and those that are lost."
 ;;;; Names
 
 (defun gemini-companion-host-of-name (file)
-  "Return the host that FILE, a name of Emacs, is on, or nil."
+  "Return the host that FILE, as Emacs names it, is on, or nil."
   (cl-loop for host in gemini-companion-host-all
            if (string-prefix-p (gemini-companion-host-prefix host) file) return host))
 
 (defun gemini-companion-host-local-name (host file)
-  "Return what HOST calls FILE, a name of Emacs that is on it."
+  "Return what HOST calls FILE, a file on it as Emacs names it."
   (string-remove-prefix (gemini-companion-host-prefix host) file))
 
 ;; A container may mount files of this machine.  Emacs visits these here; the container calls them
 ;; by other names.
 
 (defun gemini-companion-host-name-there (host file)
-  "Return what HOST calls FILE, a name of Emacs, or nil if HOST does not have it."
+  "Return what HOST calls FILE, as Emacs names it, or nil if HOST lacks it."
   (if (string-prefix-p (gemini-companion-host-prefix host) file)
       (gemini-companion-host-local-name host file)
     (let ((mounts (gemini-companion-host-mounts host)))
@@ -147,7 +147,7 @@ The names have trailing slashes."
 
 (defun gemini-companion-host-roots-of (host file)
   "Return the workspace roots of HOST that FILE is in, the innermost one first.
-They are names as HOST has them; FILE may also be a name of Emacs."
+They are names as HOST has them; FILE may also be as Emacs names it."
   (seq-sort-by #'length #'>
                (cl-loop with name = (gemini-companion-host-local-name host file)
                         for root in (gemini-companion-host-roots host)

@@ -222,7 +222,7 @@ from a checkout"
 (defun gemini-companion-install--check-answer (status)
   "Return where the file begins in the current buffer, a server's response.
 Signal an error if STATUS, of `url-retrieve', or the response has one.
-Whether the file is complete, its checksum tells."
+The checksum tells later whether the file is complete."
   (let ((code (bound-and-true-p url-http-response-status))
         (failure (plist-get status :error)))
     (goto-char (point-min))

@@ -73,11 +73,11 @@ For hooks, filters and timers: Emacs keeps the match data for filters only."
 
 (defun gemini-companion-log-and-show-errors (where function)
   "Call FUNCTION; if it signals an error, log that after WHERE, and show it.
-For timers that do what the user has asked for, and can quit."
+For timers that do what the user has asked for; the user can quit FUNCTION."
   (gemini-companion-log-errors where
     (condition-case error
         (let ((inhibit-quit nil)) (funcall function))
-      ;; It would be signaled to whatever runs the timer.
+      ;; Otherwise, it would end whatever runs the timer.
       (quit (message "Quit"))
       (error
        (message "%s" (gemini-companion-ui-error-text error))

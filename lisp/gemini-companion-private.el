@@ -97,7 +97,7 @@ and may itself be marked or encrypted."
 
 (defun gemini-companion-private--marked-p (file)
   "Return non-nil if directory-local variables mark FILE, or cannot be read.
-The current buffer, whose major mode counts, need not have got the variables."
+The current buffer's major mode counts; it need not have these variables."
   (let ((buffer-file-name file)
         ;; Emacs compares it with ROOT if the variables are not for subdirectories.
         (default-directory (file-name-directory file))

@@ -202,8 +202,8 @@ unsaved edits visits the file, it is the text of that buffer."
                  (t '("No file yet" ""))))))
 
 (defun gemini-companion-review-buffer--on-disk-title (review bytes)
-  "Return a function that returns the title of BYTES, of the file of REVIEW now.
-The text stays when the file changes, until the view is shown anew."
+  "Return a function that returns a title for BYTES, which REVIEW's file now has.
+They stay on screen when the file changes, until the view is shown again."
   (let* ((path (gemini-companion-review-path review))
          (stamp (gemini-companion-file-stamp path)))
     (lambda ()
@@ -259,7 +259,7 @@ PART is for its name, and TITLE, or what that returns, for its header line."
   '(tab-width truncate-lines word-wrap bidi-paragraph-direction display-line-numbers line-spacing
               face-remapping-alist dimmer-buffer-face-remaps
               js-jsx-syntax             ; JavaScript mode looks for it in the text
-              treesit-font-lock-settings) ; compiling them anew may take 0.2 s
+              treesit-font-lock-settings) ; compiling them again may take 0.2 s
   "Variables with which text looks as in the buffer that visits its file.")
 
 (defun gemini-companion-review-buffer-make-buffer (review part)
@@ -298,7 +298,7 @@ HEADER is as in `gemini-companion-review-buffer-set-up'."
     (unless heavy
       (gemini-companion-heavy-fontify-in-steps
        (lambda ()
-         (let ((faces face-remapping-alist)) ; some of a view
+         (let ((faces face-remapping-alist)) ; a view may have added some
            (gemini-companion-review-buffer-set-mode #'fundamental-mode)
            (gemini-companion-review-buffer--finish review gemini-companion-review-buffer--header)
            (setq face-remapping-alist faces)))))))
@@ -501,7 +501,7 @@ the text, and read no local variables, since a client wrote the text."
         ;; A grammar may be missing; Emacs 31 would ask whether to install it.
         (warning-suppress-log-types '((treesit)))
         (treesit-auto-install-grammar nil)
-        ;; Some modes read those of the directory themselves.
+        ;; Some modes read directory-local variables themselves.
         (enable-local-variables nil)
         ;; nXML mode would validate the text whenever Emacs is idle, which takes seconds.
         (rng-nxml-auto-validate-flag nil))
@@ -521,7 +521,7 @@ the text, and read no local variables, since a client wrote the text."
 If VISITING is nil, or its mode not suitable, return what NAME suggests."
   (let* ((case-fold-search nil)
          (mode (assoc-default name auto-mode-alist #'string-match-p))
-         ;; These look at the text, or whether there is a grammar.
+         ;; The first one looks at the text; the others look for a grammar.
          (mode (cond ((eq mode 'c-or-c++-mode) 'c-mode)
                      ((symbolp mode) (intern (string-remove-suffix "-maybe" (symbol-name mode))))))
          (preferred (cond ((fboundp 'major-mode-remap) (major-mode-remap mode)) ; Emacs 30

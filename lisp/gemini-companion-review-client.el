@@ -9,7 +9,7 @@
 ;; A client opens a review, and closes it when the user has decided in the client, or when it goes
 ;; away.
 ;;
-;; Clients of document 004 may also decide an open review as the user would, by the tools
+;; Clients of document 004 may also decide an open review as the user would, with the tools
 ;; `acceptDiff' and `rejectDiff'.  Then Emacs writes the file, so that its buffer and the file
 ;; agree.  Whoever has the token can call these tools, including programs that the CLI runs in a
 ;; sandbox, and must not bypass the user; see "What clients may not accept".

@@ -246,8 +246,8 @@ any unsaved edits stay in their buffer")
 
 ;;;; All changes of a turn
 
-;; Changes that the client has not proposed yet are accepted as they come.  And a change that was
-;; accepted, and is proposed once more since the client did not hear of that, is accepted once more.
+;; Changes that the client has not proposed yet are accepted as they come.  And if it proposes an
+;; accepted change once more, since it did not learn of the accept, that is accepted once more.
 
 (defvar gemini-companion-review-commands--rest nil
   "The changes that the user has accepted before the client proposes them.

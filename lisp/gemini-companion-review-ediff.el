@@ -9,8 +9,8 @@
 ;; Shows a review in Ediff: the file as it is now in buffer A, read-only; the proposal in buffer B,
 ;; editable; and, if wanted, the text from which it was made in buffer C.  Ediff's options are set
 ;; for this session only.  The native module finds the differences, without files and within a
-;; limit of time; in the selected one, Ediff has the program diff find the words, if there is one.
-;; We arrange the windows ourselves, so that the window in which the user types can stay.
+;; limit of time; in the selected one, Ediff has diff, if installed, find the words.  We arrange the
+;; windows ourselves, so that the window in which the user types can stay.
 
 ;;; Code:
 
@@ -91,7 +91,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
   (with-current-buffer proposal
     (cl-letf ((ediff-before-setup-windows-hook
                (list #'gemini-companion-review-ediff--arrange))
-              ;; Users save there the layout to which they return from a session of their own.
+              ;; Users save the windows there, and restore them after a session of their own.
               (ediff-before-setup-hook nil)
               ;; These become local in the control buffer, so the session keeps them.
               (ediff-window-setup-function #'ediff-setup-windows-plain)
@@ -99,7 +99,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
               (ediff-keep-variants t)
               ;; The proposal is there to be edited.
               (ediff-make-buffers-readonly-at-startup nil)
-              ;; Not by the variable for these, which Ediff sets just before it calls them.
+              ;; Not the variable for these, which Ediff sets just before it calls its value.
               ((symbol-function 'ediff-setup-diff-regions)
                #'gemini-companion-review-ediff--compare)
               ((symbol-function 'ediff-setup-diff-regions3)
@@ -200,7 +200,7 @@ The letter is easily typed by mistake: ask if you have not selected one."
 
 (defun gemini-companion-review-ediff--compare (&rest _files)
   "Find the differences for the current buffer, the control buffer of a session."
-  ;; It takes long, so the user may quit.
+  ;; First, since comparing takes long, and the user may quit.
   (add-hook 'kill-buffer-hook #'gemini-companion-review-ediff--kill-helpers nil t)
   (setf (gemini-companion-review-window-main gemini-companion-review-window-current)
         (current-buffer))
@@ -246,7 +246,7 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
             ediff-window-C (nth 3 windows))
       (select-window (car windows))
       (cl-letf ((switch-to-buffer-obey-display-actions nil)
-                ;; It would go out of sight in a frame that becomes narrower.
+                ;; Indented, the text would go out of sight in a frame that becomes narrower.
                 ((symbol-function 'ediff-indent-help-message) #'ignore))
         (ediff-setup-control-buffer control))
       ;; Commands that balance windows, as Evil's do when one is closed, leave it alone then.
@@ -255,7 +255,7 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
 (defun gemini-companion-review-ediff--display (view control buffers)
   "Display CONTROL and BUFFERS of VIEW, and return their windows."
   (let ((area (gemini-companion-review-window-display view (car buffers))))
-    ;; Emacs does not split side windows, and Doom another window in their place.
+    ;; Emacs does not split side windows, and Doom splits another window in their place.
     (when (window-parameter area 'window-side)
       (error "Cannot split a side window"))
     (cons (gemini-companion-review-window-make

@@ -60,8 +60,8 @@ While the proposal is being edited this may lag behind for a moment."
 
 (defun gemini-companion-review-effect-file (review)
   "Return the name of the file of REVIEW relative to its project, for the user.
-It begins with that of the project if clients work in other ones, or if a
-change waits there."
+It begins with the name of the project if clients work in other projects,
+or if changes wait there."
   (let* ((file-name-handler-alist nil)
          (path (gemini-companion-review-path review))
          (root (car (gemini-companion-workspace-innermost path))))
@@ -168,8 +168,8 @@ What was merged into it since does not count."
              t))))
 
 (defun gemini-companion-review-effect--note-saved-merge (review stamp)
-  "If the file of REVIEW, with STAMP, has only edits that were merged, note that.
-They were unsaved then.  Return non-nil if so."
+  "If the file of REVIEW now has just the edits that were merged, note that.
+They were unsaved then; the file has STAMP.  Return non-nil if so."
   (when-let* (((gemini-companion-review-unmerged review))
               ;; On a host, the client may have written its own proposal.
               ((not (gemini-companion-review-host review)))

@@ -48,9 +48,9 @@ accept or reject all hunks together, but can drop some first.
 \\{gemini-companion-review-inline-mode-map}"
   :interactive nil
   (setq-local revert-buffer-function #'gemini-companion-review-inline--revert
-              ;; By default, it is green, as if the first removed line of each hunk were added.
+              ;; Its face is green by default, as if the first removed line of each hunk were added.
               global-hl-line-mode nil)
-  ;; Where the user yanks what was copied, there are no colors and signs.
+  ;; What the user copies, and yanks elsewhere, has no colors and signs.
   (add-function :filter-return (local 'filter-buffer-substring-function) #'substring-no-properties)
   (buffer-disable-undo))
 
@@ -251,7 +251,7 @@ If it is outside of what the user has narrowed to, widen."
     (gemini-companion-ui-kill-buffer before)))
 
 (defun gemini-companion-review-inline--compare (view &optional line)
-  "Make the text of VIEW anew, and go to LINE of the proposal if that is non-nil."
+  "Compare the texts of VIEW again; if LINE is non-nil, go to it in the proposal."
   (cancel-function-timers #'gemini-companion-review-inline--follow-edits)
   (let* ((review (gemini-companion-review-window-review view))
          (current (gemini-companion-review-inline--current view))
@@ -507,7 +507,7 @@ whose undo list records this, so that the changes of both are undone in order."
 (gemini-companion-ui-bind gemini-companion-review-inline-edit-mode-map
   ("C-c C-o" "<remap> <save-buffer>") #'gemini-companion-review-inline-return)
 
-;; Through a change of the major mode, also by `gemini-companion-heavy-fontify-in-steps'.
+;; Keep it through a change of the major mode, also by `gemini-companion-heavy-fontify-in-steps'.
 (put 'gemini-companion-review-inline-edit-mode 'permanent-local t)
 
 (defun gemini-companion-review-inline-edit ()

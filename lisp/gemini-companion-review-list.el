@@ -150,7 +150,7 @@ Unless it is on screen, go to the first line."
 While it is on screen, also update it every SECONDS, and when HOOK is run."
   (setq-local revert-buffer-function (lambda (&rest _) (gemini-companion-review-list-print))
               tabulated-list-use-header-line nil)
-  ;; Emacs would put the names of columns beside them, as if they were in the header line.
+  ;; Because of them, Emacs would shift the names of columns, which are not in the header line.
   (gemini-companion-ui-omit-line-numbers)
   (gemini-companion-ui-keep-keys major-mode)
   (add-hook 'post-command-hook #'gemini-companion-review-list--show-keys nil t)

@@ -30,9 +30,9 @@ If `queue', let it wait until you ask for it, for example with
 (defcustom gemini-companion-diff-focus 'keep
   "Which window to select when a change appears by itself.
 If `keep', the selected window stays selected, so that you can go on typing;
-the change appears in other windows.  If `select', select the
-change's window, and give it as much of the frame as possible.  If
-`announce', show only a message that a change waits."
+the change appears in other windows.  If `select', select the change's
+window, and give it as much of the frame as possible.  If `announce', show
+only a message that a change waits."
   :group 'gemini-companion-review
   :type '(choice (const :tag "Stays where it is" keep)
                  (const :tag "Goes to the change" select)
@@ -50,8 +50,8 @@ change's window, and give it as much of the frame as possible.  If
   "When a review became the next to be shown; t if held back for long; or nil.")
 
 (defvar gemini-companion-review-popup--unexpected nil
-  "The review selected automatically, and when, or when a key was last ignored.
-A cons, or nil.")
+  "The last review that was selected automatically, as (REVIEW . TIME), or nil.
+TIME is when that was, or when a key was last ignored.")
 
 ;;;; Libraries
 

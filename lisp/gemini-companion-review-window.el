@@ -10,7 +10,7 @@
 ;; a structure that includes `gemini-companion-review-window' and implements the generic functions
 ;; below.
 ;;
-;; `display-buffer' chooses where, so users can choose another place by `display-buffer-alist'.  By
+;; `display-buffer' chooses where, so users can change that with `display-buffer-alist'.  By
 ;; default a view is above the user's windows, which only shrink; if the frame is too small for
 ;; that, all but one are deleted, and restored at the end, unless the user has rearranged the frame.
 ;; What the user has opened, closed, selected or displayed meanwhile stays.
@@ -184,7 +184,7 @@ This is for hooks; it waits until they have run."
   (when-let* ((view gemini-companion-review-window-current))
     (run-at-time 0 nil
                  (lambda ()
-                   ;; No timer runs while input is pending, which may have shown the review anew.
+                   ;; Timers wait for pending input, and a key may have shown the review again.
                    (when (eq view gemini-companion-review-window-current)
                      (gemini-companion-review-dismissed
                       (gemini-companion-review-window-review view)))))))
@@ -194,7 +194,7 @@ This is for hooks; it waits until they have run."
 An indirect clone of such a buffer has the same hooks, but does not count."
   (when-let* ((view gemini-companion-review-window-current)
               ((memq (current-buffer) (gemini-companion-review-window-buffers view))))
-    ;; When the rest goes, its windows would show other buffers.
+    ;; Now, since its windows will show other buffers when the rest goes.
     (save-current-buffer
       (gemini-companion-review-window--remove-windows view))
     (gemini-companion-review-window-dismiss-soon)))
@@ -298,7 +298,7 @@ VIEW.  If the user has deleted all windows but these, bring them back."
          view (gemini-companion-review-window--choose view buffer function))))))
 
 (defun gemini-companion-review-window--choose (view buffer function)
-  "Display BUFFER of VIEW by `display-buffer', and return its window.
+  "Display BUFFER of VIEW with `display-buffer', and return its window.
 FUNCTION is as in `gemini-companion-review-window-display'."
   (let* ((typing (gemini-companion-review-window-typing-p view))
          ;; What C-x 4 4 has set is for the user's next command.

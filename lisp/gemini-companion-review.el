@@ -347,7 +347,7 @@ Perhaps lose them and %1$s? ")
   (not (gemini-companion-file-exists-p (gemini-companion-review-path review))))
 
 (defun gemini-companion-review-show (review focus)
-  "Show REVIEW, anew if it is on screen, in place of the one that is shown.
+  "Show REVIEW, again if it is on screen, in place of the one that is shown.
 FOCUS is `select' or `keep', as in `gemini-companion-diff-focus'.  If
 REVIEW cannot be shown, record why, and signal the error."
   (gemini-companion-review-check-open review)

@@ -229,7 +229,7 @@ off since."
 ;;;; The text of settings
 
 (defun gemini-companion-setup--refuse (format &rest arguments)
-  "Signal an error: settings stay as they are, as FORMAT with ARGUMENTS says."
+  "Signal an error that says, as FORMAT with ARGUMENTS, why nothing was changed."
   (signal 'error (list (apply #'format format arguments))))
 
 (defun gemini-companion-setup--change (text)

@@ -44,7 +44,7 @@
 
 ;;;###autoload
 (defun gemini-companion-status ()
-  "Show whether the companion is running, and who is connected."
+  "Show whether the companion is running, and which clients are connected."
   (interactive)
   (gemini-companion-ui-pop-to "*gemini status*")
   (unless (derived-mode-p 'gemini-companion-status-mode)
@@ -259,7 +259,7 @@ Without clients, that is the current one, or nil if its host is not served."
                          (expand-file-name default-directory)))))))
 
 (defun gemini-companion-status--context-of (directory clients)
-  "Return the context of CLIENTS, lines of text, who work in DIRECTORY."
+  "Return the context of CLIENTS, lines of text, that work in DIRECTORY."
   (let ((files (gemini-companion-context-gather directory))
         (withheld (gemini-companion-context-withheld directory)))
     (concat

@@ -10,7 +10,7 @@
 ;; directory in the CLI's own: a manifest, a program for Node that passes calls on to the Emacs
 ;; that the CLI would find (src/tools_adapter.mjs), and hooks that report what the CLI does.
 ;; Gemini CLI asks its user before each call unless a policy, a file elsewhere, allows it; Qwen
-;; Code, since 0.21 or earlier, until the user has chosen to allow it always.
+;; Code, at least since 0.21, asks until the user has chosen to allow it always.
 ;;
 ;; One command writes these files after a question, another one removes them.  They never change
 ;; what somebody else has written under the same names: the manifest says that it is ours.  When
@@ -149,7 +149,7 @@ They tell it where AGENT looks for the discovery files of an Emacs."
 
 ;;;; What is there
 
-;; For a file of this machine the functions below have nil as the connection, and call the function
+;; If CONNECTION is nil, the functions below are about files of this machine, and call the function
 ;; that takes what they find at once.  A file is a list (NAME OLD NEW): OLD is its text, nil if
 ;; there is no such file, a list of a message if it cannot be read; NEW is what this package writes.
 
@@ -163,7 +163,7 @@ as this package writes them, or a message, if somebody else wrote it."
        nil agent (gemini-companion-tool-extension--files-here agent)))))
 
 (defun gemini-companion-tool-extension-state-there (connection agent function)
-  "Find what there is of the extension of AGENT on the host of CONNECTION.
+  "Find the state of the extension of AGENT on the host of CONNECTION.
 Call FUNCTION with that, as `gemini-companion-tool-extension-state' returns
 it, and whether the user does not want the tools there."
   (gemini-companion-tool-extension--read
@@ -455,7 +455,7 @@ reads, or shows you a file, which runs your hooks as C-x C-f does.  "))
                "(Writes " (mapconcat #'abbreviate-file-name files " and ") ") ")))))
 
 (defun gemini-companion-tool-extension--report (connection outcomes)
-  "Show OUTCOMES on the host of CONNECTION, or here.
+  "Show OUTCOMES, which are those on the host of CONNECTION, or here.
 Here, signal a `user-error' if one of them is an error."
   (let ((text (mapconcat #'car outcomes "\n")))
     (cond (connection (gemini-companion-ui-message 'tools "%s" text))

@@ -1,4 +1,4 @@
-;;; gemini-companion-tool-hooks.el --- What the hooks of CLIs tell -*- lexical-binding: t; -*-
+;;; gemini-companion-tool-hooks.el --- What the hooks of CLIs report -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -75,11 +75,11 @@ TERMINAL are; each but SESSION may be nil."
       (user-error "There is no event %s" event))
     (gemini-companion-tool-hooks--change-hooks #'add-hook) ; the mode was perhaps off meanwhile
     (gemini-companion-tool-diagnostics-observe)
-    ;; Before a prompt, and in a turn, files may have changed of which no hook tells.
+    ;; Files may change before a prompt, and in a turn, without a hook that reports it.
     (when (and directory (memq what '(prompt ran done))
                (not (gemini-companion-tool-call-host call)))
       (gemini-companion-tool-hooks--refresh-buffers directory))
-    ;; Emacs asks about an edit by a review.
+    ;; About an edit, Emacs asks with a review.
     (if (and (eq what 'asks) path known (gemini-companion-cli-reviews-here-p known)) ""
       (let ((cli (gemini-companion-cli-note
                   what agent process (seq-take session 200) directory
@@ -164,7 +164,6 @@ The tool noteEdit says what BEFORE, AFTER, SESSION, PROCESS and MODIFIED are."
         (gemini-companion-tool-refresh-buffer buffer))
       (unless (gemini-companion-tool-secret-p call file)
         (gemini-companion-tool-hooks--take call file before after modified))
-      ;; Do checkers of Emacs know the text of the file?
       (let ((buffer (gemini-companion-tool-buffer call (gemini-companion-tool-file call path))))
         (if (and buffer
                  (not (buffer-modified-p buffer))
@@ -255,7 +254,7 @@ In a frame without room for two windows, it displays nothing."
 ;;;; The history
 
 (defun gemini-companion-tool-hooks--record (call file tool before after process)
-  "Record that the client of CALL, PROCESS, has edited FILE by TOOL.
+  "Record that the client of CALL, PROCESS, has edited FILE with TOOL.
 BEFORE and AFTER are as in `gemini-companion-tool-hooks--note-edit'."
   (gemini-companion-history-add
    :client (format "%s, %s"

@@ -32,7 +32,7 @@
 (defun gemini-companion-tool-symbols--asking (method capability answer &optional extra elisp)
   "Return the function of a tool that requests METHOD from a language server.
 For CAPABILITY, ANSWER and EXTRA see `gemini-companion-tool-symbols--request'.
-If ELISP is non-nil, it returns the answer for a symbol and a call in Lisp."
+ELISP, if non-nil, returns the answer for a symbol of Emacs Lisp and a call."
   (lambda (call path line symbol)
     (let ((buffer (gemini-companion-tool-open-buffer call path)))
       (gemini-companion-tool-refresh-buffer buffer)
@@ -83,7 +83,7 @@ of; EXTRA is a plist of more parameters."
     'later))
 
 (defun gemini-companion-tool-symbols--request-eglot (method capability extra done fail)
-  "Request METHOD by Eglot; call DONE with the result or FAIL with a reason.
+  "Request METHOD with Eglot; call DONE with the result or FAIL with a reason.
 For CAPABILITY and EXTRA see `gemini-companion-tool-symbols--request'."
   (unless (or (not (fboundp 'eglot-server-capable)) (eglot-server-capable capability))
     (user-error "The language server of this file cannot do that: use grep_search"))
@@ -100,7 +100,7 @@ For CAPABILITY and EXTRA see `gemini-companion-tool-symbols--request'."
                                        gemini-companion-tool-patience)))))
 
 (defun gemini-companion-tool-symbols--request-lsp (method extra done fail)
-  "Request METHOD by lsp-mode; call DONE with the result or FAIL with a reason.
+  "Request METHOD with lsp-mode; call DONE with the result or FAIL with a reason.
 For EXTRA see `gemini-companion-tool-symbols--request'."
   (unless (lsp-feature? method)
     (user-error "The language server of this file cannot do that: use grep_search"))
@@ -173,7 +173,7 @@ lsp-mode makes objects hash tables with strings as keys, or plists."
 
 (defun gemini-companion-tool-symbols--in-file (file function)
   "Call FUNCTION at the start of the text of FILE, and return its value.
-If no buffer visits FILE, that text is the first megabyte, or else empty."
+If no buffer visits FILE, that is its first megabyte, empty if unreadable."
   (let ((buffer (gemini-companion-file-visiting file)))
     (with-temp-buffer
       (if buffer

@@ -33,7 +33,6 @@
 (require 'gemini-companion-workspace)
 (require 'gemini-companion-write)
 
-;; Not in every Emacs.
 (defvar treesit-auto-install-grammar)
 
 ;;;; Limits
@@ -131,7 +130,7 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   (subject nil :documentation "The name of the file that it is about, for the user, or nil.")
   (started (float-time) :documentation "When it came, in seconds since 1970.")
   (outcome nil :documentation "How it ended, and how long it took, as text for the user, or nil.")
-  (files nil :documentation "The files of which its client was found to be allowed to know.")
+  (files nil :documentation "The files that its client may know of, as found so far.")
   (withheld 0 :documentation "The number of results that are withheld."))
 
 ;; Events by which clients call tools.
@@ -146,7 +145,7 @@ This replaces a tool with the same NAME.  To replace one of ours, do so in
   "Hook run when a call has begun or ended.")
 
 (defun gemini-companion--handle-call-tool (id agent name arguments directory)
-  "Call the tool NAME of a client of AGENT, with ARGUMENTS, a vector.
+  "Call the tool NAME for a client of AGENT, with ARGUMENTS, a vector.
 ID is the number of the call, DIRECTORY where the client works, or nil."
   (let* ((properties (alist-get name gemini-companion-tool--table nil nil #'equal))
          (host (and directory (gemini-companion-workspace-machine directory)))

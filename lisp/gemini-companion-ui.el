@@ -188,7 +188,7 @@ no longer call it."
 
 (defun gemini-companion-ui-busy ()
   "Return why windows may not change now, as text, or nil if they may.
-Then the selected frame is one that users can see."
+In that case, the selected frame is one that users can see."
   (cond ((gemini-companion-ui-key-expected))
         ((not (gemini-companion-ui-select-user-frame)) "Emacs has no frame")
         ((not (gemini-companion-ui-idle-p gemini-companion-ui--idle-time)) "you are typing")))
@@ -559,7 +559,7 @@ same."
 ;;;; Buffers that are kept current
 
 (defun gemini-companion-ui-keep-current (update hooks &optional seconds)
-  "Call UPDATE in the current buffer when one of HOOKS is run; return what does.
+  "Call UPDATE in the current buffer when HOOKS are run; return what does so.
 But do so only while the buffer is in a window.  With SECONDS, also do that so
 often unless a minibuffer is active: at its end, Emacs restores all windows but
 the selected one, with point where the text then was.  Stop when the buffer is

@@ -345,7 +345,7 @@ would wait for Tramp, so return the workspace root there."
 ;;;; Scopes
 
 (defun gemini-companion-workspace-scope-of (directory)
-  "Return the scope of clients that work in DIRECTORY; nil if that is unknown."
+  "Return the scope of clients that work in DIRECTORY, which is nil if unknown."
   (let ((machine (and directory (gemini-companion-workspace-machine directory))))
     (cond ((not machine) (gemini-companion-workspace--local-scope directory))
           ;; Clients on a host that was just closed must not be told of files here.

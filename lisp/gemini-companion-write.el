@@ -90,8 +90,8 @@ It takes that long until a connection that was cut is known to be lost.")
 (defun gemini-companion-write-await-decision (review stamp text quietly)
   "Find out how REVIEW, which its client has closed, was decided there.
 The client does not report that: either it writes the file, whose stamp
-was STAMP, or it does not.  If TEXT is non-nil, it should write that, and
-perhaps was not sent it.  Tell the user unless QUIETLY is non-nil."
+was STAMP, or it does not.  If TEXT is non-nil, it should write that,
+which it may not have been sent.  Tell the user unless QUIETLY is non-nil."
   (let ((path (gemini-companion-review-path review))
         ;; Later proposals of the client belong to another turn.
         (others (gemini-companion-write-others review))
@@ -254,7 +254,7 @@ is when the stamp was first seen.  Until there is a stamp, the value is nil."
 
 (defun gemini-companion-write--poll (seconds check finish)
   "Call CHECK from timers until it is done, then FINISH with its last value.
-While CHECK returns nil, go on for at most SECONDS, which begin anew after it
+While CHECK returns nil, go on for at most SECONDS, which begin again after it
 returns `held', or `busy', which may take long: so call it less often then.  Any
 other value is the end, such as t, or `forgotten' if nothing waits for the file."
   (run-at-time gemini-companion-write--poll-interval nil
@@ -299,7 +299,7 @@ those to %s are in M-x gemini-companion-history-list"
   (path nil :documentation "Its name.")
   (before nil :documentation "Its stamp when its buffer agreed with it last.")
   (merged nil :documentation "A value of `gemini-companion-review-effect-merged-state'.")
-  (text nil :documentation "The text that it should contain then, or nil."))
+  (text nil :documentation "The text that the client should write, or nil."))
 
 (defvar gemini-companion-write--files nil
   "The files that clients may write, the newest first.")
@@ -539,7 +539,7 @@ Return a kind of UTF-8 instead if FILE is in that, which clients write."
 
 (defun gemini-companion-write--read (file buffer)
   "Read FILE into BUFFER, decoded as when the current buffer is reverted.
-Return the coding system, of which what the text does not determine stays."
+Return the coding system; what the text does not determine stays as it was."
   (let ((coding-system-for-read
          (if (or enable-multibyte-characters find-file-literally)
              (gemini-companion-write--chosen-coding file)
