@@ -414,7 +414,8 @@ connected host, remove those there."
   "Return the connection to the host of the current buffer, nil if it is on none."
   (and (gemini-companion-host-of-name default-directory)
        (or (gemini-companion-host-connection-of-directory default-directory)
-           (user-error "%s is not connected" (file-remote-p default-directory)))))
+           (user-error "%s is not connected"
+                       (gemini-companion-host-title (file-remote-p default-directory))))))
 
 (defun gemini-companion-tool-extension--agents ()
   "Return the programs that are served and used here and have extensions."
