@@ -25,7 +25,7 @@
 (declare-function project-root "project" (project))
 (defvar project-vc-non-essential-cache-timeout) ; Emacs 31
 
-;;;; Options
+;;;; Hooks and options
 
 (defvar gemini-companion-workspace-change-hook nil
   "Hook run when the roots, or the scopes of clients, have changed.")

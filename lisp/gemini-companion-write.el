@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; After an accept the client writes the file.  This file decides what the client must be sent for
-;; that, checks whether it has written, which not every client reports, and updates the buffer.
+;; After an accept the client writes the file.  This library decides what the client must be sent
+;; for that, checks whether it has written, which not every client reports, and updates the buffer.
 ;;
 ;; A buffer that visits the file then gets the new text: point and marks stay, and Emacs does not
 ;; ask about a file that "changed on disk".  Undo makes the buffer modified, since the file still
