@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; The Lisp end of the bridge to the server's thread.  This file owns the running companion, and
-;; only it calls the functions of the native module, `gemini-companion--mod-...'.
+;; The Lisp end of the bridge to the server's thread.  This file owns the running companion: only it
+;; calls those functions of the native module, `gemini-companion--mod-...', that need one.
 ;;
 ;; The server queues events, and a timer of Lisp drains the queue.  A byte on a pipe starts it; so
 ;; does each command while a client is connected, as Emacs does not read the pipe while input is
