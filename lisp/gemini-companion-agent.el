@@ -154,7 +154,7 @@ that you leave out keep this package's values.
 A program can connect only if `gemini-companion-agents' also names it.  Takes
 effect when `gemini-companion-mode' is next enabled.
 
-For the properties see Info node `(gemini-companion)Several Clients'."
+For the properties see Info node `(gemini-companion)Adding a Program'."
   :type '(alist :key-type (symbol :tag "Name") :value-type plist)
   :group 'gemini-companion-clients
   :risky t)
