@@ -457,7 +457,7 @@ open file, or all open files.  Waits until the last change was checked."
     :read-only t
     :hosts t
     :function #'gemini-companion-tool-diagnostics--get))
-;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-diagnostics-define)
+;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-diagnostics-define -50)
 
 (provide 'gemini-companion-tool-diagnostics)
 ;;; gemini-companion-tool-diagnostics.el ends here

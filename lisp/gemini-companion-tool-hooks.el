@@ -394,7 +394,7 @@ Emacs may revert one before the client reports the edit."
                  ("modified" integer "When it was written, if it has just that text, in seconds \
 since 1970" optional))
     :function #'gemini-companion-tool-hooks--note-edit))
-;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-hooks-define)
+;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-hooks-define -50)
 
 (provide 'gemini-companion-tool-hooks)
 ;;; gemini-companion-tool-hooks.el ends here

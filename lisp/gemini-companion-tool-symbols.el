@@ -286,7 +286,7 @@ unlike a search for text."
       :function (gemini-companion-tool-symbols--asking
                  "textDocument/hover" :hoverProvider #'gemini-companion-tool-symbols--hover-text nil
                  #'gemini-companion-tool-symbols--elisp-describe))))
-;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-symbols-define)
+;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-symbols-define -50)
 
 (provide 'gemini-companion-tool-symbols)
 ;;; gemini-companion-tool-symbols.el ends here

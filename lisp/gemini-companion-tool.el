@@ -587,7 +587,7 @@ reading the file does not show."
     :read-only t
     :hosts t
     :function #'gemini-companion-tool--show-file))
-;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-add-own)
+;;;###autoload (add-hook 'gemini-companion-tool-hook #'gemini-companion-tool-add-own -50)
 
 (provide 'gemini-companion-tool)
 ;;; gemini-companion-tool.el ends here

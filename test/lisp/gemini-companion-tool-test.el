@@ -50,6 +50,19 @@
       (should (= 3 (length gemini-companion-test-tools-set)))
       (should (string-search "gemini-companion-tool-hook: Oh" (car (gemini-companion-log-last 1)))))))
 
+(ert-deftest gemini-companion-tool/in-the-hook-the-user-replaces-one-of-ours ()
+  "Also by `add-hook' as in the manual, which puts a function before ours."
+  (gemini-companion-test-with-tools
+    (let ((gemini-companion-tool--wanted nil)
+          (gemini-companion-tool--table nil)
+          (gemini-companion-tool-hook gemini-companion-tool-hook))
+      (add-hook 'gemini-companion-tool-hook
+                (lambda ()
+                  (gemini-companion-tool-define "getOpenFiles"
+                    :description "Mine." :function (lambda (_) "mine"))))
+      (gemini-companion-bridge-handle-event 'tools-wanted)
+      (should (equal (gemini-companion-test-call-tool "getOpenFiles") "mine")))))
+
 ;;;; Calls
 
 (ert-deftest gemini-companion-tool/a-string-is-the-answer ()
