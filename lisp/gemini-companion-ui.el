@@ -320,6 +320,8 @@ message on the same TOPIC, an object, and one of ours on screen."
         (apply #'format-message format arguments))
   (gemini-companion-ui--show-messages))
 
+(defvar emacspeak-speak-messages)
+
 (defun gemini-companion-ui--show-messages ()
   "Show the pending messages if they hide nothing, else try again soon."
   (cond
@@ -328,7 +330,11 @@ message on the same TOPIC, an object, and one of ours on screen."
     ;; When there is a frame, only the newest matters.
     (setcdr gemini-companion-ui--messages nil))
    (t
-    (let* ((present (current-message))
+    ;; Emacspeak neither shows nor speaks what timers say.  This is what the user waits for.
+    (let* ((inhibit-message (default-toplevel-value 'inhibit-message))
+           (emacspeak-speak-messages (ignore-errors
+                                       (default-toplevel-value 'emacspeak-speak-messages)))
+           (present (current-message))
            (foreign (if (and present (equal present (car gemini-companion-ui--echoed)))
                         (cdr gemini-companion-ui--echoed)
                       present))

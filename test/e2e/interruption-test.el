@@ -137,6 +137,37 @@ It is answered at once, even if the user is busy."
        emacs '(equal (current-message) "c.txt: rejected in Gemini CLI"))
       (should-not (gemini-companion-test-eval emacs 'gemini-companion-ui--messages)))))
 
+(ert-deftest gemini-companion-interruption/who-hears-emacs-is-told-of-a-change ()
+  "Emacspeak silences what timers say, and lets `message' speak what it shows."
+  (gemini-companion-interruption-test--with (emacs client)
+    (gemini-companion-test-eval
+     emacs '(progn (defvar emacspeak-speak-messages t)
+                   (setq gemini-companion-test-spoken nil)
+                   (advice-add 'timer-event-handler :around
+                               (lambda (&rest call)
+                                 (let ((emacspeak-speak-messages nil) (inhibit-message t))
+                                   (apply call)))
+                               '((name . silence)))
+                   (advice-add 'message :after
+                               (lambda (&rest _)
+                                 (when (and emacspeak-speak-messages (not inhibit-message))
+                                   (push (current-message) gemini-companion-test-spoken)))
+                               '((name . speak)))
+                   nil))
+    (let ((words "Gemini CLI proposes a change to a.txt"))
+      (gemini-companion-test-fake-propose emacs client "two\n")
+      (gemini-companion-test-wait-screen emacs (regexp-quote words))
+      (gemini-companion-test-wait-eval
+       emacs `(seq-some (lambda (text) (string-prefix-p ,words text))
+                        gemini-companion-test-spoken)))
+    (gemini-companion-test-reject emacs)
+    (gemini-companion-test-eval
+     emacs '(progn (advice-remove 'timer-event-handler 'silence)
+                   (advice-remove 'message 'speak)
+                   (makunbound 'emacspeak-speak-messages)
+                   nil))
+    (gemini-companion-test-wait-no-review emacs)))
+
 ;;;; Questions about a review that has ended
 
 (ert-deftest gemini-companion-interruption/q-affects-only-the-review-it-asked-about ()
