@@ -278,7 +278,14 @@ It runs in the current buffer, which the selected window shows."
               bidi-paragraph-direction 'left-to-right)
   ;; The characters of a box have one column for CLIs, but two for Emacs in an East Asian language.
   (make-local-variable 'char-width-table)
-  (use-default-char-width-table))
+  (use-default-char-width-table)
+  ;; Without a UTF-8 locale, Emacs in a terminal would write six characters for each of theirs.
+  (unless (char-displayable-p ?─)
+    (setq-local buffer-display-table (copy-sequence (or buffer-display-table (make-display-table)))
+                glyphless-char-display (copy-sequence glyphless-char-display))
+    (set-char-table-range glyphless-char-display '(#x2010 . #x2bff) 'thin-space) ; no letters
+    (cl-loop for character across "─│╭╮╰╯●›❯·" and ascii across "-|++++*>>."
+             do (aset buffer-display-table character (vector ascii)))))
 
 (defun gemini-companion-cli-terminals--dedicate (&rest _)
   "Make side windows that show a terminal of this package dedicated again.

@@ -55,6 +55,18 @@ echo ready\nread line && echo \"line: $line\"\n"
    emacs '(mapcar (lambda (window) (buffer-name (window-buffer window)))
                   (window-list nil 'nomini))))
 
+(ert-deftest gemini-companion-cli-run/a-box-is-drawn-by-what-the-terminal-around-emacs-has ()
+  "As in a container without LANG: Emacs wrote \\u2500 for each piece of a line."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")) :environment '("LANG=C"))
+    (gemini-companion-cli-run-test--program emacs)
+    (gemini-companion-test-write (gemini-companion-test-emacs-file emacs "program")
+                                 "#!/bin/sh
+printf '╭─────────╮\\n│ ● 1. A  │\\n│ ✓ 2. B… │\\n╰─────────╯\\nready\\n'; read line\n")
+    (gemini-companion-cli-run-test--start emacs)
+    (gemini-companion-test-wait-screen
+     emacs "[+]-\\{9\\}[+] *\n.*| [*] 1[.] A  | *\n.*|   2[.] B  | *\n.*[+]-\\{9\\}[+]")))
+
 (ert-deftest gemini-companion-cli-run/the-environment-of-the-program ()
   "It runs in the project's root, and finds this Emacs without a proxy."
   :tags '(e2e)
