@@ -461,10 +461,12 @@ was, even if the program goes on."
 
 (defun gemini-companion-cli-terminals--term-variables (environment)
   "Return what to add to ENVIRONMENT so that text is readable in Term.
-Programs choose colors for a dark background; on a light one, ask for none."
+Programs choose colors for a dark background; on a light one, ask for none.
+With 8 colors, as in GNU Screen, what is chosen would be yellow on green."
   ;; An existing value is about the terminal around this Emacs.
   `(,(if (< emacs-major-version 29) "COLORTERM" "COLORTERM=truecolor")
-    ,@(unless (or (eq (frame-parameter nil 'background-mode) 'dark)
+    ,@(unless (or (and (eq (frame-parameter nil 'background-mode) 'dark)
+                       (not (memq (display-color-cells) '(8 16))))
                   (gemini-companion-agent-environment-value "NO_COLOR" environment)
                   (gemini-companion-agent-environment-value "FORCE_COLOR" environment))
         '("NO_COLOR=1"))))

@@ -461,10 +461,12 @@ printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
      "\\033]51;A/tmp\\007" "\\033]\\00051;Ame@evil:/\\033\\\\")))
 
 (ert-deftest gemini-companion-cli-terminals/term-has-no-colors-on-a-light-background ()
-  (pcase-dolist (`(,background ,own ,colors) '((light nil "1") (nil nil "1") (dark nil "none")
-                                               (light "NO_COLOR=" "") (light "FORCE_COLOR=1" "none")
-                                               ;; As `setenv' removes it.
-                                               (light "NO_COLOR" "1")))
+  "Nor with few colors."
+  (pcase-dolist (`(,background ,own ,colors ,few)
+                 '((light nil "1") (nil nil "1") (dark nil "none") (dark nil "1" 8)
+                   (light "NO_COLOR=" "") (light "FORCE_COLOR=1" "none")
+                   ;; As `setenv' removes it.
+                   (light "NO_COLOR" "1")))
     (gemini-companion-test-with-project
       (let* ((process-environment
               (append (and own (list own))
@@ -479,7 +481,8 @@ printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
         (unwind-protect
             (progn
               (set-frame-parameter nil 'background-mode background)
-              (gemini-companion-run)
+              (cl-letf (((symbol-function 'display-color-cells) (lambda (&rest _) (or few 0))))
+                (gemini-companion-run))
               ;; The program may have ended already.
               (should (string-prefix-p (format "<%s>end" colors)
                                        (gemini-companion-cli-terminals-test--output (window-buffer)))))
