@@ -344,7 +344,8 @@ buffer there."
     ;; take the 1 for the answer to its question, and after a C-y, Gemini CLI asks no more.
     (define-key map (kbd "M-x") (lookup-key (current-global-map) (kbd "M-x")))
     (pcase-dolist (`(,key . ,command) '(("C-h" . help-command) ("C-u" . universal-argument)
-                                        ("M-:" . eval-expression) ("M-!" . shell-command)))
+                                        ("M-:" . eval-expression) ("M-!" . shell-command)
+                                        ("C-\\" . toggle-input-method)))
       (when (eq (lookup-key (current-global-map) (kbd key)) command)
         (define-key map (kbd key) command)))
     (define-key map (kbd "C-x C-x") #'term-send-raw)
@@ -393,6 +394,14 @@ question; in Emacs 28, Term would wait for the end of EVENT's text."
   (add-function :filter-args (process-filter (get-buffer-process (current-buffer)))
                 (gemini-companion-cli-terminals--term-output))
   (add-hook 'window-buffer-change-functions #'gemini-companion-cli-terminals--term-appears nil t)
+  ;; Input methods do nothing where a buffer is read-only.
+  (add-hook 'input-method-activate-hook
+            (lambda ()
+              (add-function :around (local 'input-method-function)
+                            (lambda (function key)
+                              (let ((inhibit-read-only t) (input-method-use-echo-area t))
+                                (funcall function key)))))
+            nil t)
   (term-char-mode))
 
 (defun gemini-companion-cli-terminals--term-write (filter process output)

@@ -67,6 +67,18 @@ printf '╭─────────╮\\n│ ● 1. A  │\\n│ ✓ 2. B… 
     (gemini-companion-test-wait-screen
      emacs "[+]-\\{9\\}[+] *\n.*| [*] 1[.] A  | *\n.*|   2[.] B  | *\n.*[+]-\\{9\\}[+]")))
 
+(ert-deftest gemini-companion-cli-run/input-methods-work-in-term ()
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
+    (gemini-companion-cli-run-test--program emacs)
+    (gemini-companion-cli-run-test--start emacs)
+    (gemini-companion-test-run emacs '(progn (set-input-method "latin-1-prefix") nil))
+    (gemini-companion-test-type emacs "'e")
+    (gemini-companion-test-keys emacs "C-\\")
+    (gemini-companion-test-type emacs "'e")
+    (gemini-companion-test-keys emacs "Enter")
+    (gemini-companion-test-wait-screen emacs "line: é'e")))
+
 (ert-deftest gemini-companion-cli-run/the-environment-of-the-program ()
   "It runs in the project's root, and finds this Emacs without a proxy."
   :tags '(e2e)
