@@ -448,7 +448,8 @@ has displayed something else, leave it alone."
 ;;;; Windows that come back
 
 ;; Registers and packages for perspectives keep windows, and restore them after a view in these has
-;; ended.  A parameter of a window says what is to be done then.
+;; ended.  A parameter of a window says what is to be done then.  One of an earlier session says
+;; nothing: Desktop restores it if Emacs died with a change on screen, and the user goes on there.
 
 (add-to-list 'window-persistent-parameters '(gemini-companion-review . writable))
 
@@ -458,14 +459,16 @@ If BEFORE is nil, the window was made for the view."
   (add-hook 'window-configuration-change-hook #'gemini-companion-review-window--tidy)
   (set-window-parameter window 'gemini-companion-review
                         (list (buffer-name (window-buffer window))
-                              (and before (buffer-name before)))))
+                              (and before (buffer-name before))
+                              before-init-time)))
 
 (defun gemini-companion-review-window--tidy ()
   "Delete or give back windows of the selected frame that came back without a view."
   (gemini-companion-log-errors "windows"
     (dolist (window (window-list nil 'no-minibuffer))
       (pcase (window-parameter window 'gemini-companion-review)
-        ((and `(,name ,before) (guard (not (equal name (buffer-name (window-buffer window))))))
+        ((and `(,name ,before ,(pred (equal before-init-time)))
+              (guard (not (equal name (buffer-name (window-buffer window))))))
          (set-window-parameter window 'gemini-companion-review nil)
          (cond ((get-buffer name))      ; the user has displayed something else
                ((and before (get-buffer before)) (set-window-buffer window before))

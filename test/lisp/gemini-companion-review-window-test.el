@@ -400,6 +400,17 @@ is non-nil, the review ends before that, and otherwise after it."
         (ert-info ((format "%S %s" keep ended))
           (gemini-companion-review-window-test--check-kept keep restore focus ended))))))
 
+(ert-deftest gemini-companion-review-window/one-of-an-earlier-session-stays ()
+  "Emacs died with a change on screen, and Desktop has restored the windows."
+  (gemini-companion-review-window-test--each review 'keep
+    (let ((kept (window-state-get nil t)))
+      (gemini-companion-review-reject review)
+      (let ((before-init-time (time-add before-init-time 1)))
+        (gemini-companion-review-window-test--put kept)
+        (let ((restored (gemini-companion-review-window-test--windows)))
+          (run-hooks 'window-configuration-change-hook)
+          (should (equal restored (gemini-companion-review-window-test--windows))))))))
+
 (ert-deftest gemini-companion-review-window/lists-find-room-beside-it ()
   "Emacs might fail to make a window larger."
   (gemini-companion-test-with-client client
