@@ -66,6 +66,7 @@ For QUOTE, see `gemini-companion-comment-show'."
       (gemini-companion-comment-show (gemini-companion-ui-line-start first) text quote))
     (add-hook 'after-change-functions #'gemini-companion-comment--align nil t)
     (when buffer-file-name
+      (add-hook 'kill-emacs-query-functions #'gemini-companion-comment--query-exit)
       (add-hook 'kill-buffer-hook #'gemini-companion-comment--buffer-killed nil t))))
 
 (defun gemini-companion-comment-show (start text quote)
@@ -261,6 +262,12 @@ Each is a cons of the file and an element of `gemini-companion-comment-list'."
     (message "%s had %s; M-x gemini-companion-comments-restore brings them back" (buffer-name)
              (gemini-companion-ui-count (length comments) "comment"))))
 (put 'gemini-companion-comment--buffer-killed 'permanent-local-hook t)
+
+(defun gemini-companion-comment--query-exit ()
+  "Return non-nil if Emacs may exit; ask if there are comments on files."
+  (or (not (gemini-companion-ui-user-frame-p))
+      (null (gemini-companion-comment--all))
+      (yes-or-no-p "You have comments that you have not sent.  Lose them and exit? ")))
 
 ;;;###autoload
 (defun gemini-companion-comments-restore ()

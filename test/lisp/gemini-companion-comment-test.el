@@ -314,6 +314,25 @@ a.txt:2 `two`: why?"))
 
 ;;;; All comments
 
+(ert-deftest gemini-companion-comment/emacs-asks-before-it-exits-with-them ()
+  (gemini-companion-comment-test--with
+    (cl-letf* ((asked nil)
+               (answer nil)
+               ((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
+               ((symbol-function 'yes-or-no-p) (lambda (prompt) (push prompt asked) answer))
+               (exit (lambda ()
+                       (run-hook-with-args-until-failure 'kill-emacs-query-functions))))
+      (gemini-companion-comment-test--add 2 "why?")
+      (should-not (funcall exit))
+      (should (equal asked
+                     '("You have comments that you have not sent.  Lose them and exit? ")))
+      (setq answer t)
+      (should (funcall exit))
+      (gemini-companion-comments-clear)
+      (setq asked nil)
+      (should (funcall exit))
+      (should-not asked))))
+
 (ert-deftest gemini-companion-comment/they-can-be-brought-back ()
   (gemini-companion-comment-test--with
     (should-error (gemini-companion-comments-restore) :type 'user-error)
