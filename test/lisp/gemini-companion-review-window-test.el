@@ -405,6 +405,7 @@ is non-nil, the review ends before that, and otherwise after it."
   (gemini-companion-review-window-test--each review 'keep
     (let ((kept (window-state-get nil t)))
       (gemini-companion-review-reject review)
+      (should (equal windows (gemini-companion-review-window-test--windows)))
       (let ((before-init-time (time-add before-init-time 1)))
         (gemini-companion-review-window-test--put kept)
         (let ((restored (gemini-companion-review-window-test--windows)))
