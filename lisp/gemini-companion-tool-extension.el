@@ -351,7 +351,9 @@ Remove directories that are empty after that, too."
     (pcase-dolist (`(,name ,_ ,text) changes)
       (gemini-companion-log-add "%s %s" (if text "writing" "removing") (expand-file-name name))
       (if (not text) (delete-file name)
-        (make-directory (file-name-directory (expand-file-name name)) t)
+        ;; Who can write there could replace a hook, which is a program.
+        (with-file-modes (logand #o755 (default-file-modes))
+          (make-directory (file-name-directory (expand-file-name name)) t))
         (gemini-companion-file-replace name (encode-coding-string text 'utf-8-unix)
                                        (logand #o644 (default-file-modes)))))
     (when (and changes (null (nth 2 (car changes))))
