@@ -480,6 +480,10 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
   "Show the file PATH at LINE for CALL when the user is not busy."
   (let ((file (gemini-companion-tool-file call path))
         (deadline (+ (float-time) gemini-companion-tool-patience)))
+    ;; Once it is open, other tools tell what it says.  The CLI itself reads no such file.
+    (when (and (not (gemini-companion-tool-buffer call file))
+               (gemini-companion-tool-secret-p call (gemini-companion-file-real-name file)))
+      (user-error "%s leads out of the project" path))
     (gemini-companion-tool--check-file call file)
     (gemini-companion-tool-poll
      call

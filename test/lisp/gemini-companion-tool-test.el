@@ -505,6 +505,8 @@ It is in a list if the call failed."
       (gemini-companion-test-file "bomb.txt.gz" "small\n")
       (gemini-companion-test-file "image.png" "many\n")
       (call-process "mkfifo" nil nil nil (gemini-companion-test-file "fifo"))
+      ;; Once it is open, the model could find out what it says.  The CLI reads no such link.
+      (make-symbolic-link (executable-find "sh") (gemini-companion-test-file "link"))
       (let ((large-file-warning-threshold 2)
             (file-name-handler-alist ; of `auto-image-file-mode'
              (cons '("\\.png\\'" . image-file-handler) file-name-handler-alist)))
@@ -513,6 +515,7 @@ It is in a list if the call failed."
                          ("none.txt" "No such file: none.txt")
                          ("fifo" "fifo is not a regular file")
                          ("." "This file is withheld: .")
+                         ("link" "link leads out of the project")
                          ("bomb.txt.gz" "bomb.txt.gz is compressed or encrypted")
                          ("image.png" "image.png is too large to show without asking the user")
                          ("large.txt" "large.txt is too large to show without asking the user")))
