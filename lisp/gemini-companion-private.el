@@ -107,7 +107,12 @@ The current buffer's major mode counts; it need not have these variables."
         (message-log-max nil))
     (save-match-data
       (let ((found (dir-locals-find-file default-directory)))
-        (when (stringp found)
+        (when (and (stringp found)
+                   ;; A model may name any directory.  Emacs 28 would not recover from 32 000
+                   ;; parentheses, and 60 MB would block others for seconds.
+                   (cl-loop for each in (dir-locals--all-files found)
+                            always (< (file-attribute-size (file-attributes (file-truename each)))
+                                      16000)))
           (dir-locals-read-from-dir found)
           (setq found (dir-locals-find-file default-directory)))
         (pcase found

@@ -299,7 +299,7 @@
     (let* ((enable-local-variables nil)
            (buffer (find-file-noselect (gemini-companion-test-file "sub/a" "x\n")))
            (shown (with-current-buffer (messages-buffer) (buffer-string))))
-      (dolist (text '(")" "((nil . #))"))
+      (dolist (text `(")" "((nil . #))" ,(concat "()" (make-string 16000 ?\s))))
         (gemini-companion-test-file "sub/.dir-locals.el" text)
         (dotimes (_ 2)
           (ert-info (text)
