@@ -401,9 +401,10 @@ A client looks for it only when it starts."
                       (member (directory-file-name (file-name-directory file))
                               (gemini-companion-agent-directories agent)))
                     (gemini-companion-bridge-discovery-files))
-    (message "%s will not find this Emacs: once this program has created its directory, turn \
-`gemini-companion-mode' off and on; see also `gemini-companion-agents'"
-             (gemini-companion-agent-get agent :title)))
+    (message "%s will not find this Emacs: %s" (gemini-companion-agent-get agent :title)
+             (or (gemini-companion-bridge-discovery-fault)
+                 "once this program has created its directory, turn `gemini-companion-mode' off \
+and on; see also `gemini-companion-agents'")))
   (gemini-companion-workspace-announce root))
 
 (defun gemini-companion-cli-run--create-buffer (agent root)

@@ -221,6 +221,20 @@ answered with no."
         (should-not (seq-difference (buffer-list) buffers))
         (should-not gemini-companion-cli-run-test--asked)))))
 
+(ert-deftest gemini-companion-cli-run/it-says-why-the-cli-will-not-find-this-emacs ()
+  (cl-letf (((symbol-function 'gemini-companion-agent-directory)
+             (lambda (&rest _) "/dev/null/gemini/ide"))
+            ((symbol-function 'display-warning) #'ignore))
+    (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
+      (let ((messages nil))
+        (cl-letf (((symbol-function 'message)
+                   (lambda (&rest arguments) (push (apply #'format arguments) messages))))
+          (gemini-companion-run))
+        (should (seq-find (lambda (it)
+                            (string-prefix-p "Gemini CLI will not find this Emacs: /dev/null is not \
+a directory: set TMPDIR" it))
+                          messages))))))
+
 (ert-deftest gemini-companion-cli-run/it-says-what-is-wrong-with-an-option ()
   (gemini-companion-cli-run-test--with-ghostel #'gemini-companion-cli-run-test--ghostel-exec
     (let ((gemini-companion-agent "gemini"))
