@@ -188,6 +188,17 @@ PREFIX is that of the host that it is on, or nil."
   (let ((file-name-handler-alist nil))
     (file-truename file)))
 
+(defun gemini-companion-file-in-repository-p (file)
+  "Return non-nil if FILE is in a repository of Git, whatever its name is.
+In its directory, Git runs programs that its configuration names."
+  (locate-dominating-file
+   file
+   (lambda (directory)
+     (let ((there (lambda (name) (file-exists-p (expand-file-name name directory)))))
+       (and (funcall there "HEAD")
+            (or (funcall there "commondir")
+                (and (funcall there "objects/") (funcall there "refs/"))))))))
+
 (defun gemini-companion-file-truename (buffer)
   "Return the name without symbolic links of the file that BUFFER visits."
   (let ((file (buffer-local-value 'buffer-file-name buffer))

@@ -217,7 +217,7 @@ If DIRECTORY is unknown or in no root, FILE may be in any project."
     (cond ((or (cl-loop for name in names
                         thereis (member (gemini-companion-private-downcase name)
                                         '(".git" ".hg" ".svn" ".bzr" ".jj")))
-               (gemini-companion-review-client--in-repository-p file))
+               (gemini-companion-file-in-repository-p file))
            "it is part of a repository")
           ((cl-loop for name in below thereis (string-prefix-p "." name))
            "a name that begins with a dot often configures programs")
@@ -228,16 +228,6 @@ If DIRECTORY is unknown or in no root, FILE may be in any project."
           ((string-prefix-p (file-name-as-directory (file-truename user-emacs-directory))
                             (file-truename file))
            "Emacs loads such files"))))
-
-(defun gemini-companion-review-client--in-repository-p (file)
-  "Return non-nil if FILE is in a repository of Git, whatever its name is."
-  (locate-dominating-file
-   file
-   (lambda (directory)
-     (let ((there (lambda (name) (file-exists-p (expand-file-name name directory)))))
-       (and (funcall there "HEAD")
-            (or (funcall there "commondir")
-                (and (funcall there "objects/") (funcall there "refs/"))))))))
 
 (provide 'gemini-companion-review-client)
 ;;; gemini-companion-review-client.el ends here

@@ -534,6 +534,9 @@ without its user" name))
       (unless (file-exists-p file) (user-error "No such file: %s" name))
       (unless (file-regular-p file) (user-error "%s is not a regular file" name))
       (unless (file-readable-p file) (user-error "Cannot read %s" name))
+      ;; Any directory of a project may look like one, and VC runs Git there.
+      (when (gemini-companion-file-in-repository-p (file-truename file))
+        (user-error "%s is part of a repository" name))
       ;; A few kilobytes may become gigabytes.
       (when packed (user-error "%s is compressed or encrypted" name))
       (when (and large-file-warning-threshold

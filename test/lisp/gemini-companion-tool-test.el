@@ -504,6 +504,10 @@ It is in a list if the call failed."
       (gemini-companion-test-file "large.txt" "many\n")
       (gemini-companion-test-file "bomb.txt.gz" "small\n")
       (gemini-companion-test-file "image.png" "many\n")
+      ;; VC would run Git there, and that a program that the file config names.
+      (dolist (name '("HEAD" "objects/x" "refs/x"))
+        (gemini-companion-test-file (concat "bare/" name) "many\n"))
+      (gemini-companion-test-file "bare/below/a.txt" "many\n")
       (call-process "mkfifo" nil nil nil (gemini-companion-test-file "fifo"))
       ;; Once it is open, the model could find out what it says.  The CLI reads no such link.
       (make-symbolic-link (executable-find "sh") (gemini-companion-test-file "link"))
@@ -516,6 +520,7 @@ It is in a list if the call failed."
                          ("fifo" "fifo is not a regular file")
                          ("." "This file is withheld: .")
                          ("link" "link leads out of the project")
+                         ("bare/below/a.txt" "bare/below/a.txt is part of a repository")
                          ("bomb.txt.gz" "bomb.txt.gz is compressed or encrypted")
                          ("image.png" "image.png is too large to show without asking the user")
                          ("large.txt" "large.txt is too large to show without asking the user")))
