@@ -553,11 +553,15 @@ safe local variables."
             (treesit-auto-install-grammar nil) ; Emacs 31 asks
             (enable-local-variables :safe)
             (enable-local-eval nil)
+            (ignored-local-variables (cons 'mode ignored-local-variables)) ; a minor mode
             (vc-follow-symlinks nil)
             (large-file-warning-threshold nil)
             (known (gemini-companion-file-visiting file)))
         (condition-case problem
-            (let ((buffer (find-file-noselect file 'nowarn)))
+            (let ((buffer (cl-letf (((symbol-function 'set-auto-mode-0)
+                                     (apply-partially #'gemini-companion-tool--set-mode
+                                                      (symbol-function 'set-auto-mode-0))))
+                            (find-file-noselect file 'nowarn))))
               ;; Its local variables may mark it as private.
               (when (gemini-companion-tool-secret-p call file)
                 (user-error "This file is withheld"))
@@ -567,6 +571,14 @@ safe local variables."
            (unless known
              (gemini-companion-ui-kill-buffer (gemini-companion-file-visiting file)))
            (signal (car problem) (cdr problem)))))))
+
+(defun gemini-companion-tool--set-mode (function mode &rest more)
+  "Call FUNCTION, `set-auto-mode-0', with MODE and MORE, unless MODE is a minor one.
+A text can name Flymake, which has Perl run some of it."
+  (let ((mode-function (autoload-do-load (indirect-function mode) mode)))
+    (unless (seq-some (lambda (minor) (eq mode-function (indirect-function minor)))
+                      minor-mode-list)
+      (apply function mode more))))
 
 ;;;; Their definitions
 

@@ -551,6 +551,17 @@ It is in a list if the call failed."
              (prog-mode-hook (list (lambda () (setq ran t)))))
         (should (equal (gemini-companion-test-call-tool "showFile" "a.zz") "Shown."))
         (should ran))
+      ;; Flymake would run the code in it.
+      (gemini-companion-test-file "sub/.dir-locals.el" "((nil . ((mode . flymake))))")
+      (pcase-dolist (`(,name . ,text)
+                     '(("e.pl" . "# -*- mode: perl; mode: flymake -*-\n")
+                       ("f.pl" . "# Local Variables:\n# mode: perl\n# mode: flymake\n# End:\n")
+                       ("sub/g.pl" . "1;\n")))
+        (gemini-companion-test-file name text)
+        (should (equal (gemini-companion-test-call-tool "showFile" name) "Shown."))
+        (with-current-buffer (file-name-nondirectory name)
+          (should (derived-mode-p 'perl-mode))
+          (should-not (bound-and-true-p flymake-mode))))
       ;; Only its local variables say so.
       (gemini-companion-test-file "d.txt" "x -*- gemini-companion-private: t -*-\n")
       (should (equal (gemini-companion-test-call-tool "showFile" "d.txt")
