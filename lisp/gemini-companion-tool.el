@@ -555,6 +555,7 @@ safe local variables."
             (enable-local-eval nil)
             (ignored-local-variables (cons 'mode ignored-local-variables)) ; a minor mode
             (vc-follow-symlinks nil)
+            (non-essential t) ; the file schemas.xml beside it could have nXML mode log in elsewhere
             (large-file-warning-threshold nil)
             (known (gemini-companion-file-visiting file)))
         (condition-case problem
@@ -573,8 +574,8 @@ safe local variables."
            (signal (car problem) (cdr problem)))))))
 
 (defun gemini-companion-tool--set-mode (function mode &rest more)
-  "Call FUNCTION, `set-auto-mode-0', with MODE and MORE, unless MODE is a minor one.
-A text can name Flymake, which has Perl run some of it."
+  "Unless MODE is a minor mode, call FUNCTION with it and MORE.
+FUNCTION is `set-auto-mode-0'.  A text can name Flymake, which may run it."
   (let ((mode-function (autoload-do-load (indirect-function mode) mode)))
     (unless (seq-some (lambda (minor) (eq mode-function (indirect-function minor)))
                       minor-mode-list)

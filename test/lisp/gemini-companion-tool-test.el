@@ -8,6 +8,7 @@
 (require 'image-file)
 (require 'gemini-companion-status)
 (require 'gemini-companion-test-tools)
+(require 'tramp)
 
 (defmacro gemini-companion-tool-test--with-tool (function &rest body)
   "Evaluate BODY with a tool \"mine\" that calls FUNCTION."
@@ -555,13 +556,24 @@ It is in a list if the call failed."
       (gemini-companion-test-file "sub/.dir-locals.el" "((nil . ((mode . flymake))))")
       (pcase-dolist (`(,name . ,text)
                      '(("e.pl" . "# -*- mode: perl; mode: flymake -*-\n")
-                       ("f.pl" . "# Local Variables:\n# mode: perl\n# mode: flymake\n# End:\n")
+                       ("f.pl" . "# Local \
+Variables:\n# mode: perl\n# mode: flymake\n# End:\n")
                        ("sub/g.pl" . "1;\n")))
         (gemini-companion-test-file name text)
         (should (equal (gemini-companion-test-call-tool "showFile" name) "Shown."))
         (with-current-buffer (file-name-nondirectory name)
           (should (derived-mode-p 'perl-mode))
           (should-not (bound-and-true-p flymake-mode))))
+      ;; nXML mode reads the schema that this file names, which may be on another machine.
+      (gemini-companion-test-file "schemas.xml" "<locatingRules
+xmlns=\"http://thaiopensource.com/ns/locating-rules/1.0\">
+<uri pattern=\"*.xml\" uri=\"file:///ssh:host:/x.rnc\"/></locatingRules>")
+      (gemini-companion-test-file "e.xml" "<a/>\n")
+      (let ((debug-on-error nil)
+            (tramp-encoding-shell (gemini-companion-test-file "log-in" "#!/bin/sh\ntouch $0.ran\n")))
+        (set-file-modes tramp-encoding-shell #o700)
+        (should (equal (gemini-companion-test-call-tool "showFile" "e.xml") "Shown."))
+        (should-not (file-exists-p (gemini-companion-test-file "log-in.ran"))))
       ;; Only its local variables say so.
       (gemini-companion-test-file "d.txt" "x -*- gemini-companion-private: t -*-\n")
       (should (equal (gemini-companion-test-call-tool "showFile" "d.txt")
