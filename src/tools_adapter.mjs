@@ -19,7 +19,7 @@
 import {
   closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readdirSync, realpathSync, watch,
 } from 'node:fs';
-import { open, readFile, readdir, stat } from 'node:fs/promises';
+import { lstat, open, readFile, readdir, stat } from 'node:fs/promises';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
@@ -104,6 +104,7 @@ async function checkClient(agent, directory, emacs) {
 // The Emacsen that have DIRECTORY open, the one that the CLI prefers first.
 async function findAnnounced(agent, directory) {
   const where = agent.directory();
+  if (!await isOurs(where) || !await isOurs(path.dirname(where))) return [];
   const names = await readdir(where).catch(() => []);
   const found = await Promise.all(
     names.map((name) => agent.file.exec(name)).filter(Boolean).map(
@@ -116,6 +117,12 @@ async function findAnnounced(agent, directory) {
     .sort((a, b) => b.rank.map((it, index) => it - a.rank[index])
       .find((it) => it) || 0)
     .map(({ one }) => one);
+}
+
+// Whether no other user could put a link to some file of this one into DIRECTORY.
+async function isOurs(directory) {
+  const owner = (await lstat(directory).catch(() => undefined))?.uid;
+  return !process.getuid || [0, process.getuid()].includes(owner);
 }
 
 // What FILE says about an Emacs, or undefined if it is not to be trusted.

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { chown, mkdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -159,6 +159,21 @@ test('another Emacs is asked if the first one does not listen, or refuses', asyn
   await new Promise((resolve) => { first.server.close(resolve); });
   program.call(2, 'echo', {});
   assert.equal((await program.answer(2)).result.content[0].text, 'second');
+});
+
+test('an Emacs in a directory of another user is not asked', {
+  skip: process.getuid?.() !== 0 && 'only root can give a directory away',
+}, async (t) => {
+  const { directory, emacs, start } = await stage(t);
+  const first = await emacs(FIRST);
+  const program = start();
+  for (const name of ['gemini', 'gemini/ide']) {
+    await chown(path.join(directory, name), 12345, 12345);
+    program.call(name, 'echo', {});
+    assert.match(await failed(program, name), /No Emacs has/);
+    await chown(path.join(directory, name), 0, 0);
+  }
+  assert.equal(first.calls.length, 0);
 });
 
 test('without any that listens, the model is told why', async (t) => {
