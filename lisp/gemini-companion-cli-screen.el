@@ -84,7 +84,13 @@ Return nil if there is none.  Above the prompt, it counts only right above it."
                (cond
                 ;; Remarks, the rest of a prompt, or what a terminal did not erase may be below it.
                 ((re-search-backward "^ *[╰⠀-⣿]" (line-beginning-position -6) t) (point))
-                ((re-search-backward "^(checked) " (line-beginning-position -9) t) end))))
+                ((re-search-backward "^(checked) " (line-beginning-position -9) t) end)
+                ;; Gemini CLI leaves its last lines there, below blank ones, after an answer that
+                ;; did not fit on the screen.
+                ((re-search-backward
+                  "^ *╰.*\n\\(?: *\n\\)+\\(?: *[^ \n].*\n\\)\\{0,3\\} *[^ \n].*\\="
+                  (line-beginning-position -200) t)
+                 (point)))))
         ;; The prompt or its borders.  The last of these may be one that the CLI did not erase.
         (unless (save-excursion
                   (re-search-forward

@@ -220,6 +220,21 @@
         (concat gemini-companion-test-screen-question "\n✦ I see.\n" line "\n(r:) x\n" line "\n")
       (should-not (gemini-companion-cli-screen-question-p)))))
 
+(ert-deftest gemini-companion-cli-screen/a-question-is-seen-above-a-footer-far-below ()
+  "Gemini CLI leaves it there after an answer that did not fit on the screen.
+There are the more blank lines the more tools it calls."
+  (dolist (blank '(1 6 60))
+    (dolist (border '("───────────────────────────────" "                               "
+                      "▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀"))
+      (gemini-companion-cli-screen-test--on
+          (concat gemini-companion-test-screen-question
+                  (apply #'concat (make-list blank "    \n")) border
+                  "\n workspace (/directory)     /model\n ~/project        gemini-2.5-flash\n")
+        (should (eq t (gemini-companion-cli-screen-question-p)))
+        ;; Not above a prompt.
+        (insert gemini-companion-test-screen-prompt)
+        (should-not (gemini-companion-cli-screen-question-p))))))
+
 (ert-deftest gemini-companion-cli-screen/the-title-of-a-question-is-found-in-any-line ()
   (pcase-dolist (`(,line . ,title)
                  (let ((blanks (make-string 20000 ?\s)))
