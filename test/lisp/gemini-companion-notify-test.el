@@ -9,6 +9,7 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-cli-run)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-test-companion)
 
@@ -183,6 +184,45 @@
       (gemini-companion-notify-test--wait "Run rm" "\\`closed\\'")
       (funcall note 'done nil)
       (gemini-companion-notify-test--wait "Run rm" "closed" "-- Gemini CLI is done in .* x+…\\'"))))
+
+(ert-deftest gemini-companion-notify/a-message-names-keys-that-answer-this-cli ()
+  "Where the user is, the same keys may answer another one, in another project."
+  (gemini-companion-test-with-project
+    (let* ((gemini-companion-cli--all nil)
+           (gemini-companion-notify nil)
+           (said nil)
+           (ask (lambda (terminal)
+                  (with-current-buffer terminal ; as when Emacs has just looked at it
+                    (gemini-companion-cli-note-screen terminal t 'gemini default-directory))
+                  said))
+           (terminals
+            (mapcar (lambda (name)
+                      (with-current-buffer (generate-new-buffer name)
+                        (setq default-directory (file-name-as-directory
+                                                 (expand-file-name name default-directory))
+                              gemini-companion-cli-run-root default-directory)
+                        (make-directory (expand-file-name ".git" default-directory) t)
+                        (make-process :name "cli" :buffer (current-buffer) :command '("cat")
+                                      :noquery t :sentinel #'ignore)
+                        (current-buffer)))
+                    '("one" "two"))))
+      (cl-letf* (((symbol-function 'gemini-companion-ui-message)
+                  (lambda (_topic format &rest arguments)
+                    (setq said (apply #'format format arguments))))
+                 (user (current-buffer))
+                 ((symbol-function 'gemini-companion-ui-selected-buffer) (lambda (&rest _) user)))
+        (unwind-protect
+            (progn
+              (setq default-directory (buffer-local-value 'default-directory (car terminals)))
+              (should (string-search "in one; M-x gemini-companion-answer-yes answers yes"
+                                     (funcall ask (car terminals))))
+              (should (string-suffix-p "in two; M-x gemini-companion-next shows what waits"
+                                       (funcall ask (cadr terminals))))
+              (kill-buffer (car terminals))
+              (setq gemini-companion-cli--all nil)
+              (should (string-search "in two; M-x gemini-companion-answer-yes answers yes"
+                                     (funcall ask (cadr terminals)))))
+          (mapc #'gemini-companion-ui-kill-buffer terminals))))))
 
 (ert-deftest gemini-companion-notify/a-click-says-why-it-shows-nothing ()
   "A CLI may run in a terminal outside of Emacs."
