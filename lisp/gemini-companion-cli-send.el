@@ -294,7 +294,8 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
        (cond ((not live)
               (kill-new text)
               (gemini-companion-ui-message
-               buffer "A CLI did not take your text; yank it from the kill ring"))
+               buffer "%s did not take your text; yank it from the kill ring"
+               (or (buffer-name buffer) "A CLI")))
              (submit (gemini-companion-cli-send--may-submit-p))))
      (not submit))
     (if submit
@@ -308,7 +309,10 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
 (defun gemini-companion-cli-send--fault ()
   "Return why the CLI in the current buffer takes no prompt now, or nil.
 Keys for a prompt would answer its question, or be a command for a shell."
-  (let ((title (gemini-companion-cli-send-title)))
+  (let ((title (concat (gemini-companion-cli-send-title)
+                       ;; The user may mean another one.
+                       (when (cdr (gemini-companion-cli-run-terminals))
+                         (concat " in " (buffer-name))))))
     (cond ((not (gemini-companion-cli-run-directory (current-buffer)))
            (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
           ((gemini-companion-cli-terminals-frozen))

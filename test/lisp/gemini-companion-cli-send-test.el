@@ -1213,6 +1213,25 @@ The hint in an empty prompt is in the user's language."
         (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
         (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\e[200~two\e[201~")))))
 
+(ert-deftest gemini-companion-cli-send/of-several-clis-the-one-that-takes-no-prompt-is-named ()
+  "It need not be the one that the user means."
+  (gemini-companion-cli-send-test--with-screen one _sent
+    (gemini-companion-cli-send-test--with-screen two _sent
+      (gemini-companion-cli-send-test--draw one gemini-companion-cli-send-test--at-rest)
+      (gemini-companion-cli-send-test--draw two gemini-companion-cli-send-test--question)
+      (should (equal (cadr (should-error (gemini-companion-cli-send-text "1" t two)
+                                         :type 'user-error))
+                     (format "The CLI in %s asks a question; answer it first" (buffer-name two))))
+      (gemini-companion-test-with-answer nil
+        (setf (buffer-local-value 'gemini-companion-cli-send--busy one) t)
+        (gemini-companion-cli-send-text "lost?" t one)
+        (gemini-companion-cli-send-test--draw one gemini-companion-cli-send-test--question)
+        (setf (buffer-local-value 'gemini-companion-cli-send--busy one) nil)
+        (let ((message (format "%s did not take your text; yank it from the kill ring"
+                               (buffer-name one))))
+          (gemini-companion-test-wait
+           message (lambda () (member message gemini-companion-test-messages))))))))
+
 (ert-deftest gemini-companion-cli-send/what-fails-while-emacs-asks-something-is-told-later ()
   "Nothing is sent instead, nor does that fail."
   (gemini-companion-cli-send-test--with-screen terminal sent
