@@ -265,11 +265,16 @@ shown, and LLxprt Code which choice is selected."
 
 (defun gemini-companion-cli-send-terminal ()
   "Return the terminal of the CLI in this buffer, of the project, or the only one.
-Failing that, return the one with the innermost directory around the project."
+In a review, it is that of its client.  Failing all of these, return the one
+with the innermost directory around the project."
   (let ((root (gemini-companion-cli-run-project))
         (running (gemini-companion-cli-run-terminals)))
     (cond ((and (not (gemini-companion-cli-run-switching-to))
-                (car (assq (current-buffer) running))))
+                (car (assq (if gemini-companion-review-of-buffer
+                               (gemini-companion-cli-run-terminal-of
+                                gemini-companion-review-of-buffer)
+                             (current-buffer))
+                           running))))
           ((gemini-companion-cli-run-buffer root))
           ((null running)
            (user-error (if (gemini-companion-cli-all)

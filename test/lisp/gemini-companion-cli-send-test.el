@@ -1213,6 +1213,21 @@ The hint in an empty prompt is in the user's language."
         (gemini-companion-cli-send-test--draw terminal gemini-companion-cli-send-test--at-rest)
         (gemini-companion-cli-send-test--wait sent "\e[200~one\e[201~\r\e[200~two\e[201~")))))
 
+(ert-deftest gemini-companion-cli-send/in-a-review-the-cli-is-the-one-that-proposes-it ()
+  "Another one of the project may have been selected last, and ask something, too."
+  (gemini-companion-cli-send-test--with-screen one _sent
+    (gemini-companion-cli-send-test--with-screen two _sent
+      (let* ((other (gemini-companion-cli-send-terminal))
+             (mine (if (eq other one) two one))
+             (gemini-companion-cli--all
+              (list (gemini-companion-cli--make :agent 'gemini :process 1 :terminal mine))))
+        (with-temp-buffer
+          (setq gemini-companion-review-of-buffer (gemini-companion-review-make :process 1))
+          (should (eq (gemini-companion-cli-send-terminal) mine))
+          ;; Not known, as that of a CLI outside of Emacs.
+          (setf (gemini-companion-review-process gemini-companion-review-of-buffer) 2)
+          (should (eq (gemini-companion-cli-send-terminal) other)))))))
+
 (ert-deftest gemini-companion-cli-send/of-several-clis-the-one-that-takes-no-prompt-is-named ()
   "It need not be the one that the user means."
   (gemini-companion-cli-send-test--with-screen one _sent
