@@ -248,8 +248,10 @@ shown, and LLxprt Code which choice is selected."
               " asks no question now")))
    ((pcase gemini-companion-cli-send--answered
       (`(,tick . ,time)
-       ;; A question may ignore Enter, such as Qwen Code's if nothing is checked.
-       (and (eql tick (buffer-chars-modified-tick)) (< (- (float-time) time) 5))))
+       ;; A question may ignore Enter, such as Qwen Code's if nothing is checked.  Or the next one
+       ;; has just appeared, and the same key was pressed twice.
+       (< (- (float-time) time)
+          (if (eql tick (buffer-chars-modified-tick)) 5 gemini-companion-ui-reaction-time))))
     "The CLI has not shown your last answer yet; try again shortly")))
 
 ;;;; Sending

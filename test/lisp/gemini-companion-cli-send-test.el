@@ -18,6 +18,7 @@ SENT is bound to a function that returns the text sent to it."
   (let ((terminal (make-symbol "terminal")))
     `(gemini-companion-test-with-project
        (let* ((gemini-companion-cli-send--poll-interval 0.001)
+              (gemini-companion-ui-reaction-time 0) ; tests answer one question after the other
               (inhibit-message t)
               (,terminal (generate-new-buffer "terminal"))
               (,sent (lambda () (with-current-buffer ,terminal (buffer-string)))))
@@ -716,6 +717,23 @@ Allow execution of [Shell]?
         (cl-decf (cdr gemini-companion-cli-send--answered) 5))
       (gemini-companion-answer-no)
       (gemini-companion-cli-send-test--wait sent (concat screen "\r\e")))))
+
+(ert-deftest gemini-companion-cli-send/a-key-pressed-twice-does-not-answer-the-next-question ()
+  "A CLI that has several tools to run shows that in a tenth of a second."
+  (gemini-companion-cli-send-test--with sent
+    (let* ((gemini-companion-ui-reaction-time 10)
+           (show (lambda () (gemini-companion-cli-send-test--show
+                             (car gemini-companion-cli-send-test--questions))))
+           (screen (funcall show)))
+      (gemini-companion-answer-yes)
+      (gemini-companion-cli-send-test--wait sent (concat screen "\r"))
+      (funcall show)
+      (should (string-search "try again"
+                             (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)))
+      (with-current-buffer (gemini-companion-cli-send-terminal)
+        (cl-decf (cdr gemini-companion-cli-send--answered) gemini-companion-ui-reaction-time))
+      (gemini-companion-answer-yes)
+      (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))
 
 (ert-deftest gemini-companion-cli-send/questions-are-not-answered-unseen ()
   (gemini-companion-cli-send-test--with sent
