@@ -19,6 +19,7 @@
 (require 'gemini-companion-cli-terminals)
 (require 'gemini-companion-host)
 (require 'gemini-companion-log)
+(require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 (require 'gemini-companion-workspace)
 
@@ -177,7 +178,10 @@ ANSWER is \"yes\" or \"no\"."
   (with-current-buffer (gemini-companion-cli-send-terminal)
     (when-let* ((fault (gemini-companion-cli-send--question-fault)))
       (user-error "%s" fault))
-    (cond ((not (gemini-companion-cli-send--question-seen-p))
+    (cond ((and (equal answer "yes") (gemini-companion-cli-send--lossy-p))
+           (user-error "To accept this change would lose something: %s"
+                       (gemini-companion-ui-key 'gemini-companion-accept "asks you about that")))
+          ((not (gemini-companion-cli-send--question-seen-p))
            (gemini-companion-cli-send--show-question)
            (message "The question of %s was not all on screen; look at it, then answer"
                     (gemini-companion-cli-send-title)))
@@ -189,6 +193,12 @@ ANSWER is \"yes\" or \"no\"."
            (gemini-companion-cli-send-key
             (if (equal answer "no") (gemini-companion-cli-screen-no-key) "\r") (current-buffer))
            (message "Answered %s in %s" answer (buffer-name))))))
+
+(defun gemini-companion-cli-send--lossy-p ()
+  "Return non-nil if a yes to the CLI here would accept a change, and lose something."
+  (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
+    (not (seq-every-p #'gemini-companion-review-effect-harmless-p
+                      (gemini-companion-cli-reviews cli)))))
 
 (defun gemini-companion-cli-send--question-seen-p ()
   "Return non-nil if a window shows as much of the question here as it can.

@@ -287,14 +287,9 @@ something, ask first; leave other such changes to the user."
     (when (gemini-companion-review-commands-accept-seen review)
       (dolist (each others)
         (when (and (gemini-companion-review-open-p each)
-                   (gemini-companion-review-commands--plain-p each))
+                   (gemini-companion-review-effect-harmless-p each))
           (gemini-companion-review-commands-accept-seen each)))
       (setq gemini-companion-review-commands--rest (and rest (list review rest (float-time)))))))
-
-(defun gemini-companion-review-commands--plain-p (review)
-  "Return non-nil if an accept of REVIEW would lose nothing, and ask nothing."
-  (not (or (gemini-companion-review-effect-question review)
-           (gemini-companion-review-effect-conflict review))))
 
 (defun gemini-companion-review-commands-forget-rest ()
   "Accept no more changes in advance."
@@ -313,7 +308,7 @@ something, ask first; leave other such changes to the user."
                (gemini-companion-review-same-client-p first review)
                (< (- (float-time) time) 30)
                names
-               (gemini-companion-review-commands--plain-p review))
+               (gemini-companion-review-effect-harmless-p review))
       (setq gemini-companion-review-commands--rest (and rest (list first rest (float-time))))
       (gemini-companion-review-commands-accept-seen review 'rule))))
 

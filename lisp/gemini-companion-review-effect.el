@@ -231,6 +231,11 @@ They were unsaved then; the file has STAMP.  Return non-nil if so."
                    (gemini-companion-review-file review)
                    (gemini-companion-change-recoded change) title)))))
 
+(defun gemini-companion-review-effect-harmless-p (review)
+  "Return non-nil if an accept of REVIEW would lose nothing, and ask nothing."
+  (not (or (gemini-companion-review-effect-question review)
+           (gemini-companion-review-effect-conflict review))))
+
 (defun gemini-companion-review-effect--byte (review)
   "Return the first byte in the proposal of REVIEW that is no character, or nil."
   (when-let* (((string-search "\ufffd" (gemini-companion-review-current-text review)))

@@ -77,6 +77,25 @@ Ignore what the CLI itself adds."
       (should (gemini-companion-test-eval
                emacs '(equal (buffer-name (window-buffer)) "a.txt"))))))
 
+(ert-deftest gemini-companion-cli-send/a-yes-that-would-lose-something-is-not-sent ()
+  "The CLI asks only whether to apply the change; Emacs, what the key that accepts it asks."
+  :tags '(e2e real)
+  (gemini-companion-cli-send-test--with
+      (emacs cli `(("a.txt" . ,(apply #'concat (make-list 60 "one\n")))) 'term)
+    (let ((file (gemini-companion-test-project emacs "a.txt")))
+      (gemini-companion-test-cli-script
+       cli `("write_file" :file_path ,file :content "two\n") "All done")
+      (gemini-companion-test-run emacs '(gemini-companion-send-prompt "please write"))
+      (gemini-companion-test-cli-wait-terminal cli "Allow once")
+      (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
+      (gemini-companion-test-wait-screen emacs "To accept this change would lose something")
+      (gemini-companion-test-m-x emacs "gemini-companion-accept")
+      (gemini-companion-test-wait-screen emacs "a text of 1 line in place of 60 lines")
+      (gemini-companion-test-keys emacs "y")
+      (gemini-companion-test-wait "the file to be written"
+                                  (lambda () (equal (gemini-companion-test-read file) "two\n")))
+      (gemini-companion-test-cli-wait-terminal cli "All done"))))
+
 (gemini-companion-test-with-terminals gemini-companion-cli-send/answers-need-a-question
     terminal
   "A half-typed prompt that looks like a choice is not sent; work is not stopped."

@@ -813,7 +813,9 @@ Allow execution of [Shell]?
         (cl-letf (((symbol-function 'gemini-companion-cli-in-terminal)
                    (lambda (_) (gemini-companion-cli--make)))
                   ((symbol-function 'gemini-companion-cli-reviews)
-                   (lambda (_) (list (gemini-companion-review-make :seen seen)))))
+                   (lambda (_) (list (gemini-companion-review-make
+                                      :seen seen :path "/no/a.txt" :client "Gemini CLI"
+                                      :proposed "" :text "")))))
           (should (string-search (if seen "Answered yes" "was not all on screen")
                                  (gemini-companion-answer-yes))))
         (should (eq seen (= height (window-height window))))
