@@ -195,7 +195,7 @@ ANSWER is \"yes\" or \"no\"."
            (message "Answered %s in %s" answer (buffer-name))))))
 
 (defun gemini-companion-cli-send--lossy-p ()
-  "Return non-nil if a yes to the CLI here would accept a change, and lose something."
+  "Return non-nil if a yes to the CLI here accepts a change that loses something."
   (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
     (not (seq-every-p #'gemini-companion-review-effect-harmless-p
                       (gemini-companion-cli-reviews cli)))))
