@@ -229,14 +229,47 @@ Show what cannot be seen, too."
                   auto-composition-mode nil
                   truncate-lines t
                   word-wrap nil)
-      (let* ((start (+ (point) gemini-companion-heavy--max-line))
-             (overlay (make-overlay start (line-end-position)))
-             (note (propertize (format " … %d more characters" (- (line-end-position) start))
-                               'face 'warning)))
-        (overlay-put overlay 'evaporate t)
-        ;; Emacs 30 takes seconds to pass 5 MB that are invisible, but not 5 MB with this property.
-        (overlay-put overlay 'display `(when buffer-invisibility-spec . ,note)))
+      (gemini-companion-heavy--hide (+ (point) gemini-companion-heavy--max-line)
+                                    (line-end-position))
       (forward-line))))
+
+(defun gemini-companion-heavy--hide (start end)
+  "Show how many characters there are from START to END, in place of them."
+  (when (< start end)
+    (let ((overlay (make-overlay start end))
+          (note (propertize (format " … %d more characters%s" (- end start)
+                                    (if (memq (char-after end) '(nil ?\n)) "" " … "))
+                            'face 'warning)))
+      (overlay-put overlay 'evaporate t)
+      ;; Emacs 30 takes seconds to pass 5 MB that are invisible, but not 5 MB with this property.
+      (overlay-put overlay 'display `(when buffer-invisibility-spec . ,note)))))
+
+(defun gemini-companion-heavy-difference (buffer start end other from to)
+  "Return where the text from START to END of BUFFER differs from that of OTHER.
+That is from FROM to TO.  The value is a cons of the first positions in both;
+if a line is hidden there, show that part of it in place of the one before."
+  (with-current-buffer buffer
+    (gemini-companion-ui-widened
+      (with-current-buffer other
+        (gemini-companion-ui-widened
+          (let* ((case-fold-search nil)
+                 (same (max 0 (1- (abs (compare-buffer-substrings
+                                        buffer start end other from to))))))
+            (pcase-dolist (`(,it ,position) `((,buffer ,(+ start same)) (,other ,(+ from same))))
+              (set-buffer it)
+              (goto-char position)
+              ;; One line may be the beginning of the other.
+              (pcase (get-char-property-and-overlay (if (and (eolp) (not (bobp))) (1- position)
+                                                      position)
+                                                    'display)
+                (`((when buffer-invisibility-spec . ,_) . ,overlay)
+                 (delete-overlay overlay)
+                 ;; So little that no window must scroll sideways.  If a line began with the note,
+                 ;; Emacs would not show its prefix, which may be a sign in the margin.
+                 (gemini-companion-heavy--hide (+ (line-beginning-position) 5) (- position 20))
+                 (gemini-companion-heavy--hide (+ position gemini-companion-heavy--max-line)
+                                               (line-end-position)))))
+            (cons (+ start same) (+ from same))))))))
 
 ;;;; Fontification in parts
 

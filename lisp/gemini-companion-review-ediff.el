@@ -16,6 +16,7 @@
 
 (require 'ediff)
 (require 'gemini-companion-comment)
+(require 'gemini-companion-heavy)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-buffer)
 (require 'gemini-companion-review-commands)
@@ -271,10 +272,24 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
                                             nil 'no-recenter)
       ;; Only now, since comparing the words moves point.
       (ediff-recenter 'no-rehighlight)
+      (gemini-companion-review-ediff--show-difference)
+      (add-hook 'ediff-select-hook #'gemini-companion-review-ediff--show-difference nil t)
       (setf (gemini-companion-review-ediff--offered view) t)
       (add-hook 'ediff-select-hook
                 (lambda () (setf (gemini-companion-review-ediff--offered view) nil))
                 nil t))))
+
+(defun gemini-companion-review-ediff--show-difference ()
+  "Show where the selected difference begins, which may be far into a long line."
+  (pcase-let* ((bounds (lambda (type) (list (ediff-get-buffer type)
+                                            (ediff-get-diff-posn type 'beg)
+                                            (ediff-get-diff-posn type 'end))))
+               (`(,a . ,b) (apply #'gemini-companion-heavy-difference
+                                  (append (funcall bounds 'A) (funcall bounds 'B)))))
+    (pcase-dolist (`(,window . ,position) `((,ediff-window-A . ,a) (,ediff-window-B . ,b)))
+      (when (window-live-p window)
+        (with-selected-window window
+          (gemini-companion-review-window-go-into-line position))))))
 
 ;;;; Ending Ediff
 

@@ -234,6 +234,7 @@ If it is outside of what the user has narrowed to, widen."
                      (pos-visible-in-window-p (1- end))))
       (recenter (if (< (count-lines (point) end) (/ height 2)) (/ height 3)
                   (min 3 (/ height 4))))))
+  (gemini-companion-review-window-go-into-line (gemini-companion-review-hunk-difference hunk))
   (force-mode-line-update))
 
 ;;;; Keeping it up to date

@@ -408,6 +408,13 @@ columns wide, else one above the other; if TURNED, it is the other way around."
                       windows))
     (nreverse windows)))
 
+(defun gemini-companion-review-window-go-into-line (position)
+  "If POSITION is far into a long line, go and scroll there in the selected window."
+  (when (< (window-body-width)
+           (- position (save-excursion (goto-char position) (line-beginning-position))))
+    (goto-char position)
+    (unless (pos-visible-in-window-p) (recenter))))
+
 ;;;; Giving a window back
 
 ;; A place is a cons of a marker and the number of its line.

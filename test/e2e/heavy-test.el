@@ -252,5 +252,37 @@ Return the phases in which EMACS was blocked too long, with the seconds."
                emacs '(string-suffix-p "while 1: pass" (gemini-companion-review-current-text
                                                         (gemini-companion-review-shown))))))))
 
+;;;; What differs in a long line
+
+(defun gemini-companion-heavy-e2e--differs (name line new)
+  "Have LINE changed to NEW, twice in the file NAME, in each view; NEW has \"XYZZY\".
+Check that this is on screen at once, and after the key for the next hunk."
+  (let* ((text (lambda (line) (concat "one\n\n" line "\n\ntwo\n\n" line "\n")))
+         (old (funcall text line)))
+    (dolist (view gemini-companion-heavy-e2e--views)
+      (gemini-companion-test-with-fake-client (emacs client `((,name . ,old)))
+        (gemini-companion-test-run emacs `(setq gemini-companion-diff-function #',view))
+        (gemini-companion-test-fake-propose emacs client (funcall text new) name)
+        (gemini-companion-test-wait-screen emacs "XYZZY")
+        (gemini-companion-test-run emacs '(progn (gemini-companion-review-next) nil))
+        (gemini-companion-test-keys emacs "n")
+        (gemini-companion-test-wait-screen
+         emacs "\\(?:hunk\\|diff\\) 2 of 2\\(?:.\\|\n\\)*XYZZY\\|XYZZY\\(?:.\\|\n\\)*diff 2 of 2")
+        (gemini-companion-test-reject emacs)))))
+
+(ert-deftest gemini-companion-heavy/what-differs-in-a-paragraph-is-on-screen ()
+  "A paragraph in one line is higher than the window, so its beginning shows no difference."
+  (let ((words (apply #'concat (make-list 200 "some words "))))
+    ;; Org mode truncates lines.
+    (dolist (name '("a.txt" "a.org"))
+      (gemini-companion-heavy-e2e--differs name (concat words "end, " words)
+                                           (concat words "XYZZY, " words)))))
+
+(ert-deftest gemini-companion-heavy/what-differs-in-a-minified-file-is-on-screen ()
+  "Only a part of a line that is very long is shown: that where it differs."
+  (let ((data (apply #'concat (make-list 4000 "[1,2],"))))
+    (gemini-companion-heavy-e2e--differs "a.txt" (concat data "[3]," data)
+                                         (concat data "XYZZY," data))))
+
 (provide 'heavy-test)
 ;;; heavy-test.el ends here

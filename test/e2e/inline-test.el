@@ -517,7 +517,8 @@ Return the screen before that."
       (gemini-companion-review-inline-e2e--check-text emacs client "rtl.txt" "שלום עולם\nabc\n")
       (let ((screen (gemini-companion-review-inline-e2e--check-text
                      emacs client "long.txt" (concat "one\n" long "y\nthree\n"))))
-        (should (string-match-p "^- +x+\\$\n\\+ +2 x+\\$\n +3 three" screen)))
+        (should (string-match-p "^- +xxxxx … 29975 more characters … x+ *\n\
+\\+ +2 xxxxx … 29975 more characters … x+y *\n +3 three" screen)))
       (gemini-companion-test-eval emacs '(remove-hook 'find-file-hook #'display-line-numbers-mode))
       (gemini-companion-test-visit emacs "crlf.txt")
       (gemini-companion-review-inline-e2e--show emacs client "one\n2\n" "crlf.txt")
