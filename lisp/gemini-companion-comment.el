@@ -89,7 +89,8 @@ that were removed here, QUOTE is their text."
 (defun gemini-companion-comment-list (buffer)
   "Return the comments in BUFFER, in the order of its lines.
 Each is a list of the first and the last line, the text of removed lines or
-nil, the comment, the text of the first line, and the overlay."
+nil, the comment, the text of the first line, or the words in it that the
+comment is on, and the overlay."
   ;; Not `overlays-in', since a difference in Ediff has several.
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
@@ -100,8 +101,9 @@ nil, the comment, the text of the first line, and the overlay."
                         (line-number-at-pos (overlay-end it))
                         (overlay-get it 'gemini-companion-quote)
                         (overlay-get it 'gemini-companion-comment)
-                        (buffer-substring-no-properties (line-beginning-position)
-                                                        (line-end-position))
+                        (or (overlay-get it 'gemini-companion-words)
+                            (buffer-substring-no-properties (line-beginning-position)
+                                                            (line-end-position)))
                         it))
                 ;; A cloned indirect buffer has the list of its base.
                 (seq-sort-by #'overlay-start #'<
@@ -178,6 +180,11 @@ If it is empty, do not add it.  It replaces OLD, an element of
                               (copy-marker (gemini-companion-ui-line-start line) t))))
                (start (funcall marker-at (or from first)))
                (end (funcall marker-at (or to last)))
+               ;; A paragraph may be one line.
+               (selected (and (use-region-p)
+                              (buffer-substring-no-properties (region-beginning) (region-end))))
+               (words (if (and selected (not (string-match-p "\n." selected))) selected
+                        (and overlay (overlay-get overlay 'gemini-companion-words))))
                (read (lambda () (gemini-companion-comment-read first before)))
                (text (if review
                          (gemini-companion-cli-compose-read review "the comment" read)
@@ -190,7 +197,8 @@ If it is empty, do not add it.  It replaces OLD, an element of
       (with-current-buffer buffer
         (gemini-companion-ui-widened
           (gemini-companion-comment-add buffer (line-number-at-pos start) (line-number-at-pos end)
-                                        text (or quoted quote)))))
+                                        text (or quoted quote))
+          (overlay-put (car gemini-companion-comment-overlays) 'gemini-companion-words words))))
     text))
 
 (defun gemini-companion-comment--check ()

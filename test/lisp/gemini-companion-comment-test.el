@@ -118,6 +118,23 @@ Return what was in the minibuffer at first."
                                                   "why?")
                  (concat "a.txt:1 `x" (make-string 196 ?\s) "…`: why?"))))
 
+(ert-deftest gemini-companion-comment/words-that-are-selected-in-a-line-are-quoted ()
+  "A paragraph may be one line, of which the beginning does not say what the comment is on."
+  (gemini-companion-comment-test--with
+    (let ((transient-mark-mode t))
+      (goto-char (point-min))
+      (insert (make-string 300 ?x) " a sentence. More\n")
+      (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "shorten")))
+        (goto-char 302)
+        (push-mark (+ (point) (length "a sentence.")) t t)
+        (gemini-companion-comment)
+        (should (equal (gemini-companion-comment-test--all)
+                       '(("a.txt" 1 1 "a sentence." "shorten"))))
+        ;; An edit of the comment keeps them.
+        (gemini-companion-comment)
+        (should (equal (gemini-companion-comment-test--all)
+                       '(("a.txt" 1 1 "a sentence." "shorten"))))))))
+
 (ert-deftest gemini-companion-comment/it-stays-at-its-lines ()
   (gemini-companion-comment-test--with
     (gemini-companion-comment-test--add 2 "why?")
