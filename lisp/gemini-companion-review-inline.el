@@ -533,17 +533,19 @@ or the key that saves a buffer goes back."
 \\[gemini-companion-review-inline-return] goes back"))))
 
 (defun gemini-companion-review-inline-return ()
-  "Go back from the proposed text to the change, at the same line."
+  "Go back from the proposed text to the change, to the same place."
   (interactive (gemini-companion-review-check-here gemini-companion-review-inline-edit-mode)
                gemini-companion-review-inline-edit-mode)
   (let* ((view gemini-companion-review-window-current)
          (line (line-number-at-pos nil t))
+         (offset (- (point) (line-beginning-position)))
          (row (gemini-companion-review-inline--row)))
     (gemini-companion-review-inline-edit-mode -1)
     (set-window-buffer nil (gemini-companion-review-window-main view))
     (set-buffer (gemini-companion-review-window-main view))
     (gemini-companion-review-inline--compare view line)
-    (gemini-companion-review-inline--recenter row)))
+    (gemini-companion-review-inline--recenter row)
+    (gemini-companion-review-window-go-into-line (min (+ (point) offset) (line-end-position)))))
 
 (defun gemini-companion-review-inline--row (&optional window)
   "Return the row of point in WINDOW, by default the selected one.

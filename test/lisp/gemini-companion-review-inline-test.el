@@ -585,6 +585,17 @@ FOCUS is `select' by default."
         (should (equal (gemini-companion-review-inline-test--accepted client)
                        "one\n2\nthree\nxfour\n"))))))
 
+(ert-deftest gemini-companion-review-inline/one-returns-to-the-edit-in-a-long-line ()
+  "The beginning of a paragraph may be out of sight."
+  (let ((words (apply #'concat (make-list 50 "some words "))))
+    (gemini-companion-review-inline-test--with client (concat "one\n" words "end " words "\n")
+      (gemini-companion-review-inline-test--show client (concat "one\n" words "END " words "\n"))
+      (gemini-companion-review-inline-test--press "e")
+      (with-current-buffer (window-buffer) (should (looking-at-p "END ")))
+      (gemini-companion-review-inline-test--insert "x")
+      (gemini-companion-review-inline-test--press "C-c C-o")
+      (with-current-buffer (window-buffer) (should (looking-at-p "END "))))))
+
 (ert-deftest gemini-companion-review-inline/while-it-is-edited-nothing-is-compared-until-the-change-is-seen ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (gemini-companion-review-inline-test--show client "one\n2\n")
