@@ -336,7 +336,7 @@ Their lines may have moved meanwhile, so only severities and texts count."
   (and gemini-companion-tool-hooks--before
        (<= 0 (- (float-time) (car gemini-companion-tool-hooks--before)) 60)))
 
-(defun gemini-companion-tool-hooks--note-diagnostics ()
+(defun gemini-companion-tool-hooks--note-diagnostics (&rest _)
   "Remember the diagnostics of the current buffer, whose file was edited."
   (gemini-companion-log-errors "diagnostics before an edit"
     (when (and (not (gemini-companion-tool-hooks--before-p))
@@ -352,6 +352,10 @@ Their lines may have moved meanwhile, so only severities and texts count."
   "Add or remove, with the function CHANGE, hooks for buffers reverted or saved.
 Emacs may revert one before the client reports the edit."
   (funcall change 'before-revert-hook #'gemini-companion-tool-hooks--note-diagnostics)
+  ;; That is too late for Flycheck, whose own function there forgets the errors first.
+  (if (eq change #'add-hook)
+      (advice-add 'flycheck-teardown :before #'gemini-companion-tool-hooks--note-diagnostics)
+    (advice-remove 'flycheck-teardown #'gemini-companion-tool-hooks--note-diagnostics))
   (funcall change 'after-save-hook #'gemini-companion-tool-hooks--forget-diagnostics))
 
 (add-hook 'gemini-companion-mode-off-hook

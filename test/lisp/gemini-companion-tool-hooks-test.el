@@ -11,6 +11,12 @@
 (require 'gemini-companion-test-lists)
 (require 'gemini-companion-test-tools)
 
+(declare-function flycheck-buffer "ext:flycheck" ())
+(declare-function flycheck-teardown "ext:flycheck" (&optional ignore-global))
+(defvar flycheck-current-errors)
+(defvar flycheck-last-status-change)
+(defvar flycheck-mode)
+
 (defun gemini-companion-tool-hooks-test--check (report &rest _)
   "Pass the bad words in the current buffer to REPORT, for Flymake."
   (let ((found nil))
@@ -169,6 +175,39 @@ That is a window, where point is in its buffer, and the number of windows."
           (should (equal (gemini-companion-test-call-tool "noteEdit" file "replace" "badone\n"
                                                           "badone badtwo\n")
                          "New in the editor's diagnostics since this edit:\n1:8: error: badtwo")))))))
+
+(ert-deftest gemini-companion-tool-hooks/what-flycheck-has-found-before-is-not-new ()
+  "It forgets that when the buffer is reverted, before our hook runs."
+  (gemini-companion-tool-hooks-test--with-history
+    (gemini-companion-test-call-tool "noteEvent" "prompt" "conversation" nil default-directory)
+    (with-current-buffer (gemini-companion-test-open "a.txt" "badone\n")
+      (defalias 'flycheck-teardown (lambda (&rest _) (setq flycheck-current-errors nil)))
+      (add-hook 'before-revert-hook #'flycheck-teardown nil t)
+      (setq-local flycheck-mode t
+                  flycheck-last-status-change 'finished
+                  flycheck-current-errors nil)
+      (cl-letf (((symbol-function 'flycheck-buffer)
+                 (lambda ()
+                   (setq flycheck-current-errors
+                         (save-excursion
+                           (goto-char (point-min))
+                           (cl-loop while (re-search-forward "bad[a-z]+" nil t)
+                                    collect (match-string 0))))))
+                ((symbol-function 'flycheck-stop) #'ignore)
+                ((symbol-function 'flycheck-running-p) #'ignore)
+                ((symbol-function 'flycheck-error-buffer) #'ignore)
+                ((symbol-function 'flycheck-error-line) #'ignore)
+                ((symbol-function 'flycheck-error-column) #'ignore)
+                ((symbol-function 'flycheck-error-level) (lambda (_) 'error))
+                ((symbol-function 'flycheck-error-message) #'identity))
+        (unwind-protect
+            (progn
+              (flycheck-buffer)
+              (should (equal (gemini-companion-tool-hooks-test--edit
+                              "badone\n" "badone\nbadtwo\n")
+                             "New in the editor's diagnostics since this edit:
+1:1: error: badtwo")))
+          (fmakunbound 'flycheck-teardown))))))
 
 (ert-deftest gemini-companion-tool-hooks/what-a-cli-has-changed-is-shown ()
   "After a command of it, and, as no hook tells of /rewind or a command of the
