@@ -10,9 +10,9 @@
 ;; the present text.  A timer waits for their reports.
 ;;
 ;; Flymake and Flycheck know when their own checkers have finished.  A language server publishes
-;; diagnostics whenever it likes, and Eglot's backend for Flymake reports the last ones.  So this
-;; file records which text Eglot has sent, and whether the server has published diagnostics since.
-;; If it cannot know that, the answer says that it may be out of date.
+;; diagnostics whenever it likes, and the checkers of Eglot and lsp-mode report the last ones.  So
+;; this file records which text these have sent, and whether the server has published diagnostics
+;; since.  If it cannot know that, the answer says that it may be out of date.
 ;;
 ;; A server that names no version of the text may publish in parts, first what it found in the old
 ;; text; so wait until it is quiet.  Some publish nothing as long as they find nothing new, like
@@ -46,12 +46,15 @@
 (declare-function flymake-reporting-backends "flymake" ())
 (declare-function flymake-running-backends "flymake" ())
 (declare-function flymake-start "flymake" (&optional deferred force))
+(declare-function lsp--workspace-root "ext:lsp-mode" (workspace) t)
+(declare-function lsp:publish-diagnostics-params-uri "ext:lsp-protocol" (object))
+(declare-function lsp:publish-diagnostics-params-version? "ext:lsp-protocol" (object))
 (declare-function project-root "project" (project))
 (defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
 (defvar flymake-timer)
 
-;;;; What Eglot's servers have checked
+;;;; What language servers have checked
 
 (defvar-local gemini-companion-tool-diagnostics--sent nil
   "The text that the server has, as (TICK . TIME), or nil.
@@ -74,6 +77,10 @@ closed the text and opened it again.")
   "Return non-nil if Eglot manages the current buffer."
   (and (fboundp 'eglot-managed-p) (eglot-managed-p)))
 
+(defun gemini-companion-tool-diagnostics--served-p ()
+  "Return non-nil if Eglot or lsp-mode manages the current buffer."
+  (or (gemini-companion-tool-diagnostics--eglot-p) (bound-and-true-p lsp-managed-mode)))
+
 (defun gemini-companion-tool-diagnostics--sent-p ()
   "Return non-nil if the language server has the text of the current buffer."
   (eql (buffer-chars-modified-tick) (car gemini-companion-tool-diagnostics--sent)))
@@ -85,7 +92,7 @@ closed the text and opened it again.")
           (cons (buffer-chars-modified-tick) (float-time)))))
 
 (defun gemini-companion-tool-diagnostics--record-opened (&rest _)
-  "Record that Eglot has opened the current buffer in a language server."
+  "Record that the current buffer was opened in a language server."
   (setq gemini-companion-tool-diagnostics--published
         (and gemini-companion-tool-diagnostics--sent '(nil 0 reopened))
         gemini-companion-tool-diagnostics--sent nil)
@@ -118,6 +125,25 @@ closed the text and opened it again.")
                   (list (and present (buffer-chars-modified-tick)) (float-time)
                         (and version 'versioned)))))))))
 
+(defun gemini-companion-tool-diagnostics--record-lsp (workspace report &rest _)
+  "Record that WORKSPACE, a server of lsp-mode, has checked a buffer.
+REPORT is what it published, or the file of which lsp-mode has asked it."
+  (gemini-companion-log-errors "diagnostics"
+    (pcase-let* ((`(,file ,version)
+                  (if (stringp report) (list report nil)
+                    (list (concat (file-remote-p (lsp--workspace-root workspace))
+                                  (gemini-companion-tool-diagnostics-uri-file
+                                   (lsp:publish-diagnostics-params-uri report)))
+                          (lsp:publish-diagnostics-params-version? report))))
+                 (buffer (cl-find file (buffer-list) :key #'buffer-file-name :test #'equal)))
+      (when buffer
+        (with-current-buffer buffer
+          (setq gemini-companion-tool-diagnostics--published
+                (list (and (or (not version) (eql version (bound-and-true-p lsp--cur-version)))
+                           (buffer-chars-modified-tick))
+                      (float-time)
+                      nil)))))))        ; the buffer may have another server, too
+
 (defun gemini-companion-tool-diagnostics-uri-file (uri)
   "Return the file name that URI, from a language server, has on its machine.
 If URI names no file, the value is not an absolute file name."
@@ -129,8 +155,12 @@ If URI names no file, the value is not an absolute file name."
   ;; Not a method: many users define one with the same specializers, which would replace it.
   '((eglot-handle-notification . gemini-companion-tool-diagnostics--record-published)
     (eglot--signal-textDocument/didOpen . gemini-companion-tool-diagnostics--record-opened)
-    (eglot--signal-textDocument/didChange . gemini-companion-tool-diagnostics--record-sent))
-  "Alist of functions of Eglot and the functions to call after them.")
+    (eglot--signal-textDocument/didChange . gemini-companion-tool-diagnostics--record-sent)
+    (lsp--on-diagnostics . gemini-companion-tool-diagnostics--record-lsp)
+    (lsp-diagnostics--apply-pull-diagnostics . gemini-companion-tool-diagnostics--record-lsp)
+    (lsp--text-document-did-open . gemini-companion-tool-diagnostics--record-opened)
+    (lsp-on-change . gemini-companion-tool-diagnostics--record-sent))
+  "Alist of functions of Eglot and lsp-mode, and the functions to call after them.")
 
 (defvar-local gemini-companion-tool-diagnostics--begun nil
   "The `buffer-chars-modified-tick' of the text that Flycheck checked last, or nil.")
@@ -140,25 +170,25 @@ If URI names no file, the value is not an absolute file name."
   (setq gemini-companion-tool-diagnostics--begun (buffer-chars-modified-tick)))
 
 (defun gemini-companion-tool-diagnostics-observe ()
-  "Record what Flycheck and Eglot's servers check, as long as the mode is on.
+  "Record what Flycheck and language servers check, as long as the mode is on.
 Assume that what servers published before is about the present text, unless
 there are changes that Eglot has not sent."
   (add-hook 'flycheck-before-syntax-check-hook #'gemini-companion-tool-diagnostics--record-begun)
   (unless (advice-member-p #'gemini-companion-tool-diagnostics--record-published
                            'eglot-handle-notification)
-    ;; If Eglot is not loaded yet, this waits for it.
+    ;; If these are not loaded yet, this waits for them.
     (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
       (advice-add function :after record))
     (dolist (buffer (buffer-list))
       (with-current-buffer buffer
-        (when (and (gemini-companion-tool-diagnostics--eglot-p)
+        (when (and (gemini-companion-tool-diagnostics--served-p)
                    (not (bound-and-true-p eglot--recent-changes)))
           (gemini-companion-tool-diagnostics--record-sent)
           (setq gemini-companion-tool-diagnostics--published
                 (list (buffer-chars-modified-tick) (float-time) 'versioned)))))))
 
 (defun gemini-companion-tool-diagnostics-stop ()
-  "Stop recording what Flycheck and Eglot's servers have checked."
+  "Stop recording what Flycheck and language servers have checked."
   (remove-hook 'flycheck-before-syntax-check-hook #'gemini-companion-tool-diagnostics--record-begun)
   (pcase-dolist (`(,function . ,record) gemini-companion-tool-diagnostics--advice)
     (advice-remove function record)))
@@ -177,17 +207,19 @@ there are changes that Eglot has not sent."
       (eglot--signal-textDocument/didChange))))
 
 (defun gemini-companion-tool-diagnostics--server-behind-p ()
-  "Return non-nil if a server of Eglot has not checked the current buffer yet."
+  "Return non-nil if a language server has not checked the current buffer yet."
   (pcase-let ((`(,tick ,time ,kind) gemini-companion-tool-diagnostics--published))
-    (and (gemini-companion-tool-diagnostics--eglot-p)
+    (and (gemini-companion-tool-diagnostics--served-p)
          ;; If Eglot asks for diagnostics, since 1.21, Flymake knows whether they have come.
-         (not (and (fboundp 'eglot--flymake-pull) (eglot-server-capable :diagnosticProvider)))
+         (not (and (gemini-companion-tool-diagnostics--eglot-p)
+                   (fboundp 'eglot--flymake-pull)
+                   (eglot-server-capable :diagnosticProvider)))
          (not (and (eql tick (buffer-chars-modified-tick))
                    ;; One that names no versions publishes the last part after some time.
                    (or (eq kind 'versioned) (<= (+ time 0.5) (float-time))))))))
 
 (defun gemini-companion-tool-diagnostics--silent-p ()
-  "Return non-nil if a server of Eglot seems to have nothing to publish."
+  "Return non-nil if a language server seems to have nothing to publish."
   (and (gemini-companion-tool-diagnostics--server-behind-p)
        (gemini-companion-tool-diagnostics--sent-p)
        (> (float-time) (+ (cdr gemini-companion-tool-diagnostics--sent)
@@ -282,7 +314,7 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 
 (cl-defstruct (gemini-companion-tool-diagnostics--wait (:copier nil))
   "A wait for the diagnostics of a buffer."
-  (managed nil :documentation "Non-nil if Eglot managed the buffer when it began.")
+  (managed nil :documentation "Non-nil if the buffer had a language server when it began.")
   (started nil :documentation "The tick of the text for which checkers were started.
 If a language server had not checked that text before, it is `early'."))
 
@@ -300,7 +332,7 @@ text needs."
                          (with-current-buffer buffer
                            (gemini-companion-tool-diagnostics-flush)
                            (let ((wait (make-gemini-companion-tool-diagnostics--wait
-                                        :managed (gemini-companion-tool-diagnostics--eglot-p))))
+                                        :managed (gemini-companion-tool-diagnostics--served-p))))
                              (gemini-companion-tool-diagnostics--start wait lazy)
                              (cons buffer wait))))
                        buffers)))
@@ -332,17 +364,15 @@ Return `waiting', or `fresh' if all have reported about the present text, or
           (behind (if (gemini-companion-tool-diagnostics--silent-p) 'stale 'waiting))
           ((eql (gemini-companion-tool-diagnostics--wait-started wait) (buffer-chars-modified-tick))
            (if (gemini-companion-tool-diagnostics--known-p wait) 'fresh 'stale))
-          ;; Other checkers can begin while a server is behind; but Flymake gets from Eglot what was
+          ;; Other checkers can begin while a server is behind; but they get from it what was
           ;; published last, so they begin again.
           (idle (gemini-companion-tool-diagnostics--start wait))
           (t 'waiting))))
 
 (defun gemini-companion-tool-diagnostics--known-p (wait)
   "Return non-nil if Emacs knows which text the checkers of WAIT have checked."
-  (not (or (bound-and-true-p lsp-managed-mode)
-           ;; The server may have died.
-           (and (gemini-companion-tool-diagnostics--wait-managed wait)
-                (not (gemini-companion-tool-diagnostics--eglot-p)))
+  (not (or (and (gemini-companion-tool-diagnostics--wait-managed wait) ; the server may have died
+                (not (gemini-companion-tool-diagnostics--served-p)))
            ;; Nothing was started for a remote file.
            (and (gemini-companion-tool-diagnostics--remote-p)
                 (not (gemini-companion-tool-diagnostics--up-to-date-p))))))
@@ -447,7 +477,7 @@ text; some do that if they find nothing new)"
 
 ;;;###autoload
 (defun gemini-companion-tool-diagnostics-define ()
-  "Define the tool of this file, and observe Eglot."
+  "Define the tool of this file, and observe checkers."
   (gemini-companion-tool-diagnostics-observe)
   (gemini-companion-tool-define "getDiagnostics"
     :description "Errors and warnings that Emacs's checkers and language servers report for an \

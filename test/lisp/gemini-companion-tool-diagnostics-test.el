@@ -16,10 +16,15 @@
 (declare-function eglot-shutdown "ext:eglot")
 (declare-function flycheck-buffer "ext:flycheck" ())
 (declare-function jsonrpc--process "ext:jsonrpc")
+(declare-function lsp--on-diagnostics "ext:lsp-mode")
+(declare-function lsp--text-document-did-open "ext:lsp-mode")
+(declare-function lsp-on-change "ext:lsp-mode")
 (defvar elisp-flymake-byte-compile-load-path)
 (defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
 (defvar flycheck-mode)
+(defvar lsp--cur-version)
+(defvar lsp-managed-mode)
 (defvar trusted-content)
 
 (defconst gemini-companion-tool-diagnostics-test--late
@@ -291,6 +296,46 @@ checks it")))
             (should (equal (gemini-companion-test-call-tool "getDiagnostics" "a.txt")
                            "No diagnostics.
 (a.txt: these checkers do not work here: Flycheck (no-checker))"))))))))
+
+;;;; lsp-mode
+
+;; As in lsp-mode 8 and 9.
+(ert-deftest gemini-companion-tool-diagnostics/a-server-of-lsp-mode-is-waited-for ()
+  "Its checker reports at once what the server has published last."
+  (gemini-companion-test-with-tools
+    (with-current-buffer (gemini-companion-test-open "a.txt" "one\n")
+      (let* ((found "nothing")
+             (functions '(lsp--on-diagnostics lsp-on-change lsp--text-document-did-open))
+             (publish (lambda (text version)
+                        (setq found text)
+                        (lsp--on-diagnostics 'workspace (list buffer-file-name version)))))
+        (setq-local lsp-managed-mode t
+                    lsp--cur-version 1
+                    flymake-diagnostic-functions
+                    (list (lambda (report &rest _)
+                            (gemini-companion-tool-diagnostics-test--report
+                             report (list 1 2 :error found)))))
+        (flymake-mode 1)
+        (cl-letf (((symbol-function 'lsp--workspace-root) (lambda (_) default-directory))
+                  ((symbol-function 'lsp:publish-diagnostics-params-uri) #'car)
+                  ((symbol-function 'lsp:publish-diagnostics-params-version?) #'cadr)
+                  ((symbol-function 'gemini-companion-tool-diagnostics-uri-file) #'identity))
+          (dolist (function functions) (defalias function #'ignore))
+          (unwind-protect
+              (progn
+                (gemini-companion-tool-diagnostics-observe)
+                (lsp--text-document-did-open)
+                (dolist (version '(1 2 nil))
+                  (let ((id (gemini-companion-test-tools-begin "getDiagnostics" "a.txt")))
+                    (funcall publish "late" (and version 0))
+                    (should (gemini-companion-tool-diagnostics--server-behind-p))
+                    (funcall publish (format "%s" version) version)
+                    (should (equal (gemini-companion-test-tools-wait id)
+                                   (format "a.txt:1:1: error: %s" version))))
+                  (insert "new\n")
+                  (setq lsp--cur-version 2)
+                  (lsp-on-change 1 5 0)))
+            (mapc #'fmakunbound functions)))))))
 
 ;;;; Eglot
 
