@@ -246,16 +246,22 @@ there are changes that Eglot has not sent."
                   ;; It will start soon.
                   (and (gemini-companion-tool-diagnostics--remote-p) flymake-timer)))))
 
-(defun gemini-companion-tool-diagnostics--up-to-date-p ()
-  "Return non-nil if checkers have begun to check the present text.
+(defun gemini-companion-tool-diagnostics-begun-p ()
+  "Return non-nil if checkers have ever begun to check the current buffer.
 They do so automatically, but not in buffers that were never on screen."
   (pcase (gemini-companion-tool-diagnostics--checkers)
-    ('flycheck (and (eql gemini-companion-tool-diagnostics--begun (buffer-chars-modified-tick))
-                    (not (memq flycheck-last-status-change '(not-checked interrupted)))))
-    ('flymake (not (or (null (bound-and-true-p flymake-check-start-time))
-                       (bound-and-true-p flymake-timer)
-                       ;; The user may want checks only of saved text.
-                       (bound-and-true-p flymake--recent-changes))))))
+    ('flycheck (not (eq flycheck-last-status-change 'not-checked)))
+    ('flymake (bound-and-true-p flymake-check-start-time))))
+
+(defun gemini-companion-tool-diagnostics--up-to-date-p ()
+  "Return non-nil if checkers have begun to check the present text."
+  (and (gemini-companion-tool-diagnostics-begun-p)
+       (pcase (gemini-companion-tool-diagnostics--checkers)
+         ('flycheck (and (eql gemini-companion-tool-diagnostics--begun (buffer-chars-modified-tick))
+                         (not (eq flycheck-last-status-change 'interrupted))))
+         ('flymake (not (or (bound-and-true-p flymake-timer)
+                            ;; The user may want checks only of saved text.
+                            (bound-and-true-p flymake--recent-changes)))))))
 
 (defun gemini-companion-tool-diagnostics--disabled ()
   "Return the names of checkers of the current buffer that do not work."

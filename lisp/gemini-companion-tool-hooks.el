@@ -138,7 +138,8 @@ The user has written comments for no such prompt."
 ;;;; Edits
 
 (defvar-local gemini-companion-tool-hooks--before nil
-  "The diagnostics before the buffer took an edit, as (TIME . SNAPSHOT), or nil.")
+  "The diagnostics before the buffer took an edit, as (TIME . SNAPSHOT), or nil.
+SNAPSHOT is `unknown' if nothing had checked the buffer by then.")
 
 (defun gemini-companion-tool-hooks--note-edit
     (call path tool before after &optional session process modified)
@@ -311,21 +312,24 @@ The user decided it, or the client reports it twice, with the same BEFORE."
        (lambda (found)
          (gemini-companion-tool-answer
           call (gemini-companion-tool-hooks--describe
-                (gemini-companion-tool-hooks--new before (cadar found)))))))))
+                (gemini-companion-tool-hooks--new before (cadar found)) (eq before 'unknown))))))))
 
 (defun gemini-companion-tool-hooks--new (snapshot diagnostics)
   "Return those of DIAGNOSTICS that are not in SNAPSHOT, an earlier list.
-Their lines may have moved meanwhile, so only severities and texts count."
+If that is `unknown', return all.  Lines may have moved meanwhile, so only
+severities and texts count."
   (let ((known (make-hash-table :test #'equal)))
-    (dolist (diagnostic snapshot)
+    (dolist (diagnostic (and (listp snapshot) snapshot))
       (cl-incf (gethash (cddr diagnostic) known 0)))
     (cl-loop for diagnostic in diagnostics
              if (< (cl-decf (gethash (cddr diagnostic) known 0)) 0) collect diagnostic)))
 
-(defun gemini-companion-tool-hooks--describe (diagnostics)
-  "Return DIAGNOSTICS as text for the model, empty if there are none."
+(defun gemini-companion-tool-hooks--describe (diagnostics &optional all)
+  "Return DIAGNOSTICS as text for the model, empty if there are none.
+If ALL is non-nil, it is not known which of them are new."
   (if (null diagnostics) ""
-    (concat "New in the editor's diagnostics since this edit:\n"
+    (concat (if all "The editor's diagnostics, old and new ones:\n"
+              "New in the editor's diagnostics since this edit:\n")
             (mapconcat (pcase-lambda (`(,line ,column ,severity ,text))
                          (format "%d:%d: %s: %s" line column severity text))
                        (seq-take diagnostics 10) "\n")
@@ -342,7 +346,9 @@ Their lines may have moved meanwhile, so only severities and texts count."
     (when (and (not (gemini-companion-tool-hooks--before-p))
                (gemini-companion-tool-diagnostics-checked-p (current-buffer)))
       (setq gemini-companion-tool-hooks--before
-            (cons (float-time) (gemini-companion-tool-diagnostics-list (current-buffer)))))))
+            (cons (float-time) (if (gemini-companion-tool-diagnostics-begun-p)
+                                   (gemini-companion-tool-diagnostics-list (current-buffer))
+                                 'unknown))))))
 
 (defun gemini-companion-tool-hooks--forget-diagnostics ()
   "Forget the diagnostics before an edit: what the user saves is no CLI's edit."

@@ -176,6 +176,21 @@ That is a window, where point is in its buffer, and the number of windows."
                                                           "badone badtwo\n")
                          "New in the editor's diagnostics since this edit:\n1:8: error: badtwo")))))))
 
+(ert-deftest gemini-companion-tool-hooks/nothing-is-called-new-where-nothing-was-checked ()
+  "Flymake does not check a buffer that was never on screen."
+  (gemini-companion-tool-hooks-test--with-history
+    (gemini-companion-test-call-tool "noteEvent" "prompt" "conversation" nil default-directory)
+    (with-current-buffer (gemini-companion-test-open "a.txt" "badone\n")
+      (setq-local flymake-diagnostic-functions '(gemini-companion-tool-hooks-test--check))
+      (flymake-mode 1)
+      (should (equal (gemini-companion-tool-hooks-test--edit "badone\n" "badone\nbadtwo\n")
+                     "The editor's diagnostics, old and new ones:
+1:1: error: badone
+2:1: error: badtwo"))
+      ;; It knows the next time.
+      (should (equal (gemini-companion-tool-hooks-test--edit "" "badone\nbadtwo\nbadnew\n")
+                     "New in the editor's diagnostics since this edit:\n3:1: error: badnew")))))
+
 (ert-deftest gemini-companion-tool-hooks/what-flycheck-has-found-before-is-not-new ()
   "It forgets that when the buffer is reverted, before our hook runs."
   (gemini-companion-tool-hooks-test--with-history
@@ -294,7 +309,9 @@ user, before a prompt and at the end of a turn."
       (gemini-companion-test-call-tool "noteEvent" "prompt" "conversation" nil default-directory)
       (should (memq #'gemini-companion-tool-hooks--note-diagnostics (funcall ours)))
       (gemini-companion-mode -1)
-      (should-not (funcall ours)))))
+      (should-not (funcall ours))
+      (should-not (advice-member-p #'gemini-companion-tool-hooks--note-diagnostics
+                                   'flycheck-teardown)))))
 
 (ert-deftest gemini-companion-tool-hooks/an-old-snapshot-gives-way-to-a-new-one ()
   "An edit that nobody reported has left it."
