@@ -231,53 +231,55 @@ there are changes that Eglot has not sent."
   "Return non-nil if the file of the current buffer is remote."
   (gemini-companion-host-remote-p (or buffer-file-name "")))
 
-(defun gemini-companion-tool-diagnostics--checkers ()
-  "Return the checkers of the current buffer, `flycheck' or `flymake', or nil."
-  (cond ((bound-and-true-p flycheck-mode) 'flycheck)
-        ((bound-and-true-p flymake-mode) 'flymake)))
-
 (defun gemini-companion-tool-diagnostics--checking-p ()
   "Return non-nil if checkers of the current buffer have not reported yet."
-  (pcase (gemini-companion-tool-diagnostics--checkers)
-    ('flycheck (flycheck-running-p))
-    ('flymake (or (cl-set-difference (flymake-running-backends)
-                                     (append (flymake-reporting-backends)
-                                             (flymake-disabled-backends)))
-                  ;; It will start soon.
-                  (and (gemini-companion-tool-diagnostics--remote-p) flymake-timer)))))
+  (or (and (bound-and-true-p flycheck-mode) (flycheck-running-p))
+      (and (bound-and-true-p flymake-mode)
+           (or (cl-set-difference (flymake-running-backends)
+                                  (append (flymake-reporting-backends)
+                                          (flymake-disabled-backends)))
+               ;; It will start soon.
+               (and (gemini-companion-tool-diagnostics--remote-p) flymake-timer)))))
 
 (defun gemini-companion-tool-diagnostics-begun-p ()
   "Return non-nil if checkers have ever begun to check the current buffer.
 They do so automatically, but not in buffers that were never on screen."
-  (pcase (gemini-companion-tool-diagnostics--checkers)
-    ('flycheck (not (eq flycheck-last-status-change 'not-checked)))
-    ('flymake (bound-and-true-p flymake-check-start-time))))
+  (not (or (and (bound-and-true-p flycheck-mode)
+                (eq flycheck-last-status-change 'not-checked))
+           (and (bound-and-true-p flymake-mode)
+                (null (bound-and-true-p flymake-check-start-time))))))
 
 (defun gemini-companion-tool-diagnostics--up-to-date-p ()
   "Return non-nil if checkers have begun to check the present text."
   (and (gemini-companion-tool-diagnostics-begun-p)
-       (pcase (gemini-companion-tool-diagnostics--checkers)
-         ('flycheck (and (eql gemini-companion-tool-diagnostics--begun (buffer-chars-modified-tick))
-                         (not (eq flycheck-last-status-change 'interrupted))))
-         ('flymake (not (or (bound-and-true-p flymake-timer)
-                            ;; The user may want checks only of saved text.
-                            (bound-and-true-p flymake--recent-changes)))))))
+       (not (or (and (bound-and-true-p flycheck-mode)
+                     (or (not (eql gemini-companion-tool-diagnostics--begun
+                                   (buffer-chars-modified-tick)))
+                         (eq flycheck-last-status-change 'interrupted)))
+                (and (bound-and-true-p flymake-mode)
+                     (or (bound-and-true-p flymake-timer)
+                         ;; The user may want checks only of saved text.
+                         (bound-and-true-p flymake--recent-changes)))))))
 
 (defun gemini-companion-tool-diagnostics--disabled ()
   "Return the names of checkers of the current buffer that do not work."
-  (pcase (gemini-companion-tool-diagnostics--checkers)
-    ('flycheck (and (memq flycheck-last-status-change '(errored no-checker suspicious))
-                    (list (format "Flycheck (%s)" flycheck-last-status-change))))
-    ('flymake (mapcar (apply-partially #'format "%s") (flymake-disabled-backends)))))
+  (append (and (bound-and-true-p flycheck-mode)
+               (memq flycheck-last-status-change '(errored no-checker suspicious))
+               (list (format "Flycheck (%s)" flycheck-last-status-change)))
+          (and (bound-and-true-p flymake-mode)
+               (mapcar (apply-partially #'format "%s") (flymake-disabled-backends)))))
 
 (defun gemini-companion-tool-diagnostics-list (buffer)
   "Return the diagnostics of BUFFER, sorted by line.
 Each is a list (LINE COLUMN SEVERITY TEXT)."
   (with-current-buffer buffer
     (gemini-companion-ui-widened
-      (pcase (gemini-companion-tool-diagnostics--checkers)
-        ('flycheck (gemini-companion-tool-diagnostics--of-flycheck)) ; it has sorted them
-        ('flymake (gemini-companion-tool-diagnostics--of-flymake))))))
+      (seq-sort-by #'car #'<
+                   ;; Eglot turns on Flymake even if Flycheck is on.
+                   (append (and (bound-and-true-p flycheck-mode)
+                                (gemini-companion-tool-diagnostics--of-flycheck))
+                           (and (bound-and-true-p flymake-mode)
+                                (gemini-companion-tool-diagnostics--of-flymake)))))))
 
 (defun gemini-companion-tool-diagnostics--of-flymake ()
   "Return the diagnostics of Flymake in the current buffer, a list of lists."
@@ -392,10 +394,11 @@ If LAZY is non-nil, do not if they have begun to check the present text."
   (unless (or (gemini-companion-tool-diagnostics--remote-p)
               (and lazy (gemini-companion-tool-diagnostics--up-to-date-p)))
     (gemini-companion-log-errors "starting a check"
-      (pcase (gemini-companion-tool-diagnostics--checkers)
+      (when (bound-and-true-p flycheck-mode)
         ;; One that runs may be of an earlier text, and Flycheck would start no other.
-        ('flycheck (flycheck-stop) (flycheck-buffer))
-        ('flymake (flymake-start)))))
+        (flycheck-stop)
+        (flycheck-buffer))
+      (when (bound-and-true-p flymake-mode) (flymake-start))))
   'waiting)
 
 ;;;; The tool
@@ -433,7 +436,8 @@ Wait WAIT seconds at most until they are fresh."
   "Return non-nil if BUFFER visits a file and has checkers."
   (and (buffer-live-p buffer)
        (buffer-file-name buffer)
-       (with-current-buffer buffer (gemini-companion-tool-diagnostics--checkers))))
+       (with-current-buffer buffer
+         (or (bound-and-true-p flycheck-mode) (bound-and-true-p flymake-mode)))))
 
 (defun gemini-companion-tool-diagnostics--text (call found)
   "Return the answer to CALL for FOUND, a list of (BUFFER DIAGNOSTICS FRESH)."

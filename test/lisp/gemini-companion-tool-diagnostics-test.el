@@ -297,6 +297,33 @@ checks it")))
                            "No diagnostics.
 (a.txt: these checkers do not work here: Flycheck (no-checker))"))))))))
 
+(ert-deftest gemini-companion-tool-diagnostics/flycheck-hides-nothing-of-flymake ()
+  "As with `global-flycheck-mode' and Eglot, which uses Flymake."
+  (gemini-companion-tool-diagnostics-test--with-backend reports
+    (let ((checks 0))
+      (setq-local flycheck-mode t
+                  flycheck-last-status-change 'not-checked
+                  flycheck-current-errors nil)
+      (cl-letf (((symbol-function 'flycheck-buffer)
+                 (lambda ()
+                   (cl-incf checks)
+                   (setq flycheck-last-status-change 'finished
+                         flycheck-current-errors '((1 "a") (2 "c")))))
+                ((symbol-function 'flycheck-stop) #'ignore)
+                ((symbol-function 'flycheck-running-p) #'ignore)
+                ((symbol-function 'flycheck-error-buffer) #'ignore)
+                ((symbol-function 'flycheck-error-line) #'car)
+                ((symbol-function 'flycheck-error-column) #'ignore)
+                ((symbol-function 'flycheck-error-level) (lambda (_) 'warning))
+                ((symbol-function 'flycheck-error-message) #'cadr))
+        (let ((id (gemini-companion-test-tools-begin "getDiagnostics" "a.txt")))
+          (gemini-companion-test-wait "a check" (lambda () (cdr reports)))
+          (should-not (gemini-companion-test-tools-answer id))
+          (gemini-companion-tool-diagnostics-test--report (cadr reports) '(1 2 :error "b"))
+          (should (equal (gemini-companion-test-tools-wait id)
+                         "a.txt:1:1: warning: a\na.txt:1:1: error: b\na.txt:2:1: warning: c"))
+          (should (= checks 1)))))))
+
 ;;;; lsp-mode
 
 ;; As in lsp-mode 8 and 9.
