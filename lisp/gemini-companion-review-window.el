@@ -444,6 +444,8 @@ has displayed something else, leave it alone."
                (window (car (or (memq taken windows) windows))))
     (when (window-live-p taken)
       (set-window-parameter taken 'gemini-companion-review nil))
+    (when window
+      (set-window-dedicated-p window nil)) ; the user may have dedicated it to VIEW
     (cond ((null window))
           ((not (buffer-live-p buffer)) (switch-to-prev-buffer window 'bury))
           (t (set-window-buffer window buffer)

@@ -174,6 +174,15 @@ Emacs 29 has `display-buffer-full-frame'."
             (gemini-companion-review-reject review)
             (should (equal (gemini-companion-review-window-test--windows) windows))))))))
 
+(ert-deftest gemini-companion-review-window/a-window-dedicated-to-it-is-given-back ()
+  "In Emacs 30, \\`C-x w d' dedicates it."
+  (let ((display-buffer-alist '(("\\`\\*gemini " display-buffer-same-window))))
+    (gemini-companion-review-window-test--each review 'select
+      (dolist (window (gemini-companion-review-window-test--shown review))
+        (set-window-dedicated-p window t))
+      (gemini-companion-review-reject review)
+      (should (equal (gemini-companion-review-window-test--windows) windows)))))
+
 (ert-deftest gemini-companion-review-window/where-the-user-types-nothing-else-appears ()
   "The rule of the user is for the terminal of a CLI, too."
   (let ((display-buffer-alist
