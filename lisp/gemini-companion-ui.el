@@ -24,6 +24,7 @@
 (declare-function global-hl-line-highlight "hl-line")
 (declare-function hl-line-highlight "hl-line")
 (declare-function json-read "json")
+(declare-function x-window-property "ext:xfns.c")
 
 ;;;; Text
 
@@ -234,8 +235,18 @@ A text terminal shows one frame at a time."
                 if (or (eq frame (selected-frame))
                        (and (display-graphic-p frame)
                             (eq (frame-terminal frame) (frame-terminal))
-                            (eq (frame-visible-p frame) t)))
+                            (eq (frame-visible-p frame) t)
+                            (not (gemini-companion-ui--withdrawn-p frame))))
                 collect window)))
+
+(defun gemini-companion-ui--withdrawn-p (frame)
+  "Return non-nil if FRAME is on a workspace of i3 that is not on screen.
+Emacs takes it for visible."
+  (and (eq (window-system frame) 'x)
+       (when-let* ((window (frame-parameter frame 'outer-window-id))
+                   (state (x-window-property "WM_STATE" frame "WM_STATE"
+                                             (string-to-number window) nil t)))
+         (eql (aref state 0) 0))))
 
 ;;;; Showing our own buffers
 

@@ -225,6 +225,30 @@ In a terminal, we can see only the request."
                                (kill-buffer terminal))))
                    '(t t 1)))))
 
+;; In a text terminal, there are no workspaces, so the test says what Emacs hears from i3.
+(ert-deftest gemini-companion-frames/what-is-on-a-hidden-workspace-is-not-seen ()
+  "Emacs takes such a frame for visible, and a change would be accepted unseen."
+  :tags '(e2e any-emacs)
+  (gemini-companion-test-with-emacs (emacs)
+    (should (equal (gemini-companion-test-run
+                    emacs '(let ((usual (selected-frame))
+                                 (other (make-frame '((outer-window-id . "7")))))
+                             (select-frame other)
+                             (switch-to-buffer "*other*")
+                             (select-frame usual)
+                             (prog1 (mapcar
+                                     (lambda (state)
+                                       (cl-letf (((symbol-function 'display-graphic-p) #'always)
+                                                 ((symbol-function 'window-system)
+                                                  (lambda (&rest _) 'x))
+                                                 ((symbol-function 'x-window-property)
+                                                  (lambda (&rest _) state)))
+                                         (length (gemini-companion-ui-windows-of
+                                                  (get-buffer "*other*")))))
+                                     '([1 0] [0 0] nil))
+                               (delete-frame other))))
+                   '(1 0 1)))))
+
 ;; In a text terminal, each frame has a minibuffer of its own, so the test says that one has none.
 (ert-deftest gemini-companion-frames/one-that-is-made-for-a-single-buffer-is-left-alone ()
   "Such as that of Speedbar, or of the control panel of the user's own Ediff session."
