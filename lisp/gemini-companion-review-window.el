@@ -592,10 +592,12 @@ NOW are snapshots of them.  The user may have opened one, such as the CLI's."
   "Return non-nil if the user has not rearranged the frame of VIEW.
 NOW are snapshots of the user's windows."
   (let* ((beside (gemini-companion-review-window-beside view))
-         (bottom (lambda (snapshots)
-                   (apply #'max 0 (mapcar (lambda (it) (nth 3 (nth 5 it))) snapshots))))
-         ;; A long message in the echo area takes lines of all windows, then or now.
-         (lines (max 1 (abs (- (funcall bottom beside) (funcall bottom now))))))
+         (end (lambda (edge snapshots)
+                (apply #'max 0 (mapcar (lambda (it) (nth edge (nth 5 it))) snapshots))))
+         ;; A long message in the echo area takes lines of all windows, then or now; and the frame
+         ;; may have another size.
+         (most (cl-loop for edge in '(2 3)
+                        maximize (abs (- (funcall end edge beside) (funcall end edge now))))))
     (and beside
          (= (length beside) (length now))
          (cl-loop for (window buffer _ _ _ edges) in now
@@ -603,7 +605,7 @@ NOW are snapshots of the user's windows."
                   always (and edges-then
                               (eq buffer
                                   (cadr (assq window (gemini-companion-review-window-before view))))
-                              (cl-every (lambda (a b) (<= (abs (- a b)) lines))
+                              (cl-every (lambda (a b) (<= (abs (- a b)) (max 1 most)))
                                         edges edges-then))))))
 
 (defun gemini-companion-review-window--delete-window (window)
