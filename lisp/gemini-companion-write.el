@@ -155,8 +155,10 @@ u in M-x gemini-companion-history-list undoes it"
   "Return non-nil if the file of REVIEW contains its text, or what was proposed."
   (when-let* ((path (gemini-companion-review-path review))
               (bytes (gemini-companion-file-read path)))
-    (or (gemini-companion-file-text-p path bytes (gemini-companion-review-current-text review))
-        (gemini-companion-file-text-p path bytes (gemini-companion-review-proposed review)))))
+    (seq-some (lambda (text)
+                (gemini-companion-file-text-p path bytes text #'gemini-companion-file-same-p))
+              (list (gemini-companion-review-current-text review)
+                    (gemini-companion-review-proposed review)))))
 
 (defun gemini-companion-write--of-another-p (review)
   "Return non-nil if the file of REVIEW contains the text of another new change.

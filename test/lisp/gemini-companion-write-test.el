@@ -293,6 +293,20 @@ If EDITED is non-nil, the user has changed the text to that before."
           "the buffer" (lambda () (equal (with-current-buffer buffer (buffer-string))
                                          "mine\n"))))))))
 
+(ert-deftest gemini-companion-write/a-text-with-a-final-newline-restored-is-accepted-and-undone ()
+  "Gemini CLI restores that, and the buffer is reverted first."
+  (gemini-companion-write-test--with client
+    (let ((gemini-companion-write--decision-time 1.0))
+      (find-file-noselect (gemini-companion-test-file "b.txt"))
+      (gemini-companion-write-test--wait-message
+       "b\\.txt: \\(accepted\\|rejected\\) in Gemini CLI"
+       (lambda ()
+         (gemini-companion-write-test--close client "2\n" "mine")
+         (gemini-companion-test-file "b.txt" "mine\n")))
+      (gemini-companion-test-list-press-newest "u" t)
+      (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
+                     "one\ntwo\n")))))
+
 (ert-deftest gemini-companion-write/a-client-may-keep-the-coding-system ()
   "As Qwen Code does."
   (gemini-companion-write-test--with client
