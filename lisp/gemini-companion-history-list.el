@@ -344,11 +344,7 @@ Ask first, and say what cannot be undone; FAULTS are texts about other changes."
   (let* ((redo (gemini-companion-history-undone (car entries)))
          (steps (mapcar (pcase-lambda (`(,_ . ,changes))
                           (gemini-companion-history-list--step changes))
-                        ;; Its client may use several names of a file.
-                        (seq-group-by (lambda (entry)
-                                        (or (gemini-companion-history-truename entry)
-                                            (gemini-companion-history-path entry)))
-                                      entries)))
+                        (seq-group-by #'gemini-companion-history-list--target entries)))
          (faults (append (seq-filter #'stringp steps) faults))
          (steps (seq-remove #'stringp steps))
          (done nil))
@@ -361,6 +357,10 @@ Ask first, and say what cannot be undone; FAULTS are texts about other changes."
     (unless done
       (user-error "%s" (string-join faults "; ")))
     (gemini-companion-history-list--finish done (if redo "made again" "undone") faults)))
+
+(defun gemini-companion-history-list--target (entry)
+  "Return what tells the file of ENTRY, of which its client may use several names."
+  (or (gemini-companion-history-truename entry) (gemini-companion-history-path entry)))
 
 (defun gemini-companion-history-list--step (entries)
   "Return what restores the file of ENTRIES, its changes, the newest first.
@@ -381,9 +381,17 @@ CURRENT, or text: why it stays as it is."
 
 (defun gemini-companion-history-list--run (step)
   "Restore the file of STEP, see `gemini-companion-history-list--step'.
-Return its changes."
-  (pcase-let ((`(,bytes ,current . ,entries) step))
+Return its changes, and others that an undo takes along, made since the first."
+  (pcase-let* ((`(,bytes ,current . ,entries) step)
+               (oldest (car (last entries)))
+               (file (gemini-companion-history-list--target oldest)))
     (gemini-companion-history-list--replace (car entries) current bytes)
+    (unless (gemini-companion-history-undone oldest)
+      (setq entries (cl-loop for entry in (gemini-companion-history-all)
+                             if (and (gemini-companion-history-made-p entry)
+                                     (equal file (gemini-companion-history-list--target entry)))
+                             collect entry
+                             until (eq entry oldest))))
     (dolist (entry entries entries)
       (if (gemini-companion-history-undone entry) (gemini-companion-history-note-redone entry)
         (gemini-companion-history-note-undone entry current)

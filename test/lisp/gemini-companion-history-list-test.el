@@ -250,6 +250,31 @@ since then; you would lose later changes, too.  Undo them? "
         (gemini-companion-test-list-press "u"))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\n2\n")))))
 
+(ert-deftest gemini-companion-history-list/an-undo-of-a-change-undoes-later-ones-of-its-file ()
+  "Otherwise they seemed to be made, and their undo brought the first one back."
+  (gemini-companion-test-with-lists client
+    (let ((prompt (cons "do it" (current-time))))
+      (gemini-companion-history-list-test--after prompt
+        (dolist (text '("1\ntwo\n" "1\n2\n"))
+          (gemini-companion-test-accept-and-write client "a.txt" text)))
+      (gemini-companion-history-list)
+      (gemini-companion-test-list-goto "*gemini history*" 3) ; the older one
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-test-list-press "u")
+        (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
+        (should (equal (gemini-companion-test-list-column "*gemini history*" 1)
+                       '("undone" "undone")))
+        (should (equal (gemini-companion-history-list-test--undo-prompt t 1)
+                       '(nil "This prompt has left nothing to undo")))
+        (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
+        ;; Each can be made again.
+        (pcase-dolist (`(,line . ,text) '((3 . "1\ntwo\n") (2 . "1\n2\n")))
+          (gemini-companion-test-list-goto "*gemini history*" line)
+          (gemini-companion-test-list-press "u")
+          (should (equal (gemini-companion-test-file-bytes "a.txt") text)))
+        (should (equal (gemini-companion-test-list-column "*gemini history*" 1)
+                       '("accepted" "accepted")))))))
+
 (ert-deftest gemini-companion-history-list/edits-between-changes-of-a-prompt-are-mentioned ()
   "The user would lose them, although the file is as the last change left it."
   (gemini-companion-test-with-lists client
