@@ -381,12 +381,19 @@ CURRENT, or text: why it stays as it is."
 
 (defun gemini-companion-history-list--run (step)
   "Restore the file of STEP, see `gemini-companion-history-list--step'.
-Return its changes, and others that an undo takes along, made since the first."
+Return its changes, and others of the file that this undoes or makes again, too."
   (pcase-let* ((`(,bytes ,current . ,entries) step)
                (oldest (car (last entries)))
                (file (gemini-companion-history-list--target oldest)))
     (gemini-companion-history-list--replace (car entries) current bytes)
-    (unless (gemini-companion-history-undone oldest)
+    (if (gemini-companion-history-undone oldest)
+        (dolist (entry (gemini-companion-history-all))
+          (let ((text (gemini-companion-history-before (car entries))))
+            ;; It was undone with the later one.
+            (when (and text
+                       (eq text (cdr (gemini-companion-history-undone entry)))
+                       (equal file (gemini-companion-history-list--target entry)))
+              (push entry entries))))
       (setq entries (cl-loop for entry in (gemini-companion-history-all)
                              if (and (gemini-companion-history-made-p entry)
                                      (equal file (gemini-companion-history-list--target entry)))

@@ -267,13 +267,15 @@ since then; you would lose later changes, too.  Undo them? "
         (should (equal (gemini-companion-history-list-test--undo-prompt t 1)
                        '(nil "This prompt has left nothing to undo")))
         (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
-        ;; Each can be made again.
-        (pcase-dolist (`(,line . ,text) '((3 . "1\ntwo\n") (2 . "1\n2\n")))
+        ;; Each can be made again, and the later one only with the first.
+        (pcase-dolist (`(,line ,text ,outcomes) '((3 "1\ntwo\n" ("undone" "accepted"))
+                                                  (2 "1\n2\n" ("accepted" "accepted"))
+                                                  (3 "one\ntwo\n" ("undone" "undone"))
+                                                  (2 "1\n2\n" ("accepted" "accepted"))))
           (gemini-companion-test-list-goto "*gemini history*" line)
           (gemini-companion-test-list-press "u")
-          (should (equal (gemini-companion-test-file-bytes "a.txt") text)))
-        (should (equal (gemini-companion-test-list-column "*gemini history*" 1)
-                       '("accepted" "accepted")))))))
+          (should (equal (gemini-companion-test-file-bytes "a.txt") text))
+          (should (equal (gemini-companion-test-list-column "*gemini history*" 1) outcomes)))))))
 
 (ert-deftest gemini-companion-history-list/edits-between-changes-of-a-prompt-are-mentioned ()
   "The user would lose them, although the file is as the last change left it."
