@@ -248,7 +248,7 @@ Signal `json-error' with text for the user if there is anything else."
   "Replace comments in the current buffer with blanks of the same length.
 Signal an error if there is something that `json-read' accepts but CLIs do not."
   (goto-char (point-min))
-  (while (re-search-forward "\"\\|//\\|/\\*\\|[]}]" nil t)
+  (while (re-search-forward "\"\\|//\\|/\\*\\|[]}][]} \t\r\n]*" nil t)
     (let ((start (match-beginning 0)))
       (pcase (match-string 0)
         ("\"" (while (progn (skip-chars-forward "^\"\\\\")
