@@ -620,4 +620,22 @@ printf '\\033[FTHREE\\033[1;1H\\033[ETWO\\033[Hend'; read line")
         (should (equal (funcall (process-get process 'adjust-window-size-function)) '(33 . 7)))
         (delete-process process)))))
 
+;; Term begins with the standard table by itself; Eat and vterm have none.
+(ert-deftest gemini-companion-cli-terminals/quotes-can-be-read-without-a-utf-8-locale ()
+  "Emacs then shows the curly ones as others, and so must the terminal."
+  (let ((standard-display-table (make-display-table))
+        (gemini-companion-workspace-terminal-modes nil)
+        (gemini-companion-cli-terminals
+         (cons '(ert :mode fundamental-mode :start ignore) gemini-companion-cli-terminals)))
+    (aset standard-display-table ?\u2019 [?'])
+    (cl-letf (((symbol-function 'char-displayable-p) #'ignore))
+      (with-temp-buffer
+        (let ((process (make-process :name "cat" :buffer (current-buffer) :command '("cat")
+                                     :noquery t)))
+          (gemini-companion-cli-terminals-start 'ert "cat" nil nil)
+          (should (equal [?'] (aref buffer-display-table ?\u2019)))
+          (should (equal [?-] (aref buffer-display-table ?─)))
+          (should-not (aref standard-display-table ?─))
+          (delete-process process))))))
+
 ;;; gemini-companion-cli-terminals-test.el ends here
