@@ -480,10 +480,6 @@ TEXT begins at line FIRST of a buffer whose last line is LAST."
   "Show the file PATH at LINE for CALL when the user is not busy."
   (let ((file (gemini-companion-tool-file call path))
         (deadline (+ (float-time) gemini-companion-tool-patience)))
-    ;; Once it is open, other tools tell what it says.  The CLI itself reads no such file.
-    (when (and (not (gemini-companion-tool-buffer call file))
-               (gemini-companion-tool-secret-p call (gemini-companion-file-real-name file)))
-      (user-error "%s leads out of the project" path))
     (gemini-companion-tool--check-file call file)
     (gemini-companion-tool-poll
      call
@@ -531,6 +527,9 @@ have to ask a question, signal a `user-error'."
       (when (gemini-companion-workspace-machine file)
         (user-error "%s is not open in Emacs, which does not visit files on other machines \
 without its user" name))
+      ;; Once it is open, other tools tell what it says.  The CLI itself reads no such file.
+      (when (gemini-companion-tool-secret-p call (gemini-companion-file-real-name file))
+        (user-error "%s leads out of the project" name))
       (unless (file-exists-p file) (user-error "No such file: %s" name))
       (unless (file-regular-p file) (user-error "%s is not a regular file" name))
       (unless (file-readable-p file) (user-error "Cannot read %s" name))

@@ -107,6 +107,12 @@ That is a window, where point is in its buffer, and the number of windows."
                           "d.txt" "\ufeffa\r\nb\r\nc\r\n" "a\nb\nx\n")
                          (list (get-buffer-window "d.txt") 3 2)))
           ;; Not what the model must not know.
+          (make-symbolic-link (executable-find "sh") (gemini-companion-test-file "link"))
+          (gemini-companion-test-call-tool
+           "noteEdit" (gemini-companion-test-file "link") "replace" "a\n" "b\n")
+          (gemini-companion-test-wait "nothing to be shown any more"
+                                      (lambda () (not gemini-companion-tool-hooks--followed)))
+          (should-not (get-buffer "link"))
           (gemini-companion-test-file ".env" "one\n")
           (ignore-errors
             (gemini-companion-tool-hooks-test--follow ".env" "" "one\n"))
