@@ -189,15 +189,17 @@ PREFIX is that of the host that it is on, or nil."
     (file-truename file)))
 
 (defun gemini-companion-file-in-repository-p (file)
-  "Return non-nil if FILE is in a repository of Git, whatever its name is.
+  "Return non-nil if FILE is in a repository of Git, not in a working tree there.
 In its directory, Git runs programs that its configuration names."
-  (locate-dominating-file
-   file
-   (lambda (directory)
-     (let ((there (lambda (name) (file-exists-p (expand-file-name name directory)))))
-       (and (funcall there "HEAD")
-            (or (funcall there "commondir")
-                (and (funcall there "objects/") (funcall there "refs/"))))))))
+  (let* ((there (lambda (name directory) (file-exists-p (expand-file-name name directory))))
+         (directory (locate-dominating-file
+                     file (lambda (it)
+                            (or (funcall there ".git" it)
+                                (and (funcall there "HEAD" it)
+                                     (or (funcall there "commondir" it)
+                                         (and (funcall there "objects/" it)
+                                              (funcall there "refs/" it)))))))))
+    (and directory (not (funcall there ".git" directory)))))
 
 (defun gemini-companion-file-truename (buffer)
   "Return the name without symbolic links of the file that BUFFER visits."

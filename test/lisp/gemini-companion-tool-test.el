@@ -499,6 +499,16 @@ It is in a list if the call failed."
                          '("The user is busy, so Emacs did not show it: call again later")))
           (should-not (get-buffer "b.txt")))))))
 
+(ert-deftest gemini-companion-tool/a-working-tree-may-be-in-a-repository ()
+  "As after `git worktree add' in a bare one.  Git obeys only what its file .git names."
+  (gemini-companion-test-with-tools
+    (gemini-companion-tool-test--with-free-user
+      (dolist (name '("bare/HEAD" "bare/objects/x" "bare/refs/x" "bare/tree/.git"))
+        (gemini-companion-test-file name "x\n"))
+      (gemini-companion-test-file "bare/tree/sub/a.txt" "x\n")
+      (should (equal (gemini-companion-test-call-tool "showFile" "bare/tree/sub/a.txt")
+                     "Shown.")))))
+
 (ert-deftest gemini-companion-tool/what-cannot-be-shown-fails ()
   (gemini-companion-test-with-tools
     (gemini-companion-tool-test--with-free-user
