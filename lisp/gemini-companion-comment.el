@@ -57,13 +57,15 @@
    (gemini-companion-ui-trim (read-string (format "Comment on line %d: " line) before
                                           'gemini-companion-comment--history))))
 
-(defun gemini-companion-comment-add (buffer first last text &optional quote)
+(defun gemini-companion-comment-add (buffer first last text &optional quote words)
   "Add a comment, TEXT, on the lines FIRST to LAST of BUFFER.
-For QUOTE, see `gemini-companion-comment-show'."
+While line FIRST contains WORDS, if non-nil, the comment is on these.  For
+QUOTE, see `gemini-companion-comment-show'."
   (with-current-buffer buffer
     (gemini-companion-ui-widened
       (goto-char (gemini-companion-ui-line-start last))
-      (gemini-companion-comment-show (gemini-companion-ui-line-start first) text quote))
+      (gemini-companion-comment-show (gemini-companion-ui-line-start first) text quote)
+      (overlay-put (car gemini-companion-comment-overlays) 'gemini-companion-words words))
     (add-hook 'after-change-functions #'gemini-companion-comment--align nil t)
     (when buffer-file-name
       (add-hook 'kill-emacs-query-functions #'gemini-companion-comment--query-exit)
@@ -101,9 +103,10 @@ comment is on, and the overlay."
                         (line-number-at-pos (overlay-end it))
                         (overlay-get it 'gemini-companion-quote)
                         (overlay-get it 'gemini-companion-comment)
-                        (or (overlay-get it 'gemini-companion-words)
-                            (buffer-substring-no-properties (line-beginning-position)
-                                                            (line-end-position)))
+                        (let ((words (overlay-get it 'gemini-companion-words))
+                              (line (buffer-substring-no-properties (line-beginning-position)
+                                                                    (line-end-position))))
+                          (if (and words (string-search words line)) words line))
                         it))
                 ;; A cloned indirect buffer has the list of its base.
                 (seq-sort-by #'overlay-start #'<
@@ -181,9 +184,8 @@ If it is empty, do not add it.  It replaces OLD, an element of
                (start (funcall marker-at (or from first)))
                (end (funcall marker-at (or to last)))
                ;; A paragraph may be one line.
-               (selected (and (use-region-p)
-                              (buffer-substring-no-properties (region-beginning) (region-end))))
-               (words (if (and selected (not (string-match-p "\n." selected))) selected
+               (words (if (and (use-region-p) (eq (current-buffer) (window-buffer)))
+                          (buffer-substring-no-properties (region-beginning) (region-end))
                         (and overlay (overlay-get overlay 'gemini-companion-words))))
                (read (lambda () (gemini-companion-comment-read first before)))
                (text (if review
@@ -197,8 +199,7 @@ If it is empty, do not add it.  It replaces OLD, an element of
       (with-current-buffer buffer
         (gemini-companion-ui-widened
           (gemini-companion-comment-add buffer (line-number-at-pos start) (line-number-at-pos end)
-                                        text (or quoted quote))
-          (overlay-put (car gemini-companion-comment-overlays) 'gemini-companion-words words))))
+                                        text (or quoted quote) words))))
     text))
 
 (defun gemini-companion-comment--check ()
@@ -284,11 +285,11 @@ Also bring back those of buffers that were killed since."
   (interactive)
   (unless gemini-companion-comment--gone (user-error "No comments to bring back"))
   (let ((problem nil))
-    (pcase-dolist ((and comment `(,file ,first ,last ,_ ,text . ,_))
+    (pcase-dolist ((and comment `(,file ,first ,last ,quote ,text ,line . ,_))
                    gemini-companion-comment--gone)
       (condition-case caught
           (progn
-            (gemini-companion-comment-add (find-file-noselect file) first last text)
+            (gemini-companion-comment-add (find-file-noselect file) first last text quote line)
             (setq gemini-companion-comment--gone (remq comment gemini-companion-comment--gone)))
         (error (setq problem caught))))
     (when problem
@@ -435,9 +436,9 @@ text of removed lines or nil; it returns a position in the last line here."
 
 (defun gemini-companion-comment-show-saved (review)
   "Show the comments on REVIEW that were saved in its proposal, which is new."
-  (pcase-dolist (`(,first ,last ,quote ,text . ,_) (gemini-companion-review-comments review))
+  (pcase-dolist (`(,first ,last ,quote ,text ,line) (gemini-companion-review-comments review))
     (gemini-companion-comment-add (gemini-companion-review-proposal review)
-                                  first last text quote)))
+                                  first last text quote line)))
 
 ;;;###autoload
 (defun gemini-companion-comment-review-ended (review outcome)

@@ -133,7 +133,17 @@ Return what was in the minibuffer at first."
         ;; An edit of the comment keeps them.
         (gemini-companion-comment)
         (should (equal (gemini-companion-comment-test--all)
-                       '(("a.txt" 1 1 "a sentence." "shorten"))))))))
+                       '(("a.txt" 1 1 "a sentence." "shorten"))))
+        (gemini-companion-comments-clear)
+        (gemini-companion-comments-restore)
+        (should (equal (gemini-companion-comment-test--all)
+                       '(("a.txt" 1 1 "a sentence." "shorten"))))
+        ;; The model could not find words that are there no longer.
+        (goto-char (point-min))
+        (search-forward "sentence")
+        (replace-match "clause")
+        (should (string-suffix-p " a clause. More"
+                                 (nth 3 (car (gemini-companion-comment-test--all)))))))))
 
 (ert-deftest gemini-companion-comment/it-stays-at-its-lines ()
   (gemini-companion-comment-test--with

@@ -364,7 +364,17 @@ changes, too.  Undo them? ")))))
         (insert "first\n")
         (set-buffer-modified-p nil))
       (should (string-match-p "changed since"
-                              (cadr (should-error (funcall comment "\n+2") :type 'user-error)))))))
+                              (cadr (should-error (funcall comment "\n+2") :type 'user-error))))
+      ;; What is selected in the buffer of the file is another matter.
+      (with-current-buffer "a.txt"
+        (delete-region (point-min) (gemini-companion-ui-line-start 2))
+        (set-buffer-modified-p nil)
+        (goto-char (point-min))
+        (search-forward "e")
+        (push-mark (1- (point)) t t))
+      (let ((transient-mark-mode t))
+        (funcall comment "\n+new"))
+      (should (equal (nth 4 (car (gemini-companion-comment-list (get-buffer "a.txt")))) "new")))))
 
 (ert-deftest gemini-companion-history-list/a-comment-leads-to-no-other-machine ()
   "The client has chosen the name of the file."
