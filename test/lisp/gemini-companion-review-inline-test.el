@@ -893,6 +893,21 @@ FOCUS is `select' by default."
       (should (equal (gemini-companion-comment--prompt review)
                      "a.txt:3 (removed) `two`: why?\na.txt:5 `4`: @see")))))
 
+(ert-deftest gemini-companion-review-inline/words-that-a-comment-is-on-outlive-the-proposal ()
+  (gemini-companion-review-inline-test--with client "one\n"
+    (let ((review (gemini-companion-review-inline-test--show client "one two three\n"))
+          (transient-mark-mode t))
+      (with-current-buffer (window-buffer)
+        (goto-char (point-min))
+        (search-forward "two")
+        (push-mark (match-beginning 0) t t)
+        (cl-letf (((symbol-function 'read-string) (lambda (&rest _) "why?")))
+          (gemini-companion-review-inline-test--press "C-c ;")))
+      (kill-buffer (gemini-companion-review-proposal review))
+      (gemini-companion-test-wait-removed)
+      (gemini-companion-review-next)
+      (should (equal (gemini-companion-comment--prompt review) "a.txt:1 `two`: why?")))))
+
 (ert-deftest gemini-companion-review-inline/a-comment-is-on-its-removed-line-only ()
   (gemini-companion-review-inline-test--with client "a\nFoo\nfoobar\nfoo\nz\n"
     (gemini-companion-review-inline-test--show client "a\nz\n")
