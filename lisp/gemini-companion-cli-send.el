@@ -194,6 +194,19 @@ ANSWER is \"yes\" or \"no\"."
             (if (equal answer "no") (gemini-companion-cli-screen-no-key) "\r") (current-buffer))
            (message "Answered %s in %s" answer (buffer-name))))))
 
+;;;###autoload
+(defun gemini-companion-cli-send-answer-keys (terminal)
+  "Return which keys answer the question in TERMINAL, as the end of a message.
+Where the user is, they may be about another CLI; one leads there then."
+  (with-current-buffer (gemini-companion-ui-selected-buffer)
+    (if (or (length= (gemini-companion-cli-run-terminals) 1)
+            (and (not (gemini-companion-host-remote-p default-directory)) ; it might wait for Tramp
+                 (eq terminal (ignore-errors (gemini-companion-cli-send-terminal)))))
+        (format "; %s, %s"
+                (gemini-companion-ui-key 'gemini-companion-answer-yes "answers yes")
+                (gemini-companion-ui-key 'gemini-companion-answer-no "no"))
+      (concat "; " (gemini-companion-ui-key 'gemini-companion-next "shows what waits")))))
+
 (defun gemini-companion-cli-send--lossy-p ()
   "Return non-nil if a yes to the CLI here accepts a change that loses something."
   (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))

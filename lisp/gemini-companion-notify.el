@@ -17,15 +17,13 @@
 (require 'seq)
 (require 'gemini-companion-agent)
 (require 'gemini-companion-cli)
-(require 'gemini-companion-cli-run)
-(require 'gemini-companion-cli-send)
-(require 'gemini-companion-host)
 (require 'gemini-companion-log)
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-effect)
 (require 'gemini-companion-ui)
 
 (declare-function gemini-companion-cli-list-visit "gemini-companion-cli-list")
+(declare-function gemini-companion-cli-send-answer-keys "gemini-companion-cli-send")
 (declare-function w32-notification-close "ext:w32fns" (id) t)
 (declare-function w32-notification-notify "ext:w32fns" (&rest params) t)
 
@@ -145,22 +143,10 @@ A daemon without frames has no bell."
      cli "%s%s" (gemini-companion-notify--cli-text cli)
      (if (and (eq (gemini-companion-cli-state cli) 'asking)
               (buffer-live-p (gemini-companion-cli-terminal cli)))
-         (gemini-companion-notify--cli-keys (gemini-companion-cli-terminal cli))
+         (gemini-companion-cli-send-answer-keys (gemini-companion-cli-terminal cli))
        ""))
     (gemini-companion-notify-of cli)))
 ;;;###autoload (add-hook 'gemini-companion-cli-state-functions #'gemini-companion-notify-cli)
-
-(defun gemini-companion-notify--cli-keys (terminal)
-  "Return which keys answer the question in TERMINAL, as the end of a message.
-Where the user is, they may be about another CLI; one leads there then."
-  (with-current-buffer (gemini-companion-ui-selected-buffer)
-    (if (or (length= (gemini-companion-cli-run-terminals) 1)
-            (and (not (gemini-companion-host-remote-p default-directory)) ; it might wait for Tramp
-                 (eq terminal (ignore-errors (gemini-companion-cli-send-terminal)))))
-        (format "; %s, %s"
-                (gemini-companion-ui-key 'gemini-companion-answer-yes "answers yes")
-                (gemini-companion-ui-key 'gemini-companion-answer-no "no"))
-      (concat "; " (gemini-companion-ui-key 'gemini-companion-next "shows what waits")))))
 
 (defun gemini-companion-notify--cli-text (cli)
   "Return what the user is told of CLI, which is done or asks something."

@@ -224,6 +224,15 @@
                                      (funcall ask (cadr terminals)))))
           (mapc #'gemini-companion-ui-kill-buffer terminals))))))
 
+(ert-deftest gemini-companion-notify/what-runs-a-cli-is-not-loaded-for-the-first-change ()
+  "The CLI may run in another terminal, and that takes 50 ms."
+  (with-temp-buffer
+    (call-process (expand-file-name invocation-name invocation-directory) nil t nil
+                  "-Q" "--batch" "-L" (gemini-companion-test-path "lisp")
+                  "-l" "gemini-companion-notify" "--eval"
+                  "(princ (featurep 'gemini-companion-cli-run))")
+    (should (equal (buffer-string) "nil"))))
+
 (ert-deftest gemini-companion-notify/a-click-says-why-it-shows-nothing ()
   "A CLI may run in a terminal outside of Emacs."
   (gemini-companion-test-with-project
