@@ -281,8 +281,8 @@ It runs in the current buffer, which the selected window shows."
   (use-default-char-width-table)
   ;; Without a UTF-8 locale, Emacs in a terminal would write six characters for each of theirs.
   (unless (char-displayable-p ?─)
-    (setq-local buffer-display-table
-                (copy-sequence (or buffer-display-table standard-display-table (make-display-table)))
+    (setq-local buffer-display-table (copy-sequence (or buffer-display-table standard-display-table
+                                                        (make-display-table)))
                 glyphless-char-display (copy-sequence glyphless-char-display))
     (set-char-table-range glyphless-char-display '(#x2010 . #x2bff) 'thin-space) ; no letters
     (cl-loop for character across "─│╭╮╰╯●›❯·" and ascii across "-|++++*>>."

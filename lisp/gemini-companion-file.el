@@ -191,15 +191,13 @@ PREFIX is that of the host that it is on, or nil."
 (defun gemini-companion-file-in-repository-p (file)
   "Return non-nil if FILE is in a repository of Git, not in a working tree there.
 In its directory, Git runs programs that its configuration names."
-  (let* ((there (lambda (name directory) (file-exists-p (expand-file-name name directory))))
-         (directory (locate-dominating-file
-                     file (lambda (it)
-                            (or (funcall there ".git" it)
-                                (and (funcall there "HEAD" it)
-                                     (or (funcall there "commondir" it)
-                                         (and (funcall there "objects/" it)
-                                              (funcall there "refs/" it)))))))))
-    (and directory (not (funcall there ".git" directory)))))
+  (let* ((has (lambda (directory &rest names)
+                (seq-every-p (lambda (it) (file-exists-p (expand-file-name it directory))) names)))
+         (top (locate-dominating-file file (lambda (it)
+                                             (or (funcall has it ".git")
+                                                 (funcall has it "HEAD" "commondir")
+                                                 (funcall has it "HEAD" "objects/" "refs/"))))))
+    (and top (not (funcall has top ".git")))))
 
 (defun gemini-companion-file-truename (buffer)
   "Return the name without symbolic links of the file that BUFFER visits."

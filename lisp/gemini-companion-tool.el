@@ -523,24 +523,24 @@ have to ask a question, signal a `user-error'."
     (let* ((packed (memq (find-file-name-handler file 'insert-file-contents)
                          '(jka-compr-handler epa-file-handler age-file-handler)))
            (file-name-handler-alist nil)
+           (real (file-truename file))
            (name (gemini-companion-tool-file-name call file)))
       (when (gemini-companion-workspace-machine file)
         (user-error "%s is not open in Emacs, which does not visit files on other machines \
 without its user" name))
       ;; Once it is open, other tools tell what it says.  The CLI itself reads no such file.
-      (when (gemini-companion-tool-secret-p call (gemini-companion-file-real-name file))
+      (when (gemini-companion-tool-secret-p call real)
         (user-error "%s leads out of the project" name))
       (unless (file-exists-p file) (user-error "No such file: %s" name))
       (unless (file-regular-p file) (user-error "%s is not a regular file" name))
       (unless (file-readable-p file) (user-error "Cannot read %s" name))
       ;; Any directory of a project may look like one, and VC runs Git there.
-      (when (gemini-companion-file-in-repository-p (file-truename file))
+      (when (gemini-companion-file-in-repository-p real)
         (user-error "%s is part of a repository" name))
       ;; A few kilobytes may become gigabytes.
       (when packed (user-error "%s is compressed or encrypted" name))
       (when (and large-file-warning-threshold
-                 (> (file-attribute-size (file-attributes (file-truename file)))
-                    large-file-warning-threshold))
+                 (> (file-attribute-size (file-attributes real)) large-file-warning-threshold))
         (user-error "%s is too large to show without asking the user" name)))))
 
 (defun gemini-companion-tool--visit (call file)
