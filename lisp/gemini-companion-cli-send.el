@@ -179,7 +179,7 @@ ANSWER is \"yes\" or \"no\"."
     (when-let* ((fault (gemini-companion-cli-send--question-fault)))
       (user-error "%s" fault))
     (cond ((and (equal answer "yes") (gemini-companion-cli-send--lossy-p))
-           (user-error "To accept this change would lose something: %s"
+           (user-error "Accepting this change would lose something: %s"
                        (gemini-companion-ui-key 'gemini-companion-accept "asks you about that")))
           ((not (gemini-companion-cli-send--question-seen-p))
            (gemini-companion-cli-send--show-question)

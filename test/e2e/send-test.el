@@ -88,7 +88,7 @@ Ignore what the CLI itself adds."
       (gemini-companion-test-run emacs '(gemini-companion-send-prompt "please write"))
       (gemini-companion-test-cli-wait-terminal cli "Allow once")
       (gemini-companion-test-m-x emacs "gemini-companion-answer-yes")
-      (gemini-companion-test-wait-screen emacs "To accept this change would lose something")
+      (gemini-companion-test-wait-screen emacs "Accepting this change would lose something")
       (gemini-companion-test-m-x emacs "gemini-companion-accept")
       (gemini-companion-test-wait-screen emacs "a text of 1 line in place of 60 lines")
       (gemini-companion-test-keys emacs "y")
