@@ -217,21 +217,24 @@ reorder text that has some: a screen of U+2068 would take Emacs minutes."
 
 (defun gemini-companion-heavy-shorten-lines ()
   "Hide the ends of lines that are too long.  \\[visible-mode] shows them.
-Show what cannot be seen, too."
+Show what cannot be seen, too.  Return non-nil if a line is too long."
   (gemini-companion-heavy-show-hidden)
   (when (gemini-companion-heavy--slow-to-reorder-p)
     (setq-local bidi-display-reordering nil))
-  (save-excursion
-    (goto-char (point-min))
-    (while (gemini-companion-heavy--next-long-line gemini-companion-heavy--max-line)
-      ;; These are slow there.
-      (setq-local bidi-display-reordering nil
-                  auto-composition-mode nil
-                  truncate-lines t
-                  word-wrap nil)
-      (gemini-companion-heavy--hide (+ (point) gemini-companion-heavy--max-line)
-                                    (line-end-position))
-      (forward-line))))
+  (let ((found nil))
+    (save-excursion
+      (goto-char (point-min))
+      (while (gemini-companion-heavy--next-long-line gemini-companion-heavy--max-line)
+        (setq found t)
+        ;; These are slow there.
+        (setq-local bidi-display-reordering nil
+                    auto-composition-mode nil
+                    truncate-lines t
+                    word-wrap nil)
+        (gemini-companion-heavy--hide (+ (point) gemini-companion-heavy--max-line)
+                                      (line-end-position))
+        (forward-line)))
+    found))
 
 (defun gemini-companion-heavy--hide (start end)
   "Show how many characters there are from START to END, in place of them."
@@ -255,21 +258,25 @@ if a line is hidden there, show that part of it in place of the one before."
           (let* ((case-fold-search nil)
                  (same (max 0 (1- (abs (compare-buffer-substrings
                                         buffer start end other from to))))))
-            (pcase-dolist (`(,it ,position) `((,buffer ,(+ start same)) (,other ,(+ from same))))
-              (set-buffer it)
-              (goto-char position)
-              ;; One line may be the beginning of the other.
-              (pcase (get-char-property-and-overlay (if (and (eolp) (not (bobp))) (1- position)
-                                                      position)
-                                                    'display)
-                (`((when buffer-invisibility-spec . ,_) . ,overlay)
-                 (delete-overlay overlay)
-                 ;; So little that no window must scroll sideways.  If a line began with the note,
-                 ;; Emacs would not show its prefix, which may be a sign in the margin.
-                 (gemini-companion-heavy--hide (+ (line-beginning-position) 5) (- position 20))
-                 (gemini-companion-heavy--hide (+ position gemini-companion-heavy--max-line)
-                                               (line-end-position)))))
+            (gemini-companion-heavy--reveal (+ from same))
+            (with-current-buffer buffer
+              (gemini-companion-heavy--reveal (+ start same)))
             (cons (+ start same) (+ from same))))))))
+
+(defun gemini-companion-heavy--reveal (position)
+  "If the line at POSITION is hidden there, show that part of it."
+  (save-excursion
+    (goto-char position)
+    ;; One line may be the beginning of the other.
+    (pcase (get-char-property-and-overlay (if (and (eolp) (not (bobp))) (1- position) position)
+                                          'display)
+      (`((when buffer-invisibility-spec . ,_) . ,overlay)
+       (delete-overlay overlay)
+       ;; So little that no window must scroll sideways.  If a line began with the note, Emacs would
+       ;; not show its prefix, which may be a sign in the margin.
+       (gemini-companion-heavy--hide (+ (line-beginning-position) 5) (- position 20))
+       (gemini-companion-heavy--hide (+ position gemini-companion-heavy--max-line)
+                                     (line-end-position))))))
 
 ;;;; Fontification in parts
 

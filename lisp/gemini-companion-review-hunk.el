@@ -53,8 +53,8 @@ REGIONS is a value of `gemini-companion-change-regions'."
     (setq gemini-companion-review-hunk-list
           (gemini-companion-review-hunk--insert current proposal regions))
     (gemini-companion-review-hunk--mark-ending)
-    (gemini-companion-heavy-shorten-lines)
-    (mapc #'gemini-companion-review-hunk--difference gemini-companion-review-hunk-list)))
+    (when (gemini-companion-heavy-shorten-lines)
+      (mapc #'gemini-companion-review-hunk--reveal gemini-companion-review-hunk-list))))
 
 (defun gemini-companion-review-hunk--mark-ending ()
   "If only one of the texts lacks a newline at its end, say so there.
@@ -154,9 +154,9 @@ LINE: return the position of the last of these, if it is there."
          (words (save-excursion (gemini-companion-review-hunk--words-at start))))
     (cl-loop for wanted in '(gemini-companion-added-word gemini-companion-removed-word)
              thereis (cl-loop for (from _ face) in words if (eq face wanted) minimize from)
-             finally return (gemini-companion-review-hunk--difference hunk))))
+             finally return (gemini-companion-review-hunk--reveal hunk))))
 
-(defun gemini-companion-review-hunk--difference (hunk)
+(defun gemini-companion-review-hunk--reveal (hunk)
   "Return where the added text of HUNK differs first; show it if it is hidden."
   (pcase-let (((cl-struct gemini-companion-review-hunk start middle end) hunk)
               (here (current-buffer)))
