@@ -339,25 +339,27 @@ defaults to the value of `gemini-companion-cli-send-terminal'."
 (defun gemini-companion-cli-send--fault ()
   "Return why the CLI in the current buffer takes no prompt now, or nil.
 Keys for a prompt would answer its question, or be a command for a shell."
-  (let ((title (concat (gemini-companion-cli-send-title)
-                       ;; The user may mean another one.
-                       (when (cdr (gemini-companion-cli-run-terminals))
-                         (concat " in " (buffer-name))))))
-    (cond ((not (gemini-companion-cli-run-directory (current-buffer)))
-           (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
-          ((gemini-companion-cli-terminals-frozen))
-          ((when-let* ((name (funcall gemini-companion-cli-send-editor-function)))
-             (format "%s waits for what you edit in %s, and would lose the text; insert it there"
-                     title name)))
-          ((gemini-companion-cli-screen-question-p)
-           (format "%s asks a question; answer it first" title))
-          ((gemini-companion-cli-screen-shell-p)
-           (format "%s is in shell mode, and would run the text; leave shell mode first" title))
-          ((gemini-companion-cli-screen-shell-focused)
-           (format "%s would give the text to a shell command; leave or close that first" title))
-          ((gemini-companion-cli-send--starting-p)
-           (format "%s is still starting, and would lose the text; try again in a moment"
-                   title)))))
+  (cond ((not (gemini-companion-cli-run-directory (current-buffer)))
+         (format "No CLI seems to run in %s, and a shell would run the text" (buffer-name)))
+        ((gemini-companion-cli-terminals-frozen))
+        ((when-let* ((state (gemini-companion-cli-send--unready)))
+           (concat (gemini-companion-cli-send-title)
+                   ;; The user may mean another one.
+                   (when (cdr (gemini-companion-cli-run-terminals))
+                     (concat " in " (buffer-name)))
+                   " " state)))))
+
+(defun gemini-companion-cli-send--unready ()
+  "Return why the CLI in the current buffer takes no prompt: what it does; or nil."
+  (cond ((when-let* ((name (funcall gemini-companion-cli-send-editor-function)))
+           (format "waits for what you edit in %s, and would lose the text; insert it there" name)))
+        ((gemini-companion-cli-screen-question-p) "asks a question; answer it first")
+        ((gemini-companion-cli-screen-shell-p)
+         "is in shell mode, and would run the text; leave shell mode first")
+        ((gemini-companion-cli-screen-shell-focused)
+         "would give the text to a shell command; leave or close that first")
+        ((gemini-companion-cli-send--starting-p)
+         "is still starting, and would lose the text; try again in a moment")))
 
 (defun gemini-companion-cli-send--starting-p ()
   "Return non-nil if the CLI in the current buffer is starting.
