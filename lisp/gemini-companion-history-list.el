@@ -384,20 +384,19 @@ CURRENT, or text: why it stays as it is."
 Return its changes, and others of the file that this undoes or makes again, too."
   (pcase-let* ((`(,bytes ,current . ,entries) step)
                (oldest (car (last entries)))
-               (file (gemini-companion-history-list--target oldest)))
+               (file (gemini-companion-history-list--target oldest))
+               (all (seq-filter (lambda (entry)
+                                  (equal file (gemini-companion-history-list--target entry)))
+                                (gemini-companion-history-all))))
     (gemini-companion-history-list--replace (car entries) current bytes)
     (if (gemini-companion-history-undone oldest)
-        (dolist (entry (gemini-companion-history-all))
+        (dolist (entry all)
           (let ((text (gemini-companion-history-before (car entries))))
             ;; It was undone with the later one.
-            (when (and text
-                       (eq text (cdr (gemini-companion-history-undone entry)))
-                       (equal file (gemini-companion-history-list--target entry)))
+            (when (and text (eq text (cdr (gemini-companion-history-undone entry))))
               (push entry entries))))
-      (setq entries (cl-loop for entry in (gemini-companion-history-all)
-                             if (and (gemini-companion-history-made-p entry)
-                                     (equal file (gemini-companion-history-list--target entry)))
-                             collect entry
+      (setq entries (cl-loop for entry in all
+                             if (gemini-companion-history-made-p entry) collect entry
                              until (eq entry oldest))))
     (dolist (entry entries entries)
       (if (gemini-companion-history-undone entry) (gemini-companion-history-note-redone entry)
