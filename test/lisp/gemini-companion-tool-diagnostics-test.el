@@ -304,18 +304,11 @@ checks it")))
       (setq-local flycheck-mode t
                   flycheck-last-status-change 'not-checked
                   flycheck-current-errors nil)
-      (cl-letf (((symbol-function 'flycheck-buffer)
-                 (lambda ()
-                   (cl-incf checks)
-                   (setq flycheck-last-status-change 'finished
-                         flycheck-current-errors '((1 "a") (2 "c")))))
-                ((symbol-function 'flycheck-stop) #'ignore)
-                ((symbol-function 'flycheck-running-p) #'ignore)
-                ((symbol-function 'flycheck-error-buffer) #'ignore)
-                ((symbol-function 'flycheck-error-line) #'car)
-                ((symbol-function 'flycheck-error-column) #'ignore)
-                ((symbol-function 'flycheck-error-level) (lambda (_) 'warning))
-                ((symbol-function 'flycheck-error-message) #'cadr))
+      (gemini-companion-test-with-flycheck
+          (lambda ()
+            (cl-incf checks)
+            (setq flycheck-last-status-change 'finished
+                  flycheck-current-errors '((1 nil warning "a") (2 nil warning "c"))))
         (let ((id (gemini-companion-test-tools-begin "getDiagnostics" "a.txt")))
           (gemini-companion-test-wait "a check" (lambda () (cdr reports)))
           (should-not (gemini-companion-test-tools-answer id))

@@ -207,20 +207,13 @@ That is a window, where point is in its buffer, and the number of windows."
       (setq-local flycheck-mode t
                   flycheck-last-status-change 'finished
                   flycheck-current-errors nil)
-      (cl-letf (((symbol-function 'flycheck-buffer)
-                 (lambda ()
-                   (setq flycheck-current-errors
-                         (save-excursion
-                           (goto-char (point-min))
-                           (cl-loop while (re-search-forward "bad[a-z]+" nil t)
-                                    collect (match-string 0))))))
-                ((symbol-function 'flycheck-stop) #'ignore)
-                ((symbol-function 'flycheck-running-p) #'ignore)
-                ((symbol-function 'flycheck-error-buffer) #'ignore)
-                ((symbol-function 'flycheck-error-line) #'ignore)
-                ((symbol-function 'flycheck-error-column) #'ignore)
-                ((symbol-function 'flycheck-error-level) (lambda (_) 'error))
-                ((symbol-function 'flycheck-error-message) #'identity))
+      (gemini-companion-test-with-flycheck
+          (lambda ()
+            (setq flycheck-current-errors
+                  (save-excursion
+                    (goto-char (point-min))
+                    (cl-loop while (re-search-forward "bad[a-z]+" nil t)
+                             collect (list nil nil 'error (match-string 0))))))
         (unwind-protect
             (progn
               (flycheck-buffer)

@@ -129,6 +129,20 @@ That of a call that failed is a list of the reason."
     (and (file-exists-p log)
          (split-string (gemini-companion-test-read log) "\n" t))))
 
+(defmacro gemini-companion-test-with-flycheck (check &rest body)
+  "Evaluate BODY with a Flycheck that calls CHECK to check the current buffer.
+Its errors are lists (LINE COLUMN LEVEL MESSAGE)."
+  (declare (indent 1) (debug t))
+  `(cl-letf (((symbol-function 'flycheck-buffer) ,check)
+             ((symbol-function 'flycheck-stop) #'ignore)
+             ((symbol-function 'flycheck-running-p) #'ignore)
+             ((symbol-function 'flycheck-error-buffer) #'ignore)
+             ((symbol-function 'flycheck-error-line) (apply-partially #'nth 0))
+             ((symbol-function 'flycheck-error-column) (apply-partially #'nth 1))
+             ((symbol-function 'flycheck-error-level) (apply-partially #'nth 2))
+             ((symbol-function 'flycheck-error-message) (apply-partially #'nth 3)))
+     ,@body))
+
 (defmacro gemini-companion-test-with-server (buffer text &rest body)
   "Evaluate BODY with BUFFER visiting a file a.served with TEXT and a server.
 Skip the test if this Emacs has no Eglot, or if there is no Node."
