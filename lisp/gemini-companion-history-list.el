@@ -333,7 +333,7 @@ First name the files, and what cannot be undone, and ask."
 
 (defun gemini-companion-history-list--note-late-write (entry)
   "Record it if the client of ENTRY has written its text after all."
-  (when (and (eq (gemini-companion-history-outcome entry) 'unwritten)
+  (when (and (memq (gemini-companion-history-outcome entry) '(unwritten closed))
              (not (gemini-companion-history-list--warning
                    entry (gemini-companion-history-list--read entry))))
     (gemini-companion-history-note-written entry)))

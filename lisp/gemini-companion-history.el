@@ -112,8 +112,9 @@ If the user has undone it meanwhile, making it again restores OUTCOME."
 (defun gemini-companion-history-note-written (entry)
   "Record that the file of ENTRY was seen to contain its text."
   (setf (gemini-companion-history-written entry) t)
-  (when (eq (gemini-companion-history-outcome entry) 'unwritten)
-    (gemini-companion-history-note entry 'accepted)))
+  (pcase (gemini-companion-history-outcome entry)
+    ('unwritten (gemini-companion-history-note entry 'accepted))
+    ('closed (gemini-companion-history-note entry 'accepted-there))))
 
 (defun gemini-companion-history-count-unconfirmed ()
   "Return how many accepted changes hosts may not have heard of yet.

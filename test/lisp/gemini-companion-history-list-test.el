@@ -481,6 +481,18 @@ The previous contents of b.txt are not known")))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
       (should (equal (car (gemini-companion-history-undone entry)) 'accepted)))))
 
+;; Nothing finds out any more how it was decided: `u' said for ever that Emacs does not know yet.
+(ert-deftest gemini-companion-history-list/a-yes-in-the-cli-before-the-mode-is-off-can-be-undone ()
+  (gemini-companion-test-with-lists client
+    (gemini-companion-test-propose client "a.txt" "2\n")
+    (fake-cli-call-tool client "closeDiff"
+                        `(:filePath ,(gemini-companion-test-file "a.txt")
+                                    :suppressNotification t))
+    (gemini-companion-test-file "a.txt" "2\n")
+    (gemini-companion-mode -1)
+    (should (equal (gemini-companion-test-list-undo t) "Undo the change to a.txt? "))
+    (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))))
+
 (ert-deftest gemini-companion-history-list/what-was-written-late-is-undone-with-its-prompt ()
   (gemini-companion-test-with-lists client
     (let ((prompt (cons "do it" (current-time))))
