@@ -95,13 +95,17 @@ which it may not have been sent.  Tell the user unless QUIETLY is non-nil."
   (let ((path (gemini-companion-review-path review))
         ;; Later proposals of the client belong to another turn.
         (others (gemini-companion-write-others review))
+        (first-seen (gemini-companion-write--once #'float-time))
         (contains-p (gemini-companion-write--once #'gemini-companion-write--contains-p review)))
     (gemini-companion-write--poll
      gemini-companion-write--decision-time
-     (lambda () (let ((now (gemini-companion-file-stamp path)))
-                  (or (and (not (equal now stamp))
+     (lambda () (let* ((now (gemini-companion-file-stamp path))
+                       (since (funcall first-seen now)))
+                  (or (and now (not (equal now stamp))
                            (or (funcall contains-p now)
-                               (and (not (gemini-companion-write--saved-p path))
+                               ;; Another CLI may be writing what the user has accepted from it.
+                               (and (> (- (float-time) since) gemini-companion-write--poll-interval)
+                                    (not (gemini-companion-write--saved-p path))
                                     (not (gemini-companion-write--of-another-p review)))))
                       (and (gemini-companion-write--later-p review others) 'busy))))
      (lambda (written)

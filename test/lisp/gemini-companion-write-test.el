@@ -262,6 +262,23 @@ If EDITED is non-nil, the user has changed the text to that before."
       (gemini-companion-test-file "b.txt" "2\n")
       (funcall check))))
 
+;; With two CLIs, the history said that both were accepted.
+(ert-deftest gemini-companion-write/what-another-client-is-writing-is-no-yes ()
+  (gemini-companion-write-test--with client
+    (gemini-companion-write-test--close client "3\n")
+    (let ((entry (car (gemini-companion-history-all))))
+      (gemini-companion-write-test--accept client "2\n")
+      ;; CLIs empty a file before they write it.
+      (gemini-companion-test-file "b.txt" "")
+      (cl-letf* ((contains-p (symbol-function 'gemini-companion-write--contains-p))
+                 ((symbol-function 'gemini-companion-write--contains-p)
+                  (lambda (review)
+                    (run-at-time 0 nil #'gemini-companion-test-file "b.txt" "2\n")
+                    (funcall contains-p review))))
+        (gemini-companion-test-wait
+         "the outcome" (lambda () (not (eq 'closed (gemini-companion-history-outcome entry))))))
+      (should (eq 'rejected-there (gemini-companion-history-outcome entry))))))
+
 (ert-deftest gemini-companion-write/only-a-yes-in-the-client-is-checked ()
   (gemini-companion-write-test--with client
     (should (equal (gemini-companion-write-test--close client "2\n") "{\"content\":null}"))
