@@ -116,17 +116,19 @@ which it may not have been sent.  Tell the user unless QUIETLY is non-nil."
 (defun gemini-companion-write--note-decision (review written quietly)
   "Record that REVIEW was accepted in its client if WRITTEN, else rejected.
 Tell the user unless QUIETLY is non-nil."
-  (gemini-companion-review-note-reason
-   review (concat (if written "accepted in " "rejected in ")
-                  (gemini-companion-review-agent-title review)
-                  (unless written
-                    (gemini-companion-review-where-edits-are review))))
-  (gemini-companion-history-note (gemini-companion-review-entry review)
-                                 (if written 'accepted-there 'rejected-there))
-  (unless written
-    (gemini-companion-cli-note-review-end review 'rejected))
-  (unless quietly
-    (gemini-companion-review-announce-ending review)))
+  (let* ((entry (gemini-companion-review-entry review))
+         ;; The user may have undone it already, in the history.
+         (written (or written (gemini-companion-history-written entry))))
+    (gemini-companion-review-note-reason
+     review (concat (if written "accepted in " "rejected in ")
+                    (gemini-companion-review-agent-title review)
+                    (unless written
+                      (gemini-companion-review-where-edits-are review))))
+    (gemini-companion-history-note entry (if written 'accepted-there 'rejected-there))
+    (unless written
+      (gemini-companion-cli-note-review-end review 'rejected))
+    (unless quietly
+      (gemini-companion-review-announce-ending review))))
 
 (add-hook 'gemini-companion-review-end-functions #'gemini-companion-write--check-rejected)
 

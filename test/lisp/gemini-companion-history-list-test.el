@@ -481,17 +481,34 @@ The previous contents of b.txt are not known")))
       (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))
       (should (equal (car (gemini-companion-history-undone entry)) 'accepted)))))
 
+(defun gemini-companion-history-list-test--close (client name text)
+  "Have CLIENT propose TEXT for the file NAME, say yes there, and have it written."
+  (gemini-companion-test-propose client name text)
+  (fake-cli-call-tool client "closeDiff" `(:filePath ,(gemini-companion-test-file name)
+                                                     :suppressNotification t))
+  (gemini-companion-test-file name text))
+
 ;; Nothing finds out any more how it was decided: `u' said for ever that Emacs does not know yet.
 (ert-deftest gemini-companion-history-list/a-yes-in-the-cli-before-the-mode-is-off-can-be-undone ()
   (gemini-companion-test-with-lists client
-    (gemini-companion-test-propose client "a.txt" "2\n")
-    (fake-cli-call-tool client "closeDiff"
-                        `(:filePath ,(gemini-companion-test-file "a.txt")
-                                    :suppressNotification t))
-    (gemini-companion-test-file "a.txt" "2\n")
+    (gemini-companion-history-list-test--close client "a.txt" "2\n")
     (gemini-companion-mode -1)
     (should (equal (gemini-companion-test-list-undo t) "Undo the change to a.txt? "))
     (should (equal (gemini-companion-test-file-bytes "a.txt") "one\ntwo\n"))))
+
+(ert-deftest gemini-companion-history-list/a-yes-in-the-cli-that-is-undone-at-once-stays-one ()
+  (gemini-companion-test-with-lists client
+    (let ((gemini-companion-write--decision-time 0.3)
+          (gemini-companion-write--revert-time 0.3))
+      (gemini-companion-history-list-test--close client "a.txt" "2\n")
+      (gemini-companion-test-list-undo t)
+      (gemini-companion-test-wait
+       "Emacs to find out no more"
+       (lambda () (not (gemini-companion-test-timers #'gemini-companion-write--poll-now))))
+      (gemini-companion-test-list-undo t)
+      (should (equal (gemini-companion-test-file-bytes "a.txt") "2\n"))
+      (should (equal (car (gemini-companion-test-list-column "*gemini history*" 1))
+                     "accepted in CLI")))))
 
 (ert-deftest gemini-companion-history-list/what-was-written-late-is-undone-with-its-prompt ()
   (gemini-companion-test-with-lists client
