@@ -316,8 +316,7 @@ A merge would take the difference for edits of the user."
     (unless (stringp merged)
       (user-error "The edits and the change overlap, first at line %d of the proposed text: %s"
                   merged
-                  (substitute-command-keys
-                   "\\[gemini-companion-review-three-way] shows all texts")))
+                  (gemini-companion-ui-key 'gemini-companion-review-three-way "shows all texts")))
     (unless (equal before merged)
       (push (list before base stamp) (gemini-companion-review-unmerged review)))
     (if (not (buffer-live-p proposal))

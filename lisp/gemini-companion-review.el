@@ -407,10 +407,8 @@ But if the last frame of a daemon was closed, it waits for the next one."
 (defun gemini-companion-review-remind (review)
   "Tell the user that REVIEW, which is not on screen, still waits."
   (gemini-companion-ui-message
-   review "%s"
-   (substitute-command-keys
-    (format "%s still waits: \\[gemini-companion-review-next] shows the change again"
-            (gemini-companion-review-agent-title review)))))
+   review "%s still waits: %s" (gemini-companion-review-agent-title review)
+   (gemini-companion-ui-key 'gemini-companion-review-next "shows the change again")))
 
 (defun gemini-companion-review-dismissed (review)
   "Postpone REVIEW, whose view the user has closed; if it has ended, let it go."

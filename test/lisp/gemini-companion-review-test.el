@@ -917,6 +917,20 @@ the change again"))))
       (should (equal (gemini-companion-review-popup-state review) "on screen"))
       (gemini-companion-review-reject review))))
 
+(ert-deftest gemini-companion-review/a-reminder-names-the-key-of-the-terminal ()
+  "There, the header line and the announcement name it if no other key is bound."
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
+      (gemini-companion-review-postpone review)
+      (with-temp-buffer
+        (setq gemini-companion-ui-local-keys '((gemini-companion-review-next . "C-c C-c g")))
+        (set-window-buffer nil (current-buffer))
+        (should (equal (gemini-companion-test-with-answer nil
+                         (gemini-companion-review-remind review)
+                         gemini-companion-test-messages)
+                       '("Gemini CLI still waits: C-c C-c g shows the change again"))))
+      (gemini-companion-review-reject review))))
+
 (ert-deftest gemini-companion-review/unsaved-edits-are-copied-once ()
   "A timer looks each second whether the change contains them."
   (gemini-companion-test-with-client client
