@@ -268,7 +268,7 @@ Each is a cons of the file and an element of `gemini-companion-comment-list'."
   "Remember the comments in the current buffer, and tell the user."
   (when-let* ((comments (gemini-companion-comment--of-buffer (current-buffer))))
     (setq gemini-companion-comment--gone (append comments gemini-companion-comment--gone))
-    (message "%s had %s; M-x gemini-companion-comments-restore brings them back" (buffer-name)
+    (message "%s had %s, which M-x gemini-companion-comments-restore brings back" (buffer-name)
              (gemini-companion-ui-count (length comments) "comment"))))
 (put 'gemini-companion-comment--buffer-killed 'permanent-local-hook t)
 

@@ -367,7 +367,11 @@ a.txt:2 `two`: why?"))
     (gemini-companion-comment-test--prompt)
     (with-current-buffer (find-file-noselect (gemini-companion-test-file "b.txt" "b\n"))
       (gemini-companion-comment-test--add 1 "b")
-      (kill-buffer))
+      (gemini-companion-test-with-answer nil
+        (kill-buffer)
+        (should (equal gemini-companion-test-messages
+                       '("b.txt had 1 comment, which M-x gemini-companion-comments-restore \
+brings back")))))
     (should-not (gemini-companion-comment--all))
     (gemini-companion-comments-restore)
     (should (equal (sort (gemini-companion-comment-test--all)
