@@ -58,6 +58,14 @@ OTHERS are processes of other tests, which may end at any time."
       (should gemini-companion-mode)
       (should (eql (gemini-companion-bridge-port) port)))))
 
+(ert-deftest gemini-companion/what-turning-it-on-says-is-true-with-a-fork ()
+  (gemini-companion-test-with-project
+    (let ((gemini-companion-agent 'qwen))
+      (gemini-companion-test-with-answer nil
+        (call-interactively #'gemini-companion-mode)
+        (should (member "Gemini companion is on; M-x gemini-companion-run starts the CLI here"
+                        gemini-companion-test-messages))))))
+
 (ert-deftest gemini-companion/native-code-turns-it-on-as-the-user-would ()
   "So Emacs asks how to get the module."
   (skip-unless (and (fboundp 'native-comp-available-p) (native-comp-available-p)))
