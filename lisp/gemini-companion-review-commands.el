@@ -153,7 +153,7 @@ Return nil if the client has decided it already."
                    'gemini-companion-review-inline-show
                  'gemini-companion-review-ediff-show)))
     (when (gemini-companion-review-new-p review)
-      (user-error "A new file has only one view"))
+      (user-error "There is no file, so there is only one view"))
     (setf (gemini-companion-review-with-base review) nil
           (gemini-companion-review-chosen-view review) view)
     (gemini-companion-review-show review 'select)))
@@ -166,7 +166,8 @@ unsaved edits."
   (interactive)
   (let ((review (gemini-companion-review-current)))
     (when (and (gemini-companion-review-new-p review)
-               (not (gemini-companion-review-with-base review)))
+               (not (or (gemini-companion-review-base review) ; the file was deleted since
+                        (gemini-companion-review-with-base review))))
       (user-error "A new file has only one text"))
     (cl-callf not (gemini-companion-review-with-base review))
     (gemini-companion-review-show review 'select)))
@@ -210,9 +211,10 @@ Signal a `user-error' unless the user wants it."
               (lambda ()
                 (car (read-multiple-choice
                       (concat (gemini-companion-review-effect-warning review) ".")
-                      '((?a "accept" "Accept this text in place of what is on disk; \
+                      `((?a "accept" "Accept this text in place of what is on disk; \
 any unsaved edits stay in their buffer")
-                        (?m "merge" "Merge the edits into this text, then decide")
+                        ,@(unless (eq 'deleted (gemini-companion-review-conflict review))
+                            '((?m "merge" "Merge the edits into this text, then decide")))
                         (?t "three-way" "Show all texts side by side, then decide")
                         (?c "cancel" "Decide later"))))))
         ;; The file may have been written while the question was open.
