@@ -166,7 +166,8 @@ unsaved edits."
   (interactive)
   (let ((review (gemini-companion-review-current)))
     (when (and (gemini-companion-review-new-p review)
-               (not (or (gemini-companion-review-base review) ; the file was deleted since
+               ;; It was deleted since, or its buffer has another text, unsaved.
+               (not (or (gemini-companion-review-conflict review)
                         (gemini-companion-review-with-base review))))
       (user-error "A new file has only one text"))
     (cl-callf not (gemini-companion-review-with-base review))

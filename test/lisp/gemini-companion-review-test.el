@@ -462,6 +462,19 @@ CLIENT closes REVIEW while the question is open."
                      "more text\n")))
     (should-not (file-exists-p (gemini-companion-test-file "new")))))
 
+(ert-deftest gemini-companion-review/a-new-file-that-the-user-writes-too-has-several-texts ()
+  "A merge that fails names the key that shows them."
+  (gemini-companion-test-with-client client
+    (with-current-buffer (find-file-noselect (gemini-companion-test-file "x.txt"))
+      (insert "mine\n"))
+    (let ((review (gemini-companion-review-test--show client "x.txt" "text\n")))
+      (should (string-match-p "shows all texts\\'"
+                              (cadr (should-error (gemini-companion-review-merge)
+                                                  :type 'user-error))))
+      (dotimes (_ 2) (gemini-companion-review-three-way))
+      (should-not (gemini-companion-review-with-base review))
+      (gemini-companion-review-reject review))))
+
 (ert-deftest gemini-companion-review/a-client-s-text-is-data ()
   (gemini-companion-test-with-client client
     (let* ((hooked nil)
