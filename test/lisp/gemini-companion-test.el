@@ -9,6 +9,7 @@
 
 (defvar desktop-base-file-name)
 (defvar desktop-minor-mode-table)
+(defvar gemini-companion-agent)
 (defvar gemini-companion-mode-on-hook)
 
 (declare-function gemini-companion--mod-stop "ext:gemini-companion-module" t t)
