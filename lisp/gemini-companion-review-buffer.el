@@ -139,11 +139,9 @@ not included, because enabling it may change the text."
   "Explain that the client, not you, writes the file."
   (interactive (gemini-companion-review-check-here gemini-companion-review-mode)
                gemini-companion-review-mode)
-  (message "%s" (substitute-command-keys
-                 (format "\\<gemini-companion-review-mode-map>%s writes the file when you accept: \
-\\[gemini-companion-accept]"
-                         (gemini-companion-review-agent-title
-                          gemini-companion-review-of-buffer)))))
+  (message "%s writes the file when you accept: %s"
+           (gemini-companion-review-agent-title gemini-companion-review-of-buffer)
+           (gemini-companion-ui-key 'gemini-companion-accept "does so")))
 
 ;;;; The proposal
 

@@ -797,7 +797,10 @@ not valid in UTF-8.  Accept? " (unibyte-char-to-multibyte #o303))))
       (with-current-buffer (gemini-companion-review-proposal review)
         (dolist (key '("C-x C-s" "C-x C-w"))
           (should (eq (key-binding (kbd key)) #'gemini-companion-review-buffer-save))
-          (call-interactively (key-binding (kbd key))))))
+          (gemini-companion-test-with-answer nil
+            (call-interactively (key-binding (kbd key)))
+            (should (equal gemini-companion-test-messages
+                           '("Gemini CLI writes the file when you accept: C-c C-c does so")))))))
     (should (equal (gemini-companion-test-bytes (gemini-companion-test-file "a.txt"))
                    "one\ntwo\n"))))
 
