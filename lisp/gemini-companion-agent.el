@@ -380,14 +380,13 @@ Otherwise a client looks for it on the host of the container."
 
 ;;;; Environment variables
 
-(defvar gemini-companion-agent--saved nil
-  "Alist of the variables that were set, and their values before.")
+(defvar gemini-companion-agent--added nil
+  "What all environments begin with; it hides what they had before.")
 
 (defun gemini-companion-agent-set-environment ()
   "Set the variables by which processes started from now on find this Emacs."
-  ;; Backtraces show arguments, so as few functions as possible get the values as arguments.
-  (gemini-companion-agent--set-and-save (gemini-companion-agent-variables))
-  (when gemini-companion-export-workspace
+  (if (not gemini-companion-export-workspace)
+      (gemini-companion-agent--replace-added (gemini-companion-agent-variables))
     (add-hook 'gemini-companion-workspace-change-hook
               #'gemini-companion-agent--export-workspace)
     ;; The next process needs all roots.
@@ -398,15 +397,15 @@ Otherwise a client looks for it on the host of the container."
   "Restore the values that the variables had before, and forget the copied token."
   (remove-hook 'gemini-companion-workspace-change-hook
                #'gemini-companion-agent--export-workspace)
-  (gemini-companion-agent--set gemini-companion-agent--saved)
-  (setq gemini-companion-agent--saved nil)
+  (gemini-companion-agent--replace-added nil)
   (gemini-companion-agent--forget-copy))
 
-(defun gemini-companion-agent-environment-before ()
-  "Return the global environment without the variables set by this file.
-It is that of processes that were not started by Emacs."
-  (gemini-companion-agent--with gemini-companion-agent--saved
-                                (default-toplevel-value 'process-environment)))
+(defun gemini-companion-agent-without-added (environment)
+  "Return ENVIRONMENT as it was before the variables were set in it."
+  (let ((environment (copy-sequence environment)))
+    (dolist (entry gemini-companion-agent--added environment)
+      ;; The user may have the same further behind.
+      (setq environment (delq (car (member entry environment)) environment)))))
 
 (defun gemini-companion-agent-variables ()
   "Return an alist of the variables by which clients find this Emacs."
@@ -430,39 +429,28 @@ Leave out a root with a separator in its name: it would be read as several."
                path-separator))
 
 (defun gemini-companion-agent--export-workspace ()
-  "Set the variables that hold the workspace roots."
+  "Set all variables, also those that hold the workspace roots."
   (let ((roots (gemini-companion-agent-join-roots (gemini-companion-workspace-announced))))
-    (gemini-companion-agent--set-and-save
-     (cl-loop for agent in (gemini-companion-agent-served)
-              for variable = (gemini-companion-agent-get agent :workspace)
-              if variable collect (cons variable roots)))))
+    (gemini-companion-agent--replace-added
+     (append (gemini-companion-agent-variables)
+             (cl-loop for agent in (gemini-companion-agent-served)
+                      for variable = (gemini-companion-agent-get agent :workspace)
+                      if variable collect (cons variable roots))))))
 
-(defun gemini-companion-agent--set-and-save (variables)
-  "Set VARIABLES, an alist, and save the values they had before."
-  (pcase-dolist (`(,name . ,_) variables)
-    (unless (assoc name gemini-companion-agent--saved)
-      (push (cons name (gemini-companion-agent-environment-value
-                        name (default-toplevel-value 'process-environment)))
-            gemini-companion-agent--saved)))
-  (gemini-companion-agent--set variables))
-
-(defun gemini-companion-agent--set (variables)
-  "Set VARIABLES, an alist, in all environments; nil removes a variable.
+(defun gemini-companion-agent--replace-added (variables)
+  "Set VARIABLES, an alist, in all environments, and no others any more.
 Buffers of Eshell, for instance, have environments of their own."
-  (set-default-toplevel-value 'process-environment
-                              (gemini-companion-agent--with
-                               variables (default-toplevel-value 'process-environment)))
-  (dolist (buffer (buffer-list))
-    (when (local-variable-p 'process-environment buffer)
-      (with-current-buffer buffer
-        (setq process-environment (gemini-companion-agent--with variables process-environment))))))
-
-(defun gemini-companion-agent--with (variables environment)
-  "Return a copy of ENVIRONMENT with VARIABLES, an alist; nil removes a variable."
-  (let ((environment (copy-sequence environment)))
-    (pcase-dolist (`(,name . ,value) variables)
-      (setq environment (setenv-internal environment name value nil)))
-    environment))
+  ;; Backtraces show arguments, so as few functions as possible get the values as arguments.
+  (let* ((added (mapcar (pcase-lambda (`(,name . ,value)) (concat name "=" value)) variables))
+         (change (lambda (environment)
+                   (append added (gemini-companion-agent-without-added environment)))))
+    (set-default-toplevel-value 'process-environment
+                                (funcall change (default-toplevel-value 'process-environment)))
+    (dolist (buffer (buffer-list))
+      (when (local-variable-p 'process-environment buffer)
+        (with-current-buffer buffer
+          (setq process-environment (funcall change process-environment)))))
+    (setq gemini-companion-agent--added added)))
 
 ;;;; Terminals outside of Emacs
 

@@ -172,7 +172,8 @@ it.")))))
   "Check whether CLIs that other programs start in this container find Emacs."
   (when (and (gemini-companion-agent-container-p)
              (not (gemini-companion-agent-same-host-p
-                   (gemini-companion-agent-environment-before))))
+                   (gemini-companion-agent-without-added
+                    (default-toplevel-value 'process-environment)))))
     (list 'note
           "This is a container.  A CLI that another program starts in it looks for its editor \
 outside of it."
