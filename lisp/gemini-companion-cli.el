@@ -302,20 +302,14 @@ only while it starts or asks."
                  (and asks (gemini-companion-cli--add agent nil terminal directory)))))
     (cond ((null cli))
           (asks (gemini-companion-cli-enter cli 'asking (gemini-companion-cli-question cli)))
-          ((not (eq (gemini-companion-cli-state cli) 'asking)))
-          ((and (gemini-companion-cli-session cli)
-                (memq (gemini-companion-cli-before cli) '(idle done starting)))
-           ;; No turn: a dialog of the user's, such as that of /model, or of the CLI at its start.
+          ((eq (gemini-companion-cli-state cli) 'asking)
+           ;; What it did before is no news: the question may be a dialog of the user's, such as that
+           ;; of /model.  It may be `starting': the user has trusted the folder.
            (setf (gemini-companion-cli-state cli) (gemini-companion-cli-before cli)
+                 (gemini-companion-cli-since cli) (float-time)
                  (gemini-companion-cli-question cli) nil)
-           (gemini-companion-cli--changed))
-          (t
-           (gemini-companion-cli-enter cli (cond ((gemini-companion-cli-session cli) 'working)
-                                                 ((gemini-companion-cli-process cli) 'idle)
-                                                 ;; Perhaps `starting': the user has trusted
-                                                 ;; the folder, and the prompt comes next.
-                                                 (t (gemini-companion-cli-before cli))))
-           (gemini-companion-cli-forget-ended)))))
+           (gemini-companion-cli-forget-ended)
+           (gemini-companion-cli--changed)))))
 
 (defun gemini-companion-cli-asking-unseen ()
   "Return a CLI that asks something in a terminal that is not visible, or nil."
