@@ -19,6 +19,7 @@
 
 (eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-agent)
+(require 'gemini-companion-change)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-file)
 (require 'gemini-companion-history)
@@ -216,13 +217,10 @@ to its buffer.  If the user follows the CLI, show FILE."
 Its texts were BEFORE, which may be nil, and AFTER."
   (let* ((waits gemini-companion-tool-hooks--followed)
          ;; A client may report the one as it is in the file, and the other with LF line ends.
-         (after (gemini-companion-file-plain after))
-         (same (pcase (compare-strings (gemini-companion-file-plain (or before "")) nil nil
-                                       after nil nil)
-                 ('t 1)                 ; nothing has changed
-                 (differs (abs differs)))))
-    (setq gemini-companion-tool-hooks--followed
-          (list call file (length (split-string (seq-take after (1- same)) "\n"))))
+         (regions (gemini-companion-change-regions (gemini-companion-file-plain (or before ""))
+                                                   (gemini-companion-file-plain after)))
+         (line (if (seq-empty-p regions) 1 (1+ (aref (aref regions 0) 2)))))
+    (setq gemini-companion-tool-hooks--followed (list call file line))
     (unless waits
       (gemini-companion-log-when-free "Following a CLI" #'gemini-companion-tool-hooks--show))))
 
