@@ -73,13 +73,10 @@ closed the text and opened it again.")
 (defconst gemini-companion-tool-diagnostics--silence 6
   "Seconds until a server seems to have nothing to publish.")
 
-(defun gemini-companion-tool-diagnostics--eglot-p ()
-  "Return non-nil if Eglot manages the current buffer."
-  (and (fboundp 'eglot-managed-p) (eglot-managed-p)))
-
-(defun gemini-companion-tool-diagnostics--served-p ()
-  "Return non-nil if Eglot or lsp-mode manages the current buffer."
-  (or (gemini-companion-tool-diagnostics--eglot-p) (bound-and-true-p lsp-managed-mode)))
+(defun gemini-companion-tool-diagnostics-server ()
+  "Return which package has a server for the current buffer: `eglot', `lsp' or nil."
+  (cond ((and (fboundp 'eglot-managed-p) (eglot-managed-p)) 'eglot)
+        ((bound-and-true-p lsp-managed-mode) 'lsp)))
 
 (defun gemini-companion-tool-diagnostics--sent-p ()
   "Return non-nil if the language server has the text of the current buffer."
@@ -181,7 +178,7 @@ there are changes that Eglot has not sent."
       (advice-add function :after record))
     (dolist (buffer (buffer-list))
       (with-current-buffer buffer
-        (when (and (gemini-companion-tool-diagnostics--served-p)
+        (when (and (gemini-companion-tool-diagnostics-server)
                    (not (bound-and-true-p eglot--recent-changes)))
           (gemini-companion-tool-diagnostics--record-sent)
           (setq gemini-companion-tool-diagnostics--published
@@ -197,7 +194,7 @@ there are changes that Eglot has not sent."
 
 (defun gemini-companion-tool-diagnostics-flush ()
   "Make Eglot send the changes of the current buffer now, not when Emacs is idle."
-  (when (and (gemini-companion-tool-diagnostics--eglot-p)
+  (when (and (eq 'eglot (gemini-companion-tool-diagnostics-server))
              (fboundp 'eglot--signal-textDocument/didChange)
              (not (gemini-companion-tool-diagnostics--remote-p))
              ;; Emacs may be in the middle of a change.
@@ -209,9 +206,9 @@ there are changes that Eglot has not sent."
 (defun gemini-companion-tool-diagnostics--server-behind-p ()
   "Return non-nil if a language server has not checked the current buffer yet."
   (pcase-let ((`(,tick ,time ,kind) gemini-companion-tool-diagnostics--published))
-    (and (gemini-companion-tool-diagnostics--served-p)
+    (and (gemini-companion-tool-diagnostics-server)
          ;; If Eglot asks for diagnostics, since 1.21, Flymake knows whether they have come.
-         (not (and (gemini-companion-tool-diagnostics--eglot-p)
+         (not (and (eq 'eglot (gemini-companion-tool-diagnostics-server))
                    (fboundp 'eglot--flymake-pull)
                    (eglot-server-capable :diagnosticProvider)))
          (not (and (eql tick (buffer-chars-modified-tick))
@@ -340,7 +337,7 @@ text needs."
                          (with-current-buffer buffer
                            (gemini-companion-tool-diagnostics-flush)
                            (let ((wait (make-gemini-companion-tool-diagnostics--wait
-                                        :managed (gemini-companion-tool-diagnostics--served-p))))
+                                        :managed (gemini-companion-tool-diagnostics-server))))
                              (gemini-companion-tool-diagnostics--start wait lazy)
                              (cons buffer wait))))
                        buffers)))
@@ -380,7 +377,7 @@ Return `waiting', or `fresh' if all have reported about the present text, or
 (defun gemini-companion-tool-diagnostics--known-p (wait)
   "Return non-nil if Emacs knows which text the checkers of WAIT have checked."
   (not (or (and (gemini-companion-tool-diagnostics--wait-managed wait) ; the server may have died
-                (not (gemini-companion-tool-diagnostics--served-p)))
+                (not (gemini-companion-tool-diagnostics-server)))
            ;; Nothing was started for a remote file.
            (and (gemini-companion-tool-diagnostics--remote-p)
                 (not (gemini-companion-tool-diagnostics--up-to-date-p))))))

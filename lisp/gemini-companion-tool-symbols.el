@@ -41,7 +41,7 @@ ELISP, if non-nil, returns the answer for a symbol of Emacs Lisp and a call."
           (goto-char (gemini-companion-tool-symbols--position line symbol))
           (if (and elisp
                    (derived-mode-p 'emacs-lisp-mode)
-                   (not (gemini-companion-tool-symbols--server)))
+                   (not (gemini-companion-tool-diagnostics-server)))
               (funcall elisp symbol call)
             (gemini-companion-tool-symbols--request call method capability answer extra)))))))
 
@@ -60,11 +60,6 @@ Signal a `user-error' if it is not there."
 
 ;;;; Language servers
 
-(defun gemini-companion-tool-symbols--server ()
-  "Return which package has a server for the current buffer: `eglot', `lsp' or nil."
-  (cond ((and (fboundp 'eglot-current-server) (eglot-current-server)) 'eglot)
-        ((and (bound-and-true-p lsp-managed-mode) (fboundp 'lsp-request-async)) 'lsp)))
-
 (defun gemini-companion-tool-symbols--request (call method capability answer extra)
   "Request METHOD, a string, at point from the language server of the buffer.
 Then answer CALL with the value of the function ANSWER, called with the
@@ -76,7 +71,7 @@ of; EXTRA is a plist of more parameters."
                          (gemini-companion-tool-answer call (funcall answer result call))))))
          (fail (lambda (reason)
                  (gemini-companion-tool-fail call (format "The language server: %s" reason)))))
-    (pcase (gemini-companion-tool-symbols--server)
+    (pcase (gemini-companion-tool-diagnostics-server)
       ('eglot (gemini-companion-tool-symbols--request-eglot method capability extra done fail))
       ('lsp (gemini-companion-tool-symbols--request-lsp method extra done fail))
       (_ (user-error "No language server in this buffer: use grep_search")))
