@@ -317,12 +317,6 @@ Each is a list (LINE COLUMN SEVERITY TEXT)."
 
 ;;;; Waiting until they are fresh
 
-(cl-defstruct (gemini-companion-tool-diagnostics--wait (:copier nil))
-  "A wait for the diagnostics of a buffer."
-  (managed nil :documentation "Non-nil if the buffer had a language server when it began.")
-  (started nil :documentation "The tick of the text for which checkers were started.
-If a language server had not checked that text before, it is `early'."))
-
 (defun gemini-companion-tool-diagnostics-when-fresh (call buffers patience callback &optional lazy)
   "Call CALLBACK for CALL once checkers have checked the present text of BUFFERS.
 Do so from a timer, after PATIENCE seconds at the latest, unless CALL ends
@@ -335,11 +329,7 @@ text needs."
   (let ((deadline (+ (float-time) patience))
         (waits (mapcar (lambda (buffer)
                          (with-current-buffer buffer
-                           (gemini-companion-tool-diagnostics-flush)
-                           (let ((wait (make-gemini-companion-tool-diagnostics--wait
-                                        :managed (gemini-companion-tool-diagnostics-server))))
-                             (gemini-companion-tool-diagnostics--start wait lazy)
-                             (cons buffer wait))))
+                           (cons buffer (gemini-companion-tool-diagnostics--wait lazy))))
                        buffers)))
     (gemini-companion-tool-poll
      call
@@ -348,8 +338,7 @@ text needs."
               (states (cl-loop for (buffer . wait) in waits
                                if (gemini-companion-tool-diagnostics-checked-p buffer)
                                collect (cons buffer
-                                             (with-current-buffer buffer
-                                               (gemini-companion-tool-diagnostics--step wait))))))
+                                             (with-current-buffer buffer (funcall wait))))))
          (when (or late (not (rassq 'waiting states)))
            (funcall callback
                     (cl-loop for (buffer . state) in states
@@ -358,45 +347,51 @@ text needs."
                                            (eq state 'fresh))))
            t))))))
 
-(defun gemini-companion-tool-diagnostics--step (wait)
-  "Start the checkers of the current buffer for WAIT again if needed.
-Return `waiting', or `fresh' if all have reported about the present text, or
-`stale' if that may never be so, or is not known."
-  (let ((behind (gemini-companion-tool-diagnostics--server-behind-p))
-        (idle (gemini-companion-ui-idle-p 0.5))) ; while the user types, nothing is sent again
-    (when idle (gemini-companion-tool-diagnostics-flush))
-    (cond ((gemini-companion-tool-diagnostics--checking-p) 'waiting)
-          (behind (if (gemini-companion-tool-diagnostics--silent-p) 'stale 'waiting))
-          ((eql (gemini-companion-tool-diagnostics--wait-started wait) (buffer-chars-modified-tick))
-           (if (gemini-companion-tool-diagnostics--known-p wait) 'fresh 'stale))
-          ;; Other checkers can begin while a server is behind; but they get from it what was
-          ;; published last, so they begin again.
-          (idle (gemini-companion-tool-diagnostics--start wait))
-          (t 'waiting))))
+(defun gemini-companion-tool-diagnostics--wait (lazy)
+  "Start the checkers of the current buffer; return a function to call there.
+That starts them again if needed, and returns `waiting', or `fresh' if all have
+reported about the present text, or `stale' if that may never be so, or is not
+known.  For LAZY see `gemini-companion-tool-diagnostics-when-fresh'."
+  (gemini-companion-tool-diagnostics-flush)
+  (let ((managed (gemini-companion-tool-diagnostics-server))
+        (started (gemini-companion-tool-diagnostics--start lazy)))
+    (lambda ()
+      (let ((behind (gemini-companion-tool-diagnostics--server-behind-p))
+            (idle (gemini-companion-ui-idle-p 0.5))) ; while the user types, nothing is sent again
+        (when idle (gemini-companion-tool-diagnostics-flush))
+        (cond ((gemini-companion-tool-diagnostics--checking-p) 'waiting)
+              (behind (if (gemini-companion-tool-diagnostics--silent-p) 'stale 'waiting))
+              ((eql started (buffer-chars-modified-tick))
+               (if (gemini-companion-tool-diagnostics--known-p managed) 'fresh 'stale))
+              (t
+               ;; Other checkers can begin while a server is behind; but they get from it what was
+               ;; published last, so they begin again.
+               (when idle
+                 (setq started (gemini-companion-tool-diagnostics--start)))
+               'waiting))))))
 
-(defun gemini-companion-tool-diagnostics--known-p (wait)
-  "Return non-nil if Emacs knows which text the checkers of WAIT have checked."
-  (not (or (and (gemini-companion-tool-diagnostics--wait-managed wait) ; the server may have died
-                (not (gemini-companion-tool-diagnostics-server)))
+(defun gemini-companion-tool-diagnostics--known-p (managed)
+  "Return non-nil if Emacs knows which text the checkers here have checked.
+MANAGED is non-nil if the buffer had a language server when they were started."
+  (not (or (and managed (not (gemini-companion-tool-diagnostics-server))) ; it may have died
            ;; Nothing was started for a remote file.
            (and (gemini-companion-tool-diagnostics--remote-p)
                 (not (gemini-companion-tool-diagnostics--up-to-date-p))))))
 
-(defun gemini-companion-tool-diagnostics--start (wait &optional lazy)
-  "Start the checkers of the current buffer for WAIT, and return `waiting'.
-If LAZY is non-nil, do not if they have begun to check the present text."
-  (setf (gemini-companion-tool-diagnostics--wait-started wait)
-        (if (gemini-companion-tool-diagnostics--server-behind-p) 'early
-          (buffer-chars-modified-tick)))
-  (unless (or (gemini-companion-tool-diagnostics--remote-p)
-              (and lazy (gemini-companion-tool-diagnostics--up-to-date-p)))
-    (gemini-companion-log-errors "starting a check"
-      (when (bound-and-true-p flycheck-mode)
-        ;; One that runs may be of an earlier text, and Flycheck would start no other.
-        (flycheck-stop)
-        (flycheck-buffer))
-      (when (bound-and-true-p flymake-mode) (flymake-start))))
-  'waiting)
+(defun gemini-companion-tool-diagnostics--start (&optional lazy)
+  "Start the checkers of the current buffer; return the tick of its text.
+If a language server has not checked that text yet, return `early'.  If LAZY
+is non-nil, start none that have begun to check the present text."
+  (prog1 (if (gemini-companion-tool-diagnostics--server-behind-p) 'early
+           (buffer-chars-modified-tick))
+    (unless (or (gemini-companion-tool-diagnostics--remote-p)
+                (and lazy (gemini-companion-tool-diagnostics--up-to-date-p)))
+      (gemini-companion-log-errors "starting a check"
+        (when (bound-and-true-p flycheck-mode)
+          ;; One that runs may be of an earlier text, and Flycheck would start no other.
+          (flycheck-stop)
+          (flycheck-buffer))
+        (when (bound-and-true-p flymake-mode) (flymake-start))))))
 
 ;;;; The tool
 
