@@ -303,8 +303,8 @@ only while it starts or asks."
     (cond ((null cli))
           (asks (gemini-companion-cli-enter cli 'asking (gemini-companion-cli-question cli)))
           ((eq (gemini-companion-cli-state cli) 'asking)
-           ;; What it did before is no news: the question may be a dialog of the user's, such as that
-           ;; of /model.  It may be `starting': the user has trusted the folder.
+           ;; That is no news: the question may be a dialog of the user's, such as that of /model.
+           ;; It may be `starting', if the user has trusted the folder.
            (setf (gemini-companion-cli-state cli) (gemini-companion-cli-before cli)
                  (gemini-companion-cli-since cli) (float-time)
                  (gemini-companion-cli-question cli) nil)
