@@ -380,8 +380,9 @@ Otherwise a client looks for it on the host of the container."
 
 ;;;; Environment variables
 
-(defvar gemini-companion-agent--added nil
-  "What all environments begin with; it hides what they had before.")
+(defvar gemini-companion-agent-added nil
+  "What all environments begin with while the mode is on, as in `process-environment'.
+It hides what they had before.")
 
 (defun gemini-companion-agent-set-environment ()
   "Set the variables by which processes started from now on find this Emacs."
@@ -403,7 +404,7 @@ Otherwise a client looks for it on the host of the container."
 (defun gemini-companion-agent-without-added (environment)
   "Return ENVIRONMENT as it was before the variables were set in it."
   (let ((environment (copy-sequence environment)))
-    (dolist (entry gemini-companion-agent--added environment)
+    (dolist (entry gemini-companion-agent-added environment)
       ;; The user may have the same further behind.
       (setq environment (delq (car (member entry environment)) environment)))))
 
@@ -450,7 +451,7 @@ Buffers of Eshell, for instance, have environments of their own."
       (when (local-variable-p 'process-environment buffer)
         (with-current-buffer buffer
           (setq process-environment (funcall change process-environment)))))
-    (setq gemini-companion-agent--added added)))
+    (setq gemini-companion-agent-added added)))
 
 ;;;; Terminals outside of Emacs
 

@@ -659,11 +659,8 @@ Each is (NAME AGE ID), where all are text and no NAME occurs twice."
 
 (defun gemini-companion-cli-run--environment (agent root)
   "Return the environment of AGENT in ROOT: that of the current buffer, and more."
-  (let ((process-environment (copy-sequence process-environment)))
-    ;; A buffer-local environment, from direnv for example, may lack these.
-    (pcase-dolist (`(,name . ,value) (and (gemini-companion-bridge-running-p)
-                                          (gemini-companion-agent-variables)))
-      (setenv name value))
+  ;; A buffer-local environment, from direnv for example, may lack what was added elsewhere.
+  (let ((process-environment (append gemini-companion-agent-added process-environment nil)))
     ;; It may also have another temporary directory, as with "nix develop".
     (unless (or (not (eq 'temporary (car (gemini-companion-agent-get agent :directory))))
                 (member (gemini-companion-agent-directory agent process-environment)
