@@ -381,7 +381,7 @@ Otherwise a client looks for it on the host of the container."
 ;;;; Environment variables
 
 (defvar gemini-companion-agent-added nil
-  "What all environments begin with while the mode is on, as in `process-environment'.
+  "What all environments begin with, a list as in `process-environment'.
 It hides what they had before.")
 
 (defun gemini-companion-agent-set-environment ()

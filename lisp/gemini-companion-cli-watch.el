@@ -72,34 +72,44 @@ STATE is `working', or `done' at rest; in both, the CLI takes a prompt.")
   (unless (or (buffer-local-value 'gemini-companion-cli-watch--mode buffer)
               ;; Emacs takes no output from it now.
               (eq (process-filter (get-buffer-process buffer)) t))
-    (with-current-buffer buffer
-      (add-function :after (process-filter (get-buffer-process buffer))
-                    #'gemini-companion-cli-watch--note-output)
-      (gemini-companion-cli-terminals-correct (get-buffer-process buffer) t)
-      (add-hook 'minibuffer-setup-hook #'gemini-companion-cli-terminals-follow-after-minibuffer)
-      (add-hook 'kill-buffer-hook #'gemini-companion-cli-watch--forget nil t)
-      (gemini-companion-cli-watch--mode)
-      (gemini-companion-cli-watch--look-soon))))
+    (add-hook 'minibuffer-setup-hook #'gemini-companion-cli-terminals-follow-after-minibuffer)
+    (with-current-buffer buffer (gemini-companion-cli-watch--mode))))
 ;;;###autoload (add-hook 'gemini-companion-cli-run-functions #'gemini-companion-cli-watch-start)
 
-(defun gemini-companion-cli-watch--forget ()
-  "Stop watching the terminal in the current buffer."
-  (when gemini-companion-cli-watch--timer
-    (cancel-timer gemini-companion-cli-watch--timer)
-    (setq gemini-companion-cli-watch--timer nil))
-  (gemini-companion-cli-watch--mode -1)
-  (gemini-companion-cli-watch--set-asking nil))
+(define-minor-mode gemini-companion-cli-watch--mode
+  "Mode of a terminal that is watched.
+See also `gemini-companion-cli-watch--maps'."
+  :interactive nil
+  :lighter nil
+  (add-to-list 'emulation-mode-map-alists 'gemini-companion-cli-watch--maps)
+  (let ((on gemini-companion-cli-watch--mode)
+        (process (get-buffer-process (current-buffer))))
+    (setq gemini-companion-ui-local-keys
+          (and on '((gemini-companion-accept . "C-c C-c a")
+                    (gemini-companion-reject . "C-c C-c r")
+                    (gemini-companion-review-next . "C-c C-c g"))))
+    (when process
+      (gemini-companion-cli-terminals-correct process on))
+    (if on
+        (progn
+          (add-function :after (process-filter process) #'gemini-companion-cli-watch--note-output)
+          (add-hook 'pre-command-hook #'gemini-companion-cli-watch--ignore-stray-key nil t)
+          (add-hook 'kill-buffer-hook (lambda () (gemini-companion-cli-watch--mode -1)) nil t)
+          (gemini-companion-cli-watch--look-soon))
+      (when process
+        (remove-function (process-filter process) #'gemini-companion-cli-watch--note-output))
+      (remove-hook 'pre-command-hook #'gemini-companion-cli-watch--ignore-stray-key t)
+      (when gemini-companion-cli-watch--timer
+        (cancel-timer gemini-companion-cli-watch--timer)
+        (setq gemini-companion-cli-watch--timer nil))
+      (gemini-companion-cli-watch--set-asking nil))))
 
 (defun gemini-companion-cli-watch-forget-all ()
   "Stop watching all terminals."
   (remove-hook 'minibuffer-setup-hook #'gemini-companion-cli-terminals-follow-after-minibuffer)
   (dolist (buffer (buffer-list))
     (when (buffer-local-value 'gemini-companion-cli-watch--mode buffer)
-      (with-current-buffer buffer
-        (when-let* ((process (get-buffer-process buffer)))
-          (gemini-companion-cli-terminals-correct process nil)
-          (remove-function (process-filter process) #'gemini-companion-cli-watch--note-output))
-        (gemini-companion-cli-watch--forget)))))
+      (with-current-buffer buffer (gemini-companion-cli-watch--mode -1)))))
 (add-hook 'gemini-companion-mode-off-hook #'gemini-companion-cli-watch-forget-all)
 
 (defun gemini-companion-cli-watch--note-output (process text)
@@ -135,7 +145,7 @@ Some emulators draw their screen a tenth of a second later."
           (signal-process (- (process-id (get-buffer-process buffer))) 'CONT))
         (let ((waits (gemini-companion-cli-watch--act)))
           (cond ((not (process-live-p (get-buffer-process buffer)))
-                 (gemini-companion-cli-watch--forget))
+                 (gemini-companion-cli-watch--mode -1))
                 ((or waits (> gemini-companion-cli-watch--written 0))
                  (gemini-companion-cli-watch--look-soon))))))))
 
@@ -273,21 +283,6 @@ If its terminal is not known, there must be no other client."
     `((gemini-companion-cli-watch--mode . ,map)))
   "Keys in the terminal of a CLI, some of them while one of its changes waits.
 An element of `emulation-mode-map-alists', before the maps of the emulators.")
-
-(define-minor-mode gemini-companion-cli-watch--mode
-  "Mode of a terminal that is watched.
-Ask before a key cancels the change that waits for its CLI."
-  :interactive nil
-  :lighter nil
-  (setq gemini-companion-ui-local-keys
-        (and gemini-companion-cli-watch--mode
-             '((gemini-companion-accept . "C-c C-c a")
-               (gemini-companion-reject . "C-c C-c r")
-               (gemini-companion-review-next . "C-c C-c g"))))
-  (if gemini-companion-cli-watch--mode
-      (add-hook 'pre-command-hook #'gemini-companion-cli-watch--ignore-stray-key nil t)
-    (remove-hook 'pre-command-hook #'gemini-companion-cli-watch--ignore-stray-key t))
-  (add-to-list 'emulation-mode-map-alists 'gemini-companion-cli-watch--maps))
 
 (defun gemini-companion-cli-watch--ignore-stray-key ()
   "Ignore the key just pressed if it was meant for the prompt, not for a question.
