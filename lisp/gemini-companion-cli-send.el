@@ -451,32 +451,30 @@ While the computer is busy, a CLI may take Enter for a newline, even if it has
 shown the text long before.  So press it again then, once: TYPED is what the
 prompt showed before.  If the CLI asks the user to complete a command, takes
 none while it works, or takes Enter for a newline always, say so."
-  (let* ((read (lambda ()
-                 (and (buffer-live-p buffer)
-                      (with-current-buffer buffer
-                        (and (not (gemini-companion-cli-send--fault))
-                             (gemini-companion-cli-screen-prompt 'always))))))
-         (pressed-again typed)
-         (before (or typed (funcall read)))
-         (kept-p (lambda (prompt) (and prompt (equal prompt before))))
-         (newline-p (lambda ()
-                      (and (not pressed-again)
-                           (with-current-buffer buffer (gemini-companion-cli-screen-newline-p))))))
+  (let* ((prompt (lambda ()
+                   (and (buffer-live-p buffer)
+                        (with-current-buffer buffer
+                          (and (not (gemini-companion-cli-send--fault))
+                               (gemini-companion-cli-screen-prompt 'always))))))
+         (before (or typed (funcall prompt))))
     (gemini-companion-cli-send--poll
-     read
-     (lambda (prompt quiet _polls)
-       (or (not (funcall kept-p prompt)) (and quiet (funcall newline-p))))
+     (lambda ()
+       (cond ((not (and before (equal before (funcall prompt)))) 'taken)
+             ((and (not typed)
+                   (with-current-buffer buffer (gemini-companion-cli-screen-newline-p)))
+              'newline)
+             (t 'kept)))
+     (lambda (state quiet _polls) (or (eq state 'taken) (and quiet (eq state 'newline))))
      20                                 ; two seconds
-     (lambda (prompt)
-       (cond ((not (funcall kept-p prompt)) (funcall then))
-             ((funcall newline-p)
-              (gemini-companion-cli-send--write
-               buffer "\r"
-               (lambda (_) (gemini-companion-cli-send--await-taken buffer then before))))
-             (t
-              (gemini-companion-ui-message buffer "The text is still in the prompt of %s"
-                                           (buffer-name buffer))
-              (funcall then)))))))
+     (lambda (state)
+       (if (eq state 'newline)
+           (gemini-companion-cli-send--write
+            buffer "\r"
+            (lambda (_) (gemini-companion-cli-send--await-taken buffer then before)))
+         (when (eq state 'kept)
+           (gemini-companion-ui-message buffer "The text is still in the prompt of %s"
+                                        (buffer-name buffer)))
+         (funcall then))))))
 
 (defun gemini-companion-cli-send--clean (text)
   "Return TEXT without control characters other than newlines and tabs.
