@@ -67,6 +67,19 @@
           (should-not (getenv "GEMINI_CLI_IDE_SERVER_PORT"))
           (should (equal (getenv "GEMINI_CLI_IDE_PID") "")))))))
 
+(ert-deftest gemini-companion-environment/what-the-user-has-set-since-stays ()
+  "Off takes away only what on has added; the user may have had the same before."
+  (gemini-companion-environment-test--with '("REMOTE_CONTAINERS=true" "OTHER=x")
+    (gemini-companion-test-with-project
+      (let ((gemini-companion-agent--container-files '("/")))
+        (gemini-companion-mode 1)
+        (setenv-internal (default-toplevel-value 'process-environment)
+                         "GEMINI_CLI_IDE_PID" "7" t)
+        (gemini-companion-mode -1)
+        (should (equal (gemini-companion-environment-test--get "GEMINI_CLI_IDE_PID") "7"))
+        (should (equal (gemini-companion-environment-test--get "REMOTE_CONTAINERS") "true"))
+        (should-not (gemini-companion-environment-test--get "GEMINI_CLI_IDE_SERVER_PORT"))))))
+
 (ert-deftest gemini-companion-environment/other-directories-are-announced-once ()
   (gemini-companion-environment-test--with '("TMPDIR=/a")
     (let ((gemini-companion-temporary-directories '("/b/" "/a" "~")))
