@@ -73,8 +73,9 @@
     (gemini-companion-test-with-project
       (let ((gemini-companion-agent--container-files '("/")))
         (gemini-companion-mode 1)
-        (setenv-internal (default-toplevel-value 'process-environment)
-                         "GEMINI_CLI_IDE_PID" "7" t)
+        (set-default-toplevel-value
+         'process-environment (setenv-internal (default-toplevel-value 'process-environment)
+                                               "GEMINI_CLI_IDE_PID" "7" t))
         (gemini-companion-mode -1)
         (should (equal (gemini-companion-environment-test--get "GEMINI_CLI_IDE_PID") "7"))
         (should (equal (gemini-companion-environment-test--get "REMOTE_CONTAINERS") "true"))
