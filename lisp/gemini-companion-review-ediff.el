@@ -120,8 +120,6 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
   (setq-local ediff-actual-diff-options "--text" ; all differences, and files with NUL, too
               ediff-actual-diff3-options "--text"
               ediff-setup-diff-regions-function #'gemini-companion-review-ediff--compare)
-  (unless (executable-find ediff-diff-program)
-    (setq ediff-auto-refine 'off))
   (when ediff-buffer-C
     (with-current-buffer ediff-buffer-C
       ;; Ediff would let the user merge the others there.
@@ -268,8 +266,13 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
   "Select the difference in VIEW near POINT of the proposal, and scroll there."
   (with-current-buffer (gemini-companion-review-window-main view)
     (when (> ediff-number-of-differences 0)
-      (ediff-unselect-and-select-difference (max 0 (1- (ediff-diff-at-point 'B point)))
-                                            nil 'no-recenter)
+      (let ((near (max 0 (1- (ediff-diff-at-point 'B point)))))
+        (condition-case nil
+            (ediff-unselect-and-select-difference near nil 'no-recenter)
+          ;; It compares words by files and diff: there may be no diff, or no room for files.
+          (file-error
+           (setq ediff-auto-refine 'off)
+           (ediff-unselect-and-select-difference near nil 'no-recenter))))
       ;; Only now, since comparing the words moves point.
       (ediff-recenter 'no-rehighlight)
       (gemini-companion-review-ediff--show-difference)

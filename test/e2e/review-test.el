@@ -599,4 +599,22 @@ Only the real client has a process of its own."
                     always (string-search (format "name-%d.py" number) screen)))))
       (gemini-companion-test-keys emacs "n"))))
 
+(ert-deftest gemini-companion-review/no-words-are-compared-without-room-for-temporary-files ()
+  "The change is shown all the same, where it was not, if a disk is full."
+  :tags '(e2e)
+  (dolist (form '((setq temporary-file-directory "/nonexistent/")
+                  (setq ediff-diff-program "/nonexistent/diff")))
+    (gemini-companion-test-with-emacs (emacs :size '(160 . 47)
+                                             :files '(("a.txt" . "one two\nthree\n")))
+      (gemini-companion-test-visit emacs "a.txt")
+      (gemini-companion-test-eval emacs '(require 'ediff))
+      (gemini-companion-test-eval emacs form)
+      (gemini-companion-test-with-client (client 'fake emacs)
+        (gemini-companion-test-client-open-diff
+         client (gemini-companion-test-project emacs "a.txt") "one four\nfive\n")
+        (gemini-companion-test-wait-review emacs)
+        (gemini-companion-test-wait-screen emacs "diff 1 of 1")
+        (gemini-companion-test-accept emacs)
+        (gemini-companion-test-wait-no-review emacs)))))
+
 ;;; review-test.el ends here
