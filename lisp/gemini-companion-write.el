@@ -218,7 +218,7 @@ If UNCHANGED, the file is as before; if SENT, the client may change the text."
 w in M-x gemini-companion-history-list writes it"
             (gemini-companion-review-agent-title review)
             (gemini-companion-review-file review)))
-          ((not sent)
+          ((or (not sent) (gemini-companion-write--cut-p entry))
            (gemini-companion-ui-message
             review
             "%s now differs from the text that you accepted; \
@@ -226,6 +226,15 @@ w in M-x gemini-companion-history-list writes your text"
             (gemini-companion-review-file review))))
     (gemini-companion-log-add "review %d: %s as accepted" (gemini-companion-review-id review)
                               (if written "written" "not written"))))
+
+(defun gemini-companion-write--cut-p (entry)
+  "Return non-nil if the file of ENTRY has only the beginning of the accepted text.
+Its disk may be full, or the client may have been killed."
+  (pcase-let (((cl-struct gemini-companion-history-entry path before after) entry))
+    (when-let* ((bytes (gemini-companion-file-read path))
+                (whole (gemini-companion-file-encode after before)))
+      (and (string-prefix-p bytes whole)
+           (not (string-blank-p (substring whole (length bytes))))))))
 
 (defun gemini-companion-write--later-p (review others)
   "Return non-nil if the client of REVIEW cannot be expected to write yet.

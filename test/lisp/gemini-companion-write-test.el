@@ -158,6 +158,22 @@ If EDITED is non-nil, the user has changed the text to that before."
       (should (string-match-p "already has this text"
                               (gemini-companion-test-list-press-newest "w" t))))))
 
+(ert-deftest gemini-companion-write/an-edited-text-that-is-cut-off-can-be-written ()
+  "As on a full disk, also within a character; a formatter may remove blanks."
+  (dolist (written '("" "mine\n\303" "mine\n\303\244\nend"))
+    (gemini-companion-write-test--with client
+      (gemini-companion-test-with-answer nil
+        (gemini-companion-write-test--accept client "2\n" "mine\nä\nend \n\n")
+        (let ((coding-system-for-write 'no-conversion))
+          (write-region written nil (gemini-companion-test-file "b.txt") nil 'silent))
+        (gemini-companion-write-test--wait-log " as accepted")
+        (should (eq (and (seq-some (lambda (text)
+                                     (string-match-p "b\\.txt now differs from the text that you \
+accepted.*history-list writes your text" text))
+                                   gemini-companion-test-messages)
+                         t)
+                    (not (string-suffix-p "end" written))))))))
+
 (ert-deftest gemini-companion-write/a-final-newline-is-written-only-once-it-is-there ()
   (gemini-companion-write-test--with client
     (gemini-companion-test-file "b.txt" "two")
