@@ -104,7 +104,8 @@ argument, send the prompt as well."
 
 (defun gemini-companion-cli-image--directory (terminal process)
   "Return the directory for images of the CLI in TERMINAL, which runs as PROCESS."
-  (or (process-get process 'gemini-companion-images)
+  ;; Old files in temporary directories may be deleted.
+  (or (seq-find #'file-directory-p (ensure-list (process-get process 'gemini-companion-images)))
       (let ((directory (make-temp-file
                         (expand-file-name "emacs-"
                                           (or (gemini-companion-cli-image--parent terminal)

@@ -58,6 +58,17 @@ Return the file that the prompt then mentions."
                                   (lambda () (not (file-exists-p (file-name-directory one)))))
       (should-error (gemini-companion-cli-image--yank 'image/png data) :type 'user-error))))
 
+(ert-deftest gemini-companion-cli-image/a-directory-that-was-deleted-is-made-again ()
+  "As one of a CLI that has run for days."
+  (gemini-companion-cli-image-test--with
+    (let ((directory (file-name-directory
+                      (gemini-companion-cli-image-test--yank 'image/jpeg "one"))))
+      (delete-directory directory t)
+      (let ((file (gemini-companion-cli-image-test--yank 'image/jpeg "two")))
+        (should (equal (gemini-companion-file-read file) "two"))
+        (delete-process (get-buffer-process gemini-companion-cli-compose-terminal))
+        (gemini-companion-test-wait "no file" (lambda () (not (file-exists-p file))))))))
+
 (ert-deftest gemini-companion-cli-image/it-is-where-the-cli-looks-for-images ()
   "Gemini CLI keeps a table of names for projects; others use a checksum."
   (dolist (kind '(table checksum))
