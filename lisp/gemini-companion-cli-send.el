@@ -237,7 +237,10 @@ shown, and LLxprt Code which choice is selected."
     (or (and (not (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
                     (seq-some #'gemini-companion-review-seen (gemini-companion-cli-reviews cli))))
              (re-search-forward
-              "^ *│[ │]*\\.\\.\\. .*hidden (\\|^ *│ \\? .*…[ │█▀▄]*\n *│ ╭─.*\n *│ ╰" end t))
+              (concat "^ *│[ │]*\\.\\.\\. .*hidden (\\|"
+                      ;; A command of the user's own has one that is not in the title.
+                      "^ *│ \\? .*\\(?:…\\|\n *│\\)[ │█▀▄]*\n *│ ╭─.*\n *│ ╰")
+              end t))
         (and (eq t (gemini-companion-cli-screen-question-p))
              (not (re-search-forward "^ *│? *[●›❯]\\|^(checked)" end t))))))
 
