@@ -535,11 +535,13 @@ It has no other variables with which a CLI finds this Emacs."
 (ert-deftest gemini-companion-doctor/settings-that-keep-tools-from-the-model-are-named ()
   (pcase-dolist (`(,settings . ,expected)
                  '(("{\"hooksConfig\": {\"enabled\": false}}" . "hooksConfig.enabled in ")
+                   ;; As /hooks disable writes it.
+                   ("{\"hooksConfig\": {\"disabled\": [\"emacs\"]}}" . "hooksConfig.disabled in ")
                    ("{\"disableAllHooks\": true}" . "disableAllHooks in ")
                    ("{\"mcp\": {\"allowed\": [\"github\"]}}" . "mcp.allowed in ")
                    ("{\"mcp\": {\"excluded\": [\"emacs\"]}}" . "mcp.excluded in ")
                    ("{\"tools\": {\"core\": [\"read_file\"]}}" . "tools.core in ")
-                   ("{\"hooksConfig\": {\"enabled\": true}, \"tools\": {\"core\": []},
+                   ("{\"hooksConfig\": {\"enabled\": true, \"disabled\": [\"fmt\"]}, \"tools\": {\"core\": []},
                       \"mcp\": {\"allowed\": [\"emacs\"], \"excluded\": [\"github\"]}}")
                    ("{\"mcp\": {\"allowed\": 1, \"excluded\": \"emacs\"}, \"tools\": []}")))
     (ert-info (settings)
