@@ -238,8 +238,8 @@ shown, and LLxprt Code which choice is selected."
                     (seq-some #'gemini-companion-review-seen (gemini-companion-cli-reviews cli))))
              (re-search-forward
               (concat "^ *│[ │]*\\.\\.\\. .*hidden (\\|"
-                      ;; A command of the user's own has one that is not in the title.
-                      "^ *│ \\? .*\\(?:…\\|\n *│\\)[ │█▀▄]*\n *│ ╭─.*\n *│ ╰")
+                      ;; An empty box.  Only the title of a shell command says all without it.
+                      "^ *│ \\? +\\(?:[^S ].*\\|.*…[ │█▀▄]*\\)\n\\(?:[ │█▀▄]*\n\\)? *│ ╭─.*\n *│ ╰")
               end t))
         (and (eq t (gemini-companion-cli-screen-question-p))
              (not (re-search-forward "^ *│? *[●›❯]\\|^(checked)" end t))))))

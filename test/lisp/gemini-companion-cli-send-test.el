@@ -782,7 +782,9 @@ Allow execution of [Shell]?
                  "│ ? Shell a…  │\n│ ╭─────╮ │\n│ │ ... first 1 line hidden (Ctrl+O to show) │ │
 │ │ rm -rf │ │\n│ ╰──────╯ │\n"
                  ;; That of a command of the user's own is not in the title.
-                 "│ ?  Expansion Command expansion │\n│   │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"))
+                 "│ ?  Expansion Command expansion │\n│   │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"
+                 ;; After /ide disable.
+                 "│ ? WriteFile  Writing to a.txt  │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"))
     (gemini-companion-cli-send-test--with sent
       (let* ((terminal (gemini-companion-cli-send-terminal))
              (screen (gemini-companion-cli-send-test--show
