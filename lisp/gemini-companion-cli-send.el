@@ -234,13 +234,16 @@ Gemini CLI then hides some of a command, or of a change that Emacs has not
 shown, and LLxprt Code which choice is selected."
   (save-excursion
     (goto-char start)
-    (or (and (not (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
-                    (seq-some #'gemini-companion-review-seen (gemini-companion-cli-reviews cli))))
-             (re-search-forward
+    (or (and (re-search-forward
               (concat "^ *│[ │]*\\.\\.\\. .*hidden (\\|"
                       ;; An empty box.  Only the title of a shell command says all without it.
-                      "^ *│ \\? +\\(?:[^S ].*\\|.*…[ │█▀▄]*\\)\n\\(?:[ │█▀▄]*\n\\)? *│ ╭─.*\n *│ ╰")
-              end t))
+                      "^ *│ \\? +\\(?:[^S ]\\|[^╭]*…\\).*\n\\(?: *│ +[^╭ ].*\n\\)* *│ ╭─.*\n *│ ╰")
+              end t)
+             ;; At the same time, another agent of the CLI may ask about a command.
+             (not (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
+                    (and (re-search-forward "^ *│ *Apply this change" end t)
+                         (seq-some #'gemini-companion-review-seen
+                                   (gemini-companion-cli-reviews cli))))))
         (and (eq t (gemini-companion-cli-screen-question-p))
              (not (re-search-forward "^ *│? *[●›❯]\\|^(checked)" end t))))))
 
