@@ -234,16 +234,18 @@ Gemini CLI then hides some of a command, or of a change that Emacs has not
 shown, and LLxprt Code which choice is selected."
   (save-excursion
     (goto-char start)
-    (or (and (re-search-forward
+    (or (and
+         ;; At the same time, another agent of the CLI may ask about a command.
+         (not (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
+                (and (save-excursion (re-search-forward "^ *│ *Apply this change" end t))
+                     (seq-some #'gemini-companion-review-seen (gemini-companion-cli-reviews cli)))))
+         (or (re-search-forward
               (concat "^ *│[ │]*\\.\\.\\. .*hidden (\\|"
                       ;; An empty box.  Only the title of a shell command says all without it.
                       "^ *│ \\? +\\(?:[^S ]\\|[^╭]*…\\).*\n\\(?: *│ +[^╭ ].*\n\\)* *│ ╭─.*\n *│ ╰")
               end t)
-             ;; At the same time, another agent of the CLI may ask about a command.
-             (not (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
-                    (and (re-search-forward "^ *│ *Apply this change" end t)
-                         (seq-some #'gemini-companion-review-seen
-                                   (gemini-companion-cli-reviews cli))))))
+             ;; With the setting useAlternateBuffer, what is above the screen is nowhere.
+             (and (looking-at-p " *│") (re-search-forward "^ *╰" end t))))
         (and (eq t (gemini-companion-cli-screen-question-p))
              (not (re-search-forward "^ *│? *[●›❯]\\|^(checked)" end t))))))
 

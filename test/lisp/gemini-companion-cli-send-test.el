@@ -800,6 +800,21 @@ Allow execution of [Shell]?
         (gemini-companion-answer-yes)
         (gemini-companion-cli-send-test--wait sent (concat screen "\r"))))))
 
+(ert-deftest gemini-companion-cli-send/a-command-above-the-screen-is-not-run ()
+  "With useAlternateBuffer, the terminal has nothing but what the screen shows."
+  (gemini-companion-cli-send-test--with sent
+    (let* ((terminal (gemini-companion-cli-send-terminal))
+           (screen (gemini-companion-cli-send-test--show
+                    "│          touch b          │\n│ ╭──────╮ │\n│ ╰──────╯ │
+│ Allow execution of [Shell]?  │\n│   │\n│ ● 1. Allow once │▄
+│   2. No, suggest changes (esc)  │█\n╰──────────╯█\n"))
+           (window (progn (delete-other-windows) (split-window nil -13))))
+      (set-window-buffer window terminal)
+      (set-window-point window (with-current-buffer terminal (point-max)))
+      (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
+      (should (= 0 (window-max-delta window)))
+      (should (equal (funcall sent) screen)))))
+
 ;; As another one of Gemini CLI's agents proposes it at the same time.
 (ert-deftest gemini-companion-cli-send/beside-a-change-a-hidden-command-is-not-run ()
   "The number of the question has room only on two lines."
