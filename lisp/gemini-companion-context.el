@@ -337,13 +337,15 @@ CHARACTER is its column in UTF-16 code units."
     (goto-char position)
     (let* ((inhibit-field-text-motion t)
            (line (line-number-at-pos))
-           (start (goto-char (line-beginning-position))))
-      (list line
-            (+ 1 (- position start)
-               ;; Others take two code units.  Compiling a regexp for these would take 4 ms.
-               (cl-loop until (progn (skip-chars-forward "\0-\uFFFF\x3fff80-\x3fffff" position)
-                                     (= (point) position))
-                        count (progn (forward-char) t)))))))
+           (start (goto-char (line-beginning-position)))
+           (more 0))
+      ;; Those that are not skipped take two code units.  Compiling a regexp for them takes 4 ms.
+      (while (progn
+               (skip-chars-forward "\0-\uFFFF\x3fff80-\x3fffff" position)
+               (< (point) position))
+        (forward-char)
+        (cl-incf more))
+      (list line (+ 1 (- position start) more)))))
 
 ;;;; Selections
 

@@ -585,7 +585,8 @@ If one of its windows is selected, the next key would go to another buffer."
 That has U+FFFD in place of bytes that are no characters."
   (unless (gemini-companion-review-text-known-p review)
     (let* ((proposal (gemini-companion-review-proposal review))
-           (text (gemini-companion-review-text-of-buffer proposal)))
+           (text (gemini-companion-review-text-of-buffer proposal))
+           (case-fold-search nil))      ; with it, compiling the regexp would take 5 ms
       (setf (gemini-companion-review-text review)
             ;; Searching 10 MB takes 0.2 s.
             (if (gemini-companion-change-ascii-p text) text

@@ -44,6 +44,18 @@ BASELINE is the name of a figure."
   (gemini-companion-bench-add
    name "us" (gemini-companion-bench-times 200 1 (gemini-companion-context-gather)) baseline))
 
+(defun gemini-companion-bench--gather-after-searches ()
+  "Measure what it takes to gather after searches that emptied the cache of regexps.
+Those of font-lock do so between two keys."
+  (gemini-companion-bench-add
+   "gather: 1 file, after searches" "us"
+   (cl-loop repeat 200
+            do (dotimes (n 120) (string-match-p (format "%d" n) ""))
+            collect (let ((start (current-time)))
+                      (gemini-companion-context-gather)
+                      (* 1e6 (float-time (time-since start)))))
+   "gather: 1 file"))
+
 (defun gemini-companion-bench--visit (count)
   "Visit files until COUNT are open."
   (dotimes (n count)
@@ -156,6 +168,7 @@ Window hooks run as they do when Emacs redisplays."
     (fake-cli-wait-notification client "ide/contextUpdate")
     (gemini-companion-bench--command "hook: with a client" "hook: an empty function")
     (gemini-companion-bench--gather "gather: 1 file")
+    (gemini-companion-bench--gather-after-searches)
     (gemini-companion-bench--visit 100)
     (gemini-companion-bench--gather "gather: 100 files" "gather: 1 file")
     (gemini-companion-bench--visit 2000)

@@ -80,21 +80,6 @@
     (setq selective-display 1)
     (should (equal (gemini-companion-context-line-and-character (point-max)) '(4 1)))))
 
-;; This runs at nearly each key.
-(ert-deftest gemini-companion-position/no-large-regexp-is-compiled ()
-  (with-temp-buffer
-    (insert "é\n")
-    (let* ((time (lambda (function)
-                   (let ((begun (get-internal-run-time)))
-                     (dotimes (_ 20)
-                       ;; As other searches do, empty the cache of regexps.
-                       (dotimes (n 120) (string-match-p (format "%d" n) ""))
-                       (funcall function))
-                     (float-time (time-subtract (get-internal-run-time) begun)))))
-           (columns (funcall time (lambda () (gemini-companion-context-line-and-character 2))))
-           (regexp (funcall time (lambda () (how-many "[\U00010000-\U0010FFFF]" 1 2)))))
-      (should (< columns (/ regexp 2))))))
-
 (ert-deftest gemini-companion-position/the-user-s-state-is-left-alone ()
   (with-temp-buffer
     (insert "one\ntwo é three\n")
