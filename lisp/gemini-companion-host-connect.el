@@ -187,11 +187,6 @@ and selection, and propose changes.  Connect? " name))
 ;; directory that the CLI mounts in the container.  Of the files in the container, Emacs serves only
 ;; those of the project.
 
-(defvar-local gemini-companion-host-connect--sandbox nil
-  "What the CLI in this buffer has, (HOST . DIRECTORY), or nil.
-HOST is a `gemini-companion-host', DIRECTORY what it mounts in its sandbox.")
-(put 'gemini-companion-host-connect--sandbox 'permanent-local t)
-
 (defun gemini-companion-host-connect-sandbox (buffer root)
   "Return a connection to the sandbox in which a CLI will work in ROOT, in BUFFER.
 It ends with BUFFER."
@@ -205,12 +200,11 @@ It ends with BUFFER."
                       host (concat "sandbox:" name)
                       (list (gemini-companion-host-command-sandbox-hop name directory)))))
     (setf (gemini-companion-host-sandbox host) buffer
+          (gemini-companion-host-directory host) directory
           (gemini-companion-host-mounts host)
           (delete-dups (list (cons there (directory-file-name root)) (cons there there))))
     (with-current-buffer buffer
-      (setq gemini-companion-host-connect--sandbox (cons host directory))
       (add-hook 'kill-buffer-hook #'gemini-companion-host-connect--close-sandbox nil t))
-    (add-hook 'kill-emacs-hook #'gemini-companion-host-connect--close-sandboxes)
     (gemini-companion-host-connection-add-root connection there)
     (gemini-companion-host-connection-start connection)
     connection))
@@ -225,7 +219,9 @@ It ends with BUFFER."
 
 (defun gemini-companion-host-connect-sandbox-environment (buffer agent environment)
   "Return ENVIRONMENT, so that AGENT mounts the directory of BUFFER's sandbox."
-  (let* ((directory (cdr (buffer-local-value 'gemini-companion-host-connect--sandbox buffer)))
+  (let* ((directory (gemini-companion-host-directory
+                     (seq-find (lambda (host) (eq buffer (gemini-companion-host-sandbox host)))
+                               gemini-companion-host-all)))
          (name (cadr (gemini-companion-agent-get agent :directory)))
          (mounts (delq nil (list (gemini-companion-agent-getenv "SANDBOX_MOUNTS" environment)
                                  (concat directory ":" directory ":ro")
@@ -234,18 +230,10 @@ It ends with BUFFER."
 
 (defun gemini-companion-host-connect--close-sandbox ()
   "End the connection to the sandbox of the CLI in the current buffer."
-  (pcase gemini-companion-host-connect--sandbox
-    (`(,host . ,directory)
-     (setq gemini-companion-host-connect--sandbox nil)
-     (gemini-companion-host-remove host)
-     (delete-directory directory t))))
+  (dolist (host gemini-companion-host-all)
+    (when (eq (current-buffer) (gemini-companion-host-sandbox host))
+      (gemini-companion-host-remove host))))
 (put 'gemini-companion-host-connect--close-sandbox 'permanent-local-hook t)
-
-(defun gemini-companion-host-connect--close-sandboxes ()
-  "End the connections to the sandboxes of all CLIs."
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (gemini-companion-host-connect--close-sandbox))))
 
 ;;;; Reports
 

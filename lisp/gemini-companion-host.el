@@ -25,6 +25,7 @@
 and in Emacs, which are local if it is from this machine.  None ends in a slash.")
   (sandbox nil :documentation "The terminal, a buffer, of the CLI whose sandbox it is, or nil.
 Emacs has no names for other files there.")
+  (directory nil :documentation "A directory of this machine that is deleted with it, or nil.")
   (lost nil :documentation "When the connection to it was lost, in seconds since 1970, or nil.
 The mode line shows that."))
 
@@ -53,7 +54,10 @@ The mode line shows that."))
   "Stop serving HOST."
   (when (memq host gemini-companion-host-all)
     (setq gemini-companion-host-all (remq host gemini-companion-host-all))
-    (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)))
+    (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)
+    (when-let* ((directory (gemini-companion-host-directory host)))
+      (gemini-companion-log-errors "the directory of a sandbox"
+        (delete-directory directory t)))))
 
 (defun gemini-companion-host-remove-all ()
   "Stop serving all hosts."
