@@ -154,29 +154,25 @@ For the value on a conflict see `gemini-companion-change-merge'."
   "Return non-nil if the file of REVIEW has changed since that was proposed.
 What was merged into it since does not count."
   (gemini-companion-review-effect--forget-undone-merge review)
-  (pcase-let* (((cl-struct gemini-companion-review path base stamp other-stamp) review)
+  (pcase-let* (((cl-struct gemini-companion-review path base stamp unmerged) review)
                (now (gemini-companion-file-stamp path)))
-    (cond ((equal now stamp) nil)
-          ;; A timer asks each second.
-          ((equal now other-stamp) t)
-          ((and base (equal (gemini-companion-file-read path) base))
-           ;; Written with the same contents.
-           (setf (gemini-companion-review-stamp review) now)
-           nil)
-          ((gemini-companion-review-effect--note-saved-merge review now) nil)
-          (t (setf (gemini-companion-review-other-stamp review) now)
-             t))))
+    (not (or (equal now stamp)
+             ;; A timer asks each second.
+             (gemini-companion-review-call-once
+              review #'gemini-companion-review-effect--note-known-text review now base unmerged)))))
 
-(defun gemini-companion-review-effect--note-saved-merge (review stamp)
-  "If the file of REVIEW now has just the edits that were merged, note that.
-They were unsaved then; the file has STAMP.  Return non-nil if so."
-  (when-let* (((gemini-companion-review-unmerged review))
-              ;; On a host, the client may have written its own proposal.
-              ((not (gemini-companion-review-host review)))
-              (bytes (gemini-companion-file-read (gemini-companion-review-path review)))
-              ((equal (gemini-companion-review-effect--merge-with
-                       review (gemini-companion-review-text-of-file review bytes))
-                      (gemini-companion-review-current-text review))))
+(defun gemini-companion-review-effect--note-known-text (review stamp base unmerged)
+  "If the file of REVIEW, which now has STAMP, has nothing new, note that.
+It may have BASE again, or just the edits that were merged, which were
+unsaved then.  UNMERGED is as in REVIEW.  Return non-nil if so."
+  (when-let* ((bytes (gemini-companion-file-read (gemini-companion-review-path review)))
+              ((or (equal bytes base)
+                   (and unmerged
+                        ;; On a host, the client may have written its own proposal.
+                        (not (gemini-companion-review-host review))
+                        (equal (gemini-companion-review-effect--merge-with
+                                review (gemini-companion-review-text-of-file review bytes))
+                               (gemini-companion-review-current-text review))))))
     (setf (gemini-companion-review-base review) bytes
           (gemini-companion-review-stamp review) stamp)))
 
@@ -187,8 +183,6 @@ They were unsaved then; the file has STAMP.  Return non-nil if so."
     (pcase-let ((`(,_ ,base ,stamp) before))
       (setf (gemini-companion-review-base review) base
             (gemini-companion-review-stamp review) stamp
-            ;; What was found then was compared with the merged file.
-            (gemini-companion-review-other-stamp review) nil
             (gemini-companion-review-unmerged review) (cdr (memq before unmerged))))))
 
 (defun gemini-companion-review-effect-warning (review)

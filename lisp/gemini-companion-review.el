@@ -107,7 +107,6 @@ see `gemini-companion-comment-save'.")
   (base nil :documentation "The contents of the file when the client proposed, or at the last
 merge, as bytes; nil if there was no file.")
   (stamp nil :documentation "The stamp of the file then, see `gemini-companion-file-stamp'.")
-  (other-stamp nil :documentation "The last stamp with which the file had other contents, or nil.")
   (unmerged nil :documentation "A list of (TEXT BASE STAMP): `text', `base' and `stamp' before each
 merge into it, the last one first.")
   (conflict nil :documentation "What an accept would lose, as last checked, see
