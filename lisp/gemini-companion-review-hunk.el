@@ -48,7 +48,8 @@ LINES are a cons of the first one, counted from 1, and their number."
   "Replace the text by that of PROPOSAL, with the lines of CURRENT it removes.
 REGIONS is a value of `gemini-companion-change-regions'."
   (let ((inhibit-read-only t)
-        (inhibit-modification-hooks t))
+        (inhibit-modification-hooks t)
+        (inhibit-quit t))               ; half of the text would have no hunks
     (erase-buffer)
     (setq gemini-companion-review-hunk-list
           (gemini-companion-review-hunk--insert current proposal regions))
