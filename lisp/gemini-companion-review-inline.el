@@ -212,7 +212,7 @@ Return nil if there is none that may be taken over."
 (defun gemini-companion-review-inline--go-where-file-was (view)
   "Go to the line at which the selected window was in the file of VIEW.
 If VIEW has not taken it over, or it showed another buffer, do nothing."
-  (pcase-let ((`(,_ ,buffer ,start ,point ,_) (gemini-companion-review-window-taken view)))
+  (pcase-let ((`(,_ ,buffer ,point ,start ,_) (gemini-companion-review-window-taken view)))
     (when (and buffer
                (eq (or (buffer-base-buffer buffer) buffer)
                    (gemini-companion-review-visiting (gemini-companion-review-window-review view))))

@@ -29,8 +29,8 @@
 (defconst gemini-companion-review-window--min-height 12
   "Minimum height of a view that leaves the windows of the user alone.")
 
-;; A snapshot of a window is a list (WINDOW BUFFER POINT START HSCROLL EDGES).  POINT and START are
-;; markers, since a client may write the file meanwhile.
+;; A snapshot of a window is a list (WINDOW BUFFER POINT START HSCROLL).  POINT and START are each a
+;; marker and the number of its line, a cons, since a client may write the file meanwhile.
 
 (cl-defstruct (gemini-companion-review-window
                (:constructor nil)
@@ -44,9 +44,8 @@
   (selected nil :documentation "The window that was selected before.")
   (layouts nil :documentation "Alist of the frames before, and their configurations.")
   (before nil :documentation "Snapshots of all windows before.")
-  (beside nil :documentation "Snapshots of the user's windows once it was shown.")
-  (taken nil :documentation "A window of the user that shows it, and what that showed: a list
-(WINDOW BUFFER START POINT HSCROLL) with places for the positions; or nil."))
+  (beside nil :documentation "Alist of the user's windows once it was shown, and their edges.")
+  (taken nil :documentation "A snapshot from `before' of a window that shows it now, or nil."))
 
 (defvar gemini-companion-review-window-current nil
   "The view on screen, or nil.")
@@ -121,7 +120,8 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
                                     (gemini-companion-review-window-buffers view)))
                    (not (gemini-companion-review-window--alone-p view))))
             (gemini-companion-review-window-beside view)
-            (gemini-companion-review-window--snapshots view))
+            (mapcar (lambda (it) (cons it (window-edges it)))
+                    (gemini-companion-review-window--users-windows view)))
       (gemini-companion-review-window--watch view))
     (gemini-companion-review-hide-function review)))
 
@@ -230,13 +230,30 @@ If that is the LAST one, Emacs does not close it."
   "Return a snapshot of WINDOW."
   (with-current-buffer (window-buffer window)
     (list window (current-buffer)
-          (copy-marker (window-point window)) (copy-marker (window-start window))
-          (window-hscroll window) (window-edges window))))
+          (gemini-companion-review-window--place (window-point window))
+          (gemini-companion-review-window--place (window-start window))
+          (window-hscroll window))))
 
-(defun gemini-companion-review-window--snapshots (view)
-  "Return snapshots of the user's windows on the frame of VIEW."
-  (mapcar #'gemini-companion-review-window--snapshot
-          (gemini-companion-review-window--users-windows view)))
+(defun gemini-companion-review-window--place (position)
+  "Return POSITION in the current buffer as in a snapshot."
+  (gemini-companion-ui-widened
+    (cons (copy-marker position) (line-number-at-pos position))))
+
+(defun gemini-companion-review-window--position (place)
+  "Return the position of PLACE, of a snapshot, in the current buffer.
+If all its text was replaced at once, only the line is still known."
+  (pcase-let ((`(,marker . ,line) place))
+    (if (and (= marker 1) (> line 1))
+        (gemini-companion-ui-line-start line)
+      (marker-position marker))))
+
+(defun gemini-companion-review-window--scroll (window snapshot)
+  "Scroll WINDOW, and move point there, as in SNAPSHOT, whose buffer it shows."
+  (pcase-let ((`(,_ ,buffer ,point ,start ,hscroll) snapshot))
+    (with-current-buffer buffer
+      (set-window-point window (gemini-companion-review-window--position point))
+      (set-window-start window (gemini-companion-review-window--position start) t)
+      (set-window-hscroll window hscroll))))
 
 (defun gemini-companion-review-window--own-p (view window)
   "Return non-nil if WINDOW exists only to show VIEW, and does.
@@ -325,14 +342,9 @@ At the end, give it back if it is one of the user's, and otherwise delete it."
   ;; It also shows other buffers of VIEW.  Emacs ends the soft dedication of side windows by itself.
   (when (eq t (window-dedicated-p window))
     (set-window-dedicated-p window nil))
-  (pcase (assq window (gemini-companion-review-window-before view))
-    (`(,_ ,buffer ,point ,start ,hscroll ,_)
-     (with-current-buffer buffer
-       (setf (gemini-companion-review-window-taken view)
-             (list window buffer (gemini-companion-review-window--place start)
-                   (gemini-companion-review-window--place point) hscroll)))
-     (gemini-companion-review-window--mark window buffer))
-    (_ (gemini-companion-review-window--mark window)))
+  (let ((before (assq window (gemini-companion-review-window-before view))))
+    (setf (gemini-companion-review-window-taken view) before)
+    (gemini-companion-review-window--mark window (cadr before)))
   window)
 
 (defun gemini-companion-review-window-make (window buffer)
@@ -417,27 +429,11 @@ columns wide, else one above the other; if TURNED, it is the other way around."
 
 ;;;; Giving a window back
 
-;; A place is a cons of a marker and the number of its line.
-
-(defun gemini-companion-review-window--place (position)
-  "Return the place of POSITION in the current buffer."
-  (gemini-companion-ui-widened
-    (cons (copy-marker position) (line-number-at-pos position))))
-
-(defun gemini-companion-review-window--position (place)
-  "Return the position of PLACE in the current buffer.
-If all its text was replaced at once, only the line is still known."
-  (pcase-let ((`(,marker . ,line) place))
-    (if (and (= marker 1) (> line 1))
-        (gemini-companion-ui-line-start line)
-      (marker-position marker))))
-
 (defun gemini-companion-review-window--give-back (view)
   "Make the window that VIEW has taken over, if any, show what it showed before.
 If the user has moved VIEW to another window, give that back; if the user
 has displayed something else, leave it alone."
-  (pcase-let* ((`(,taken ,buffer ,start ,point ,hscroll)
-                (gemini-companion-review-window-taken view))
+  (pcase-let* (((and before `(,taken ,buffer . ,_)) (gemini-companion-review-window-taken view))
                (windows (seq-filter
                          (lambda (it) (gemini-companion-review-window--shows-p view it))
                          (and taken (gemini-companion-review-window--users-windows view))))
@@ -449,10 +445,7 @@ has displayed something else, leave it alone."
     (cond ((null window))
           ((not (buffer-live-p buffer)) (switch-to-prev-buffer window 'bury))
           (t (set-window-buffer window buffer)
-             (with-current-buffer buffer
-               (set-window-point window (gemini-companion-review-window--position point))
-               (set-window-start window (gemini-companion-review-window--position start) t)
-               (set-window-hscroll window hscroll))))))
+             (gemini-companion-review-window--scroll window before)))))
 
 ;;;; Windows that come back
 
@@ -554,7 +547,8 @@ TAB is the one that VIEW is in, or nil if that is the current one."
   (let* ((frame (gemini-companion-review-window-frame view))
          (known (assq frame (gemini-companion-review-window-layouts view)))
          (own (gemini-companion-review-window--own-windows view))
-         (now (gemini-companion-review-window--snapshots view))
+         (now (mapcar #'gemini-companion-review-window--snapshot
+                      (gemini-companion-review-window--users-windows view)))
          (tabs (frame-parameter frame 'tabs)))
     (cond ((not (or now known (cdr tabs))) (delete-frame frame))
           ((and (null now)
@@ -592,21 +586,22 @@ NOW are snapshots of them.  The user may have opened one, such as the CLI's."
   "Return non-nil if the user has not rearranged the frame of VIEW.
 NOW are snapshots of the user's windows."
   (let* ((beside (gemini-companion-review-window-beside view))
-         (end (lambda (edge snapshots)
-                (apply #'max 0 (mapcar (lambda (it) (nth edge (nth 5 it))) snapshots))))
+         (present (mapcar (lambda (it) (cons (car it) (window-edges (car it)))) now))
+         (end (lambda (edge windows)
+                (apply #'max 0 (mapcar (lambda (it) (nth edge (cdr it))) windows))))
          ;; A long message in the echo area takes lines of all windows, then or now; and the frame
          ;; may have another size.
          (most (cl-loop for edge in '(2 3)
-                        maximize (abs (- (funcall end edge beside) (funcall end edge now))))))
+                        maximize (abs (- (funcall end edge beside) (funcall end edge present))))))
     (and beside
          (= (length beside) (length now))
-         (cl-loop for (window buffer _ _ _ edges) in now
-                  for (_ _ _ _ _ edges-then) = (assq window beside)
+         (cl-loop for (window buffer) in now
+                  for edges-then = (alist-get window beside)
                   always (and edges-then
                               (eq buffer
                                   (cadr (assq window (gemini-companion-review-window-before view))))
                               (cl-every (lambda (a b) (<= (abs (- a b)) (max 1 most)))
-                                        edges edges-then))))))
+                                        (alist-get window present) edges-then))))))
 
 (defun gemini-companion-review-window--delete-window (window)
   "Delete WINDOW, or make it show another buffer if it is the only one."
@@ -637,15 +632,13 @@ it over and deleted the one that was selected, that comes back, selected."
 (defun gemini-companion-review-window--scroll-back (view now)
   "Scroll each window of the user as before VIEW, or as in NOW if point has moved.
 NOW are snapshots."
-  (pcase-dolist (`(,window ,buffer ,point ,start ,hscroll ,_) now)
+  (pcase-dolist ((and snapshot `(,window ,buffer ,point . ,_)) now)
     (when (and (window-live-p window) (eq (window-buffer window) buffer))
-      (pcase (assq window (gemini-companion-review-window-before view))
-        (`(,_ ,(pred (eq buffer)) ,(pred (= point)) ,start-before ,hscroll-before ,_)
-         (setq start start-before
-               hscroll hscroll-before)))
-      (set-window-point window point)
-      (set-window-start window start t)
-      (set-window-hscroll window hscroll))))
+      (gemini-companion-review-window--scroll
+       window
+       (pcase (assq window (gemini-companion-review-window-before view))
+         ((and before `(,_ ,(pred (eq buffer)) (,(pred (= (car point))) . ,_) . ,_)) before)
+         (_ snapshot))))))
 
 (provide 'gemini-companion-review-window)
 ;;; gemini-companion-review-window.el ends here
