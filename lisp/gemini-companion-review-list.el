@@ -167,9 +167,9 @@ While it is on screen, also update it every SECONDS, and when HOOK is run."
 (defun gemini-companion-review-list-print ()
   "Update the current list.  Point stays on its line, in each window."
   (let ((ids (mapcar #'car tabulated-list-entries)))
-    (gemini-companion-ui-keep-point
-     #'gemini-companion-review-list--place
-     #'gemini-companion-review-list--position
+    (gemini-companion-ui-keep-subject
+     ;; `tabulated-list-print' can keep point too, but not in other windows.
+     'tabulated-list-id
      (lambda ()
        (gemini-companion-review-list--lay-out
         (funcall gemini-companion-review-list-entries-function))
@@ -179,26 +179,6 @@ While it is on screen, also update it every SECONDS, and when HOOK is run."
                 (equal ids (seq-take (mapcar #'car tabulated-list-entries) (max 1 (length ids)))))
       (setq gemini-companion-review-list--moved-at (float-time))))
   (gemini-companion-review-list--show-keys))
-
-;; `tabulated-list-print' can keep point too, but not in other windows, nor if the line is gone.
-
-(defun gemini-companion-review-list--place (position)
-  "Return the id, the line number and the column of POSITION."
-  (save-excursion
-    (goto-char position)
-    (list (tabulated-list-get-id) (line-number-at-pos) (- position (line-beginning-position)))))
-
-(defun gemini-companion-review-list--position (place)
-  "Return the position of PLACE, an id, a line number and a column.
-If the id is gone, return a position in the line that has taken its place."
-  (pcase-let ((`(,id ,line ,column) place))
-    (save-excursion
-      (goto-char (or (and id (text-property-any (point-min) (point-max) 'tabulated-list-id id))
-                     (gemini-companion-ui-line-start line)))
-      ;; In an empty list, the next line comes here, below the names of the columns.
-      (when (and id (eobp) (tabulated-list-get-id (1- (point))))
-        (forward-line -1))
-      (min (+ (point) column) (line-end-position)))))
 
 ;;;; The current line
 

@@ -501,16 +501,39 @@ KEY is the text of the key, by default that in the current buffer."
 
 (defun gemini-companion-ui-print (insert)
   "Replace the text of the current buffer by what the function INSERT inserts.
-Point stays where it is, in each window, or on its button; if that is gone,
-it does not move to another button."
-  (gemini-companion-ui-keep-point
-   #'gemini-companion-ui--place
-   #'gemini-companion-ui--position
+Point stays where it is, in each window, or on its button."
+  (gemini-companion-ui-keep-subject
+   'gemini-companion-subject
    (lambda ()
      (let ((inhibit-read-only t))
        (erase-buffer)
        (funcall insert)
        (set-buffer-modified-p nil)))))
+
+(defun gemini-companion-ui-keep-subject (property function)
+  "Call FUNCTION, which replaces the text of this buffer; keep point and mark.
+PROPERTY of a button, or of a line of a list, is what it is about: point goes
+where that is then.  If it is gone, point stays in its line, or in the last
+one of a list, but does not move to another button."
+  (gemini-companion-ui-keep-point
+   (lambda (position)
+     (save-excursion
+       (goto-char position)
+       (list (get-text-property position property) (line-number-at-pos) (current-column))))
+   (pcase-lambda (`(,subject ,line ,column))
+     (let ((start (and subject
+                       (cl-loop for at = (point-min) then (next-single-property-change at property)
+                                while at
+                                if (equal subject (get-text-property at property)) return at))))
+       (save-excursion
+         (goto-char (or start (gemini-companion-ui-line-start line)))
+         (cond ((and start (not (bolp)))) ; a button
+               ((and subject (eobp) (get-text-property (1- (point)) property)) (forward-line -1))
+               (t (move-to-column column)
+                  (unless (or start (not (get-text-property (point) property)))
+                    (forward-line 0))))
+         (point))))
+   function))
 
 (defun gemini-companion-ui-keep-point (place position function)
   "Call FUNCTION, which replaces the text of this buffer; keep point and mark.
@@ -536,29 +559,6 @@ window, keep point, and the line at the top unless that is the first one."
     ;; Otherwise the current line would be highlighted again only after the next command.
     (cond ((bound-and-true-p hl-line-mode) (hl-line-highlight))
           ((bound-and-true-p global-hl-line-mode) (global-hl-line-highlight)))))
-
-(defun gemini-companion-ui--place (position)
-  "Return the place of POSITION: the subject of its button, line and column."
-  (save-excursion
-    (goto-char position)
-    (list (get-text-property position 'gemini-companion-subject)
-          (line-number-at-pos)
-          (current-column))))
-
-(defun gemini-companion-ui--position (place)
-  "Return the position of PLACE, a value of `gemini-companion-ui--place'."
-  (pcase-let* ((`(,subject ,line ,column) place)
-               (button (and subject (next-button (point-min) t))))
-    (while (and button (not (equal subject (button-get button 'gemini-companion-subject))))
-      (setq button (next-button button)))
-    (if button (button-start button)
-      (save-excursion
-        (goto-char (gemini-companion-ui-line-start line))
-        (move-to-column column)
-        ;; The user's next key is meant for something else.
-        (when (get-text-property (point) 'gemini-companion-subject)
-          (forward-line 0))
-        (point)))))
 
 (defun gemini-companion-ui-button (label function subject)
   "Insert a button with LABEL that calls FUNCTION, then reverts this buffer.
