@@ -336,9 +336,9 @@ that the file had before, by default its present one."
     (setq gemini-companion-write--files (cons watched (remq earlier gemini-companion-write--files)))
     (when-let* ((buffer (and text (gemini-companion-file-visiting path))))
       (with-current-buffer buffer
-        (unless (eq buffer-stale-function #'gemini-companion-write--stale-p)
-          (setq-local gemini-companion-write--stale-before buffer-stale-function
-                      buffer-stale-function #'gemini-companion-write--stale-p))))
+        (setq-local buffer-stale-function (or buffer-stale-function
+                                              #'buffer-stale--default-function))
+        (add-function :around (local 'buffer-stale-function) #'gemini-companion-write--stale-p)))
     (gemini-companion-write--follow watched review)))
 
 (add-hook 'gemini-companion-review-end-functions #'gemini-companion-write--keep-merged)
@@ -375,20 +375,15 @@ Hosts report times in seconds, so a different text is somebody else's."
   (cl-loop for watched in gemini-companion-write--files
            if (equal path (gemini-companion-write--watched-path watched)) return watched))
 
-(defvar-local gemini-companion-write--stale-before nil
-  "The `buffer-stale-function' of this buffer before ours, or nil.")
-
-(defun gemini-companion-write--stale-p (&optional noconfirm)
+(defun gemini-companion-write--stale-p (function &optional noconfirm)
   "Let Auto Revert mode leave this buffer alone while a client may write its file.
 CLIs empty a file before they write it, and point would go to its beginning.
-NOCONFIRM is as for `buffer-stale-function'."
+FUNCTION is another `buffer-stale-function', NOCONFIRM its argument."
   (unless (cl-loop for watched in gemini-companion-write--files
                    for path = (gemini-companion-write--watched-path watched)
                    thereis (and (gemini-companion-write--watched-text watched)
                                 (eq (current-buffer) (gemini-companion-file-visiting path))))
-    (let ((before gemini-companion-write--stale-before)
-          (gemini-companion-write--stale-before nil)) ; it may call this one
-      (funcall (or before #'buffer-stale--default-function) noconfirm))))
+    (funcall function noconfirm)))
 
 (defun gemini-companion-write--follow (watched review)
   "Revert the buffer that visits the file WATCHED once that was written.
@@ -451,8 +446,7 @@ show the text of the file, or the file no longer exists."
   (setq gemini-companion-write--files nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (when (eq buffer-stale-function #'gemini-companion-write--stale-p)
-        (setq-local buffer-stale-function gemini-companion-write--stale-before))))
+      (remove-function (local 'buffer-stale-function) #'gemini-companion-write--stale-p)))
   (gemini-companion-file-forget-all))
 
 ;;;; Reverting a buffer
