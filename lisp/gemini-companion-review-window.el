@@ -50,6 +50,9 @@
 (defvar gemini-companion-review-window-current nil
   "The view on screen, or nil.")
 
+(defvar gemini-companion-review-window--count 0
+  "How many views were shown; a later one may have buffers of the same names.")
+
 (defvar gemini-companion-review-window-stopping nil
   "Function that takes a view that has ended off the screen, or nil.")
 
@@ -104,6 +107,7 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
     (setf (gemini-companion-review-hide-function review)
           (lambda () (gemini-companion-review-window--hide view))
           gemini-companion-review-window-current view)
+    (cl-incf gemini-companion-review-window--count)
     (gemini-companion-review-window--record-windows view focus)
     (gemini-companion-ui-delay-gc
       (gemini-companion-review-window-start view)
@@ -462,17 +466,18 @@ If BEFORE is nil, the window was made for the view."
   (set-window-parameter window 'gemini-companion-review
                         (list (buffer-name (window-buffer window))
                               (and before (buffer-name before))
-                              before-init-time)))
+                              before-init-time gemini-companion-review-window--count)))
 
 (defun gemini-companion-review-window--tidy ()
   "Delete or give back windows of the selected frame that came back without a view."
   (gemini-companion-log-errors "windows"
     (dolist (window (window-list nil 'no-minibuffer))
       (pcase (window-parameter window 'gemini-companion-review)
-        ((and `(,name ,before ,(pred (equal before-init-time)))
+        ((and `(,name ,before ,(pred (equal before-init-time)) ,count)
               (guard (not (equal name (buffer-name (window-buffer window))))))
          (set-window-parameter window 'gemini-companion-review nil)
-         (cond ((get-buffer name))      ; the user has displayed something else
+         (cond ((and (get-buffer name)  ; the user has displayed something else
+                     (eql count gemini-companion-review-window--count)))
                ((and before (get-buffer before)) (set-window-buffer window before))
                ((eq (window-deletable-p window) t) (delete-window window))))))))
 

@@ -400,15 +400,19 @@ Emacs 29 has `display-buffer-full-frame'."
 (defun gemini-companion-review-window-test--check-kept (keep restore focus ended)
   "Check that nothing of a view is left in windows that RESTORE restores.
 KEEP returns what RESTORE takes, with the view shown with FOCUS.  If ENDED
-is non-nil, the review ends before that, and otherwise after it."
+is t, the review ends before that, and otherwise after it; if it is `again',
+the review is shown again before that, in other windows."
   (gemini-companion-review-window-test--each review focus
     (let ((kept (funcall keep)))
       (delete-other-windows)
       (switch-to-buffer "*scratch*")
-      (when ended
-        (gemini-companion-review-reject review))
+      (pcase ended
+        ('t (gemini-companion-review-reject review))
+        ('again (gemini-companion-review-postpone review)
+                (gemini-companion-review-show review 'keep)))
       (funcall restore kept)
-      (unless ended
+      (run-hooks 'window-configuration-change-hook)
+      (unless (eq ended t)
         (gemini-companion-review-reject review))
       (run-hooks 'window-configuration-change-hook)
       (pcase-let ((`(,_ ,now) (gemini-companion-review-window-test--windows))
@@ -423,8 +427,8 @@ is non-nil, the review ends before that, and otherwise after it."
                    (,(lambda () (window-state-get nil t))
                     . ,#'gemini-companion-review-window-test--put)))
     (dolist (focus '(keep select))
-      (dolist (ended '(t nil))
-        (ert-info ((format "%S %s" keep ended))
+      (dolist (ended '(t nil again))
+        (ert-info ((format "%S %s %s" keep focus ended))
           (gemini-companion-review-window-test--check-kept keep restore focus ended))))))
 
 (ert-deftest gemini-companion-review-window/one-of-an-earlier-session-stays ()
