@@ -197,6 +197,21 @@ FOCUS is `select' by default."
         (gemini-companion-reject)
         (should (equal (gemini-companion-review-inline-test--state) before))))))
 
+(ert-deftest gemini-companion-review-inline/a-low-window-is-not-taken-if-another-shows-the-file ()
+  (gemini-companion-review-inline-test--with client "one\ntwo\n"
+    (let ((height (frame-height)))
+      (unwind-protect
+          (let (high)
+            (set-frame-height nil 40)
+            (setq high (split-window nil 6))
+            (let ((before (gemini-companion-review-inline-test--state)))
+              (gemini-companion-review-inline-test--show client "2\n")
+              (should (eq (selected-window) high))
+              (gemini-companion-reject)
+              (should (equal (gemini-companion-review-inline-test--state) before))))
+        (delete-other-windows)
+        (set-frame-height nil height)))))
+
 (ert-deftest gemini-companion-review-inline/a-dedicated-window-is-not-taken ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (set-window-dedicated-p nil t)
