@@ -274,13 +274,27 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
            (setq ediff-auto-refine 'off)
            (ediff-unselect-and-select-difference near nil 'no-recenter))))
       ;; Only now, since comparing the words moves point.
-      (ediff-recenter 'no-rehighlight)
+      (gemini-companion-review-ediff--scroll-to-difference)
       (gemini-companion-review-ediff--show-difference)
       (add-hook 'ediff-select-hook #'gemini-companion-review-ediff--show-difference nil t)
       (setf (gemini-companion-review-ediff--offered view) t)
       (add-hook 'ediff-select-hook
                 (lambda () (setf (gemini-companion-review-ediff--offered view) nil))
                 nil t))))
+
+(defun gemini-companion-review-ediff--scroll-to-difference ()
+  "Show the selected difference in the middle of its windows.
+`ediff-recenter' would force redisplay to begin at the line that it finds,
+though packages such as golden-ratio make the windows smaller before that."
+  (pcase-dolist (`(,type . ,window) `((A . ,ediff-window-A) (B . ,ediff-window-B)
+                                      (C . ,ediff-window-C)))
+    (when (window-live-p window)
+      (let ((start (ediff-get-diff-posn type 'beg))
+            (end (ediff-get-diff-posn type 'end)))
+        (with-selected-window window
+          (goto-char start)
+          (recenter (/ (max 0 (- (window-body-height) (count-lines start end))) 2))))))
+  (ediff-refresh-mode-lines))
 
 (defun gemini-companion-review-ediff--show-difference ()
   "Show where the selected difference begins, which may be far into a long line."

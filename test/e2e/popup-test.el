@@ -321,6 +321,23 @@ some state that is not visible."
     (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))
     (gemini-companion-test-fake-wait-restored emacs)))
 
+(ert-deftest gemini-companion-review-popup/the-first-difference-is-in-view-in-windows-made-smaller ()
+  "As golden-ratio and Zoom do as soon as the change has its windows."
+  :tags '(e2e any-emacs)
+  (let ((text (mapconcat #'number-to-string (number-sequence 100 160) "\n")))
+    (gemini-companion-test-with-fake-client (emacs client `(("a.txt" . ,text)))
+      (gemini-companion-test-eval
+       emacs '(add-hook 'window-configuration-change-hook
+                        (lambda ()
+                          (when (buffer-file-name (window-buffer))
+                            (ignore-errors (enlarge-window (- 33 (window-height))))))))
+      (gemini-companion-test-fake-propose emacs client (string-replace "110" "XYZZY" text))
+      (gemini-companion-test-wait-review emacs)
+      (gemini-companion-test-wait-screen emacs "XYZZY")
+      (should (> (gemini-companion-test-eval emacs '(window-height (get-buffer-window "a.txt")))
+                 30))
+      (gemini-companion-test-reject emacs))))
+
 (ert-deftest gemini-companion-review-popup/windows-come-back-after-a-long-message ()
   "It took lines when the windows changed, and no longer does when the review ends."
   :tags '(e2e any-emacs)
