@@ -45,7 +45,7 @@ BASELINE is the name of a figure."
    name "us" (gemini-companion-bench-times 200 1 (gemini-companion-context-gather)) baseline))
 
 (defun gemini-companion-bench--gather-after-searches ()
-  "Measure what it takes to gather after searches that emptied the cache of regexps.
+  "Measure what it takes to gather after searches emptied the cache of regexps.
 Those of font-lock do so between two keys."
   (gemini-companion-bench-add
    "gather: 1 file, after searches" "us"
