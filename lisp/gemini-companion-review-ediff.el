@@ -120,6 +120,8 @@ FOCUS is `keep' or `select', see `gemini-companion-diff-focus'."
   (setq-local ediff-actual-diff-options "--text" ; all differences, and files with NUL, too
               ediff-actual-diff3-options "--text"
               ediff-setup-diff-regions-function #'gemini-companion-review-ediff--compare)
+  (unless (executable-find ediff-diff-program)
+    (setq ediff-auto-refine 'off))
   (when ediff-buffer-C
     (with-current-buffer ediff-buffer-C
       ;; Ediff would let the user merge the others there.
@@ -269,7 +271,7 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
       (let ((near (max 0 (1- (ediff-diff-at-point 'B point)))))
         (condition-case nil
             (ediff-unselect-and-select-difference near nil 'no-recenter)
-          ;; It compares words by files and diff: there may be no diff, or no room for files.
+          ;; It compares words by files, for which there may be no room.
           (file-error
            (setq ediff-auto-refine 'off)
            (ediff-unselect-and-select-difference near nil 'no-recenter))))
@@ -293,7 +295,9 @@ though packages such as golden-ratio make the windows smaller before that."
             (end (ediff-get-diff-posn type 'end)))
         (with-selected-window window
           (goto-char start)
-          (recenter (/ (max 0 (- (window-body-height) (count-lines start end))) 2))))))
+          ;; Counting the lines of a long difference on the screen would take long.
+          (let ((lines (count-screen-lines start (min end (+ start 10000)))))
+            (recenter (/ (max 0 (- (window-body-height) lines)) 2)))))))
   (ediff-refresh-mode-lines))
 
 (defun gemini-companion-review-ediff--show-difference ()

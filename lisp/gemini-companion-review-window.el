@@ -642,7 +642,10 @@ NOW are snapshots."
       (gemini-companion-review-window--scroll
        window
        (pcase (assq window (gemini-companion-review-window-before view))
-         ((and before `(,_ ,(pred (eq buffer)) (,(pred (= (car point))) . ,_) . ,_)) before)
+         ((and before `(,_ ,(pred (eq buffer)) (,(pred (= (car point))) . ,line) . ,_)
+               ;; All the text may have been replaced, as by `recompile'.
+               (guard (or (> (car point) 1) (= line 1))))
+          before)
          (_ snapshot))))))
 
 (provide 'gemini-companion-review-window)

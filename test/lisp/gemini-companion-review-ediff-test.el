@@ -871,11 +871,38 @@ text they are equal there."
       (should (equal (length differences) 1000))
       (should (equal (car differences) '("" "c\n"))))))
 
-(ert-deftest gemini-companion-review-ediff/without-the-program-diff-no-words-are-compared ()
+(ert-deftest gemini-companion-review-ediff/all-of-a-difference-with-wrapped-lines-is-in-its-windows ()
   (gemini-companion-test-with-client client
-    (gemini-companion-test-file "a.txt" "one two\n")
-    (let ((ediff-diff-program "/nonexistent/diff"))
-      (gemini-companion-review-ediff-test--show client "one three\n"))
-    (should (equal (gemini-companion-review-ediff-test--differences) '(("one two\n" "one three\n"))))))
+    (let ((lines (lambda (begin)
+                   (mapconcat (lambda (number)
+                                (format "%s %d %s\n" (if (<= 20 number 21) begin "same") number
+                                        (make-string 100 ?x)))
+                              (number-sequence 1 40) ""))))
+      (gemini-companion-test-file "a.txt" (funcall lines "old"))
+      (let ((review (gemini-companion-review-ediff-test--show client (funcall lines "new"))))
+        (dolist (window (with-current-buffer (gemini-companion-review-front review)
+                          (list ediff-window-A ediff-window-B)))
+          (with-selected-window window
+            (goto-char (point-min))
+            (search-forward " 21 ")
+            (should (<= (count-screen-lines (window-start) (line-end-position))
+                        (window-body-height)))))))))
+
+(ert-deftest gemini-companion-review-ediff/without-the-program-diff-no-words-are-compared ()
+  (require 'ediff)
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\ntwo three\n")
+    (cl-letf ((ediff-diff-program "/nonexistent/diff")
+              ;; As in an Emacs with a screen.
+              ((default-value 'ediff-auto-refine) 'on)
+              ((default-value 'ediff-highlighting-style) 'face))
+      ;; Without text on both sides, there are no words to compare.
+      (let ((review (gemini-companion-review-ediff-test--show client "new\none\ntwo four\n" 'select)))
+        (should (equal (gemini-companion-review-ediff-test--differences)
+                       '(("" "new\n") ("two three\n" "two four\n"))))
+        (with-current-buffer (gemini-companion-review-front review)
+          (should (equal ediff-current-difference 0))
+          (ediff-next-difference)
+          (should (equal ediff-current-difference 1)))))))
 
 ;;; gemini-companion-review-ediff-test.el ends here

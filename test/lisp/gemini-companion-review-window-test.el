@@ -201,6 +201,22 @@ Emacs 29 has `display-buffer-full-frame'."
         (set-frame-width nil width))
       (should (equal (gemini-companion-review-window-test--windows) windows)))))
 
+(ert-deftest gemini-companion-review-window/a-text-that-was-written-anew-is-not-scrolled-back ()
+  (gemini-companion-test-with-client client
+    (gemini-companion-test-file "a.txt" "one\n")
+    (with-temp-buffer
+      (insert (make-string 100 ?\n))
+      (set-window-buffer nil (current-buffer))
+      (set-window-point nil 57)
+      (let ((review (gemini-companion-test-propose client "a.txt" "two\n")))
+        (gemini-companion-review-show review 'keep)
+        ;; As `recompile' does.
+        (erase-buffer)
+        (insert (make-string 200 ?\n))
+        (set-window-point (get-buffer-window) 1)
+        (gemini-companion-review-reject review))
+      (should (equal (window-point (get-buffer-window)) 1)))))
+
 (ert-deftest gemini-companion-review-window/where-the-user-types-nothing-else-appears ()
   "The rule of the user is for the terminal of a CLI, too."
   (let ((display-buffer-alist
