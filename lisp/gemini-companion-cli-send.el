@@ -242,7 +242,7 @@ shown, and LLxprt Code which choice is selected."
          (or (re-search-forward
               (concat "^ *│[ │]*\\.\\.\\. .*hidden (\\|"
                       ;; An empty box.  Only the title of a shell command says all without it.
-                      "^ *│ \\? +\\(?:[^S ]\\|[^╭]*…\\).*\n\\(?: *│ +[^╭ ].*\n\\)* *│ ╭─.*\n *│ ╰")
+                      "^ *│ \\? +\\(?:[^S ]\\|[^…]*…\\)\\(?:.*\n\\)*? *│ ╭─.*\n *│ ╰")
               end t)
              ;; With the setting useAlternateBuffer, what is above the screen is nowhere.
              (and (looking-at-p " *│") (re-search-forward "^ *╰" end t))))

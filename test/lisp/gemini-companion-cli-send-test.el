@@ -777,6 +777,9 @@ Allow execution of [Shell]?
 (ert-deftest gemini-companion-cli-send/a-command-that-is-hidden-is-not-run ()
   "Gemini CLI 0.61 shows only the start of a long command in a low window."
   (dolist (box '("│ ? Shell printf 'safe' #      …  │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"
+                 ;; Models can use the characters of a box.
+                 "│ ? Shell ╭ a…  │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"
+                 "│ ? Shell a…  │\n│         ╭ b  │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"
                  "│ ? Shell a…  │\n│ ... first 3 lines hidden (Ctrl+O to show) ... │\n│ ╰──────╯ │\n"
                  "│ ? Shell a…  │\n│ ╭─────╮ │\n│ │ ... 3 hidden (Ctrl+O) ... │ │\n│ ╰──────╯ │\n"
                  "│ ? Shell a…  │\n│ ╭─────╮ │\n│ │ ... first 1 line hidden (Ctrl+O to show) │ │
