@@ -237,7 +237,11 @@ shown, and LLxprt Code which choice is selected."
     (or (and
          ;; At the same time, another agent of the CLI may ask about a command.
          (not (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
-                (and (save-excursion (re-search-forward "^ *│ *Apply this change" end t))
+                (and (save-excursion
+                       ;; A command or a prompt can contain these words, too.
+                       (goto-char end)
+                       (and (re-search-backward "^ *│ *[A-Z].*\\?" start t)
+                            (looking-at-p " *│ *Apply this change")))
                      (seq-some #'gemini-companion-review-seen (gemini-companion-cli-reviews cli)))))
          (or (re-search-forward
               (concat "^ *│[ │]*\\.\\.\\. .*hidden (\\|"

@@ -821,23 +821,25 @@ Allow execution of [Shell]?
 ;; As another one of Gemini CLI's agents proposes it at the same time.
 (ert-deftest gemini-companion-cli-send/beside-a-change-a-hidden-command-is-not-run ()
   "The number of the question has room only on two lines."
-  (gemini-companion-cli-send-test--with sent
-    (let* ((terminal (gemini-companion-cli-send-terminal))
-           (screen (gemini-companion-cli-send-test--show
-                    "╭───────────╮\n│ ? Shell printf safe …3 of  │\n│               4     │
-│ ╭──────╮ │\n│ ╰──────╯ │\n│ Allow execution of [Shell]?  │\n│   │
-│ ● 1. Allow once │\n│   2. No, suggest changes (esc)  │\n╰──────────╯\n"))
-           (window (progn (delete-other-windows) (split-window nil -15))))
-      (set-window-buffer window terminal)
-      (set-window-point window (with-current-buffer terminal (point-max)))
-      (cl-letf (((symbol-function 'gemini-companion-cli-in-terminal)
-                 (lambda (_) (gemini-companion-cli--make)))
-                ((symbol-function 'gemini-companion-cli-reviews)
-                 (lambda (_) (list (gemini-companion-review-make
-                                    :seen t :path "/no/a.txt" :client "Gemini CLI"
-                                    :proposed "" :text "")))))
-        (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
-        (should (equal (funcall sent) screen))))))
+  (dolist (line '("│               4     │\n"
+                  "│               4     │\n│         Apply this change?  │\n"))
+    (gemini-companion-cli-send-test--with sent
+      (let* ((terminal (gemini-companion-cli-send-terminal))
+             (screen (gemini-companion-cli-send-test--show
+                      (concat "╭───────────╮\n│ ? Shell printf safe …3 of  │\n" line "│ ╭──────╮ │
+│ ╰──────╯ │\n│ Allow execution of [Shell]?  │\n│   │
+│ ● 1. Allow once │\n│   2. No, suggest changes (esc)  │\n╰──────────╯\n")))
+             (window (progn (delete-other-windows) (split-window nil -15))))
+        (set-window-buffer window terminal)
+        (set-window-point window (with-current-buffer terminal (point-max)))
+        (cl-letf (((symbol-function 'gemini-companion-cli-in-terminal)
+                   (lambda (_) (gemini-companion-cli--make)))
+                  ((symbol-function 'gemini-companion-cli-reviews)
+                   (lambda (_) (list (gemini-companion-review-make
+                                      :seen t :path "/no/a.txt" :client "Gemini CLI"
+                                      :proposed "" :text "")))))
+          (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
+          (should (equal (funcall sent) screen)))))))
 
 (ert-deftest gemini-companion-cli-send/a-change-that-emacs-has-shown-is-accepted-at-once ()
   "Although the CLI hides some of it; one that Emacs has not shown is not."
