@@ -66,15 +66,18 @@ asks for a text, or shows the user's answers."
   (gemini-companion-cli-screen--at-end
     (when-let* ((bottom (gemini-companion-cli-screen--question-bottom)))
       (gemini-companion-cli-screen--goto-question)
-      (cond ((save-excursion
-               (re-search-forward
-                (concat "^ *\\(?:│ *[●›❯]\\|[›❯]\\|(checked)\\) *\\(?:\\[.\\] \\)?[0-9]+\\. "
-                        ;; LLxprt Code may show only this where there is little room.
-                        "\\|^ *│ *[0-9]\\. No, suggest changes (esc)")
-                bottom t))
-             t)
-            ((looking-at "╭.*\n\\(?:│ *│\n\\)?│ \\(?:Answer Questions\\|Enter Gemini API Key\\) ")
-             'text)))))
+      (cond ((or (looking-at-p "╭.*\n│ *│\n│ Enter Gemini API Key ")
+                 ;; What a model asks can look like choices.
+                 (save-excursion
+                   (goto-char bottom)
+                   (re-search-backward "^│ Enter to submit " (line-beginning-position -2) t)))
+             'text)
+            ((re-search-forward
+              (concat "^ *\\(?:│ *[●›❯]\\|[›❯]\\|(checked)\\) *\\(?:\\[.\\] \\)?[0-9]+\\. "
+                      ;; LLxprt Code may show only this where there is little room.
+                      "\\|^ *│ *[0-9]\\. No, suggest changes (esc)")
+              bottom t)
+             t)))))
 
 (defun gemini-companion-cli-screen--question-bottom ()
   "Go to the last lines of the question on screen, and return where they end.

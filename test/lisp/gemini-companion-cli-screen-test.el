@@ -169,6 +169,14 @@
 │ ╰───────────────────────────╯ │\n│                               │\n╰───────────────────────────────╯\n"
     (should (eq (gemini-companion-cli-screen-question-p) 'text))))
 
+(ert-deftest gemini-companion-cli-screen/a-question-for-a-text-may-show-choices-of-the-model ()
+  (pcase-dolist (`(,from . ,to) '(("│ What name? " . "│ ● 1. Name? ")
+                                  ;; The first line of the user's answers.
+                                  ("│ > Enter your response " . "│ ● 1. Size → large      ")))
+    (gemini-companion-cli-screen-test--on
+        (string-replace from to gemini-companion-test-screen-text-question)
+      (should (eq (gemini-companion-cli-screen-question-p) 'text)))))
+
 (ert-deftest gemini-companion-cli-screen/a-long-title-hides-no-changes-that-follow ()
   "Gemini CLI gives it all the room but that of the numbers behind it, or less."
   (dolist (numbers '(" …1 of 4 │" " …1 of 4│" " … 1 of  │\n│           4     │"
