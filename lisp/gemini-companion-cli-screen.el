@@ -123,7 +123,7 @@ That is a box, or the title: Qwen Code draws no box since 0.21 or earlier, and
 shows tools that wait below the question, whose title has an arrow.  An agent
 that asks has another title there."
   (re-search-backward
-   "^ *╭\\|^ *\\(?:\\?\\|Confirming:\\) .*←\\|^\\? \\|^ *Approval requested by "
+   "^ *╭─+╮?[ █▀▄]*$\\|^ *\\(?:\\?\\|Confirming:\\) .*←\\|^\\? \\|^ *Approval requested by "
    (line-beginning-position -200) 'move))
 
 (defun gemini-companion-cli-screen-question-bounds ()

@@ -177,6 +177,13 @@
         (string-replace from to gemini-companion-test-screen-text-question)
       (should (eq (gemini-companion-cli-screen-question-p) 'text)))))
 
+(ert-deftest gemini-companion-cli-screen/a-command-cannot-show-the-upper-border-of-a-question ()
+  "A terminal may need two lines for characters that the CLI takes for narrow."
+  (gemini-companion-cli-screen-test--on
+      (concat "╭────────────────────╮\n│ ? Shell echo 👨👩👧👨👩\\\n╭────────────────────╮… │\n"
+              "│ ● 1. Allow once     │\n╰────────────────────╯\n")
+    (should (eql (car (gemini-companion-cli-screen-question-bounds)) (point-min)))))
+
 (ert-deftest gemini-companion-cli-screen/a-long-title-hides-no-changes-that-follow ()
   "Gemini CLI gives it all the room but that of the numbers behind it, or less."
   (dolist (numbers '(" …1 of 4 │" " …1 of 4│" " … 1 of  │\n│           4     │"
