@@ -122,9 +122,17 @@ prompt then takes no text."
 That is a box, or the title: Qwen Code draws no box since 0.21 or earlier, and
 shows tools that wait below the question, whose title has an arrow.  An agent
 that asks has another title there."
-  (re-search-backward
-   "^ *╭─+╮?[ █▀▄]*$\\|^ *\\(?:\\?\\|Confirming:\\) .*←\\|^\\? \\|^ *Approval requested by "
-   (line-beginning-position -200) 'move))
+  (prog1 (re-search-backward
+          (concat "^ *╭─+╮?[ █▀▄]*$"
+                  ;; A command can contain such lines, but farther to the right.
+                  (unless (save-excursion
+                            (end-of-line)
+                            (re-search-backward "^ *╰" (line-beginning-position -6) t))
+                    (concat "\\|^ \\{,2\\}\\(?:\\?\\|Confirming:\\) .*←\\|^\\? "
+                            "\\|^  [^ \n].*\n *Approval requested by ")))
+          (line-beginning-position -200) 'move)
+    (when (looking-at-p ".*\n *Approval requested by ")
+      (forward-line))))
 
 (defun gemini-companion-cli-screen-question-bounds ()
   "Return where the question on screen begins, if it is not too long, and ends."

@@ -177,12 +177,19 @@
         (string-replace from to gemini-companion-test-screen-text-question)
       (should (eq (gemini-companion-cli-screen-question-p) 'text)))))
 
-(ert-deftest gemini-companion-cli-screen/a-command-cannot-show-the-upper-border-of-a-question ()
-  "A terminal may need two lines for characters that the CLI takes for narrow."
-  (gemini-companion-cli-screen-test--on
-      (concat "╭────────────────────╮\n│ ? Shell echo 👨👩👧👨👩\\\n╭────────────────────╮… │\n"
-              "│ ● 1. Allow once     │\n╰────────────────────╯\n")
-    (should (eql (car (gemini-companion-cli-screen-question-bounds)) (point-min)))))
+(ert-deftest gemini-companion-cli-screen/a-command-cannot-show-the-beginning-of-a-question ()
+  (dolist (line '("╭────────────────────╮… │" "? Edit a.py ←" "Approval requested by me:"))
+    ;; A terminal may need two lines for characters that the CLI takes for narrow.
+    (gemini-companion-cli-screen-test--on
+        (concat "╭────────────────────╮\n│ ? Shell echo 👨👩👧👨👩\\\n" line "\n"
+                "│ ● 1. Allow once     │\n╰────────────────────╯\n")
+      (should (eql (car (gemini-companion-cli-screen-question-bounds)) (point-min))))
+    ;; Qwen Code.
+    (gemini-companion-cli-screen-test--on
+        (concat "  ? Shell touch made ←\n\n     touch made\n     " line "\n
+   Allow execution of: 'touch'?\n\n   › 1. Yes, allow once\n     2. No (esc)\n
+  ⠏ Waiting...\n")
+      (should (eql (car (gemini-companion-cli-screen-question-bounds)) (point-min))))))
 
 (ert-deftest gemini-companion-cli-screen/a-long-title-hides-no-changes-that-follow ()
   "Gemini CLI gives it all the room but that of the numbers behind it, or less."
