@@ -230,8 +230,8 @@ The upper border of its box does not matter."
 
 (defun gemini-companion-cli-send--part-hidden-p (start end)
   "Return non-nil if the question from START to END has no room for all of it.
-Gemini CLI then hides some of a command, or of a change that Emacs has not
-shown, and LLxprt Code which choice is selected."
+Gemini CLI and its forks then hide some of a command, or of a change that Emacs
+has not shown, and LLxprt Code which choice is selected."
   (save-excursion
     (goto-char start)
     (or (and
@@ -240,11 +240,11 @@ shown, and LLxprt Code which choice is selected."
                 (and (save-excursion
                        ;; A command or a prompt can contain these words, too.
                        (goto-char end)
-                       (and (re-search-backward "^ *│ *[A-Z].*\\?" start t)
-                            (looking-at-p " *│ *Apply this change")))
+                       (and (re-search-backward "^[ │]*[A-Z].*\\?" start t)
+                            (looking-at-p "[ │]*Apply this change")))
                      (seq-some #'gemini-companion-review-seen (gemini-companion-cli-reviews cli)))))
          (or (re-search-forward
-              (concat "^ *│[ │]*\\.\\.\\. .*hidden (\\|"
+              (concat "^[ │]*\\.\\.\\. .*hidden [(.]\\|"
                       ;; An empty box.  Only the title of a shell command says all without it.
                       "^ *│ \\? +\\(?:[^S ]\\|[^…]*…\\)\\(?:.*\n\\)*? *│ ╭─.*\n *│ ╰")
               end t)

@@ -841,31 +841,43 @@ Allow execution of [Shell]?
           (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
           (should (equal (funcall sent) screen)))))))
 
-(ert-deftest gemini-companion-cli-send/a-change-that-emacs-has-shown-is-accepted-at-once ()
-  "Although the CLI hides some of it; one that Emacs has not shown is not."
-  (dolist (seen '(nil t))
-    (gemini-companion-cli-send-test--with sent
-      (let* ((terminal (gemini-companion-cli-send-terminal))
-             (screen (gemini-companion-cli-send-test--show
-                      "╭───────────╮\n│ ? WriteFile  Writing to a.txt  │\n│ ╭──────╮ │
+(defconst gemini-companion-cli-send-test--hidden-changes
+  '("╭───────────╮\n│ ? WriteFile  Writing to a.txt  │\n│ ╭──────╮ │
 │ │ ... first 69 lines hidden (Ctrl+O to show) ... │ │\n│ │ 70 + 70 │ │\n│ ╰──────╯ │
 │ Apply this change?  │\n│   │\n│ ● 1. Allow once │\n│   2. No, suggest changes (esc)  │
-╰──────────╯\n"))
-             (window (progn (delete-other-windows) (split-window nil -15)))
-             (height (window-height window)))
-        (set-window-buffer window terminal)
-        (set-window-point window (with-current-buffer terminal (point-max)))
-        (cl-letf (((symbol-function 'gemini-companion-cli-in-terminal)
-                   (lambda (_) (gemini-companion-cli--make)))
-                  ((symbol-function 'gemini-companion-cli-reviews)
-                   (lambda (_) (list (gemini-companion-review-make
-                                      :seen seen :path "/no/a.txt" :client "Gemini CLI"
-                                      :proposed "" :text "")))))
-          (should (string-search (if seen "Answered yes" "was not all on screen")
-                                 (gemini-companion-answer-yes))))
-        (should (eq seen (= height (window-height window))))
-        (when seen
-          (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))))
+╰──────────╯\n"
+    ;; Qwen Code.
+    "  ? WriteFile Writing to a.txt ←\n\n   ... diff hidden ...\n\n   Apply this change?\n
+   › 1. Yes, allow once\n     2. No, suggest changes (esc)\n\n\n  ⠏ Waiting for user...\n"
+    ;; LLxprt Code.
+    "╭───────────╮\n│  > do it  │\n╰───────────╯\n │╭──────────\n
+ ││ ?  WriteFile Writing to a.txt ←\n ││──────────\n │ ... first 2 lines hidden ...  │
+ │ Apply this change?  │\n │  │\n │ ● 1. Yes, allow once  │\n │   2. No, suggest changes (esc)  │
+ ╰──────────\n")
+  "Screens with changes that a CLI hides in part.")
+
+(ert-deftest gemini-companion-cli-send/a-change-that-emacs-has-shown-is-accepted-at-once ()
+  "Although the CLI hides some of it; one that Emacs has not shown is not."
+  (dolist (hidden gemini-companion-cli-send-test--hidden-changes)
+    (dolist (seen '(nil t))
+      (gemini-companion-cli-send-test--with sent
+        (let* ((terminal (gemini-companion-cli-send-terminal))
+               (screen (gemini-companion-cli-send-test--show hidden))
+               (window (progn (delete-other-windows) (split-window nil -15)))
+               (height (window-height window)))
+          (set-window-buffer window terminal)
+          (set-window-point window (with-current-buffer terminal (point-max)))
+          (cl-letf (((symbol-function 'gemini-companion-cli-in-terminal)
+                     (lambda (_) (gemini-companion-cli--make)))
+                    ((symbol-function 'gemini-companion-cli-reviews)
+                     (lambda (_) (list (gemini-companion-review-make
+                                        :seen seen :path "/no/a.txt" :client "Gemini CLI"
+                                        :proposed "" :text "")))))
+            (should (string-search (if seen "Answered yes" "was not all on screen")
+                                   (gemini-companion-answer-yes))))
+          (should (eq seen (= height (window-height window))))
+          (when seen
+            (gemini-companion-cli-send-test--wait sent (concat screen "\r"))))))))
 
 (ert-deftest gemini-companion-cli-send/without-a-cli-no-prompt-is-read ()
   (gemini-companion-test-with-project
