@@ -44,7 +44,8 @@
   "Non-nil if Emacs has seen the prompt of the CLI in this buffer.")
 
 (defvar-local gemini-companion-cli-send--answered nil
-  "The `buffer-chars-modified-tick' and time when a question was answered last.")
+  "The `buffer-chars-modified-tick' and time when a question was answered last.
+Nil and a time if Emacs has only shown it then.")
 
 ;;;; Commands
 
@@ -183,6 +184,8 @@ ANSWER is \"yes\" or \"no\"."
                        (gemini-companion-ui-key 'gemini-companion-accept "asks you about that")))
           ((not (gemini-companion-cli-send--question-seen-p))
            (gemini-companion-cli-send--show-question)
+           ;; The CLI still has to draw it again, and the user to read it.
+           (setq gemini-companion-cli-send--answered (cons nil (float-time)))
            (message "The question of %s was not all on screen; look at it, then answer"
                     (gemini-companion-cli-send-title)))
           ((eq (gemini-companion-cli-screen-question-p) 'text)
@@ -287,7 +290,9 @@ has not shown, and LLxprt Code which choice is selected."
        ;; has just appeared, and the same key was pressed twice.
        (< (- (float-time) time)
           (if (eql tick (buffer-chars-modified-tick)) 5 gemini-companion-ui-reaction-time))))
-    "The CLI has not shown your last answer yet; try again shortly")))
+    (if (car gemini-companion-cli-send--answered)
+        "The CLI has not shown your last answer yet; try again shortly"
+      "This question has just appeared: pause before you press a key"))))
 
 ;;;; Sending
 

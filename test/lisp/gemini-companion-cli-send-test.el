@@ -735,6 +735,23 @@ Allow execution of [Shell]?
       (gemini-companion-answer-yes)
       (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))
 
+(ert-deftest gemini-companion-cli-send/a-key-pressed-twice-does-not-answer-a-question-just-shown ()
+  "The CLI has not yet drawn it again in the larger window."
+  (gemini-companion-cli-send-test--with sent
+    (let* ((gemini-companion-ui-reaction-time 10)
+           (terminal (gemini-companion-cli-send-terminal))
+           (screen (gemini-companion-cli-send-test--show
+                    (car gemini-companion-cli-send-test--questions))))
+      (delete-windows-on terminal)
+      (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
+      (should (string-search "has just appeared"
+                             (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)))
+      (should (equal (funcall sent) screen))
+      (with-current-buffer terminal
+        (cl-decf (cdr gemini-companion-cli-send--answered) gemini-companion-ui-reaction-time))
+      (gemini-companion-answer-yes)
+      (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))
+
 (ert-deftest gemini-companion-cli-send/questions-are-not-answered-unseen ()
   (gemini-companion-cli-send-test--with sent
     (let ((terminal (gemini-companion-cli-send-terminal))
