@@ -168,11 +168,20 @@ A key is a list of connection, keeper and number.")
 
 (defun gemini-companion-cli-edit--open (order prefix live-p answer)
   "Let the user edit the text in ORDER, an alist; show it soon, not now.
+If ORDER is about a failure to write such a text, say that instead.
 PREFIX is that of the CLI's host, or empty.  LIVE-P returns non-nil while the
 CLI waits.  Call ANSWER with the text, or with nil if it stays as it is.
 Return the buffer if the user can edit there."
   (let-alist order
-    (if (not (and (stringp .name) (stringp .text))) (funcall answer nil)
+    (cond
+     ((stringp .failure)
+      (gemini-companion-ui-message
+       'edit "A CLI could not take the text that you edited: %s; %s brings it back"
+       (gemini-companion-ui-one-line .failure)
+       (substitute-command-keys "\\<gemini-companion-compose-mode-map>\
+\\[gemini-companion-compose] \\[gemini-companion-compose-previous]")))
+     ((not (and (stringp .name) (stringp .text))) (funcall answer nil))
+     (t
       (let ((buffer (generate-new-buffer
                      (format "*edit %s*" (truncate-string-to-width
                                           (gemini-companion-ui-one-line .name) 60 nil nil t))))
@@ -189,7 +198,7 @@ Return the buffer if the user can edit there."
                                         (buffer-name buffer)
                                         (gemini-companion-ui-error-text error))
            (kill-buffer buffer)
-           (gemini-companion-cli-edit--end terminal live-p answer)))))))
+           (gemini-companion-cli-edit--end terminal live-p answer))))))))
 
 (defun gemini-companion-cli-edit--show (buffer terminal)
   "Show BUFFER, of a CLI in TERMINAL, and select it if the user is in TERMINAL."

@@ -4,7 +4,7 @@
 // gemini-companion, a package for Emacs, has written this program where Emacs, or its keeper on
 // another machine, listens to a socket.  A CLI takes it for an editor, $VISUAL.  It sends a line of
 // JSON, {terminal, name, text}, and gets one: the text as the user has edited it, or null if that
-// stays as it is.
+// stays as it is.  If the file cannot take that, it sends {failure}, a message.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
@@ -39,8 +39,15 @@ emacs.on('close', () => {
   if (edited === null) return;
   try {
     writeFileSync(file, edited);
-  } catch (error) { // the disk may be full: there is room again for what was there
-    writeFileSync(file, bytes);
-    throw error;
+  } catch ({ message }) {
+    try { // the disk may be full: there is room again for what was there
+      writeFileSync(file, bytes);
+    } catch {
+      // It never began to write.
+    }
+    // The CLI clears the screen, so that Emacs must say it.
+    const again = net.createConnection(SOCKET, () => {
+      again.end(`${JSON.stringify({ failure: message })}\n`, () => fail(message));
+    }).on('error', () => fail(message));
   }
 });

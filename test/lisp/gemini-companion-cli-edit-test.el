@@ -232,6 +232,32 @@ text; insert it there"))
       (should-not (file-exists-p directory))
       (should-not gemini-companion-cli-edit--server))))
 
+;; The CLI clears the screen, so the text was lost without a word.
+(ert-deftest gemini-companion-cli-edit/a-text-that-the-cli-cannot-take-is-easy-to-get-back ()
+  "As on a full disk; blocks have 512 bytes."
+  (gemini-companion-test-with-answer nil
+    (gemini-companion-cli-edit-test--with "trap '' XFSZ; ulimit -f 2; $VISUAL prompt.txt"
+      (let ((text (make-string 5000 ?x)))
+        (with-current-buffer (gemini-companion-cli-edit-test--buffer)
+          (erase-buffer)
+          (insert text)
+          (gemini-companion-compose-send))
+        (let ((message (gemini-companion-test-wait
+                        "a message"
+                        (lambda () (seq-find (lambda (it) (string-search "EFBIG" it))
+                                             gemini-companion-test-messages)))))
+          (should (string-match-p "\\`A CLI could not take the text that you edited: EFBIG: .*; \
+M-x gemini-companion-compose M-p brings it back\\'" message)))
+        (gemini-companion-test-wait "it to hang up"
+                                    (lambda () (not (gemini-companion-cli-edit-test--client))))
+        (gemini-companion-cli-edit-test--ended 1)
+        (should (equal (gemini-companion-test-read "prompt.txt") "One\nzwei é"))
+        (save-window-excursion
+          (gemini-companion-compose)
+          (gemini-companion-compose-previous)
+          (should (equal (buffer-string) text))
+          (kill-buffer))))))
+
 ;; Ctrl+G failed in each CLI until Emacs was restarted.
 (ert-deftest gemini-companion-cli-edit/a-program-that-was-deleted-is-there-for-the-next-cli ()
   "Something may delete old files in temporary directories."
@@ -363,6 +389,10 @@ TOLD is what it was told about texts, the last first, lists of number and text."
     (gemini-companion-cli-edit-test--say connection "edit" 2 :name "p.txt")
     (gemini-companion-cli-edit-test--say connection "edit" 3 :name "p\n.txt" :text "x" :terminal 1)
     (should (equal told '((2 nil) (1 nil))))
+    (gemini-companion-test-with-answer nil
+      (gemini-companion-cli-edit-test--say connection "edit" 4 :failure "no\nroom")
+      (gemini-companion-cli-edit-test--say connection "unedited" 4)
+      (should (string-search "edited: no^Jroom; " (car gemini-companion-test-messages))))
     (dotimes (number 100)
       (gemini-companion-cli-edit-test--say connection "edit" (+ 10 number) :name "p.txt" :text "x")
       (when (< number 50)

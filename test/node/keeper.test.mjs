@@ -773,6 +773,9 @@ test('on a full disk, the text stays as it was', async (t) => {
   keeper.tell({ do: 'edited', id: (await keeper.said('edit')).id, text: 'x'.repeat(5000) });
   assert.match((await ended).said, /EFBIG/);
   assert.equal(await readFile(file, 'utf8'), 'old');
+  // What the program prints is gone as soon as the CLI goes on.
+  await keeper.until('the failure', () => keeper.messages.find(
+    (it) => it.say === 'edit' && /EFBIG/.test(it.failure)));
 });
 
 test('Emacs is told if nobody waits for a text any more', async (t) => {
