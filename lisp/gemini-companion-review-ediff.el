@@ -187,6 +187,8 @@ accepts it, \\[gemini-companion-review-next] goes back")))
 The letter is easily typed by mistake: ask if you have not selected one."
   (interactive (prog1 (list current-prefix-arg) (gemini-companion-review-ediff--check)) ediff-mode)
   (let ((view gemini-companion-review-window-current))
+    (unless (or argument (ediff-valid-difference-p))
+      (user-error "No difference is selected"))
     (when (or (not (gemini-companion-review-ediff--offered view))
               argument
               (gemini-companion-review-ask
@@ -195,7 +197,9 @@ The letter is easily typed by mistake: ask if you have not selected one."
       (setf (gemini-companion-review-ediff--offered view) nil)
       (funcall (if (eq this-original-command #'ediff-copy-C-to-B) this-original-command
                  #'ediff-copy-A-to-B)
-               argument))))
+               argument)
+      ;; Ediff's last word is that what is left differs in white space.
+      (message "Difference %d is dropped; r b brings it back" (1+ ediff-current-difference)))))
 
 ;;;; Comparing
 

@@ -324,6 +324,22 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
       (ediff-copy-A-to-B nil)
       (should (equal (gemini-companion-review-current-text review) "one\ntwo\n")))))
 
+;; Ediff said that only white space differed, and complained of number 0 if there was none.
+(ert-deftest gemini-companion-review-ediff/who-drops-a-difference-is-told-how-to-undo-that ()
+  (gemini-companion-test-with-client client
+    (let ((review (gemini-companion-review-ediff-test--show client "one\n2\n")))
+      (select-window (get-buffer-window (car ediff-session-registry)))
+      (gemini-companion-test-with-answer 'yes
+        (call-interactively #'gemini-companion-review-ediff-drop)
+        (should (equal (car gemini-companion-test-messages)
+                       "Difference 1 is dropped; r b brings it back")))
+      (should (equal (gemini-companion-review-current-text review) "one\ntwo\n"))
+      (ediff-restore-diff nil ?b)
+      (should (equal (gemini-companion-review-current-text review) "one\n2\n"))
+      (ediff-previous-difference)
+      (should (equal (should-error (call-interactively #'gemini-companion-review-ediff-drop))
+                     '(user-error "No difference is selected"))))))
+
 ;;;; Tabs
 
 (ert-deftest gemini-companion-review-ediff/other-tabs-stay-and-the-first-is-restored ()

@@ -331,7 +331,6 @@ CLIENT closes REVIEW while the question is open."
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
       (with-current-buffer (gemini-companion-review-test--control)
-        (ediff-next-difference)
         (gemini-companion-review-test--closing-during client review 'y-or-n-p t
           (should (equal (should-error (gemini-companion-review-ediff-drop nil))
                          '(user-error "a.txt: decided in Gemini CLI"))))))))
