@@ -276,7 +276,9 @@ Each is a cons of the file and an element of `gemini-companion-comment-list'."
   "Return non-nil if Emacs may exit; ask if there are comments on files."
   (or (not (gemini-companion-ui-user-frame-p))
       (null (gemini-companion-comment--all))
-      (yes-or-no-p "You have comments that you have not sent.  Lose them and exit? ")))
+      (yes-or-no-p (ngettext "You have a comment that you have not sent.  Lose it and exit? "
+                             "You have comments that you have not sent.  Lose them and exit? "
+                             (length (gemini-companion-comment--all))))))
 
 ;;;###autoload
 (defun gemini-companion-comments-restore ()

@@ -240,7 +240,8 @@ Show what cannot be seen, too.  Return non-nil if a line is too long."
   "Show how many characters there are from START to END, in place of them."
   (when (< start end)
     (let ((overlay (make-overlay start end))
-          (note (propertize (format " … %d more characters%s" (- end start)
+          (note (propertize (format " … %s%s"
+                                    (gemini-companion-ui-count (- end start) "more character")
                                     (if (memq (char-after end) '(nil ?\n)) "" " … "))
                             'face 'warning)))
       (overlay-put overlay 'evaporate t)

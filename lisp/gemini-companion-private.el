@@ -81,7 +81,7 @@ is withheld."
                              thereis (gemini-companion-private--marked-p name)))
                "marked as private, perhaps in .dir-locals.el")
               (t (gemini-companion-private--ignored-reason names host))))
-    (error (format "cannot be checked: %s" (error-message-string err)))))
+    (error (format "impossible to check: %s" (error-message-string err)))))
 
 (defun gemini-companion-private-reason-of (file buffer)
   "Return why FILE is private, or nil if it is not.

@@ -258,7 +258,7 @@ Return nil if nobody waits for it any more."
                            (and (> withheld 0) (format "\n(%d more in withheld files)" withheld)))))
         (gemini-companion-bridge-answer (gemini-companion-tool-call-id call) text)
         (gemini-companion-tool--end
-         call (concat (format "answered, %d characters" (length text))
+         call (concat "answered, " (gemini-companion-ui-count (length text) "character")
                       (and (> withheld 0) (format ", %d withheld" withheld))))))))
 
 (defun gemini-companion-tool-fail (call reason)
@@ -429,7 +429,7 @@ Return non-nil if this was tried."
     (concat (seq-take kept gemini-companion-tool--max-characters)
             (cond ((length> kept gemini-companion-tool--max-characters)
                    "\n(The answer is too long and was truncated here)")
-                  ((> more 0) (format "\n(%d more lines)" more))))))
+                  ((> more 0) (format "\n(%s)" (gemini-companion-ui-count more "more line")))))))
 
 ;;;; Open files
 

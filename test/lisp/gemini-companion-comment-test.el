@@ -352,6 +352,11 @@ a.txt:2 `two`: why?"))
       (gemini-companion-comment-test--add 2 "why?")
       (should-not (funcall exit))
       (should (equal asked
+                     '("You have a comment that you have not sent.  Lose it and exit? ")))
+      (gemini-companion-comment-test--add 1 "who?")
+      (setq asked nil)
+      (should-not (funcall exit))
+      (should (equal asked
                      '("You have comments that you have not sent.  Lose them and exit? ")))
       (setq answer t)
       (should (funcall exit))

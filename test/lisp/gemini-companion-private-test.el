@@ -209,7 +209,7 @@
     (cl-letf (((symbol-function 'gemini-companion-bridge-ignored)
                (lambda (&rest _) (error "No module"))))
       (should (equal (gemini-companion-private-test--reason "a")
-                     "cannot be checked: No module")))))
+                     "impossible to check: No module")))))
 
 (ert-deftest gemini-companion-private/directories-can-say-so ()
   (gemini-companion-private-test--with-root

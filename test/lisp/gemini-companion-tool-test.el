@@ -70,7 +70,10 @@
   (gemini-companion-tool-test--with-tool (lambda (_ text more) (format "%s %s" text more))
     (should (equal (gemini-companion-test-call-tool "mine" "a" t) "a t"))
     (should (string-match-p "tool mine for gemini: answered, 3 characters, [0-9]+ ms\\'"
-                            (car (gemini-companion-log-last 1))))))
+                            (car (gemini-companion-log-last 1)))))
+  (gemini-companion-tool-test--with-tool (lambda (&rest _) "a")
+    (gemini-companion-test-call-tool "mine" "a")
+    (should (string-search ": answered, 1 character, " (car (gemini-companion-log-last 1))))))
 
 (ert-deftest gemini-companion-tool/an-answer-may-come-later-and-once ()
   (let (call)
@@ -166,7 +169,9 @@
     (gemini-companion-tool-test--with-tool (lambda (&rest _) text)
       (setq text (mapconcat #'number-to-string (number-sequence 1 100) "\n"))
       (should (equal (gemini-companion-test-call-tool "mine" "a") text))
-      (setq text (concat text "\n101\n102\n"))
+      (setq text (concat text "\n101\n"))
+      (should (string-suffix-p "\n100\n(1 more line)" (gemini-companion-test-call-tool "mine" "a")))
+      (setq text (concat text "102\n"))
       (should (string-suffix-p "\n100\n(2 more lines)" (gemini-companion-test-call-tool "mine" "a")))
       (setq text (make-string 30001 ?x))
       (should (equal (gemini-companion-test-call-tool "mine" "a")
