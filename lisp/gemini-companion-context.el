@@ -151,9 +151,11 @@ While this is paused, Emacs tells them that no file is open."
   (setq gemini-companion-context-paused (not gemini-companion-context-paused))
   (gemini-companion-context-update)
   (force-mode-line-update t)
-  (message (if gemini-companion-context-paused
-               "Context paused: clients see no open files"
-             "Context resumed: clients see your open files again")))
+  (message (cond ((not (gemini-companion-bridge-running-p))
+                  "Context %s, but `gemini-companion-mode' is off: no client sees anything")
+                 (gemini-companion-context-paused "Context %s: clients see no open files")
+                 (t "Context %s: clients see your open files again"))
+           (if gemini-companion-context-paused "paused" "resumed")))
 
 ;;;; Recent files
 

@@ -309,6 +309,16 @@
                                     (fake-cli-request client "ping")
                                     (funcall files))))))
 
+(ert-deftest gemini-companion-context/with-the-mode-off-nobody-is-said-to-see-files ()
+  (gemini-companion-test-with-answer nil
+    (gemini-companion-toggle-context)
+    (gemini-companion-toggle-context)
+    (should (equal gemini-companion-test-messages
+                   (mapcar #'format-message
+                           '("Context resumed, but `gemini-companion-mode' is off: no client sees anything"
+                             "Context paused, but `gemini-companion-mode' is off: no client sees \
+anything"))))))
+
 (ert-deftest gemini-companion-context/what-clients-are-told-can-be-seen ()
   (gemini-companion-test-with-client client
     (fake-cli-wait-notification client "ide/contextUpdate")
