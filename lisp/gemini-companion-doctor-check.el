@@ -413,10 +413,18 @@ that M-x gemini-companion-copy-environment copies."
   "Check whether the model of the CLI in CASE can use the tools of Emacs."
   (pcase-let (((cl-struct gemini-companion-doctor-check-case agent environment settings) case))
     (when (gemini-companion-agent-get agent :extension)
-      (let ((state (gemini-companion-tool-extension-state agent environment)))
+      (let ((state (gemini-companion-tool-extension-state agent environment))
+            ;; Where Gemini CLI's /mcp disable writes.
+            (switches (expand-file-name
+                       "../mcp-server-enablement.json"
+                       (gemini-companion-agent-settings-file agent environment))))
         (list
          (gemini-companion-doctor-check-tools state (gemini-companion-tool-extension-declined-p))
-         (when-let* ((limits (and state (gemini-companion-doctor-check--tool-limits settings))))
+         (when-let* ((limits (and state
+                                  (gemini-companion-doctor-check--tool-limits
+                                   (cons (cons switches
+                                               (gemini-companion-cli-search-read-json switches))
+                                         settings)))))
            (list 'note (format "Settings keep tools of Emacs from the model, or turn off hooks: %s."
                                (string-join limits ", "))))
          (unless (or (null state) (stringp state)
@@ -430,6 +438,7 @@ M-x gemini-companion-tools-disable.")))))))
   "Return texts that name what in SETTINGS keeps the model from tools of Emacs."
   (cl-loop for (limits-p . path) in
            `((,(lambda (value) (eq value :json-false)) hooksConfig enabled)
+             (,(lambda (value) (eq value :json-false)) emacs enabled)
              (,(lambda (value) (eq value t)) disableAllHooks)
              (,(lambda (value) (and (vectorp value) (not (seq-contains-p value "emacs"))))
               mcp allowed)

@@ -555,6 +555,22 @@ It has no other variables with which a CLI finds this Emacs."
                  report "Settings keep tools of Emacs from the model, or turn off hooks:" expected)
               (should-not (string-search "Settings keep" report)))))))))
 
+(ert-deftest gemini-companion-doctor/tools-that-a-command-of-gemini-cli-has-turned-off-are-named ()
+  "As /mcp disable writes it, which the files of settings do not tell."
+  (pcase-dolist (`(,content . ,named) '(("{\"emacs\": {\"enabled\": false}}" . t)
+                                        ("{\"github\": {\"enabled\": false}}")
+                                        ("[1]")))
+    (ert-info (content)
+      (gemini-companion-doctor-test--with
+        (gemini-companion-doctor-test--home "mcp-server-enablement.json" content)
+        (cl-letf (((symbol-function 'gemini-companion-tool-extension-state)
+                   (lambda (&rest _) 'current)))
+          (should (eq named
+                      (and (string-match-p "emacs\\.enabled in [^ ]*/mcp-server-enablement\\.json"
+                                           (replace-regexp-in-string
+                                            "[ \n]+" " " (gemini-companion-doctor-test--report)))
+                           t))))))))
+
 (ert-deftest gemini-companion-doctor/variables-that-keep-a-cli-from-connecting ()
   (pcase-dolist
       (`(,variable . ,texts)
