@@ -41,7 +41,7 @@
 `rejected-there' in the client, `closed' until it is known which;
 `unwritten' (accepted, but the client did not write it), `cancelled' (the
 client gave it up), `withdrawn' (the client has gone away, or proposed
-something else), `unreviewed' (the client did not ask) or `undone'.")
+something else), `unreviewed' (the client did not ask Emacs) or `undone'.")
   (written nil :documentation "Non-nil once the file was seen to contain AFTER.")
   (before nil :documentation "The contents of the file before, nil if there was none,
 `unreadable' if they are not known.")
