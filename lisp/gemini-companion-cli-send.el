@@ -189,7 +189,7 @@ ANSWER is \"yes\" or \"no\"."
            (message "The question of %s was not all on screen; look at it, then answer"
                     (gemini-companion-cli-send-title)))
           ((eq (gemini-companion-cli-screen-question-p) 'text)
-           (user-error "Type your answer to %s in its terminal" (gemini-companion-cli-send-title)))
+           (user-error "Answer %s in its terminal" (gemini-companion-cli-send-title)))
           (t
            (setq gemini-companion-cli-send--answered
                  (cons (buffer-chars-modified-tick) (float-time)))

@@ -667,6 +667,15 @@ Allow execution of [Shell]?
     (gemini-companion-cli-send-test--show gemini-companion-test-screen-text-question)
     (dolist (command '(gemini-companion-answer-yes gemini-companion-answer-no))
       (should (string-search "in its terminal" (gemini-companion-cli-send-test--refused command))))
+    ;; Nor is there a text to type where it shows what the user has chosen.
+    (gemini-companion-cli-send-test--show
+     (string-replace
+      "│ > Enter your response                   │" "│ Name → Max                              │"
+      (string-replace "What name?         " "Review your answers:"
+                      gemini-companion-test-screen-text-question)))
+    (should (equal (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)
+                   "Answer The CLI in its terminal"))
+    (gemini-companion-cli-send-test--show gemini-companion-test-screen-text-question)
     (should (string-search "asks a question"
                            (gemini-companion-cli-send-test--refused #'gemini-companion-send-prompt)))
     ;; A choice without a number is no question, nor is an empty screen.
