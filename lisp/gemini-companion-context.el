@@ -223,11 +223,10 @@ While the workspace roots are not known, only run the hook."
 
 (defun gemini-companion-context-trusted-p (directory)
   "Return t if clients that work in DIRECTORY are told that it is trusted."
-  (let* ((file-name-handler-alist nil)  ; no host is asked
-         (name (and directory (file-name-as-directory (file-truename directory)))))
-    (and name
-         (cl-loop for root in (ensure-list gemini-companion-trusted-roots)
-                  thereis (string-prefix-p (file-name-as-directory (file-truename root)) name)))))
+  (let ((file-name-handler-alist nil))  ; no host is asked
+    (cl-loop for root in (and directory (ensure-list gemini-companion-trusted-roots))
+             thereis (string-prefix-p (file-name-as-directory (file-truename root))
+                                      (file-name-as-directory (file-truename directory))))))
 
 ;;;; Gathering
 
@@ -239,12 +238,12 @@ list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
   (gemini-companion-context--in-scope (gemini-companion-context--named) directory))
 
 (defun gemini-companion-context--named ()
-  "Return the open files, recent ones first, as a list of (BUFFER FILE . TRUENAME)."
+  "Return the open files, recent ones first, as a list of (BUFFER . FILE)."
   (cl-loop for buffer in (delete-dups (append gemini-companion-context--recent (buffer-list)))
            for file = (and (buffer-live-p buffer)
                            (not (buffer-base-buffer buffer))
                            (buffer-file-name buffer))
-           if file collect `(,buffer ,file . ,(gemini-companion-file-truename buffer))))
+           if file collect (cons buffer file)))
 
 (defun gemini-companion-context--in-scope (named directory)
   "Return vectors for those files of NAMED that clients in DIRECTORY are told of.
@@ -253,9 +252,10 @@ The active file is the one focused last, unless that is withheld."
         (decided nil))                  ; non-nil if no later file can be the active one
     (cl-loop with scope = (gemini-companion-workspace-scope-of directory)
              with host = (gemini-companion-workspace-scope-machine scope)
-             for (buffer file . truename) in (and (not gemini-companion-context-paused) named)
+             for (buffer . file) in (and (not gemini-companion-context-paused) named)
              for focused = (> (buffer-local-value 'gemini-companion-context--focused buffer) 0)
              until (length= files 10)   ; clients ignore more
+             for truename = (gemini-companion-file-truename buffer)
              unless (gemini-companion-workspace-out-of-scope-reason file truename scope)
              do (unless (gemini-companion-context--reason buffer)
                   (push (gemini-companion-context--describe
@@ -291,10 +291,10 @@ ACTIVE is non-nil if it is the active file."
   "Return the open files that are not in the context, as (FILE . REASON) pairs.
 The context is that of clients that work in DIRECTORY; nil if unknown."
   (let ((scope (gemini-companion-workspace-scope-of directory)))
-    (cl-loop for (buffer file . truename) in (gemini-companion-context--named)
+    (cl-loop for (buffer . file) in (gemini-companion-context--named)
              for reason = (or (gemini-companion-context--reason buffer)
                               (gemini-companion-workspace-out-of-scope-reason
-                               file truename scope 'exactly))
+                               file (gemini-companion-file-truename buffer) scope 'exactly))
              if reason collect (cons file reason)
              and count t into found
              until (eql found 50))))

@@ -104,6 +104,25 @@
     (should (equal (gemini-companion-context-test--names)
                    '("11" "10" "9" "8" "7" "6" "5" "4" "3" "2")))))
 
+;; This runs at nearly each key.
+(ert-deftest gemini-companion-context/names-are-found-only-for-files-that-are-listed ()
+  (gemini-companion-context-test--following
+    (dotimes (n 30)
+      (gemini-companion-context-test--open (number-to-string n) ""))
+    (let ((asked nil)
+          (gemini-companion-context--lifetime 1000))
+      (gemini-companion-context-gather) ; judge whether they are private
+      (cl-letf* ((truename (symbol-function 'gemini-companion-file-truename))
+                 ((symbol-function 'gemini-companion-file-truename)
+                  (lambda (buffer)
+                    (push buffer asked)
+                    (funcall truename buffer)))
+                 ((symbol-function 'file-truename)
+                  (lambda (name &rest _) (ert-fail (list "no root is trusted" name)))))
+        (should (= (length (gemini-companion-context-gather)) 10))
+        (should-not (gemini-companion-context-trusted-p default-directory)))
+      (should (= (length asked) 10)))))
+
 (ert-deftest gemini-companion-context/the-active-region-is-the-selection ()
   (gemini-companion-context-test--following
     (gemini-companion-context-test--open "a" "one two three")
