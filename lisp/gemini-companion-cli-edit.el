@@ -154,7 +154,7 @@ A key is a list of connection, keeper and number.")
              (setcdr entry
                      (gemini-companion-cli-edit--open
                       message
-                      (gemini-companion-host-connection-prefix connection)
+                      (gemini-companion-host-prefix connection)
                       (lambda () (gemini-companion-cli-edit--far-live-p entry))
                       (lambda (edited)
                         (when (length> edited 200000)

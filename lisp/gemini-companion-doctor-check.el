@@ -496,12 +496,11 @@ if the user does not want them."
            (format "%s: %s." name (gemini-companion-host-connection-describe-state connection)))
      (mapcar (lambda (warning) (list 'note (format "%s warns: %s" name warning)))
              (gemini-companion-host-connection-warnings connection))
-     (unless (gemini-companion-host-roots-of (gemini-companion-host-connection-host connection)
-                                             local)
+     (unless (gemini-companion-host-roots-of connection local)
        (list 'problem (format "%s is in no workspace root of %s." local name)
              "Make it one: M-x gemini-companion-connect." button))
      (unless (gemini-companion-bridge-host-sessions
-              (gemini-companion-host-connection-prefix connection))
+              (gemini-companion-host-prefix connection))
        (list 'note (format "No CLI on %s is connected." name)
              "Start one: M-x gemini-companion-run.  Restart one that is older than the \
 connection; in a newer one, type /ide enable.")))))

@@ -84,7 +84,6 @@ Clients there no longer find this Emacs, and their open changes end."
                                   gemini-companion-host-connection-all)
                         (user-error "%s is not connected" name))))
     (gemini-companion-host-connection-close connection)
-    (gemini-companion-host-remove (gemini-companion-host-connection-host connection))
     (message "%s is disconnected" name)))
 
 (defun gemini-companion-host-connect--root (directory)
@@ -154,18 +153,19 @@ Ask for the user's consent if it was not given.  Return the
     (gemini-companion-bridge-check)
     (let ((connection
            (gemini-companion-host-connection-add
-            (gemini-companion-host-add prefix)
+            prefix
             (if (or (equal method "ssh") (gemini-companion-host-command-container-p hops)) name
               (concat method ":" name))
             hops)))
       (setf (gemini-companion-host-connection-project connection) project)
       (gemini-companion-host-connection-add-root
        connection (gemini-companion-host-command-local-name directory))
-      (when (memq (gemini-companion-host-connection-state connection) '(new lost))
+      (when (memq (gemini-companion-host-connection-state connection) '(new lost failed))
         (gemini-companion-host-connection-when-ready
          connection
          (lambda (fault)
            (unless fault (gemini-companion-tool-extension-keep-current connection))))
+        (setf (gemini-companion-host-connection-hops connection) hops) ; a new way to the host
         (gemini-companion-host-connection-start connection))
       connection)))
 
@@ -193,16 +193,14 @@ It ends with BUFFER."
   (require 'tramp)
   (let* ((directory (file-truename (make-temp-file "gemini-" t)))
          (name (gemini-companion-host-connect--sandbox-name root))
-         (host (gemini-companion-host-add (format "/sandbox:%s:" name)))
          ;; This is what the CLI calls its directory.
          (there (directory-file-name (file-truename root)))
          (connection (gemini-companion-host-connection-add
-                      host (concat "sandbox:" name)
-                      (list (gemini-companion-host-command-sandbox-hop name directory)))))
-    (setf (gemini-companion-host-sandbox host) buffer
-          (gemini-companion-host-directory host) directory
-          (gemini-companion-host-mounts host)
-          (delete-dups (list (cons there (directory-file-name root)) (cons there there))))
+                      (format "/sandbox:%s:" name) (concat "sandbox:" name)
+                      (list (gemini-companion-host-command-sandbox-hop name directory))
+                      :sandbox buffer :directory directory
+                      :mounts (delete-dups (list (cons there (directory-file-name root))
+                                                 (cons there there))))))
     (with-current-buffer buffer
       (add-hook 'kill-buffer-hook #'gemini-companion-host-connect--close-sandbox nil t))
     (gemini-companion-host-connection-add-root connection there)
@@ -241,10 +239,9 @@ It ends with BUFFER."
   "Return the connections for the user, each as (LINE PREFIX BUTTON...).
 A button is (LABEL . FUNCTION)."
   (mapcar
-   (pcase-lambda ((and connection (cl-struct gemini-companion-host-connection name state host)))
-     (let* ((prefix (gemini-companion-host-prefix host))
-            (sessions (length (gemini-companion-bridge-host-sessions prefix)))
-            (roots (gemini-companion-host-roots host)))
+   (pcase-lambda ((and connection
+                       (cl-struct gemini-companion-host-connection name state prefix roots)))
+     (let ((sessions (length (gemini-companion-bridge-host-sessions prefix))))
        `(,(gemini-companion-ui-one-line
            (concat name ": " (gemini-companion-host-connection-describe-state connection)
                    ", " (gemini-companion-ui-count sessions "session")

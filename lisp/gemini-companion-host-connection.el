@@ -27,10 +27,10 @@
 ;;;; State
 
 (cl-defstruct (gemini-companion-host-connection
+               (:include gemini-companion-host)
                (:constructor gemini-companion-host-connection--make)
                (:copier nil))
-  "A connection to a host."
-  (host nil :documentation "The `gemini-companion-host'.")
+  "A connection to a host, which is that host itself."
   (name nil :documentation "The name of the host for users, \"me@build\".")
   (hops nil :documentation "The way to the host, as `tramp-file-name's.")
   (state 'new :documentation "`new', `connecting', `ready', `lost', `failed' or `closed'.")
@@ -71,37 +71,29 @@
 
 ;;;; Connections
 
-(defun gemini-companion-host-connection-prefix (connection)
-  "Return the prefix of the names of CONNECTION's files in Emacs."
-  (gemini-companion-host-prefix (gemini-companion-host-connection-host connection)))
-
 (defun gemini-companion-host-connection-of-directory (directory)
   "Return the connection to the host of DIRECTORY, a remote name, or nil.
 It may have failed."
-  (seq-find (lambda (it) (string-prefix-p (gemini-companion-host-connection-prefix it) directory))
+  (seq-find (lambda (it) (string-prefix-p (gemini-companion-host-prefix it) directory))
             gemini-companion-host-connection-all))
 
-(defun gemini-companion-host-connection-add (host name hops)
-  "Return the connection to HOST, or a new one, which has NAME, by HOPS.
-A new one in place of one that has failed keeps its clients."
-  (let ((known
-         (gemini-companion-host-connection-of-directory (gemini-companion-host-prefix host))))
-    (if (and known (not (eq (gemini-companion-host-connection-state known) 'failed))) known
-      (let ((connection (gemini-companion-host-connection--make
-                         :host host :name name :hops hops
-                         :sharing-options (gemini-companion-host-connection--sharing-options hops)
-                         :proven (and known (gemini-companion-host-connection-proven known))
-                         :slot (and known (gemini-companion-host-connection-slot known)))))
+(defun gemini-companion-host-connection-add (prefix name hops &rest slots)
+  "Return the connection to the host with PREFIX, or a new one with NAME, by HOPS.
+SLOTS are keywords and values for a new one.  The host is served from now on."
+  (or (gemini-companion-host-named prefix)
+      (let ((failed (gemini-companion-host-connection-of-directory prefix))
+            (connection (apply #'gemini-companion-host-connection--make
+                               :prefix prefix :name name :hops hops slots)))
         (setq gemini-companion-host-connection-all
-              (append (remq known gemini-companion-host-connection-all) (list connection)))
-        connection))))
+              (append (remq failed gemini-companion-host-connection-all) (list connection)))
+        (gemini-companion-host-add connection))))
 
 (defun gemini-companion-host-connection-add-root (connection root)
   "Make ROOT, a directory name on the host of CONNECTION, a workspace root.
 Ignore an empty one, or one with a \"~\": the keeper sends the home directory."
   (unless (or (string-empty-p root) (string-prefix-p "~" root))
-    (let ((host (gemini-companion-host-connection-host connection)))
-      (gemini-companion-host-set-roots host `(,@(gemini-companion-host-roots host) ,root)))))
+    (gemini-companion-host-set-roots
+     connection `(,@(gemini-companion-host-roots connection) ,root))))
 
 (defun gemini-companion-host-connection-when-ready (connection function)
   "Call FUNCTION once CONNECTION is ready or has failed, perhaps at once.
@@ -125,6 +117,9 @@ Its argument is nil if it is ready, or else why not, as text for the user."
   (gemini-companion-log-errors "a connection"
     (gemini-companion-host-connection--set-state connection 'connecting)
     (setf (gemini-companion-host-connection-sharing connection) sharing
+          (gemini-companion-host-connection-sharing-options connection)
+          (gemini-companion-host-connection--sharing-options
+           (gemini-companion-host-connection-hops connection))
           (gemini-companion-host-connection-logged-in connection) nil
           (gemini-companion-host-connection-lines connection) nil
           (gemini-companion-host-connection-warnings connection) nil)
@@ -134,17 +129,18 @@ Its argument is nil if it is ready, or else why not, as text for the user."
         (gemini-companion-host-connection--ask
          connection inspection
          (lambda (_status output)
-           (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
+           (setf (gemini-companion-host-mounts connection)
                  (gemini-companion-host-command-mounts
-                  output (gemini-companion-host-connection-prefix connection)))
+                  output (gemini-companion-host-prefix connection)))
            (gemini-companion-host-connection--open connection)))
       (gemini-companion-host-connection--open connection))))
 
 (defun gemini-companion-host-connection--open (connection)
   "Open a wire to the host of CONNECTION."
   (condition-case problem
-      (pcase-let* (((cl-struct gemini-companion-host-connection host connect-timeout) connection)
-                   (prefix (gemini-companion-host-prefix host))
+      (pcase-let* (((cl-struct gemini-companion-host-connection
+                               prefix mounts sandbox connect-timeout)
+                    connection)
                    (default-directory gemini-companion-agent-neutral-directory)
                    (`(,program . ,arguments)
                     (gemini-companion-host-connection--shell
@@ -154,8 +150,7 @@ Its argument is nil if it is ready, or else why not, as text for the user."
                      "-o" "ClearAllForwardings=yes"))
                    (file (or (executable-find program)
                              (error "Cannot find the program %s" program))))
-        (gemini-companion-bridge-open-host prefix (gemini-companion-host-mounts host)
-                                           (gemini-companion-host-sandbox host))
+        (gemini-companion-bridge-open-host prefix mounts sandbox)
         (setf (gemini-companion-host-connection-wire connection)
               (gemini-companion-bridge-open-wire
                prefix (cons file arguments)
@@ -172,14 +167,13 @@ Its argument is nil if it is ready, or else why not, as text for the user."
 What waits for CONNECTION looks at that soon."
   (setf (gemini-companion-host-connection-state connection) state
         (gemini-companion-host-connection-since connection) (float-time)
-        (gemini-companion-host-connection-fault connection) fault)
-  (let ((host (gemini-companion-host-connection-host connection)))
-    (setf (gemini-companion-host-lost host)
-          (and (gemini-companion-host-connection-proven connection)
-               (memq state '(connecting lost failed))
-               (or (gemini-companion-host-lost host) (float-time)))))
+        (gemini-companion-host-connection-fault connection) fault
+        (gemini-companion-host-lost connection)
+        (and (gemini-companion-host-connection-proven connection)
+             (memq state '(connecting lost failed))
+             (or (gemini-companion-host-lost connection) (float-time))))
   (force-mode-line-update t)
-  (gemini-companion-bridge-set-host-reachable (gemini-companion-host-connection-prefix connection)
+  (gemini-companion-bridge-set-host-reachable (gemini-companion-host-prefix connection)
                                               (eq state 'ready))
   (dolist (function (gemini-companion-host-connection-waiters connection))
     (gemini-companion-host-connection--call-later
@@ -341,10 +335,11 @@ Unless the attempt has ended, call FUNCTION with its exit status and output."
 If it has no workspace root, use the project that it was made for, if the
 host mounts that, or else HOME."
   (when (and (stringp home) (eq (gemini-companion-host-connection-state connection) 'connecting))
-    (pcase-let* (((cl-struct gemini-companion-host-connection host project) connection)
-                 (root (or (and project (gemini-companion-host-name-there host project)) home)))
-      (unless (gemini-companion-host-roots host)
-        (gemini-companion-host-connection--take-root connection root)))
+    (pcase-let (((cl-struct gemini-companion-host-connection project roots) connection))
+      (unless roots
+        (gemini-companion-host-connection--take-root
+         connection
+         (or (and project (gemini-companion-host-name-there connection project)) home))))
     (gemini-companion-host-connection--set-deadline connection)
     (gemini-companion-host-connection--announce connection)))
 
@@ -355,9 +350,7 @@ host mounts that, or else HOME."
              ;; It must be a directory name in the form that Emacs uses.
              (not (string-match-p "//\\|/\\.\\.?\\(?:/\\|\\'\\)" root))
              ;; The host may send any number.
-             (length< (gemini-companion-host-roots
-                       (gemini-companion-host-connection-host connection))
-                      100))
+             (length< (gemini-companion-host-roots connection) 100))
     (gemini-companion-host-connection-add-root connection root)))
 
 (defun gemini-companion-host-connection--ready (connection message)
@@ -386,8 +379,7 @@ host mounts that, or else HOME."
 
 (defun gemini-companion-host-connection--announce (connection)
   "Let the keeper of CONNECTION announce this Emacs."
-  (let ((host (gemini-companion-host-connection-host connection))
-        (relay (gemini-companion-bridge-host-program 'relay)))
+  (let ((relay (gemini-companion-bridge-host-program 'relay)))
     (gemini-companion-host-connection-send
      connection
      `((do . announce)
@@ -398,12 +390,12 @@ host mounts that, or else HOME."
        (id . ,(replace-regexp-in-string
                "[^A-Za-z0-9._]" "_" (format "%s-%s" (system-name) (user-login-name)) t t))
        ;; This distinguishes this Emacs from all others.
-       (emacs . ,(secure-hash 'md5 (format "%s %s %s %S" (gemini-companion-host-prefix host)
+       (emacs . ,(secure-hash 'md5 (format "%s %s %s %S" (gemini-companion-host-prefix connection)
                                            (system-name) (emacs-pid) before-init-time)))
        ;; Otherwise another Emacs that connects again could take the slot, with the clients.
        (slot . ,(gemini-companion-host-connection-slot connection))
-       (roots . ,(vconcat (gemini-companion-host-roots host)))
-       (sandbox . ,(if (gemini-companion-host-sandbox host) t :json-false))
+       (roots . ,(vconcat (gemini-companion-host-roots connection)))
+       (sandbox . ,(if (gemini-companion-host-sandbox connection) t :json-false))
        (agents . ,(cl-loop for agent in (gemini-companion-agent-names)
                            if (gemini-companion-agent-get agent :stdio)
                            vconcat `[((name . ,agent)
@@ -413,9 +405,8 @@ host mounts that, or else HOME."
 
 (defun gemini-companion-host-connection--send-roots (connection)
   "Send the workspace roots to the keeper of CONNECTION."
-  (let ((roots (gemini-companion-host-roots (gemini-companion-host-connection-host connection))))
-    (gemini-companion-host-connection-send connection
-                                           `((do . roots) (roots . ,(vconcat roots))))))
+  (gemini-companion-host-connection-send
+   connection `((do . roots) (roots . ,(vconcat (gemini-companion-host-roots connection))))))
 
 ;;;; Files of the CLIs
 
@@ -577,8 +568,8 @@ DETAIL, text for the user, may say more."
     (if (gemini-companion-host-connection-proven connection)
         ;; Open reviews stay, as the user may connect again.
         (gemini-companion-ui-message connection "%s; then M-x gemini-companion-connect" text)
-      (gemini-companion-host-remove (gemini-companion-host-connection-host connection))
-      (gemini-companion-bridge-close-host (gemini-companion-host-connection-prefix connection)))))
+      (gemini-companion-host-remove connection)
+      (gemini-companion-bridge-close-host (gemini-companion-host-prefix connection)))))
 
 (defun gemini-companion-host-connection--lose (connection fault)
   "Connect CONNECTION again after a pause; it was lost because of FAULT."
@@ -607,7 +598,8 @@ DETAIL, text for the user, may say more."
   (gemini-companion-log-add "disconnected from %s"
                             (gemini-companion-host-connection-name connection))
   (gemini-companion-host-connection--release connection)
-  (gemini-companion-bridge-close-host (gemini-companion-host-connection-prefix connection)))
+  (gemini-companion-host-remove connection)
+  (gemini-companion-bridge-close-host (gemini-companion-host-prefix connection)))
 
 ;;;; Hosts that are served
 
@@ -615,7 +607,7 @@ DETAIL, text for the user, may say more."
   "End connections to hosts that are no longer served; send others the roots."
   (dolist (connection gemini-companion-host-connection-all)
     (let ((state (gemini-companion-host-connection-state connection)))
-      (cond ((memq (gemini-companion-host-connection-host connection) gemini-companion-host-all)
+      (cond ((memq connection gemini-companion-host-all)
              (when (eq state 'ready)
                (gemini-companion-log-errors "workspace roots"
                  (gemini-companion-host-connection--send-roots connection))))

@@ -18,7 +18,7 @@
 (cl-defstruct (gemini-companion-host
                (:constructor gemini-companion-host--make)
                (:copier nil))
-  "A host whose clients are served."
+  "A host whose clients are served: the part of its connection that the core knows."
   (prefix nil :documentation "The prefix of its file names in Emacs, \"/ssh:build:\".")
   (roots nil :documentation "Workspace roots, as the host names them, without trailing slashes.")
   (mounts nil :documentation "Alist of the names of what is mounted in a container, there
@@ -42,13 +42,11 @@ The mode line shows that."))
   (cl-loop for host in gemini-companion-host-all
            if (equal prefix (gemini-companion-host-prefix host)) return host))
 
-(defun gemini-companion-host-add (prefix)
-  "Return the host with PREFIX, which is served from now on."
-  (or (gemini-companion-host-named prefix)
-      (let ((host (gemini-companion-host--make :prefix prefix)))
-        (push host gemini-companion-host-all)
-        (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)
-        host)))
+(defun gemini-companion-host-add (host)
+  "Serve HOST from now on, and return it."
+  (push host gemini-companion-host-all)
+  (gemini-companion-log-run-hook 'gemini-companion-host-change-hook)
+  host)
 
 (defun gemini-companion-host-remove (host)
   "Stop serving HOST."

@@ -201,7 +201,7 @@ Change nothing without the user's consent.  AGREED is non-nil if the user
 has just agreed; if not, and ide.enabled is false, somebody has turned it
 off since."
   (let* ((file (gemini-companion-agent-get agent :settings))
-         (question `(setup ,agent . ,(gemini-companion-host-connection-prefix connection)))
+         (question `(setup ,agent . ,(gemini-companion-host-prefix connection)))
          (done (lambda (answer outcome)
                  (let ((text (format "%s on %s: %s" (or (alist-get 'name answer) "Settings")
                                      (gemini-companion-host-connection-name connection) outcome)))

@@ -172,7 +172,7 @@ it, and whether the user does not want the tools there."
      (funcall function
               (gemini-companion-tool-extension--judge connection agent files)
               (eq 'never (gemini-companion-answer-get
-                          (gemini-companion-tool-extension--question connection)))))))
+                          (gemini-companion-tool-question connection)))))))
 
 (defun gemini-companion-tool-extension--judge (connection agent files)
   "Return what `gemini-companion-tool-extension-state' does, for FILES.
@@ -405,7 +405,7 @@ connected host, remove those there."
   (interactive)
   (let ((connection (gemini-companion-tool-extension--connection)))
     (when connection
-      (gemini-companion-answer-set (gemini-companion-tool-extension--question connection) 'never))
+      (gemini-companion-answer-set (gemini-companion-tool-question connection) 'never))
     (gemini-companion-tool-extension-change-all
      connection 'disable
      (lambda (outcomes)
@@ -497,14 +497,10 @@ If CONNECTION is non-nil, they are on its host, if the user wants them there."
     (gemini-companion-log-errors "gemini-companion-tool-extension-keep-current"
       (when (or (not connection)
                 (eq 'always (gemini-companion-answer-get
-                             (gemini-companion-tool-extension--question connection))))
+                             (gemini-companion-tool-question connection))))
         (gemini-companion-tool-extension-change-all connection 'update #'ignore)))))
 
 ;;;; On hosts
-
-(defun gemini-companion-tool-extension--question (connection)
-  "Return the question whether models on the host of CONNECTION may use Emacs."
-  (gemini-companion-tool-question (gemini-companion-host-connection-host connection)))
 
 (defun gemini-companion-tool-extension-ask-host (connection &optional again)
   "Ask whether models on the host of CONNECTION may use Emacs.
@@ -512,7 +508,7 @@ Unless AGAIN is non-nil, do not ask if no model on this machine does.  AGAIN
 and the value are as in `gemini-companion-answer-ask'."
   (when (or again (gemini-companion-tool-extension--used-p))
     (gemini-companion-answer-ask
-     (gemini-companion-tool-extension--question connection)
+     (gemini-companion-tool-question connection)
      (format "Let models on %s use what Emacs knows of its files, and let hooks report \
 your prompts there, the CLI's questions and its edits to Emacs?  Gemini CLI will not ask \
 before it calls a tool that only reads, or shows you a file that is open.  \
@@ -523,7 +519,7 @@ before it calls a tool that only reads, or shows you a file that is open.  \
 (defun gemini-companion-tool-extension-forget-host (connection)
   "Forget what the user said about models on the host of CONNECTION.
 Nothing could be written there, so the next attempt asks again."
-  (gemini-companion-answer-set (gemini-companion-tool-extension--question connection) nil))
+  (gemini-companion-answer-set (gemini-companion-tool-question connection) nil))
 
 (provide 'gemini-companion-tool-extension)
 ;;; gemini-companion-tool-extension.el ends here

@@ -330,8 +330,7 @@ M-x gemini-companion-compose M-p brings it back\\'" message)))
 TOLD is what it was told about texts, the last first, lists of number and text."
   (declare (indent 2) (debug (symbolp symbolp body)))
   `(let* ((,connection (gemini-companion-host-connection--make
-                        :host (gemini-companion-host--make :prefix "/mock:a:") :name "a"
-                        :state 'ready :keeper 7))
+                        :prefix "/mock:a:" :name "a" :state 'ready :keeper 7))
           (gemini-companion-cli-edit--far nil)
           (gemini-companion-cli-send-history nil)
           (,told nil))

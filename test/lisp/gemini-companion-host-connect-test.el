@@ -278,7 +278,7 @@ Return the connection."
   (gemini-companion-host-connect-test--with-host
     (let ((connection (gemini-companion-host-connect-test--open "/ssh:build:")))
       (should (eq (gemini-companion-host-connection-state connection) 'ready))
-      (should (equal (gemini-companion-host-roots (gemini-companion-host-connection-host connection))
+      (should (equal (gemini-companion-host-roots connection)
                      (list (gemini-companion-host-connect-test--file "home"))))
       (should (equal (gemini-companion-host-connect-test--roots)
                      (list (gemini-companion-host-connect-test--file "home")))))))
@@ -314,7 +314,7 @@ If Emacs did not know that, the CLI would be told of files in all projects."
       (dotimes (n 200)
         (funcall tell (format "{\"say\": \"root\", \"root\": \"/%d\"}" n)))
       (should (length= (gemini-companion-host-roots
-                        (gemini-companion-host-connection-host connection))
+                        connection)
                        100)))))
 
 (ert-deftest gemini-companion-host-connect/of-several-hosts-that-of-the-buffer-is-disconnected ()
@@ -799,7 +799,7 @@ ControlPath=none -- build exec sh "
       (should (eq (caar (gemini-companion-cli-run-terminals)) terminal))
       (should (eq (gemini-companion-cli-run-buffer gemini-companion-cli-run-root) terminal))
       ;; If it is mounted from here, the project here is the same.
-      (setf (gemini-companion-host-mounts (gemini-companion-host-connection-host connection))
+      (setf (gemini-companion-host-mounts connection)
             `((,root . "/here/p")))
       (should (eq (gemini-companion-cli-run-buffer "/here/p/") terminal))
       (should (equal (gemini-companion-cli-send-mention "/here/p/a b" default-directory)

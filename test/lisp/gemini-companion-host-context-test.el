@@ -44,7 +44,7 @@ The module has no ignore rules of hosts, so none are in force."
 
 (defun gemini-companion-host-context-test--serve (prefix &rest roots)
   "Serve the host with PREFIX, with workspace ROOTS as it names them."
-  (gemini-companion-host-set-roots (gemini-companion-host-add prefix) roots))
+  (gemini-companion-host-set-roots (gemini-companion-test-host-add prefix) roots))
 
 (defun gemini-companion-host-context-test--pretend (file)
   "Show a buffer that visits FILE, a name on a host, as far as Emacs can tell.
@@ -157,7 +157,7 @@ No host is asked."
 
 (ert-deftest gemini-companion-host-context/what-is-mounted-has-two-names ()
   (let* ((gemini-companion-host-all nil)
-         (host (gemini-companion-host-add "/mock:a:")))
+         (host (gemini-companion-test-host-add "/mock:a:")))
     (setf (gemini-companion-host-mounts host)
           '(("/app" . "/home/me/p") ("/app" . "/real/p") ("/app/lib" . "/srv/lib")
             ("/app/volume" . "/mock:a:/app/volume")))

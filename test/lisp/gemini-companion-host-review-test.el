@@ -166,9 +166,9 @@
                      ("/ssh:[::1]:" "[::1]")
                      ("/mock::" "mock:")))
       (should (equal (gemini-companion-host-title prefix) title)))
-    (gemini-companion-host-add "/ssh:build:")
+    (gemini-companion-test-host-add "/ssh:build:")
     (should (equal (gemini-companion-host-title "/ssh:build:") "build"))
-    (gemini-companion-host-add "/ssh:root@build:")
+    (gemini-companion-test-host-add "/ssh:root@build:")
     (should (equal (gemini-companion-host-title "/ssh:build:") "ssh:build"))
     (should (equal (gemini-companion-host-title "/ssh:root@build:") "ssh:root@build"))))
 
@@ -334,7 +334,7 @@ An unsaved line in it was merged into the change that was accepted before."
 (ert-deftest gemini-companion-host-review/an-abbreviated-name-is-the-same-file ()
   (let ((gemini-companion-host-all nil)
         (prefix gemini-companion-test-host-prefix))
-    (gemini-companion-host-add prefix)
+    (gemini-companion-test-host-add prefix)
     (cl-letf (((symbol-function 'tramp-get-connection-property)
                (lambda (_vec property _default) (and (equal property "~") "/home/me"))))
       (with-temp-buffer

@@ -411,8 +411,9 @@ questions and their edits to Emacs?  (Writes ~/.qwen/extensions/emacs/) "))
   `(gemini-companion-tool-extension-test--with ,answer
      (let* ((gemini-companion-tool-extension-test--there ,files)
             (gemini-companion-host-all nil)
-            (host (gemini-companion-host-add "/ssh:build:"))
-            (connection (gemini-companion-host-connection--make :host host :name "build"))
+            (connection (gemini-companion-host-add
+                         (gemini-companion-host-connection--make :prefix "/ssh:build:"
+                                                                 :name "build")))
             (gemini-companion-host-connection-all (list connection))
             (noninteractive nil)
             (default-directory "/ssh:build:/src/"))

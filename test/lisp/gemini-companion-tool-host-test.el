@@ -21,7 +21,7 @@ asked for anything."
   `(gemini-companion-test-with-tools
      (let ((gemini-companion-host-all nil))
        (dolist (prefix '("/mock:a:" "/mock:b:"))
-         (gemini-companion-host-set-roots (gemini-companion-host-add prefix) '("/p"))
+         (gemini-companion-host-set-roots (gemini-companion-test-host-add prefix) '("/p"))
          (gemini-companion-answer-set (cons 'tools prefix) 'always))
        (cl-letf (((symbol-function 'gemini-companion-bridge-host-ignored)
                   (lambda (_prefix _root name) (string-suffix-p "/secret" name))))

@@ -58,10 +58,15 @@
   "Return what Emacs calls the file NAME of the test's project on a host."
   (concat gemini-companion-test-host-prefix (gemini-companion-test-file name)))
 
+(defun gemini-companion-test-host-add (prefix)
+  "Return the host with PREFIX, which is served from now on, without a connection."
+  (or (gemini-companion-host-named prefix)
+      (gemini-companion-host-add (gemini-companion-host--make :prefix prefix))))
+
 (defun gemini-companion-test-host-open (prefix &rest roots)
   "Serve the host with PREFIX; its workspace ROOTS are names in the test's project.
 Return the token of Gemini CLI there."
-  (gemini-companion-host-set-roots (gemini-companion-host-add prefix)
+  (gemini-companion-host-set-roots (gemini-companion-test-host-add prefix)
                                    (mapcar #'gemini-companion-test-file roots))
   (alist-get 'gemini (gemini-companion-bridge-open-host prefix)))
 

@@ -48,8 +48,7 @@ The arguments are as in `gemini-companion-test-remote-wait-connected'."
             (and (featurep 'gemini-companion-host-connect)
                  (when-let* ((connection
                               (seq-find (lambda (it)
-                                          (equal prefix (gemini-companion-host-prefix
-                                                         (gemini-companion-host-connection-host it))))
+                                          (equal prefix (gemini-companion-host-prefix it)))
                                         gemini-companion-host-connection-all)))
                    (gemini-companion-host-connection-state connection))))))
 
