@@ -355,7 +355,7 @@ Ask first, and say what cannot be undone; FAULTS are texts about other changes."
   (let* ((redo (gemini-companion-history-undone (car entries)))
          (steps (mapcar (pcase-lambda (`(,_ . ,changes))
                           (gemini-companion-history-list--step changes))
-                        (seq-group-by #'gemini-companion-history-list--target entries)))
+                        (seq-group-by #'gemini-companion-history-target entries)))
          (faults (append (seq-filter #'stringp steps) faults))
          (steps (seq-remove #'stringp steps))
          (done nil))
@@ -368,10 +368,6 @@ Ask first, and say what cannot be undone; FAULTS are texts about other changes."
     (unless done
       (user-error "%s" (string-join faults "; ")))
     (gemini-companion-history-list--finish done (if redo "made again" "undone") faults)))
-
-(defun gemini-companion-history-list--target (entry)
-  "Return what tells the file of ENTRY, of which its client may use several names."
-  (or (gemini-companion-history-truename entry) (gemini-companion-history-path entry)))
 
 (defun gemini-companion-history-list--step (entries)
   "Return what restores the file of ENTRIES, its changes, the newest first.
@@ -395,9 +391,9 @@ CURRENT, or text: why it stays as it is."
 Return its changes, and others of the file that this undoes or makes again, too."
   (pcase-let* ((`(,bytes ,current . ,entries) step)
                (oldest (car (last entries)))
-               (file (gemini-companion-history-list--target oldest))
+               (file (gemini-companion-history-target oldest))
                (all (seq-filter (lambda (entry)
-                                  (equal file (gemini-companion-history-list--target entry)))
+                                  (equal file (gemini-companion-history-target entry)))
                                 (gemini-companion-history-all))))
     (gemini-companion-history-list--replace (car entries) current bytes)
     (if (gemini-companion-history-undone oldest)

@@ -65,6 +65,10 @@ SLOTS are keywords and values as in `gemini-companion-history-entry'."
     (let ((file-name-handler-alist nil))
       (ignore-errors (file-truename (gemini-companion-history-path entry))))))
 
+(defun gemini-companion-history-target (entry)
+  "Return what tells the file of ENTRY, of which its client may use several names."
+  (or (gemini-companion-history-truename entry) (gemini-companion-history-path entry)))
+
 (defun gemini-companion-history-moved-p (entry)
   "Return non-nil if the path of ENTRY leads to another file than it did then."
   (not (equal (gemini-companion-history-truename entry)

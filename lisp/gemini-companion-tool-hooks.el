@@ -276,11 +276,9 @@ Return `unreadable' if the client could not decode those."
 (defun gemini-companion-tool-hooks--known (file before after)
   "Return the last change of FILE in the history if that made its text AFTER.
 The user decided it, or the client reports it twice, with the same BEFORE."
-  (let* ((prefix (gemini-companion-file-host file))
-         (name (if prefix file (gemini-companion-file-real-name file)))
-         (entry (seq-find (lambda (entry)
-                            (equal name (if prefix (gemini-companion-history-path entry)
-                                          (gemini-companion-history-truename entry))))
+  (let* ((target (if (gemini-companion-file-host file) file
+                   (gemini-companion-file-real-name file)))
+         (entry (seq-find (lambda (it) (equal target (gemini-companion-history-target it)))
                           (gemini-companion-history-all))))
     (and entry
          (< (float-time (time-since (gemini-companion-history-time entry))) 60)
