@@ -40,8 +40,8 @@ but does not connect by itself yet, even if you have answered before; it also
 offers what `gemini-companion-tools-enable' does.  In a buffer of a connected
 host, it asks about the programs that can connect there."
   (interactive)
-  (if (gemini-companion-host-of-name default-directory)
-      (gemini-companion-setup--on-host default-directory)
+  (if-let* ((connection (gemini-companion-host-of-name default-directory)))
+      (gemini-companion-setup--on-host connection)
     (gemini-companion-setup--here)))
 
 (defun gemini-companion-setup--here ()
@@ -175,15 +175,14 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
 ;; The settings there are read and written through the connection, without Tramp.  So Emacs asks
 ;; before it knows what they say, and does not interrupt the user later.
 
-(defun gemini-companion-setup--on-host (directory)
-  "Let programs on the host of DIRECTORY connect automatically, after questions."
-  (let ((connection (or (gemini-companion-host-connection-of-directory directory)
-                        (user-error "%s is not connected"
-                                    (gemini-companion-host-title (file-remote-p directory))))))
-    (dolist (agent (gemini-companion-agent-served))
-      (when (gemini-companion-agent-get agent :stdio)
-        (gemini-companion-setup-change-host
-         connection agent (gemini-companion-setup-ask-host agent directory 'again) #'ignore)))))
+(defun gemini-companion-setup--on-host (connection)
+  "Let programs on the host of CONNECTION connect automatically, after questions."
+  (dolist (agent (gemini-companion-agent-served))
+    (when (gemini-companion-agent-get agent :stdio)
+      (gemini-companion-setup-change-host
+       connection agent
+       (gemini-companion-setup-ask-host agent (gemini-companion-host-prefix connection) 'again)
+       #'ignore))))
 
 (defun gemini-companion-setup-ask-host (agent directory &optional again)
   "Ask whether AGENT on the host of DIRECTORY may connect automatically.

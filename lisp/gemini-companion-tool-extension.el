@@ -378,7 +378,7 @@ In a buffer of a connected host, this is about the CLIs there.
   (unless (gemini-companion-native-load)
     (user-error "First turn the companion on with M-x gemini-companion-mode: its native module is \
 missing"))
-  (let* ((connection (gemini-companion-tool-extension--connection))
+  (let* ((connection (gemini-companion-host-of-name default-directory))
          (agents (unless connection
                    (or (gemini-companion-tool-extension--agents)
                        (user-error "No program in `gemini-companion-agents' can use these tools"))))
@@ -403,7 +403,7 @@ missing"))
 Keep files that you added, and their directories.  In a buffer of a
 connected host, remove those there."
   (interactive)
-  (let ((connection (gemini-companion-tool-extension--connection)))
+  (let ((connection (gemini-companion-host-of-name default-directory)))
     (when connection
       (gemini-companion-answer-set (gemini-companion-tool-question connection) 'never))
     (gemini-companion-tool-extension-change-all
@@ -411,13 +411,6 @@ connected host, remove those there."
      (lambda (outcomes)
        (gemini-companion-tool-extension--report
         connection (or outcomes '(("There are no tools of Emacs to remove"))))))))
-
-(defun gemini-companion-tool-extension--connection ()
-  "Return the connection to the host of the current buffer, nil if it is on none."
-  (and (gemini-companion-host-of-name default-directory)
-       (or (gemini-companion-host-connection-of-directory default-directory)
-           (user-error "%s is not connected"
-                       (gemini-companion-host-title (file-remote-p default-directory))))))
 
 (defun gemini-companion-tool-extension--agents ()
   "Return the programs that are served and used here and have extensions."

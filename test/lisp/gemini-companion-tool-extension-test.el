@@ -470,12 +470,6 @@ questions and their edits to Emacs?  (Writes ~/.qwen/extensions/emacs/) "))
   "Return non-nil if something was written in the home on this machine."
   (remove ".qwen" (gemini-companion-tool-extension-test--files)))
 
-(ert-deftest gemini-companion-tool-extension/a-host-that-is-not-connected-has-its-short-name ()
-  (gemini-companion-tool-extension-test--with-host 'yes nil
-    (setq gemini-companion-host-connection-all nil)
-    (should (equal (should-error (gemini-companion-tools-enable) :type 'user-error)
-                   '(user-error "build is not connected")))))
-
 (ert-deftest gemini-companion-tool-extension/a-host-where-the-user-says-no-stays-as-it-is ()
   (gemini-companion-tool-extension-test--with-host 'no '(("~/.gemini/settings.json" . "{}"))
     ;; A run asks those who use the tools here.
