@@ -97,21 +97,24 @@ comment is on, and the overlay."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (gemini-companion-ui-widened
-        (mapcar (lambda (it)
-                  (goto-char (overlay-start it))
-                  (list (line-number-at-pos)
-                        (line-number-at-pos (overlay-end it))
-                        (overlay-get it 'gemini-companion-quote)
-                        (overlay-get it 'gemini-companion-comment)
-                        (let ((words (overlay-get it 'gemini-companion-words))
-                              (line (buffer-substring-no-properties (line-beginning-position)
-                                                                    (line-end-position))))
-                          (if (and words (string-search words line)) words line))
-                        it))
-                ;; A cloned indirect buffer has the list of its base.
-                (seq-sort-by #'overlay-start #'<
-                             (seq-filter (lambda (it) (eq (overlay-buffer it) buffer))
-                                         gemini-companion-comment-overlays)))))))
+        (cl-loop with last = (point-min) and number = 1 ; far less work than from the top each time
+                 for it in
+                 ;; A cloned indirect buffer has the list of its base.
+                 (seq-sort-by #'overlay-start #'<
+                              (seq-filter (lambda (it) (eq (overlay-buffer it) buffer))
+                                          gemini-companion-comment-overlays))
+                 for words = (overlay-get it 'gemini-companion-words)
+                 for start = (progn (goto-char (overlay-start it)) (line-beginning-position))
+                 for line = (buffer-substring-no-properties start (line-end-position))
+                 for end = (progn (goto-char (overlay-end it)) (line-beginning-position))
+                 do (cl-incf number (count-lines last start))
+                 collect (list number
+                               (+ number (count-lines start end))
+                               (overlay-get it 'gemini-companion-quote)
+                               (overlay-get it 'gemini-companion-comment)
+                               (if (and words (string-search words line)) words line)
+                               it)
+                 do (setq last start))))))
 
 (defun gemini-companion-comment-format (name first last line text &optional removed)
   "Return TEXT, a comment on the lines FIRST to LAST of the file NAME, for a model.
