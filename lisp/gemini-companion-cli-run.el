@@ -445,7 +445,7 @@ Kill those in which AGENT has ended."
 Show the terminal at once, so that the user sees where it will be."
   (let* ((connection (gemini-companion-cli-run--connect agent root))
          (_ (gemini-companion-cli-terminals-offer))
-         (agreed (gemini-companion-setup-ask-host agent root))
+         (agreed (gemini-companion-setup-ask-host connection agent))
          (tools (gemini-companion-tool-extension-ask-host connection))
          (terminal (gemini-companion-cli-terminals-choose))
          (environment (gemini-companion-host-command-environment process-environment))

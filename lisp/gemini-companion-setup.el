@@ -180,18 +180,16 @@ If ENABLE is non-nil, make it true in FILE, which need not exist.  Signal a
   (dolist (agent (gemini-companion-agent-served))
     (when (gemini-companion-agent-get agent :stdio)
       (gemini-companion-setup-change-host
-       connection agent
-       (gemini-companion-setup-ask-host agent (gemini-companion-host-prefix connection) 'again)
-       #'ignore))))
+       connection agent (gemini-companion-setup-ask-host connection agent 'again) #'ignore))))
 
-(defun gemini-companion-setup-ask-host (agent directory &optional again)
-  "Ask whether AGENT on the host of DIRECTORY may connect automatically.
+(defun gemini-companion-setup-ask-host (connection agent &optional again)
+  "Ask whether AGENT on the host of CONNECTION may connect automatically.
 AGAIN and the value are as in `gemini-companion-answer-ask'."
-  (let ((machine (file-remote-p directory)))
+  (let ((prefix (gemini-companion-host-prefix connection)))
     (gemini-companion-answer-ask
-     `(setup ,agent . ,machine)
+     `(setup ,agent . ,prefix)
      (format "Turn on ide.enabled in the settings on %s, so that %s there connects by itself? "
-             (gemini-companion-host-title machine) (gemini-companion-agent-get agent :title))
+             (gemini-companion-host-title prefix) (gemini-companion-agent-get agent :title))
      again)))
 
 (defun gemini-companion-setup-change-host (connection agent agreed then)

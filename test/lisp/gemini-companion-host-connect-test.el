@@ -1038,7 +1038,7 @@ its settings then."
   (let* ((noninteractive nil)
          (done nil)
          (agreed (gemini-companion-test-with-answer answer
-                   (prog1 (gemini-companion-setup-ask-host 'gemini "/ssh:build:/src")
+                   (prog1 (gemini-companion-setup-ask-host connection 'gemini)
                      (setq gemini-companion-host-connect-test--questions
                            gemini-companion-test-questions)))))
     (gemini-companion-setup-change-host connection 'gemini agreed (lambda () (setq done t)))
