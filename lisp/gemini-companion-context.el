@@ -84,10 +84,8 @@ BUFFER is this buffer or an indirect buffer of it.")
   "Seconds without a change after which the context is published.")
 
 (defvar gemini-companion-context--private (make-hash-table :test #'eq :weakness 'key)
-  "Whether the files of buffers are private, as (FILE . REASON).")
-
-(defvar gemini-companion-context--judged 0
-  "When Emacs found the first of these reasons, in seconds since 1970.")
+  "Whether the files of buffers are private, as (FILE TIME . REASON).
+TIME is when Emacs found that, in seconds since 1970.")
 
 (defvar gemini-companion-context--lifetime 1.0
   "Seconds for which Emacs remembers whether a file is private.")
@@ -316,15 +314,13 @@ The context is that of clients that work in DIRECTORY; nil if unknown."
 To look for ignore files whenever the context is published would take long."
   (with-current-buffer buffer
     (let ((now (float-time)))
-      (unless (<= 0 (- now gemini-companion-context--judged) gemini-companion-context--lifetime)
-        (gemini-companion-context--forget-private)
-        (setq gemini-companion-context--judged now))
       (pcase (gethash buffer gemini-companion-context--private)
-        ((and `(,file . ,reason)
-              (guard (and (not gemini-companion-private) (equal file buffer-file-name))))
+        ((and `(,file ,time . ,reason)
+              (guard (and (not gemini-companion-private) (equal file buffer-file-name)
+                          (<= 0 (- now time) gemini-companion-context--lifetime))))
          reason)
-        (_ (cdr (puthash buffer (cons buffer-file-name (gemini-companion-private-reason))
-                         gemini-companion-context--private)))))))
+        (_ (cddr (puthash buffer `(,buffer-file-name ,now . ,(gemini-companion-private-reason))
+                          gemini-companion-context--private)))))))
 
 (defun gemini-companion-context--forget-private ()
   "Forget which files are private, since ignore rules may have changed."

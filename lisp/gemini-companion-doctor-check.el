@@ -499,8 +499,7 @@ if the user does not want them."
      (unless (gemini-companion-host-roots-of connection local)
        (list 'problem (format "%s is in no workspace root of %s." local name)
              "Make it one: M-x gemini-companion-connect." button))
-     (unless (gemini-companion-bridge-host-sessions
-              (gemini-companion-host-prefix connection))
+     (unless (gemini-companion-bridge-host-sessions (gemini-companion-host-prefix connection))
        (list 'note (format "No CLI on %s is connected." name)
              "Start one: M-x gemini-companion-run.  Restart one that is older than the \
 connection; in a newer one, type /ide enable.")))))
