@@ -59,8 +59,8 @@ add one, call `gemini-companion-context-update'.")
 (defvar gemini-companion-context-paused nil
   "Non-nil while clients are told that no file is open.")
 
-(defvar gemini-companion-context--recent nil
-  "Buffers that visit files and were focused, the one focused last first.")
+(defvar gemini-companion-context--latest -1
+  "When a file was focused last, in milliseconds since 1970; -1 if none was.")
 
 (defvar-local gemini-companion-context--shown nil
   "Where this buffer was focused last, as (WINDOW . BUFFER), or nil.
@@ -94,26 +94,22 @@ TIME is when Emacs found that, in seconds since 1970.")
 
 (defun gemini-companion-context-start ()
   "Track files, and publish the context while anything uses it."
-  (dolist (buffer (nreverse (buffer-list))) ; the one selected last comes last
+  (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (when (and buffer-file-name buffer-display-time)
-        (push buffer gemini-companion-context--recent)
-        (when (zerop gemini-companion-context--focused)
-          (setq gemini-companion-context--focused
-                (car (time-convert buffer-display-time 1000)))))))
+      (when (and buffer-file-name buffer-display-time (zerop gemini-companion-context--focused))
+        (setq gemini-companion-context--focused (car (time-convert buffer-display-time 1000))))))
   (gemini-companion-context--change-hooks #'add-hook)
   ;; Before the hook by which Rectangle Mark mode ends.
   (add-hook 'deactivate-mark-hook #'gemini-companion-context--record-click -50)
   (gemini-companion-context-update))
 
 (defun gemini-companion-context-stop ()
-  "Stop publishing the context, and forget the order of recent files."
+  "Stop publishing the context."
   (gemini-companion-context--change-hooks #'remove-hook)
   (remove-hook 'deactivate-mark-hook #'gemini-companion-context--record-click)
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
-  (setq gemini-companion-context--timer nil
-        gemini-companion-context--recent nil))
+  (setq gemini-companion-context--timer nil))
 
 (defun gemini-companion-context--used-p ()
   "Return non-nil if anything uses the context."
@@ -166,12 +162,11 @@ While this is paused, Emacs tells them that no file is open."
         (with-current-buffer shown (setq gemini-companion-context--left nil))
         (with-current-buffer buffer
           (setq gemini-companion-context--shown (cons (selected-window) shown))
-          (unless (eq buffer (car gemini-companion-context--recent))
-            (setq gemini-companion-context--focused (car (time-convert nil 1000))
-                  gemini-companion-context--recent
-                  (cons buffer (cl-loop for it in gemini-companion-context--recent
-                                        if (and (buffer-live-p it) (not (eq it buffer)))
-                                        collect it)))))))))
+          (unless (= gemini-companion-context--focused gemini-companion-context--latest)
+            ;; Two may be focused in one millisecond, or the clock set back in between.
+            (setq gemini-companion-context--latest (max (car (time-convert nil 1000))
+                                                        (1+ gemini-companion-context--latest))
+                  gemini-companion-context--focused gemini-companion-context--latest)))))))
 
 (defun gemini-companion-context--record-click ()
   "Record whether a click in another window deactivates the mark.
@@ -236,12 +231,14 @@ list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
   (gemini-companion-context--in-scope (gemini-companion-context--named) directory))
 
 (defun gemini-companion-context--named ()
-  "Return the open files, recent ones first, as a list of (BUFFER . FILE)."
-  (cl-loop for buffer in (delete-dups (append gemini-companion-context--recent (buffer-list)))
-           for file = (and (buffer-live-p buffer)
-                           (not (buffer-base-buffer buffer))
-                           (buffer-file-name buffer))
-           if file collect (cons buffer file)))
+  "Return the open files as a list of (BUFFER . FILE).
+Those that were focused come first, the one focused last before all others."
+  (cl-loop for buffer in
+           (seq-sort-by (lambda (it) (buffer-local-value 'gemini-companion-context--focused it)) #'>
+                        (seq-filter (lambda (it)
+                                      (and (buffer-file-name it) (not (buffer-base-buffer it))))
+                                    (buffer-list)))
+           collect (cons buffer (buffer-file-name buffer))))
 
 (defun gemini-companion-context--in-scope (named directory)
   "Return vectors for those files of NAMED that clients in DIRECTORY are told of.
