@@ -291,7 +291,7 @@ Ediff runs that in the control buffer, and then leaves such windows alone."
 (defun gemini-companion-review-ediff--scroll-to-difference ()
   "Show the selected difference in the middle of its windows.
 `ediff-recenter' would force redisplay to begin at the line that it finds,
-though packages such as golden-ratio make the windows smaller before that."
+though a package may make the windows smaller before that."
   (pcase-dolist (`(,type . ,window) `((A . ,ediff-window-A) (B . ,ediff-window-B)
                                       (C . ,ediff-window-C)))
     (when (window-live-p window)

@@ -326,7 +326,7 @@ some state that is not visible."
   :tags '(e2e any-emacs)
   (let ((text (mapconcat #'number-to-string (number-sequence 100 160) "\n")))
     (gemini-companion-test-with-fake-client (emacs client `(("a.txt" . ,text)))
-      (gemini-companion-test-eval
+      (gemini-companion-test-run
        emacs '(add-hook 'window-configuration-change-hook
                         (lambda ()
                           (when (buffer-file-name (window-buffer))
