@@ -79,6 +79,8 @@ SUBJECT is a review, or a CLI that asks something else, or is done."
              (not (memq subject gemini-companion-notify--subjects))
              (gemini-companion-notify--away-p))
     (push subject gemini-companion-notify--subjects)
+    (add-hook 'gemini-companion-review-change-hook #'gemini-companion-notify--update)
+    (add-hook 'gemini-companion-cli-change-hook #'gemini-companion-notify--update)
     (pcase gemini-companion-notify
       ('t (gemini-companion-notify--send))
       ('bell (ding t))                  ; which does not end a keyboard macro
@@ -103,14 +105,13 @@ SUBJECT is a review, or a CLI that asks something else, or is done."
 
 (defun gemini-companion-notify--update ()
   "Close the notification if nothing that it is about still waits."
-  (when gemini-companion-notify--subjects
+  (gemini-companion-log-errors "a notification"
     (setq gemini-companion-notify--subjects
           (seq-filter #'gemini-companion-notify--waits-p gemini-companion-notify--subjects))
     (unless gemini-companion-notify--subjects
+      (remove-hook 'gemini-companion-cli-change-hook #'gemini-companion-notify--update)
+      (remove-hook 'gemini-companion-review-change-hook #'gemini-companion-notify--update)
       (gemini-companion-notify--close))))
-
-(add-hook 'gemini-companion-review-change-hook #'gemini-companion-notify--update)
-(add-hook 'gemini-companion-cli-change-hook #'gemini-companion-notify--update)
 
 (defun gemini-companion-notify--means ()
   "Return how to notify the user: `notify-send', `osascript', `w32' or `bell'.
