@@ -239,6 +239,8 @@ text; insert it there"))
     (gemini-companion-cli-edit-test--with "trap '' XFSZ; ulimit -f 2; $VISUAL prompt.txt"
       (let ((text (make-string 5000 ?x)))
         (with-current-buffer (gemini-companion-cli-edit-test--buffer)
+          (gemini-companion-test-wait "its window"
+                                      (lambda () (eq (window-buffer) (current-buffer))))
           (erase-buffer)
           (insert text)
           (gemini-companion-compose-send))
