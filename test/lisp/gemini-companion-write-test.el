@@ -163,6 +163,7 @@ If EDITED is non-nil, the user has changed the text to that before."
   (dolist (written '("" "mine\n\303" "mine\n\303\244\nend"))
     (gemini-companion-write-test--with client
       (gemini-companion-test-with-answer nil
+        (setq gemini-companion-write--text-time 1) ; the file is written below in that time
         (gemini-companion-write-test--accept client "2\n" "mine\nä\nend \n\n")
         (let ((coding-system-for-write 'no-conversion))
           (write-region written nil (gemini-companion-test-file "b.txt") nil 'silent))
@@ -185,6 +186,7 @@ accepted.*history-list writes your text" text))
   "The hook of the client has told Emacs by then that it has written."
   (gemini-companion-write-test--with client
     (gemini-companion-test-with-answer nil
+      (setq gemini-companion-write--text-time 1) ; the file is written below in that time
       (gemini-companion-write-test--accept client "2\n")
       (gemini-companion-history-note-written (car (gemini-companion-history-all)))
       (gemini-companion-test-file "b.txt" "  2\n")
