@@ -299,9 +299,9 @@ though a package may make the windows smaller before that."
             (end (ediff-get-diff-posn type 'end)))
         (with-selected-window window
           (goto-char start)
-          ;; Counting the lines of a long difference on the screen would take long.
-          (let ((lines (count-screen-lines start (min end (+ start 10000)))))
-            (recenter (/ (max 0 (- (window-body-height) lines)) 2)))))))
+          (recenter (/ (max 0 (- (window-body-height)
+                                 (gemini-companion-review-window-count-lines start end)))
+                       2))))))
   (ediff-refresh-mode-lines))
 
 (defun gemini-companion-review-ediff--show-difference ()

@@ -235,7 +235,8 @@ If it is outside of what the user has narrowed to, widen."
     (unless (or stay
                 (and (>= (point) (window-start))
                      (pos-visible-in-window-p (1- end))))
-      (recenter (if (< (count-lines (point) end) (/ height 2)) (/ height 3)
+      (recenter (if (< (gemini-companion-review-window-count-lines (point) end) (/ height 2))
+                    (/ height 3)
                   (min 3 (/ height 4))))))
   (gemini-companion-review-window-go-into-line (gemini-companion-review-hunk-difference hunk))
   (force-mode-line-update))

@@ -431,6 +431,11 @@ columns wide, else one above the other; if TURNED, it is the other way around."
     (goto-char position)
     (unless (pos-visible-in-window-p) (recenter))))
 
+(defun gemini-companion-review-window-count-lines (start end)
+  "Return how many lines of the selected window the text from START to END takes.
+Of a long text, this is about the beginning: counting all would take long."
+  (count-screen-lines start (min end (+ start 10000))))
+
 ;;;; Giving a window back
 
 (defun gemini-companion-review-window--give-back (view)

@@ -182,6 +182,14 @@ FOCUS is `select' by default."
           (should (pos-visible-in-window-p
                    (gemini-companion-review-hunk-end (car gemini-companion-review-hunk-list)))))))))
 
+(ert-deftest gemini-companion-review-inline/a-hunk-of-wrapped-lines-is-shown-whole ()
+  (let ((lines (mapconcat #'number-to-string (number-sequence 1 30) "\n")))
+    (gemini-companion-review-inline-test--with client (concat lines "\n")
+      ;; These two lines take most of the window.
+      (let ((long (make-string (* (- (window-body-width) 10) (- (window-body-height) 4)) ?x)))
+        (gemini-companion-review-inline-test--show client (concat lines "\n" long "\nend\n")))
+      (should (<= (count-screen-lines (window-start) (point-max)) (window-body-height))))))
+
 (ert-deftest gemini-companion-review-inline/a-window-of-the-file-is-taken-while-one-is-elsewhere ()
   (gemini-companion-review-inline-test--with client "one\ntwo\n"
     (let ((file (selected-window))
