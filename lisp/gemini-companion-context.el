@@ -205,21 +205,22 @@ While the workspace roots are not known, only run the hook."
   (gemini-companion-log-errors "context"
     (unless gemini-companion-workspace-pending
       (gemini-companion-context--record-focus)
-      (let ((named (gemini-companion-context--named)))
+      (let ((buffers (gemini-companion-context--buffers)))
         (gemini-companion-bridge-publish-contexts
          (mapcar (lambda (directory)
                    (vector directory
-                           (vconcat (gemini-companion-context--in-scope named directory))
+                           (vconcat (gemini-companion-context--in-scope buffers directory))
                            (gemini-companion-context-trusted-p directory)))
                  (gemini-companion-bridge-places)))))
     (gemini-companion-log-run-hook 'gemini-companion-context-change-hook)))
 
 (defun gemini-companion-context-trusted-p (directory)
   "Return t if clients that work in DIRECTORY are told that it is trusted."
-  (let ((file-name-handler-alist nil))  ; no host is asked
-    (cl-loop for root in (and directory (ensure-list gemini-companion-trusted-roots))
-             thereis (string-prefix-p (file-name-as-directory (file-truename root))
-                                      (file-name-as-directory (file-truename directory))))))
+  (when-let* ((roots (and directory (ensure-list gemini-companion-trusted-roots))))
+    (let* ((file-name-handler-alist nil) ; no host is asked
+           (name (file-name-as-directory (file-truename directory))))
+      (cl-loop for root in roots
+               thereis (string-prefix-p (file-name-as-directory (file-truename root)) name)))))
 
 ;;;; Gathering
 
@@ -228,26 +229,24 @@ While the workspace roots are not known, only run the hook."
 If DIRECTORY is nil, that of clients whose directory is unknown.  It is a
 list of vectors, see FILES in `gemini-companion-bridge-publish-contexts'."
   (gemini-companion-context--record-focus)
-  (gemini-companion-context--in-scope (gemini-companion-context--named) directory))
+  (gemini-companion-context--in-scope (gemini-companion-context--buffers) directory))
 
-(defun gemini-companion-context--named ()
-  "Return the open files as a list of (BUFFER . FILE).
+(defun gemini-companion-context--buffers ()
+  "Return the buffers that visit files.
 Those that were focused come first, the one focused last before all others."
-  (cl-loop for buffer in
-           (seq-sort-by (lambda (it) (buffer-local-value 'gemini-companion-context--focused it)) #'>
-                        (seq-filter (lambda (it)
-                                      (and (buffer-file-name it) (not (buffer-base-buffer it))))
-                                    (buffer-list)))
-           collect (cons buffer (buffer-file-name buffer))))
+  (seq-sort-by (lambda (it) (buffer-local-value 'gemini-companion-context--focused it)) #'>
+               (seq-filter (lambda (it) (and (buffer-file-name it) (not (buffer-base-buffer it))))
+                           (buffer-list))))
 
-(defun gemini-companion-context--in-scope (named directory)
-  "Return vectors for those files of NAMED that clients in DIRECTORY are told of.
+(defun gemini-companion-context--in-scope (buffers directory)
+  "Return vectors for those files of BUFFERS that clients in DIRECTORY are told of.
 The active file is the one focused last, unless that is withheld."
   (let ((files nil)
         (decided nil))                  ; non-nil if no later file can be the active one
     (cl-loop with scope = (gemini-companion-workspace-scope-of directory)
              with host = (gemini-companion-workspace-scope-machine scope)
-             for (buffer . file) in (and (not gemini-companion-context-paused) named)
+             for buffer in (and (not gemini-companion-context-paused) buffers)
+             for file = (buffer-file-name buffer)
              for focused = (> (buffer-local-value 'gemini-companion-context--focused buffer) 0)
              until (length= files 10)   ; clients ignore more
              for truename = (gemini-companion-file-truename buffer)
@@ -286,7 +285,8 @@ ACTIVE is non-nil if it is the active file."
   "Return the open files that are not in the context, as (FILE . REASON) pairs.
 The context is that of clients that work in DIRECTORY; nil if unknown."
   (let ((scope (gemini-companion-workspace-scope-of directory)))
-    (cl-loop for (buffer . file) in (gemini-companion-context--named)
+    (cl-loop for buffer in (gemini-companion-context--buffers)
+             for file = (buffer-file-name buffer)
              for reason = (or (gemini-companion-context--reason buffer)
                               (gemini-companion-workspace-out-of-scope-reason
                                file (gemini-companion-file-truename buffer) scope 'exactly))

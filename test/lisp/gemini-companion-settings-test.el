@@ -140,7 +140,7 @@
         (should (eq (gemini-companion-file-visiting buffer-file-name) base))
         (gemini-companion-settings-test--write "one\n2\n"))
       (should (verify-visited-file-modtime))
-      (should (equal (mapcar #'car (gemini-companion-context--named)) (list base)))
+      (should (equal (gemini-companion-context--buffers) (list base)))
       (kill-buffer inner))))
 
 (ert-deftest gemini-companion-settings/lsp-bridge-sends-no-change-that-is-a-revert ()
