@@ -532,6 +532,14 @@ It has no other variables with which a CLI finds this Emacs."
                                         (gemini-companion-doctor-test--report))
                          t)))))))
 
+(defun gemini-companion-doctor-test--report-on (name text)
+  "Return the report if the file NAME of Gemini CLI has TEXT, and the tools are there."
+  (gemini-companion-doctor-test--with
+    (gemini-companion-doctor-test--home name text)
+    (cl-letf (((symbol-function 'gemini-companion-tool-extension-state)
+               (lambda (&rest _) 'current)))
+      (gemini-companion-doctor-test--report))))
+
 (ert-deftest gemini-companion-doctor/settings-that-keep-tools-from-the-model-are-named ()
   (pcase-dolist (`(,settings . ,expected)
                  '(("{\"hooksConfig\": {\"enabled\": false}}" . "hooksConfig.enabled in ")
@@ -545,15 +553,11 @@ It has no other variables with which a CLI finds this Emacs."
                       \"mcp\": {\"allowed\": [\"emacs\"], \"excluded\": [\"github\"]}}")
                    ("{\"mcp\": {\"allowed\": 1, \"excluded\": \"emacs\"}, \"tools\": []}")))
     (ert-info (settings)
-      (gemini-companion-doctor-test--with
-        (gemini-companion-doctor-test--home "settings.json" settings)
-        (cl-letf (((symbol-function 'gemini-companion-tool-extension-state)
-                   (lambda (&rest _) 'current)))
-          (let ((report (gemini-companion-doctor-test--report)))
-            (if expected
-                (gemini-companion-doctor-test--says
-                 report "Settings keep tools of Emacs from the model, or turn off hooks:" expected)
-              (should-not (string-search "Settings keep" report)))))))))
+      (let ((report (gemini-companion-doctor-test--report-on "settings.json" settings)))
+        (if expected
+            (gemini-companion-doctor-test--says
+             report "Settings keep tools of Emacs from the model, or turn off hooks:" expected)
+          (should-not (string-search "Settings keep" report)))))))
 
 (ert-deftest gemini-companion-doctor/tools-that-a-command-of-gemini-cli-has-turned-off-are-named ()
   "As /mcp disable writes it, which the files of settings do not tell."
@@ -561,15 +565,11 @@ It has no other variables with which a CLI finds this Emacs."
                                         ("{\"github\": {\"enabled\": false}}")
                                         ("[1]")))
     (ert-info (content)
-      (gemini-companion-doctor-test--with
-        (gemini-companion-doctor-test--home "mcp-server-enablement.json" content)
-        (cl-letf (((symbol-function 'gemini-companion-tool-extension-state)
-                   (lambda (&rest _) 'current)))
-          (should (eq named
-                      (and (string-match-p "emacs\\.enabled in [^ ]*/mcp-server-enablement\\.json"
-                                           (replace-regexp-in-string
-                                            "[ \n]+" " " (gemini-companion-doctor-test--report)))
-                           t))))))))
+      (let ((report (gemini-companion-doctor-test--report-on "mcp-server-enablement.json" content)))
+        (should (eq named
+                    (and (string-match-p "emacs\\.enabled in [^ ]*/mcp-server-enablement\\.json"
+                                         (replace-regexp-in-string "[ \n]+" " " report))
+                         t)))))))
 
 (ert-deftest gemini-companion-doctor/variables-that-keep-a-cli-from-connecting ()
   (pcase-dolist
