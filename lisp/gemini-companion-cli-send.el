@@ -237,24 +237,27 @@ Gemini CLI and its forks then hide some of a command, or of a change that Emacs
 has not shown, and LLxprt Code which choice is selected."
   (save-excursion
     (goto-char start)
-    (or (and
-         ;; At the same time, another agent of the CLI may ask about a command.
-         (not (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
-                (and (save-excursion
-                       ;; A command or a prompt can contain these words, too.
-                       (goto-char end)
-                       (and (re-search-backward "^[ │]*[A-Z].*\\?" start t)
-                            (looking-at-p "[ │]*Apply this change")))
-                     (seq-some #'gemini-companion-review-seen (gemini-companion-cli-reviews cli)))))
-         (or (re-search-forward
-              (concat "^[ │]*\\.\\.\\. .*hidden [(.]\\|"
-                      ;; An empty box.  Only the title of a shell command says all without it.
-                      "^ *│ \\? +\\(?:[^S ]\\|[^…]*…\\)\\(?:.*\n\\)*? *│ ╭─.*\n *│ ╰")
-              end t)
-             ;; With the setting useAlternateBuffer, what is above the screen is nowhere.
-             (and (looking-at-p " *│") (re-search-forward "^ *╰" end t))))
+    (or (and (not (gemini-companion-cli-send--shown-in-emacs-p start end))
+             (or (re-search-forward
+                  (concat "^[ │]*\\.\\.\\. .*hidden [(.]\\|"
+                          ;; An empty box.  Only the title of a shell command says all without it.
+                          "^ *│ \\? +\\(?:[^S ]\\|[^…]*…\\)\\(?:.*\n\\)*? *│ ╭─.*\n *│ ╰")
+                  end t)
+                 ;; With the setting useAlternateBuffer, what is above the screen is nowhere.
+                 (and (looking-at-p " *│") (re-search-forward "^ *╰" end t))))
         (and (eq t (gemini-companion-cli-screen-question-p))
              (not (re-search-forward "^ *│? *[●›❯]\\|^(checked)" end t))))))
+
+(defun gemini-companion-cli-send--shown-in-emacs-p (start end)
+  "Return non-nil if the question from START to END is about a change shown in Emacs.
+At the same time, another agent of the CLI may ask about a command."
+  (and (save-excursion
+         (goto-char end)
+         ;; A command or a prompt can contain these words, too.
+         (and (re-search-backward "^[ │]*[A-Z].*\\?" start t)
+              (looking-at-p "[ │]*Apply this change")))
+       (when-let* ((cli (gemini-companion-cli-in-terminal (current-buffer))))
+         (seq-some #'gemini-companion-review-seen (gemini-companion-cli-reviews cli)))))
 
 (defun gemini-companion-cli-send--show-question ()
   "Show the question here in a large enough window; select no other window."
