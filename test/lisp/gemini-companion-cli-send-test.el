@@ -800,6 +800,26 @@ Allow execution of [Shell]?
       (should (= 0 (window-max-delta window)))
       (should (equal (funcall sent) screen)))))
 
+(defun gemini-companion-cli-send-test--show-low (height)
+  "Show the end of the CLI's terminal in a window of HEIGHT, and return that."
+  (delete-other-windows)
+  (let ((terminal (gemini-companion-cli-send-terminal))
+        (window (split-window nil (- height))))
+    (set-window-buffer window terminal)
+    (set-window-point window (with-current-buffer terminal (point-max)))
+    window))
+
+(defmacro gemini-companion-cli-send-test--with-change (seen &rest body)
+  "Evaluate BODY while a change of the CLI waits, which Emacs has shown if SEEN."
+  (declare (indent 1) (debug t))
+  `(cl-letf (((symbol-function 'gemini-companion-cli-in-terminal)
+              (lambda (_) (gemini-companion-cli--make)))
+             ((symbol-function 'gemini-companion-cli-reviews)
+              (lambda (_) (list (gemini-companion-review-make
+                                 :seen ,seen :path "/no/a.txt" :client "Gemini CLI"
+                                 :proposed "" :text "")))))
+     ,@body))
+
 (ert-deftest gemini-companion-cli-send/a-command-that-is-hidden-is-not-run ()
   "Gemini CLI 0.61 shows only the start of a long command in a low window."
   (dolist (box '("│ ? Shell printf 'safe' #      …  │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"
@@ -815,13 +835,10 @@ Allow execution of [Shell]?
                  ;; After /ide disable.
                  "│ ? WriteFile  Writing to a.txt  │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"))
     (gemini-companion-cli-send-test--with sent
-      (let* ((terminal (gemini-companion-cli-send-terminal))
-             (screen (gemini-companion-cli-send-test--show
+      (let* ((screen (gemini-companion-cli-send-test--show
                       (concat "╭───────────╮\n" box "│ Allow execution of [Shell]?  │\n│   │
 │ ● 1. Allow once │\n│   2. No, suggest changes (esc)  │\n╰──────────╯\n")))
-             (window (progn (delete-other-windows) (split-window nil -13))))
-        (set-window-buffer window terminal)
-        (set-window-point window (with-current-buffer terminal (point-max)))
+             (window (gemini-companion-cli-send-test--show-low 13)))
         (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
         (should (equal (funcall sent) screen))
         ;; There is no more room than this.
@@ -832,14 +849,11 @@ Allow execution of [Shell]?
 (ert-deftest gemini-companion-cli-send/a-command-above-the-screen-is-not-run ()
   "With useAlternateBuffer, the terminal has nothing but what the screen shows."
   (gemini-companion-cli-send-test--with sent
-    (let* ((terminal (gemini-companion-cli-send-terminal))
-           (screen (gemini-companion-cli-send-test--show
+    (let* ((screen (gemini-companion-cli-send-test--show
                     "│          touch b          │\n│ ╭──────╮ │\n│ ╰──────╯ │
 │ Allow execution of [Shell]?  │\n│   │\n│ ● 1. Allow once │▄
 │   2. No, suggest changes (esc)  │█\n╰──────────╯█\n"))
-           (window (progn (delete-other-windows) (split-window nil -13))))
-      (set-window-buffer window terminal)
-      (set-window-point window (with-current-buffer terminal (point-max)))
+           (window (gemini-companion-cli-send-test--show-low 13)))
       (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
       (should (= 0 (window-max-delta window)))
       (should (equal (funcall sent) screen)))))
@@ -850,20 +864,12 @@ Allow execution of [Shell]?
   (dolist (line '("│               4     │\n"
                   "│               4     │\n│         Apply this change?  │\n"))
     (gemini-companion-cli-send-test--with sent
-      (let* ((terminal (gemini-companion-cli-send-terminal))
-             (screen (gemini-companion-cli-send-test--show
-                      (concat "╭───────────╮\n│ ? Shell printf safe …3 of  │\n" line "│ ╭──────╮ │
+      (let ((screen (gemini-companion-cli-send-test--show
+                     (concat "╭───────────╮\n│ ? Shell printf safe …3 of  │\n" line "│ ╭──────╮ │
 │ ╰──────╯ │\n│ Allow execution of [Shell]?  │\n│   │
-│ ● 1. Allow once │\n│   2. No, suggest changes (esc)  │\n╰──────────╯\n")))
-             (window (progn (delete-other-windows) (split-window nil -15))))
-        (set-window-buffer window terminal)
-        (set-window-point window (with-current-buffer terminal (point-max)))
-        (cl-letf (((symbol-function 'gemini-companion-cli-in-terminal)
-                   (lambda (_) (gemini-companion-cli--make)))
-                  ((symbol-function 'gemini-companion-cli-reviews)
-                   (lambda (_) (list (gemini-companion-review-make
-                                      :seen t :path "/no/a.txt" :client "Gemini CLI"
-                                      :proposed "" :text "")))))
+│ ● 1. Allow once │\n│   2. No, suggest changes (esc)  │\n╰──────────╯\n"))))
+        (gemini-companion-cli-send-test--show-low 15)
+        (gemini-companion-cli-send-test--with-change t
           (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
           (should (equal (funcall sent) screen)))))))
 
@@ -887,18 +893,10 @@ Allow execution of [Shell]?
   (dolist (hidden gemini-companion-cli-send-test--hidden-changes)
     (dolist (seen '(nil t))
       (gemini-companion-cli-send-test--with sent
-        (let* ((terminal (gemini-companion-cli-send-terminal))
-               (screen (gemini-companion-cli-send-test--show hidden))
-               (window (progn (delete-other-windows) (split-window nil -15)))
+        (let* ((screen (gemini-companion-cli-send-test--show hidden))
+               (window (gemini-companion-cli-send-test--show-low 15))
                (height (window-height window)))
-          (set-window-buffer window terminal)
-          (set-window-point window (with-current-buffer terminal (point-max)))
-          (cl-letf (((symbol-function 'gemini-companion-cli-in-terminal)
-                     (lambda (_) (gemini-companion-cli--make)))
-                    ((symbol-function 'gemini-companion-cli-reviews)
-                     (lambda (_) (list (gemini-companion-review-make
-                                        :seen seen :path "/no/a.txt" :client "Gemini CLI"
-                                        :proposed "" :text "")))))
+          (gemini-companion-cli-send-test--with-change seen
             (should (string-search (if seen "Answered yes" "was not all on screen")
                                    (gemini-companion-answer-yes))))
           (should (eq seen (= height (window-height window))))
