@@ -249,8 +249,8 @@ has not shown, and LLxprt Code which choice is selected."
              (not (re-search-forward "^ *│? *[●›❯]\\|^(checked)" end t))))))
 
 (defun gemini-companion-cli-send--shown-in-emacs-p (start end)
-  "Return non-nil if the question from START to END is about a change shown in Emacs.
-At the same time, another agent of the CLI may ask about a command."
+  "Return non-nil if Emacs has shown what is asked about from START to END.
+That is a change; meanwhile, another agent of the CLI may ask about a command."
   (and (save-excursion
          (goto-char end)
          ;; A command or a prompt can contain these words, too.

@@ -533,7 +533,7 @@ It has no other variables with which a CLI finds this Emacs."
                          t)))))))
 
 (defun gemini-companion-doctor-test--report-on (name text)
-  "Return the report if the file NAME of Gemini CLI has TEXT, and the tools are there."
+  "Return the report if the file NAME of a CLI that has the tools has TEXT."
   (gemini-companion-doctor-test--with
     (gemini-companion-doctor-test--home name text)
     (cl-letf (((symbol-function 'gemini-companion-tool-extension-state)
