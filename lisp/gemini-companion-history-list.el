@@ -513,10 +513,10 @@ If it is one of SEVERAL, they are few, so that all can be read."
 (defun gemini-companion-history-list--warning (entry current)
   "Return a warning unless CURRENT is what the change of ENTRY, or its undo, left."
   (pcase-let (((cl-struct gemini-companion-history-entry path before after outcome) entry))
-    (cond ((not current) "is gone")
-          ((if (eq outcome 'undone) (equal current before)
-             (gemini-companion-file-text-p path current after))
+    (cond ((if (eq outcome 'undone) (equal current before) ; nil for a new file
+             (and current (gemini-companion-file-text-p path current after)))
            nil)
+          ((not current) "is gone")
           (t "has changed since then; you would lose later changes, too"))))
 
 (defun gemini-companion-history-list--replace (entry current bytes)
