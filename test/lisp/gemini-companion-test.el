@@ -64,7 +64,8 @@ OTHERS are processes of other tests, which may end at any time."
     (let ((gemini-companion-agent 'qwen))
       (gemini-companion-test-with-answer nil
         (call-interactively #'gemini-companion-mode)
-        (should (member "Gemini companion is on; M-x gemini-companion-run starts the CLI here"
+        (should (member "Gemini companion is on; M-x gemini-companion-run starts the CLI here; \
+if one runs already, type /ide enable in it"
                         gemini-companion-test-messages))))))
 
 (ert-deftest gemini-companion/native-code-turns-it-on-as-the-user-would ()
