@@ -557,7 +557,7 @@ Return how the buffer still differs from the file, as text for the user."
     (gemini-companion-log-add "change to %s %s" path done)
     (when-let* ((buffer (gemini-companion-write-revert-now path)))
       (format (if (buffer-modified-p buffer) "unsaved edits in %s are kept"
-                "could not update the buffer %s")
+                "the buffer %s keeps its text")
               (buffer-name buffer)))))
 
 ;;;; Writing an accepted change

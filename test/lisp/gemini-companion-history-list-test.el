@@ -786,6 +786,16 @@ That lacks some characters."
         (should (equal (buffer-string) "mine one\ntwo\n"))
         (should (buffer-modified-p))))))
 
+(ert-deftest gemini-companion-history-list/the-buffer-of-a-file-that-an-undo-deletes-keeps-its-text ()
+  (gemini-companion-test-with-lists client
+    (let ((prompt (cons "do it" (current-time))))
+      (gemini-companion-history-list-test--after prompt
+        (gemini-companion-test-accept-and-write client "n.txt" "text\n"))
+      (find-file-noselect (gemini-companion-test-file "n.txt"))
+      (should (equal (cadr (gemini-companion-history-list-test--undo-prompt t 1))
+                     "Change to n.txt undone; the buffer n.txt keeps its text"))
+      (should (equal (with-current-buffer "n.txt" (buffer-string)) "text\n")))))
+
 (ert-deftest gemini-companion-history-list/that-edits-are-kept-is-said-once-for-each-file ()
   (gemini-companion-test-with-lists client
     (let ((prompt (cons "do it" (current-time))))
