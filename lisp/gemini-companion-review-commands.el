@@ -54,6 +54,9 @@ prompt of the client if that runs in a terminal of Emacs."
   "Call DECIDE with REVIEW; if that is not on screen, show it instead.
 If the user accepts in the windows of REVIEW, the next one is selected."
   (let ((inside (eq review gemini-companion-review-of-buffer)))
+    (when (and (not inside) (gemini-companion-review-commands--early-p review))
+      (user-error "%s has just appeared: check it, then decide"
+                  (gemini-companion-review-file review)))
     (when (or inside
               (gemini-companion-review-on-screen-p review)
               (not (gemini-companion-review-commands--show-first review)))
@@ -61,6 +64,14 @@ If the user accepts in the windows of REVIEW, the next one is selected."
                  ;; After a rejection the CLI cancels the others.
                  (eq decide #'gemini-companion-review-commands-accept))
         (gemini-companion-review-popup-follow)))))
+
+(defun gemini-companion-review-commands--early-p (review)
+  "Return non-nil if a key decides REVIEW before the user can have looked at it.
+The key would have shown it, but it appeared by itself meanwhile."
+  (and (memq (key-binding (this-single-command-keys))
+             '(gemini-companion-accept gemini-companion-reject))
+       (< (- (float-time) (or (gemini-companion-review-seen review) 0))
+          gemini-companion-ui-reaction-time)))
 
 (defun gemini-companion-review-commands--show-first (review)
   "Show REVIEW, which a command was about to decide, and say so.

@@ -90,7 +90,7 @@ after the prefix of the host.")
   (state 'waiting :documentation "See the commentary of gemini-companion-review.el.")
   (reason nil :documentation "Why, as text for the user: the first condition that holds it back,
 why it cannot be shown, or how it ended.")
-  (seen nil :documentation "Non-nil once it was on screen.")
+  (seen nil :documentation "When it was on screen first, in seconds since 1970, or nil.")
   (hide-function nil :documentation "While on screen, a function that takes it off.")
   (front nil :documentation "While on screen, the main buffer of its view, or nil.")
   (intact-function nil :documentation "While on screen, a function that tells if all is visible,
@@ -358,8 +358,8 @@ REVIEW cannot be shown, record why, and signal the error."
       (let ((hide (funcall (gemini-companion-review-view review) review focus)))
         (unless (functionp hide)
           (error "`gemini-companion-diff-function' has not returned a function"))
-        (setf (gemini-companion-review-hide-function review) hide
-              (gemini-companion-review-seen review) t)
+        (setf (gemini-companion-review-hide-function review) hide)
+        (cl-callf or (gemini-companion-review-seen review) (float-time))
         (unless (gemini-companion-review-open-p review)
           ;; The view has waited, and the client decided meanwhile.
           (gemini-companion-review--remove review)

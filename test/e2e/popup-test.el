@@ -386,6 +386,24 @@ some state that is not visible."
                           (gemini-companion-test-fake-outcomes client))))
       (gemini-companion-test-fake-wait-restored emacs))))
 
+(ert-deftest gemini-companion-review-popup/a-key-pressed-while-a-change-appears-does-not-decide-it ()
+  "It would have shown the change, but that appeared by itself just before."
+  :tags '(e2e any-emacs)
+  (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
+    (gemini-companion-test-eval emacs '(progn (global-set-key [f7] #'gemini-companion-accept)
+                                              (global-set-key [f8] #'gemini-companion-reject)
+                                              (setq gemini-companion-ui-reaction-time 1000)))
+    (gemini-companion-test-fake-propose emacs client "two\n")
+    (gemini-companion-test-wait-review emacs)
+    (dolist (key '("F7" "F8"))
+      (gemini-companion-test-keys emacs key)
+      (gemini-companion-test-wait-screen emacs "a\\.txt has just appeared: check it, then decide")
+      (gemini-companion-test-run emacs '(message nil)))
+    (should (gemini-companion-test-eval emacs '(and (gemini-companion-review-shown) t)))
+    (gemini-companion-test-eval emacs '(setq gemini-companion-ui-reaction-time 0))
+    (gemini-companion-test-keys emacs "F8")
+    (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))
+
 (ert-deftest gemini-companion-review-popup/keys-are-those-of-the-selected-window-in-any-view ()
   "Also in the manual's example: C-c C-c may do something else in the file."
   :tags '(e2e)
