@@ -402,7 +402,9 @@ some state that is not visible."
     (should (gemini-companion-test-eval emacs '(and (gemini-companion-review-shown) t)))
     (gemini-companion-test-eval emacs '(setq gemini-companion-ui-reaction-time 0))
     (gemini-companion-test-keys emacs "F8")
-    (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))))
+    (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))
+    ;; Others would read of these keys.
+    (gemini-companion-test-eval emacs '(progn (global-unset-key [f7]) (global-unset-key [f8])))))
 
 (ert-deftest gemini-companion-review-popup/keys-are-those-of-the-selected-window-in-any-view ()
   "Also in the manual's example: C-c C-c may do something else in the file."
