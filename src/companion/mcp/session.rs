@@ -51,7 +51,7 @@ pub struct Session {
     /// What cancels its calls, by their ids. Some may be over.
     calls: HashMap<Box<str>, oneshot::Sender<()>>,
     /// What requests about a diff of each path lock one after the other, in their order.
-    turns: HashMap<Box<str>, Arc<Mutex<()>>>,
+    pub turns: HashMap<Box<str>, Arc<Mutex<()>>>,
     /// How its last reviews have ended.
     pub endings: Endings,
     pub last_used: Instant,
@@ -147,7 +147,6 @@ impl Session {
 
     /// What a request about a diff of `path` has to lock, to take its turn.
     pub fn turns(&mut self, path: &str) -> Arc<Mutex<()>> {
-        self.turns.retain(|_, turns| Arc::strong_count(turns) > 1);
         self.turns.entry(path.into()).or_default().clone()
     }
 

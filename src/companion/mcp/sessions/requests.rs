@@ -162,6 +162,7 @@ impl Drop for ActiveSession {
     fn drop(&mut self) {
         self.change(|session| {
             session.busy -= 1;
+            session.turns.retain(|_, turns| Arc::strong_count(turns) > 1); // names may be long
             session.last_used = Instant::now();
             if session.is_idle() {
                 self.sessions.changed.notify_one();

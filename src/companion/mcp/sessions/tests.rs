@@ -205,6 +205,19 @@ async fn a_request_that_is_cancelled_while_it_waits_for_its_turn_lets_none_go_fi
     assert!(in_turn().await.is_err() && in_turn().await.is_err()); // both are cancelled
 }
 
+#[tokio::test]
+async fn nothing_is_left_of_the_name_of_a_file_after_its_requests() {
+    let (_, sessions) = sessions();
+    let id = begin(&sessions, client(""));
+    let names = || sessions.table().sessions[&id].turns.len();
+    let [one, other] = [(); 2].map(|()| sessions.enter(id.as_str(), &gemini()).unwrap());
+    let turn = one.in_turn("/a").await;
+    drop(other);
+    assert_eq!(names(), 1);
+    drop((turn, one));
+    assert_eq!(names(), 0);
+}
+
 #[test]
 fn a_review_opened_while_stopping_is_refused() {
     let (bridge, sessions) = sessions();
