@@ -82,8 +82,7 @@ impl DiscoveryFile {
     /// Its names under which it is missing or was changed, or others can read it.
     pub fn damaged(&self) -> impl Iterator<Item = &Path> {
         self.paths.iter().map(PathBuf::as_path).filter(|path| {
-            let is_private = fs::symlink_metadata(path).is_ok_and(|entry| is_own(&entry, 0o077));
-            !is_private || read_untrusted(path).is_none_or(|text| text.as_bytes() != self.content)
+            read_untrusted(path, 0o077).is_none_or(|text| text.as_bytes() != self.content)
         })
     }
 
@@ -223,7 +222,7 @@ fn is_stale(path: &Path, named: Option<u32>) -> bool {
     struct Name {
         name: String,
     }
-    let parsed = read_untrusted(path).and_then(|text| serde_json::from_str(&text).ok());
+    let parsed = read_untrusted(path, 0).and_then(|text| serde_json::from_str(&text).ok());
     let Some(Parsed { ide_info, ppid, id_space: Some(space) }) = parsed else { return false };
     // The id in the name may be of a process that is taken for it.
     let Some(process) = ppid.or(named) else { return false };
@@ -231,10 +230,10 @@ fn is_stale(path: &Path, named: Option<u32>) -> bool {
     is_ours && (process == std::process::id() || !is_alive(process))
 }
 
-/// The content of a regular file of this user, unless `path` is a symbolic link.
-fn read_untrusted(path: &Path) -> Option<String> {
+/// The content of a regular file of this user, no link, whose mode has none of the bits `forbidden`.
+fn read_untrusted(path: &Path, forbidden: u32) -> Option<String> {
     let file = open_regular(path, Links::Refuse).ok()?;
-    let is_plain = |entry: fs::Metadata| entry.len() <= MAX_FILE_SIZE && is_own(&entry, 0);
+    let is_plain = |entry: fs::Metadata| entry.len() <= MAX_FILE_SIZE && is_own(&entry, forbidden);
     if !file.metadata().is_ok_and(is_plain) {
         return None;
     }
