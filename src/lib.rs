@@ -127,7 +127,8 @@ fn open_host<'e>(
 ) -> Result<Value<'e>> {
     let mounts = strings(there)?.into_iter().zip(strings(here)?).collect();
     let agents = companion.open_host(&prefix)?;
-    companion.set_host_mounts(&prefix, mounts, sandbox.is_not_nil());
+    let host = companion.host(&prefix).context("there is no such host")?;
+    host.set_mounts(mounts, sandbox.is_not_nil());
     vector(env, agents.iter().map(|agent| env.vector((&agent.name, agent.token.reveal()))))
 }
 

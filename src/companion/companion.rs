@@ -129,14 +129,6 @@ impl Companion {
         }
     }
 
-    /// Records what is mounted on the host with `prefix`: directories there, and their names here. If it
-    /// is a sandbox, no other file there is served.
-    pub fn set_host_mounts(&self, prefix: &str, mounts: Vec<(String, String)>, is_sandbox: bool) {
-        if let Some(host) = self.roster.host(prefix) {
-            host.set_mounts(mounts, is_sandbox);
-        }
-    }
-
     /// Opens a wire by `command` to the host with `prefix`, which is open. `script` is what a shell at
     /// the other end is to read.
     pub fn open_wire(&self, prefix: &str, command: Command, script: String) -> Result<WireId> {

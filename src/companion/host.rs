@@ -99,8 +99,9 @@ impl Host {
         (!here.starts_with(&self.prefix)).then(|| format!("{here}{rest}"))
     }
 
-    /// Records what is mounted there; never the root directory of this machine.
-    pub(crate) fn set_mounts(&self, mounts: Vec<(String, String)>, is_sandbox: bool) {
+    /// Records what is mounted there, directories there and their names here; never the root directory of
+    /// this machine. If it is a sandbox, no other file there is served.
+    pub fn set_mounts(&self, mounts: Vec<(String, String)>, is_sandbox: bool) {
         *lock(&self.mounts) = (mounts, is_sandbox);
     }
 
