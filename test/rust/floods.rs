@@ -162,13 +162,13 @@ impl<'a> Party<'a> {
         self.session.clone()
     }
 
-    /// Proposes a change. None if that is refused.
     /// What this flood calls a file.
     fn file(&self, name: impl std::fmt::Display) -> String {
         let drive = if self.is_on_host() { "" } else { local!("") };
         format!("{drive}/no/such/{name}")
     }
 
+    /// Proposes a change. None if that is refused.
     fn open_diff(&mut self, session: &str, path: &str, content: &str) -> Option<()> {
         self.proposed += 1;
         let arguments = json!({

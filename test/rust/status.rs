@@ -1,7 +1,5 @@
 //! The status and the error of each kind of request.
 
-use std::io::Write;
-
 use serde_json::{Value, json};
 
 use crate::support::{TestCompanion, notification, request};
@@ -213,27 +211,6 @@ fn notifications_and_responses_are_accepted_silently() {
         let response = session.post(&body);
         assert_eq!((response.status, response.body.as_str()), (202, ""), "{body}");
     }
-}
-
-#[test]
-fn batches_are_refused() {
-    let server = TestCompanion::start();
-    let session = server.open_session();
-    let answer = session.post(&format!("[{}]", request(1, "ping", json!({}))));
-    assert_eq!((answer.status, answer.error_code()), (400, -32600));
-}
-
-#[test]
-fn a_body_over_the_limit_is_refused() {
-    let server = TestCompanion::start();
-    let session = server.open_session();
-    let mut connection = server.connect();
-    let head = server.head("POST", "/mcp", &[("Mcp-Session-Id", &session.id)]);
-    write!(connection, "{head}Content-Length: {}\r\n\r\n", 1_u64 << 40).unwrap();
-    let mut answer = [0; 12];
-    std::io::Read::read_exact(&mut connection, &mut answer).unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 413");
-    assert_eq!(session.request("ping", json!({}))["result"], json!({}));
 }
 
 #[test]
