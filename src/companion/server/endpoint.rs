@@ -6,13 +6,13 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::watch;
 
 use super::answer::{
     HttpAnswer, Uses, accepted, closing, empty, event_stream, json, large_json, method_not_allowed,
@@ -49,29 +49,34 @@ pub struct Endpoint {
     pub limits: Limits,
     bodies: BodyReader,
     tracer: Tracer,
-    retired: AtomicBool,
+    phase: watch::Receiver<Phase>,
+}
+
+/// Which phase of its life the server is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Serving,
+    /// Another server takes new connections.
+    Retired,
+    Stopping,
+    /// Ended by a panic.
+    Died,
 }
 
 impl Endpoint {
-    pub fn new(guard: Guard, protocol: Protocol, limits: Limits) -> Endpoint {
+    pub fn new(
+        guard: Guard,
+        protocol: Protocol,
+        limits: Limits,
+        phase: watch::Receiver<Phase>,
+    ) -> Endpoint {
         let tracer = Tracer::new(protocol.bridge.clone(), guard.roster.clone());
-        Endpoint {
-            guard,
-            protocol,
-            bodies: BodyReader::new(limits.clone()),
-            tracer,
-            limits,
-            retired: AtomicBool::new(false),
-        }
+        Endpoint { guard, protocol, bodies: BodyReader::new(limits.clone()), tracer, limits, phase }
     }
 
-    /// Makes each further answer close its connection, and each further stream end at once.
-    pub fn retire(&self) {
-        self.retired.store(true, Ordering::SeqCst);
-    }
-
+    /// Whether each further answer closes its connection, and each further stream ends at once.
     fn is_retired(&self) -> bool {
-        self.retired.load(Ordering::SeqCst)
+        *self.phase.borrow() == Phase::Retired
     }
 
     /// Answers one HTTP request. The answer is logged as it is sent, and until then its connection

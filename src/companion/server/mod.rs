@@ -39,7 +39,7 @@ use crate::panics;
 use crate::thread;
 use crate::wire::Wire;
 use admission::Gate;
-use endpoint::Endpoint;
+use endpoint::{Endpoint, Phase};
 use guard::Guard;
 use peer::{Peer, Way};
 use socket::Connection;
@@ -60,22 +60,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const RETIREMENT: Duration = Duration::from_secs(90);
 
 pub struct Server {
-    endpoint: Arc<Endpoint>,
     phase: watch::Sender<Phase>,
     /// Wires to run, each with the prefix of the host to which it leads.
     wires: tokio_mpsc::UnboundedSender<(String, Wire)>,
     finished: mpsc::Receiver<()>,
     thread: JoinHandle<()>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Serving,
-    /// Another server takes new connections.
-    Retired,
-    Stopping,
-    /// Ended by a panic.
-    Died,
 }
 
 impl Server {
@@ -88,7 +77,8 @@ impl Server {
     ) -> Result<Server> {
         let guard = Guard::new(roster, listener.local_addr()?.port());
         let gate = Arc::new(Gate::new(limits.clone()));
-        let endpoint = Arc::new(Endpoint::new(guard, protocol, limits.clone()));
+        let (phase, phases) = watch::channel(Phase::Serving);
+        let endpoint = Arc::new(Endpoint::new(guard, protocol, limits.clone(), phases.clone()));
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -99,8 +89,6 @@ impl Server {
             listener.set_nonblocking(true)?;
             tokio::net::TcpListener::from_std(listener)?
         };
-        let kept = endpoint.clone();
-        let (phase, phases) = watch::channel(Phase::Serving);
         let (wires, orders) = tokio_mpsc::unbounded_channel();
         let (finish, finished) = mpsc::channel();
         let thread = thread::start(move || {
@@ -112,13 +100,12 @@ impl Server {
             let _ = finish.send(());
         })
         .context("cannot start the server thread")?;
-        Ok(Server { endpoint: kept, phase, wires, finished, thread })
+        Ok(Server { phase, wires, finished, thread })
     }
 
     /// Leaves new connections to another server. Open ones are served for a while: if they were
     /// closed, a client might just be sending its next request.
     pub fn retire(&self) {
-        self.endpoint.retire();
         self.phase.send_replace(Phase::Retired);
     }
 
