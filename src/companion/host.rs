@@ -28,8 +28,9 @@ const INTERVAL: Duration = Duration::from_millis(40);
 const BURST: u32 = 50;
 /// A larger message counts as several requests.
 const BYTES_OF_REQUEST: usize = 1 << 20;
-/// More than there are roots on a host at the same time.
-const MAX_IGNORE_FILES: usize = 256;
+/// More than there are roots on a host at the same time: a relay tells of 64. The rules of each may take
+/// 2 MiB.
+const MAX_IGNORE_FILES: usize = 128;
 
 /// A host whose clients are served.
 pub struct Host {

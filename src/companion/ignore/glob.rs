@@ -7,7 +7,7 @@
 
 use super::class::Class;
 
-pub struct Glob(Vec<Part>);
+pub struct Glob(Box<[Part]>);
 
 enum Part {
     /// This byte; a letter is in lower case.
@@ -73,7 +73,7 @@ impl Glob {
             }
             at += length;
         }
-        Some(Glob(tokens))
+        Some(Glob(tokens.into()))
     }
 
     /// Calls `found` with the length of each directory in `path`, and of the whole, that this matches.
