@@ -427,9 +427,10 @@ Kill those in which AGENT has ended."
 
 (defun gemini-companion-cli-run--title (agent root)
   "Return the name of a terminal of AGENT for the project in ROOT."
-  (let ((host (and (gemini-companion-host-remote-p root) (file-remote-p root 'host))))
+  (let ((host (and (gemini-companion-host-remote-p root) (file-remote-p root 'host)))
+        (name (directory-file-name (file-local-name root))))
     (format "*%s: %s%s*" agent (if host (concat host ":") "")
-            (file-name-nondirectory (directory-file-name (file-local-name root))))))
+            (gemini-companion-workspace-title name name))))
 
 ;;;; Starting a CLI on another machine
 

@@ -89,7 +89,7 @@ On another machine, that is the whole name of its directory."
     (gemini-companion-ui-one-line
      (cond ((null directory) "unknown")
            ((gemini-companion-host-remote-p directory) directory)
-           (t (file-name-nondirectory (directory-file-name directory)))))))
+           (t (gemini-companion-workspace-title (directory-file-name directory) directory))))))
 
 (defun gemini-companion-cli-reviews (cli)
   "Return the open reviews of CLI, the oldest first."

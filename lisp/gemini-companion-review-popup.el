@@ -116,7 +116,8 @@ TIME is when that was, or when a key was last ignored.")
       (gemini-companion-review-note-reason
        review
        (cond ((gemini-companion-review-popup--manual))
-             ((not (eq review first)) (concat "waiting for " (gemini-companion-review-file first)))
+             ((not (eq review first))
+              (concat "waiting for " (gemini-companion-review-effect-file first)))
              ((or (gemini-companion-review-ended-on-screen-p)
                   ;; A key meant for that one must not decide this one.
                   (< (- (float-time) gemini-companion-review-closed-at) 1))

@@ -624,8 +624,8 @@ name begins with that of the project."
            (path (expand-file-name path))) ; on Windows, CLIs use backslashes
       (gemini-companion-ui-one-line
        (if-let* ((root (cdr (gemini-companion-workspace-innermost path))))
-           (string-remove-prefix
-            (if with-project (file-name-directory (directory-file-name root)) root) path)
+           (if with-project (gemini-companion-workspace-title path root)
+             (string-remove-prefix root path))
          (gemini-companion-file-abbreviate path))))))
 
 (defun gemini-companion-review-agent-title (review)

@@ -233,6 +233,23 @@ FILE begins with NAME.  If ONLY-PROJECT is non-nil, it must be a project."
            if (or (gemini-companion-workspace-root-project (car root)) (not only-project))
            return root))
 
+(defun gemini-companion-workspace-title (file root)
+  "Return the name of FILE for the user, from the last part of that of ROOT on.
+Begin earlier if other announced roots would have the same name, as worktrees
+in ~/w/1/app and ~/w/2/app."
+  (let* ((file-name-handler-alist nil)
+         (root (directory-file-name root))
+         (others (cl-loop for other in gemini-companion-workspace-known
+                          unless (member (file-name-as-directory root)
+                                         (gemini-companion-workspace-root-names other))
+                          collect (gemini-companion-workspace-root-directory other))))
+    (cl-loop for start = (file-name-directory root) then above
+             for above = (file-name-directory (directory-file-name start))
+             for end = (concat "/" (string-remove-prefix start root))
+             while (and (not (equal start above))
+                        (cl-loop for other in others thereis (string-suffix-p end other)))
+             finally return (string-remove-prefix start file))))
+
 ;;;; Finding roots
 
 (defun gemini-companion-workspace--find (extra)

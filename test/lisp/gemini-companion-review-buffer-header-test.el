@@ -5,6 +5,8 @@
 ;;; Code:
 
 (require 'ert)
+(require 'gemini-companion-cli-run)
+(require 'gemini-companion-review-list)
 (require 'gemini-companion-test-companion)
 
 (defun gemini-companion-review-buffer-header-test--lines (review width)
@@ -68,6 +70,34 @@
         (should (string-search (format "  %s/a.txt  " root) (funcall line)))
         (should (equal (gemini-companion-review-effect-describe review)
                        (format "a change to %s/a.txt, +0 -1" root)))))))
+
+;; Some programs make the worktrees ~/w/1/app and ~/w/2/app.
+(ert-deftest gemini-companion-review-buffer-header/projects-of-one-name-are-told-apart ()
+  (gemini-companion-test-with-client client
+    (let ((gemini-companion-workspace-roots
+           (mapcar #'gemini-companion-test-file '("1/app/" "2/app/" "2/lib/" "2/lib/app/")))
+          (names '(("1/app/a.txt" . "1/app") ("2/app/a.txt" . "2/app")
+                   ("2/lib/app/a.txt" . "lib/app") ("2/lib/a.txt" . "lib"))))
+      (gemini-companion-workspace-roots)
+      (dolist (review (mapcar (lambda (each)
+                                (gemini-companion-test-file (car each) "one\n")
+                                (gemini-companion-test-propose client (car each) "two\n"))
+                              names))
+        (let* ((path (gemini-companion-review-path review))
+               (project (alist-get (file-relative-name path gemini-companion-test-project)
+                                   names nil nil #'equal))
+               (name (concat project "/a.txt")))
+          (gemini-companion-review-show review 'keep)
+          (should (string-search (format "  %s  " name)
+                                 (gemini-companion-review-buffer-header-test--lines review 140)))
+          (should (equal (substring-no-properties
+                          (gemini-companion-review-list-link path nil "shows it"))
+                         name))
+          (should (equal (gemini-companion-cli-run--title 'gemini (file-name-directory path))
+                         (format "*gemini: %s*" project)))
+          (should (equal (gemini-companion-cli-project
+                          (gemini-companion-cli--make :directory (file-name-directory path)))
+                         project)))))))
 
 (ert-deftest gemini-companion-review-buffer-header/it-is-updated-after-edits ()
   (gemini-companion-test-with-client client

@@ -105,7 +105,15 @@
   (gemini-companion-test-with-lists client
     (gemini-companion-test-propose client "a.txt" "2\n")
     (let ((later (gemini-companion-test-propose client "b.txt" "b")))
-      (should (equal (gemini-companion-review-popup-state later) "waiting for a.txt")))))
+      (should (equal (gemini-companion-review-popup-state later) "waiting for a.txt"))
+      (let ((gemini-companion-workspace-roots (list (gemini-companion-test-file "tree/"))))
+        (gemini-companion-workspace-roots)
+        (gemini-companion-test-propose client "tree/a.txt" "2\n")
+        (gemini-companion-review-popup--record-reasons)
+        (should (equal (gemini-companion-review-popup-state later)
+                       (format "waiting for %s/a.txt"
+                               (file-name-nondirectory
+                                (directory-file-name gemini-companion-test-project)))))))))
 
 (ert-deftest gemini-companion-review-list/sizes-of-edited-and-unusual-texts ()
   (gemini-companion-test-with-lists client
