@@ -20,6 +20,7 @@
 ;;; Code:
 
 (eval-when-compile (require 'cl-lib))
+(require 'gemini-companion-bridge)
 (require 'gemini-companion-cli)
 (require 'gemini-companion-context)
 (require 'gemini-companion-file)
@@ -314,18 +315,26 @@ Also bring back those of buffers that were killed since."
 ;;;; The comments for a CLI
 
 (defun gemini-companion-comment--for (directory)
-  "Return the comments in the project in which a CLI in DIRECTORY works."
+  "Return the comments in the project in which a CLI in DIRECTORY works.
+Those in a project inside of that, as a worktree may be, are for a CLI there."
   (let* ((scope (gemini-companion-workspace-scope-of directory))
          (places (or (gemini-companion-workspace-scope-names scope)
                      (let ((file-name-handler-alist nil)) ; not Tramp's
-                       (list (file-name-as-directory (or directory "/")))))))
+                       (list (file-name-as-directory (or directory "/"))))))
+         (in-p (lambda (places names)
+                 (cl-loop for place in places
+                          thereis (seq-some (apply-partially #'string-prefix-p place) names))))
+         (inner (cl-loop for other in (gemini-companion-bridge-places)
+                         for names = (gemini-companion-workspace-scope-names
+                                      (gemini-companion-workspace-scope-of other))
+                         if (funcall in-p places names) append (seq-difference names places))))
     (gemini-companion-comment--all
      (lambda (buffer)
        (let ((names (list (buffer-file-name buffer) (gemini-companion-file-truename buffer))))
          (and (not (gemini-companion-workspace-out-of-scope-reason (car names) (cadr names) scope))
               ;; A CLI may know other projects, but comments there are for other CLIs.
-              (cl-loop for place in places
-                       thereis (seq-some (apply-partially #'string-prefix-p place) names))
+              (funcall in-p places names)
+              (not (funcall in-p inner names))
               (not (with-current-buffer buffer (gemini-companion-private-reason)))))))))
 
 (defun gemini-companion-comment--text (comments directory &optional typed)

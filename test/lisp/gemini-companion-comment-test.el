@@ -297,6 +297,26 @@ a.txt:2 `two`: why?"))
                            (gemini-companion-comment-test--prompt
                             (gemini-companion-test-file "sub/"))))))
 
+(ert-deftest gemini-companion-comment/in-a-worktree-inside-of-the-project-they-are-for-its-cli ()
+  (gemini-companion-comment-test--with
+    (make-directory (gemini-companion-test-file "trees/1/.git") t)
+    (let* ((tree (gemini-companion-test-file "trees/1"))
+           (project (directory-file-name gemini-companion-test-project))
+           (places (list nil project))
+           (file (gemini-companion-test-file "trees/1/a.txt" "one\n")))
+      (cl-letf (((symbol-function 'gemini-companion-bridge-places) (lambda () places)))
+        (gemini-companion-comment-test--add 1 "outside")
+        (with-current-buffer (find-file-noselect file)
+          (gemini-companion-workspace-announce)
+          (gemini-companion-comment-test--add 1 "alone")
+          ;; Nobody else would take it.
+          (should (string-prefix-p "2 comments" (gemini-companion-comment-test--prompt project)))
+          (push tree places)
+          (gemini-companion-comment-test--add 1 "inside")
+          (should-not (gemini-companion-comment-test--prompt project))
+          (should (string-search "\na.txt:1 `one`: inside"
+                                 (gemini-companion-comment-test--prompt tree))))))))
+
 (ert-deftest gemini-companion-comment/the-user-is-told-how-they-get-to-the-model ()
   (gemini-companion-comment-test--with
     (let ((gemini-companion-cli--all (list (gemini-companion-cli--make :session "one")))
