@@ -371,7 +371,7 @@ HEADER is a function that returns the header line, given the review."
 
 ;; A header line consists of pieces, each a cons (RANK . TEXT).  If the window is too narrow, those
 ;; of the highest rank are omitted first, from left to right, those of rank 0 never.  Of the file
-;; name, which has rank 2, only directories are omitted.
+;; name, which has rank 2, only directories are omitted, that of the project last.
 
 (defun gemini-companion-review-buffer-header (review title keys)
   "Return the header line for a buffer of REVIEW in the window being displayed.
@@ -429,9 +429,12 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
 
 (defun gemini-companion-review-buffer--path (review)
   "Return the piece with the file name of REVIEW."
-  (cons 2 (propertize (gemini-companion-review-effect-file review)
-                      'help-echo (gemini-companion-ui-one-line
-                                  (gemini-companion-review-path review)))))
+  (let ((name (gemini-companion-review-effect-file review)))
+    (cons 2 (propertize name
+                        'gemini-companion-project
+                        (string-remove-suffix (gemini-companion-review-path-in-project review) name)
+                        'help-echo (gemini-companion-ui-one-line
+                                    (gemini-companion-review-path review))))))
 
 (defun gemini-companion-review-buffer--fit (pieces)
   "Return PIECES as one line, if possible no wider than the window."
@@ -444,11 +447,19 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
           ((/= rank 2) (gemini-companion-review-buffer--fit (remq piece pieces)))
           (t (let* ((name (1+ (string-width (gemini-companion-file-nondirectory text))))
                     (width (- (string-width text) excess))
-                    (other (and (< width name) (assq 1 pieces))))
+                    (project (get-text-property 0 'gemini-companion-project text))
+                    (fits (<= (+ (string-width project) name) width))
+                    (other (and (not fits) (assq 1 pieces)))
+                    (kept (if fits (length project) 0)))
                (gemini-companion-review-buffer--fit
                 (if other (remq other pieces)
-                  (cl-substitute (cons 0 (gemini-companion-ui-shorten text (max width name)))
-                                 piece pieces))))))))
+                  (cl-substitute
+                   (cons 0 (concat (substring text 0 kept)
+                                   (gemini-companion-ui-shorten
+                                    (substring text kept)
+                                    (- (max width name)
+                                       (string-width (substring text 0 kept))))))
+                   piece pieces))))))))
 
 ;;;; Major modes
 

@@ -71,6 +71,26 @@
         (should (equal (gemini-companion-review-effect-describe review)
                        (format "a change to %s/a.txt, +0 -1" root)))))))
 
+(ert-deftest gemini-companion-review-buffer-header/in-a-narrow-window-the-project-stays ()
+  (gemini-companion-test-with-client client
+    (let* ((gemini-companion-workspace-roots (list (gemini-companion-test-file "tree/")))
+           (file "tree/lib/deep/module.py")
+           (review (progn (gemini-companion-test-file file "one\n")
+                          (gemini-companion-test-propose client "a.txt" "two\n")
+                          (gemini-companion-workspace-roots)
+                          (gemini-companion-test-propose client file "two\n"))))
+      (gemini-companion-review-show review 'keep)
+      (pcase-dolist
+          (`(,width . ,line)
+           '((80 . " 2 of 2  tree/lib/deep/module.py  +1 -1  C-c C-c accepts  C-c C-k rejects")
+             (72 . " 2 of 2  tree/…b/deep/module.py  +1 -1  C-c C-c accepts  C-c C-k rejects")
+             (58 . " tree/…/module.py  +1 -1  C-c C-c accepts  C-c C-k rejects")
+             (50 . " tree/…module.py  C-c C-c accepts  C-c C-k rejects")
+             (48 . " …ep/module.py  C-c C-c accepts  C-c C-k rejects")))
+        (ert-info ((format "%d columns" width))
+          (should (equal (gemini-companion-review-buffer-header-test--lines review width)
+                         line)))))))
+
 ;; Some programs make the worktrees ~/w/1/app and ~/w/2/app.
 (ert-deftest gemini-companion-review-buffer-header/projects-of-one-name-are-told-apart ()
   (gemini-companion-test-with-client client
