@@ -310,19 +310,18 @@ That is a change; meanwhile, another agent of the CLI may ask about a command."
 
 (defun gemini-companion-cli-send-terminal ()
   "Return the terminal of the CLI in this buffer, of the project, or the only one.
-In a review, it is that of its client.  Failing all of these, return the one
-with the innermost directory around the project."
-  (let ((root (gemini-companion-cli-run-project))
-        (running (gemini-companion-cli-run-terminals)))
-    (cond ((and (not (gemini-companion-cli-run-switching-to))
-                (car (assq (if gemini-companion-review-of-buffer
-                               (gemini-companion-cli-run-terminal-of
-                                gemini-companion-review-of-buffer)
-                             (current-buffer))
-                           running))))
-          ((gemini-companion-cli-run-buffer root))
-          ((null running)
-           (user-error (if (gemini-companion-cli-all)
+In a review, it is that of its client, and no other.  Failing all of these,
+return the one with the innermost directory around the project."
+  (let* ((root (gemini-companion-cli-run-project))
+         (running (gemini-companion-cli-run-terminals))
+         (here (not (gemini-companion-cli-run-switching-to)))
+         (review (and here gemini-companion-review-of-buffer)))
+    (cond ((car (assq (if review (gemini-companion-cli-run-terminal-of review)
+                        (and here (current-buffer)))
+                      running)))
+          ((and (not review) (gemini-companion-cli-run-buffer root)))
+          ((or review (null running))
+           (user-error (if (or review (gemini-companion-cli-all))
                            "Emacs cannot type to a CLI outside of it; \
 M-x gemini-companion-run starts one inside"
                          "No CLI runs in a terminal of Emacs; \

@@ -1325,8 +1325,10 @@ The hint in an empty prompt is in the user's language."
         (with-temp-buffer
           (setq gemini-companion-review-of-buffer (gemini-companion-review-make :process 1))
           (should (eq (gemini-companion-cli-send-terminal) mine))
-          ;; Not known, as that of a CLI outside of Emacs.
+          ;; Outside of Emacs: C-c g y would answer what another CLI asks.
           (setf (gemini-companion-review-process gemini-companion-review-of-buffer) 2)
+          (should-error (gemini-companion-cli-send-terminal) :type 'user-error)
+          (setq gemini-companion-review-of-buffer nil)
           (should (eq (gemini-companion-cli-send-terminal) other)))))))
 
 (ert-deftest gemini-companion-cli-send/of-several-clis-the-one-that-takes-no-prompt-is-named ()
