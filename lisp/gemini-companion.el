@@ -326,8 +326,9 @@ run again, when the module is there; see `gemini-companion-install-policy'."
                                        (eq this-command 'gemini-companion-mode)))
     (gemini-companion--stop))
   (when (and gemini-companion-mode (called-interactively-p 'any))
-    (message "Gemini companion is on; M-x gemini-companion-run starts the CLI here; \
-if one runs already, type /ide enable in it")))
+    (message "Gemini companion is on; %s"
+             (if (gemini-companion-any-cli-p) "in a CLI that already runs, type /ide enable"
+               "M-x gemini-companion-run starts the CLI here"))))
 
 ;;;###autoload
 (defun gemini-companion-turn-on ()

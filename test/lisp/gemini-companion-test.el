@@ -64,8 +64,15 @@ OTHERS are processes of other tests, which may end at any time."
     (let ((gemini-companion-agent 'qwen))
       (gemini-companion-test-with-answer nil
         (call-interactively #'gemini-companion-mode)
-        (should (member "Gemini companion is on; M-x gemini-companion-run starts the CLI here; \
-if one runs already, type /ide enable in it"
+        (should (member "Gemini companion is on; M-x gemini-companion-run starts the CLI here"
+                        gemini-companion-test-messages))))))
+
+(ert-deftest gemini-companion/turning-it-on-again-names-what-connects-a-cli-that-runs ()
+  (gemini-companion-test-with-project
+    (let ((gemini-companion-cli-running-functions (list #'always)))
+      (gemini-companion-test-with-answer nil
+        (call-interactively #'gemini-companion-mode)
+        (should (member "Gemini companion is on; in a CLI that already runs, type /ide enable"
                         gemini-companion-test-messages))))))
 
 (ert-deftest gemini-companion/native-code-turns-it-on-as-the-user-would ()
