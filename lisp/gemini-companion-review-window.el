@@ -402,9 +402,9 @@ Delete the others; if a side window is selected, delete that one window, too."
   "Delete all other windows but side windows on WINDOW's frame, and return WINDOW."
   ;; The main window may be one of several: Emacs merges that with what has the side windows.
   (cl-letf ((ignore-window-parameters t)
-            (window-combination-resize nil) ; side windows keep their size
-            ;; A window of a preserved height could not take the room of another.
-            ((symbol-function 'window-preserved-size) #'ignore))
+            ;; The others must take the room of those that are deleted, whatever users have set.
+            ((symbol-function 'window-size-fixed-p)
+             (lambda (window &rest _) (window-parameter window 'window-side))))
     (dolist (other (window-list (window-frame window) 'no-minibuffer window))
       (unless (or (eq other window) (window-parameter other 'window-side))
         (delete-window other))))

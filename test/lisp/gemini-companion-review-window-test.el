@@ -69,21 +69,23 @@ WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
 ;; of the root, as they become when the only window beside them is deleted.
 (ert-deftest gemini-companion-review-window/beside-a-side-window-a-change-finds-room ()
   (pcase-dolist (`(,view ,name ,text) gemini-companion-review-window-test--views)
-    (pcase-dolist (`(,flat ,window-combination-resize ,preserved)
-                   '((nil nil) (t nil) (t t) (nil nil t) (t nil t)))
-      (ert-info ((format "%s %s %s %s" view name flat preserved))
+    (pcase-dolist (`(,flat ,window-combination-resize ,keeps)
+                   '((nil nil) (t nil) (t t)
+                     (nil nil preserved) (t nil preserved) (t t preserved) (t nil fixed)))
+      (ert-info ((format "%s %s %s %s" view name flat keeps))
         (gemini-companion-test-with-client client
           (delete-other-windows)
           (switch-to-buffer "a.txt")
           (display-buffer-in-side-window (get-buffer-create "*scratch*")
-                                         `((side . bottom) (window-height . ,(if preserved 12 5))))
+                                         `((side . bottom) (window-height . ,(if keeps 12 5))))
           (let ((other (and flat (split-window-right)))
                 (lower (split-window-below))
                 (gemini-companion-diff-function view))
             (when flat
               (delete-window other))
             ;; As `preserve-size' in an entry of `display-buffer-alist' does.
-            (window-preserve-size nil nil preserved)
+            (window-preserve-size nil nil (eq keeps 'preserved))
+            (setq-local window-size-fixed (eq keeps 'fixed))
             (let ((before (gemini-companion-review-window-test--windows))
                   (review (gemini-companion-test-propose client name text)))
               (gemini-companion-review-show review 'keep)
