@@ -239,10 +239,8 @@ has not shown, and LLxprt Code which choice is selected."
     (goto-char start)
     (or (and (not (gemini-companion-cli-send--shown-in-emacs-p start end))
              (or (re-search-forward
-                  (concat "^[ │]*\\.\\.\\. .*hidden [(.]\\|"
-                          ;; An empty box.  Only the title of a shell command says all without it.
-                          "^ *│ \\? +\\(?:[^S ]\\|[^…]*…\\)\\(?:.*\n\\)*? *│ ╭─.*\n *│ ╰")
-                  end t)
+                  ;; An empty box hides all: above it, the model may describe a long command.
+                  "^[ │]*\\.\\.\\. .*hidden [(.]\\|^ *│ ╭─.*\n *│ ╰" end t)
                  ;; With the setting useAlternateBuffer, what is above the screen is nowhere.
                  (and (looking-at-p " *│") (re-search-forward "^ *╰" end t))))
         (and (eq t (gemini-companion-cli-screen-question-p))

@@ -832,6 +832,8 @@ Allow execution of [Shell]?
 │ │ rm -rf │ │\n│ ╰──────╯ │\n"
                  ;; That of a command of the user's own is not in the title.
                  "│ ?  Expansion Command expansion │\n│   │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"
+                 ;; Of a command of over 150 characters, the title is what the model says about it.
+                 "│ ? Shell List the files  │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"
                  ;; After /ide disable.
                  "│ ? WriteFile  Writing to a.txt  │\n│ ╭──────╮ │\n│ ╰──────╯ │\n"))
     (gemini-companion-cli-send-test--with sent
