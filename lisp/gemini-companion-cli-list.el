@@ -64,11 +64,14 @@
           (gemini-companion-cli-all)))
 
 (defun gemini-companion-cli-list--name (cli)
-  "Return what CLI is called in the list; outside of Emacs, with its process id."
-  (let ((process (gemini-companion-cli-process cli)))
-    (if (or (gemini-companion-cli-terminal cli) (not (integerp process)))
-        (gemini-companion-cli-title cli)
-      (format "%s %d" (gemini-companion-cli-title cli) process))))
+  "Return what CLI is called in the list, with what tells it from others.
+That is its process id or, in Emacs, the end of the name of its terminal."
+  (let ((process (gemini-companion-cli-process cli))
+        (terminal (gemini-companion-cli-terminal cli)))
+    (concat (gemini-companion-cli-title cli)
+            (cond ((buffer-live-p terminal)
+                   (replace-regexp-in-string "\\`.*?\\(<[0-9]+>\\)?\\'" "\\1" (buffer-name terminal)))
+                  ((integerp process) (format " %d" process))))))
 
 (defun gemini-companion-cli-list--keys ()
   "Return the keys that work in the list."
@@ -200,7 +203,7 @@ If the question is not on screen, show it instead."
         (user-error "A shell command in %s gets the keys; leave or stop that first"
                     (gemini-companion-cli-title cli))))
     (when (gemini-companion-ui-y-or-n-p
-           (format "Stop what %s is doing in %s? " (gemini-companion-cli-title cli)
+           (format "Stop what %s is doing in %s? " (gemini-companion-cli-list--name cli)
                    (gemini-companion-cli-project cli)))
       (gemini-companion-cli-send-key "\e" terminal)
       ;; Sooner, a second Escape would clear the prompt.

@@ -252,6 +252,22 @@ ABOUT is a plist of :session, :process, :text and :path."
     (gemini-companion-cli-test--tell "done")
     (should (string-match-p "done 0 s ago" (gemini-companion-cli-test--list)))))
 
+(ert-deftest gemini-companion-cli/the-list-tells-two-clis-of-a-project-apart ()
+  "Its keys answer and stop the one of the line."
+  (gemini-companion-cli-test--with nil
+    (let ((terminals (list (generate-new-buffer "*gemini: src*")
+                           (generate-new-buffer "*gemini: src*"))))
+      (unwind-protect
+          (progn
+            (setq gemini-companion-cli--all
+                  (mapcar (lambda (terminal)
+                            (gemini-companion-cli--make :agent 'gemini :terminal terminal :key terminal
+                                                        :directory "/home/me/src"))
+                          terminals))
+            (should (string-match-p "^src +Gemini CLI +ready *\nsrc +Gemini CLI<2> +ready"
+                                    (gemini-companion-cli-test--list))))
+        (mapc #'kill-buffer terminals)))))
+
 (ert-deftest gemini-companion-cli/what-waits-for-the-user-does-not-work ()
   "Although no hook of Gemini CLI reports that it asks about a change."
   (gemini-companion-test-with-client client
