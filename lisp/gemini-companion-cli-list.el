@@ -70,7 +70,8 @@ That is its process id or, in Emacs, the end of the name of its terminal."
         (terminal (gemini-companion-cli-terminal cli)))
     (concat (gemini-companion-cli-title cli)
             (cond ((buffer-live-p terminal)
-                   (replace-regexp-in-string "\\`.*?\\(<[0-9]+>\\)?\\'" "\\1" (buffer-name terminal)))
+                   (replace-regexp-in-string "\\`.*?\\(<[0-9]+>\\)?\\'" "\\1"
+                                             (buffer-name terminal)))
                   ((integerp process) (format " %d" process))))))
 
 (defun gemini-companion-cli-list--keys ()
