@@ -123,7 +123,9 @@ Until then no file is in any scope.")
   "The roots guessed from directories, as (TIME ROOT . PROJECT).")
 
 (defvar gemini-companion-workspace--client-roots nil
-  "Alist of the directories in which clients work and the names of the roots there.")
+  "Alist of the directories in which clients work, with (INNERMOST . NAMES).
+INNERMOST is a value of `gemini-companion-workspace-innermost', and NAMES are those
+of the root there.")
 
 (defvar-local gemini-companion-workspace--directory nil
   "What `default-directory' was in this buffer after the last command.")
@@ -410,31 +412,28 @@ The name is relative if FILE is below DIRECTORY."
   (let* ((directory (and directory
                          ;; So GNU/Linux calls one that was deleted while a client works there.
                          (string-remove-suffix " (deleted)" directory)))
-         (names (and directory
-                     (or (gemini-companion-workspace--client-root directory)
-                         ;; Clients go on working there after its last file was closed.
-                         (cdr (assoc directory gemini-companion-workspace--client-roots))))))
-    (when names
-      (setf (alist-get directory gemini-companion-workspace--client-roots
-                       nil nil #'equal)
-            names))
+         (root (and directory
+                    (gemini-companion-workspace-innermost (file-name-as-directory directory))))
+         (known (cdr (assoc directory gemini-companion-workspace--client-roots))))
+    ;; Clients go on working there after its last file was closed.
+    (unless (or (not root) (equal root (car known)))
+      (setf known (cons root (gemini-companion-workspace--client-root directory root))
+            (alist-get directory gemini-companion-workspace--client-roots nil nil #'equal) known))
     (gemini-companion-workspace--make-scope
-     directory names
-     (or (null names) (eq gemini-companion-context-scope 'all)))))
+     directory (cdr known)
+     (or (null known) (eq gemini-companion-context-scope 'all)))))
 
-(defun gemini-companion-workspace--client-root (directory)
-  "Return the names of the root in which a client in DIRECTORY works, or nil.
-A repository below a root counts, even if Emacs considers it part of the
-project around it, as it does with Git's submodules."
+(defun gemini-companion-workspace--client-root (directory innermost)
+  "Return the names of the root in which a client in DIRECTORY works.
+It is in INNERMOST, (ROOT . NAME).  A repository below that counts, even if Emacs
+considers it part of the project around it, as it does with Git's submodules."
   (pcase-let* ((file-name-handler-alist nil)
-               (directory (file-name-as-directory directory))
-               (`(,root . ,name) (gemini-companion-workspace-innermost directory)))
-    (when root
-      (let* ((own (locate-dominating-file directory ".git"))
-             (own (and own (expand-file-name (file-name-as-directory own))))
-             (rest (and own (string-prefix-p name own) (string-remove-prefix name own))))
-        (mapcar (lambda (name) (concat name rest))
-                (gemini-companion-workspace-root-names root))))))
+               (`(,root . ,name) innermost)
+               (own (locate-dominating-file (file-name-as-directory directory) ".git"))
+               (own (and own (expand-file-name (file-name-as-directory own))))
+               (rest (and own (string-prefix-p name own) (string-remove-prefix name own))))
+    (mapcar (lambda (name) (concat name rest))
+            (gemini-companion-workspace-root-names root))))
 
 (defun gemini-companion-workspace-out-of-scope-reason (file truename scope &optional exactly)
   "Return why FILE is not in SCOPE, as text for the user, or nil if it is.
