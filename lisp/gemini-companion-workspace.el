@@ -196,11 +196,19 @@ These have no trailing slash.  The directory EXTRA, if non-nil, counts as a
 root this time."
   (setq gemini-companion-workspace-known
         (cl-loop with found = (gemini-companion-workspace--find extra)
+                 with before = gemini-companion-workspace-known
                  for directory in (delete-dups (delq nil (mapcar #'car found)))
-                 for names = (list (file-name-as-directory directory)
-                                   (file-name-as-directory (file-truename directory)))
+                 for root = (seq-find (lambda (it)
+                                        (equal directory
+                                               (gemini-companion-workspace-root-directory it)))
+                                      before)
                  collect (make-gemini-companion-workspace-root
-                          :directory directory :names (delete-dups names)
+                          :directory directory
+                          :names (if root ; its disk may no longer answer
+                                     (gemini-companion-workspace-root-names root)
+                                   (delete-dups
+                                    (list (file-name-as-directory directory)
+                                          (file-name-as-directory (file-truename directory)))))
                           :project (and (member (cons directory t) found) t))))
   (gemini-companion-workspace-announced))
 

@@ -319,6 +319,46 @@
         (gemini-companion-workspace--guess-root directory)
         (should-not searched)))))
 
+(ert-deftest gemini-companion-workspace/a-known-project-is-not-looked-at-when-files-open ()
+  "Its disk may no longer answer."
+  (gemini-companion-test-with-project
+    (make-directory (gemini-companion-test-file "real/.git") t)
+    (make-symbolic-link "real" (gemini-companion-test-file "link"))
+    (let ((find-file-visit-truename nil)
+          (names (lambda (root) (mapcar (lambda (it) (file-name-as-directory
+                                                      (gemini-companion-test-file it)))
+                                        root)))
+          (gemini-companion-workspace-known nil))
+      (find-file-noselect (gemini-companion-test-file "link/a" ""))
+      (cl-flet ((announced ()
+                  (gemini-companion-workspace-roots)
+                  (apply #'append (mapcar #'gemini-companion-workspace-root-names
+                                          gemini-companion-workspace-known))))
+        (should (equal (announced) (funcall names '("link" "real"))))
+        (cl-letf (((symbol-function 'file-truename)
+                   (lambda (name &rest _) (ert-fail name))))
+          (should (equal (announced) (funcall names '("link" "real")))))))))
+
+;; Clients work there, and this is asked at nearly each key.
+(ert-deftest gemini-companion-workspace/the-repository-of-a-client-is-searched-for-once ()
+  (gemini-companion-test-with-project
+    (make-directory (gemini-companion-test-file "one/.git") t)
+    (make-directory (gemini-companion-test-file "one/sub/.git") t)
+    (let ((gemini-companion-workspace-known nil)
+          (gemini-companion-workspace--client-roots nil)
+          (gemini-companion-workspace-roots (list (gemini-companion-test-file "one"))))
+      (gemini-companion-workspace-roots)
+      (cl-flet ((names ()
+                  (gemini-companion-workspace-scope-names
+                   (gemini-companion-workspace-scope-of (gemini-companion-test-file "one/sub")))))
+        (let ((sub (names)))
+          (should (equal (car sub)
+                         (file-name-as-directory (gemini-companion-test-file "one/sub"))))
+          (gemini-companion-workspace-roots)
+          (cl-letf (((symbol-function 'locate-dominating-file)
+                     (lambda (&rest arguments) (ert-fail arguments))))
+            (should (equal (names) sub))))))))
+
 (ert-deftest gemini-companion-workspace/hidden-buffers-do-not-count ()
   (gemini-companion-test-with-project
     (gemini-companion-workspace-start)
