@@ -393,10 +393,12 @@ FILE must keep its owner and other names."
     (unwind-protect
         (progn
           (when kept
-            (copy-file file new t nil t t))
+            ;; Some file systems have no modes, such as drives of Windows in WSL.
+            (ignore-error file-error (copy-file file new t nil t t)))
           (gemini-companion-file--write-bytes bytes new)
           (unless kept
-            (set-file-modes new (or modes (logand #o666 (default-file-modes)))))
+            (ignore-error file-error
+              (set-file-modes new (or modes (logand #o666 (default-file-modes))))))
           (funcall check)
           (cond ((not kept) (rename-file new file t))
                 ((and (gemini-companion-file--alike-p new file)
@@ -422,10 +424,11 @@ FILE must keep its owner and other names."
       (write-region bytes nil file nil 'quiet lock))))
 
 (defun gemini-companion-file--alike-p (new file)
-  "Return non-nil if the file NEW has the owner of FILE, and that has one name."
+  "Return non-nil if the file NEW has the owner and modes of FILE, which has one name."
   (let ((attributes (file-attributes file))
         (new (file-attributes new)))
     (and (= 1 (file-attribute-link-number attributes))
+         (equal (file-attribute-modes attributes) (file-attribute-modes new))
          (equal (file-attribute-user-id attributes) (file-attribute-user-id new))
          (equal (file-attribute-group-id attributes) (file-attribute-group-id new)))))
 

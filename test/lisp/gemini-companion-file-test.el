@@ -84,6 +84,28 @@ WRITE has the arguments of `write-region'."
       (should (= 1 (file-attribute-group-id (file-attributes file))))
       (should (= (file-modes file) #o640)))))
 
+(ert-deftest gemini-companion-file/where-modes-cannot-be-set-files-are-written ()
+  (gemini-companion-file-test--with
+    (let ((copy (symbol-function 'copy-file)))
+      (cl-letf (((symbol-function 'set-file-modes)
+                 (lambda (file &rest _)
+                   (signal 'file-error (list "Doing chmod" "Operation not permitted" file))))
+                ((symbol-function 'copy-file)
+                 (lambda (from to &rest more)
+                   (funcall copy from to (car more))
+                   (when (length= more 4)
+                     (signal 'file-error
+                             (list "Copying permissions to" "Operation not permitted" to))))))
+        (gemini-companion-file-write file "new\n")
+        (gemini-companion-file-write (gemini-companion-test-file "b.txt") "newer\n")
+        (gemini-companion-file-replace (gemini-companion-test-file "c.txt") "private\n" #o600)))
+    (should (equal (gemini-companion-test-read file) "new\n"))
+    ;; It could have had them.
+    (should (= (file-modes file) #o640))
+    (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt")) "newer\n"))
+    (should (= (file-modes (gemini-companion-test-file "c.txt")) #o600))
+    (delete-file (gemini-companion-test-file "c.txt"))))
+
 (ert-deftest gemini-companion-file/what-cannot-be-replaced-is-written ()
   "A file that is mounted by itself, or whose directory cannot be written."
   (dolist (mounted '(t nil))
