@@ -424,7 +424,7 @@ FILE must keep its owner and other names."
       (write-region bytes nil file nil 'quiet lock))))
 
 (defun gemini-companion-file--alike-p (new file)
-  "Return non-nil if the file NEW has the owner and modes of FILE, which has one name."
+  "Return non-nil if NEW has the owner and modes of FILE, and that has one name."
   (let ((attributes (file-attributes file))
         (new (file-attributes new)))
     (and (= 1 (file-attribute-link-number attributes))

@@ -123,9 +123,9 @@ Until then no file is in any scope.")
   "The roots guessed from directories, as (TIME ROOT . PROJECT).")
 
 (defvar gemini-companion-workspace--client-roots nil
-  "Alist of the directories in which clients work, with (INNERMOST . NAMES).
-INNERMOST is a value of `gemini-companion-workspace-innermost', and NAMES are those
-of the root there.")
+  "Alist of the directories in which clients work, with (ROOT . NAMES).
+ROOT is the innermost root around, as (ROOT . NAME), and NAMES are those of the
+repository there, or of the root.")
 
 (defvar-local gemini-companion-workspace--directory nil
   "What `default-directory' was in this buffer after the last command.")
@@ -433,8 +433,9 @@ The name is relative if FILE is below DIRECTORY."
 
 (defun gemini-companion-workspace--client-root (directory innermost)
   "Return the names of the root in which a client in DIRECTORY works.
-It is in INNERMOST, (ROOT . NAME).  A repository below that counts, even if Emacs
-considers it part of the project around it, as it does with Git's submodules."
+The innermost announced root is INNERMOST, (ROOT . NAME).  A repository below
+that counts, even if Emacs considers it part of the project around it, as it
+does with Git's submodules."
   (pcase-let* ((file-name-handler-alist nil)
                (`(,root . ,name) innermost)
                (own (locate-dominating-file (file-name-as-directory directory) ".git"))
