@@ -89,8 +89,8 @@ no arguments.")
 
 (defvar gemini-companion-workspace--lifetime 60
   "Seconds for which it is remembered that a directory is in no project.
-A project is remembered for an hour: to find them all again takes seconds if
-files are slow, or if a disk of one of them no longer answers.")
+A project is not searched for again: to find them all takes seconds if files
+are slow, and Emacs would wait for a disk that no longer answers.")
 
 ;;;; State
 
@@ -316,8 +316,8 @@ Outside of projects ROOT is DIRECTORY itself.  It is nil there if
 ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
   (pcase-let ((`(,time . ,guess) (gethash directory gemini-companion-workspace--cache))
               (now (float-time)))
-    (unless (and time (<= 0 (- now time)
-                          (if (cdr guess) 3600 gemini-companion-workspace--lifetime)))
+    (unless (or (cdr guess)
+                (and time (<= 0 (- now time) gemini-companion-workspace--lifetime)))
       (let ((project (gemini-companion-workspace--find-project directory)))
         (setq guess (cons (or project (gemini-companion-workspace-guessable-root directory))
                           (and project t)))
