@@ -84,11 +84,12 @@ BUFFER is this buffer or an indirect buffer of it.")
   "Seconds without a change after which the context is published.")
 
 (defvar gemini-companion-context--private (make-hash-table :test #'eq :weakness 'key)
-  "Whether the files of buffers are private, as (FILE TIME . REASON).
-TIME is when Emacs found that, in seconds since 1970.")
+  "Whether the files of buffers are private, as (FILE TIME TOOK . REASON).
+TIME is when Emacs looked, in seconds since 1970, and TOOK for how long.")
 
 (defvar gemini-companion-context--lifetime 1.0
-  "Seconds for which Emacs remembers whether a file is private.")
+  "Seconds for which Emacs remembers whether a file is private.
+If it takes long to find out, that is remembered for a hundred times as long.")
 
 ;;;; Starting and stopping
 
@@ -308,16 +309,20 @@ The context is that of clients that work in DIRECTORY; nil if unknown."
 
 (defun gemini-companion-context--private-reason (buffer)
   "Return why the file of BUFFER is private, or was a moment ago.
-To look for ignore files whenever the context is published would take long."
+To look for ignore files whenever the context is published would take long,
+and on a slow disk, such as a drive of Windows in WSL, each second, too."
   (with-current-buffer buffer
     (let ((now (float-time)))
       (pcase (gethash buffer gemini-companion-context--private)
-        ((and `(,file ,time . ,reason)
+        ((and `(,file ,time ,took . ,reason)
               (guard (and (not gemini-companion-private) (equal file buffer-file-name)
-                          (<= 0 (- now time) gemini-companion-context--lifetime))))
+                          (<= 0 (- now time)
+                              (* gemini-companion-context--lifetime (1+ (* 100 took)))))))
          reason)
-        (_ (cddr (puthash buffer `(,buffer-file-name ,now . ,(gemini-companion-private-reason))
-                          gemini-companion-context--private)))))))
+        (_ (let ((reason (gemini-companion-private-reason)))
+             (puthash buffer `(,buffer-file-name ,now ,(- (float-time) now) . ,reason)
+                      gemini-companion-context--private)
+             reason))))))
 
 (defun gemini-companion-context--forget-private ()
   "Forget which files are private, since ignore rules may have changed."

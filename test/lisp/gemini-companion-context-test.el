@@ -306,6 +306,26 @@
         (should (gemini-companion-context--private-reason (current-buffer)))
         (set-buffer-modified-p nil)))))
 
+(ert-deftest gemini-companion-context/a-slow-disk-is-not-asked-each-second ()
+  (gemini-companion-context-test--following
+    (gemini-companion-context-test--open "a" "")
+    (let* ((now 1000.0)
+           (slowness 0.001)
+           (asked-after (lambda (seconds)
+                          (cl-incf now seconds)
+                          (let ((before now))
+                            (gemini-companion-context-gather)
+                            (/= now before)))))
+      (cl-letf (((symbol-function 'float-time) (lambda (&rest _) now))
+                ((symbol-function 'gemini-companion-private-reason)
+                 (lambda () (ignore (cl-incf now slowness)))))
+        (funcall asked-after 0)
+        (should-not (funcall asked-after 0.5))
+        (setq slowness 0.5)
+        (should (funcall asked-after 1))
+        (should-not (funcall asked-after 40))
+        (should (funcall asked-after 20))))))
+
 (ert-deftest gemini-companion-context/while-paused-clients-know-of-no-file ()
   (gemini-companion-test-with-client client
     (fake-cli-wait-notification client "ide/contextUpdate")
