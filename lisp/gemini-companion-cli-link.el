@@ -28,7 +28,7 @@ It is (START END FILE LINE COLUMN); LINE and COLUMN may be nil."
    do (skip-chars-forward "^/." end)
    while (< (point) end)
    do (pcase-let* ((`(,start . ,stop) (gemini-companion-cli-link--word end))
-                   (name (buffer-substring-no-properties start stop))
+                   (name (gemini-companion-ui-text start stop))
                    (`(,line ,column ,behind) (gemini-companion-cli-link--numbers stop))
                    (file (and (< 1 (length name) 500)
                               (gemini-companion-cli-link--resolve name line))))
@@ -42,13 +42,18 @@ Move point after it and any punctuation, but not beyond END."
   ;; A regexp would be slow for a long word.
   (let* ((characters "[:alnum:]_.~/@$+-")
          (start (save-excursion
-                  (skip-chars-backward characters)
+                  (while (progn (skip-chars-backward characters)
+                                ;; Eat hides spaces beside wide characters.
+                                (and (eq (char-before) ?\s) (invisible-p (1- (point)))))
+                    (backward-char))
                   ;; A directory may be called [id] or (group).
                   (when (and (eq (char-after) ?/) (memq (char-before) '(?\] ?\))))
                     (skip-chars-backward (concat "][()" characters) (- (point) 500)))
                   (skip-chars-forward "@([")
                   (point))))
-    (skip-chars-forward characters end)
+    (while (progn (skip-chars-forward characters end)
+                  (and (< (point) end) (eq (char-after) ?\s) (invisible-p (point))))
+      (forward-char))
     (cons start (save-excursion
                   (skip-chars-backward "^[:alnum:]_" start)
                   (point)))))
@@ -140,7 +145,7 @@ Each is (TEXT . MENTION)."
     (let ((mentions nil))
       (cl-loop for mention = (gemini-companion-cli-link--next (point-max))
                while mention
-               do (let ((text (buffer-substring-no-properties (car mention) (cadr mention))))
+               do (let ((text (gemini-companion-ui-text (car mention) (cadr mention))))
                     (setq mentions (cons (cons text mention) (assoc-delete-all text mentions)))))
       mentions)))
 

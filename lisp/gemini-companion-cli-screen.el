@@ -152,7 +152,7 @@ that asks has another title there."
           (end-of-line)
           ;; Qwen Code ends it with an arrow; a scroll bar may follow.
           (skip-chars-backward " │←█▀▄" start)
-          (buffer-substring-no-properties start (point)))))))
+          (gemini-companion-ui-text start (point)))))))
 
 (defun gemini-companion-cli-screen-no-key ()
   "Return the key that answers the question on screen with no.
@@ -266,7 +266,7 @@ setting compactToolOutput off; Qwen Code shows them below the choices."
                 (concat "^ *\\? +\\(?:WriteFile +Writing to\\|Edit\\(?: +Create\\)?\\) +"
                         "\\([^:\n←]+?\\)\\(?:: [^\n←]*\\)? *$")
                 nil t)
-          (push (match-string-no-properties 1) files))
+          (push (gemini-companion-ui-text (match-beginning 1) (match-end 1)) files))
         (setq files (nreverse files)))
        ((save-excursion
           (forward-line)
@@ -276,9 +276,9 @@ setting compactToolOutput off; Qwen Code shows them below the choices."
                     (looking-at "[ ╭─│]*o[ ─]+\\|[│╰][ ─]*[│╯] *[█▀▄]?$"))
           ;; Other tools wait there, too.
           (when (looking-at
-                 (concat "[ ╭─│]*o[ ─]+\\(?:\\(?:WriteFile\\|write_file\\) +Writing to \\(.+?\\)"
-                         "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(.+?\\):.*\\)[ ─│╮]*[█▀▄]?$"))
-            (push (or (match-string-no-properties 1) (match-string-no-properties 2)) files)))))
+                 (concat "[ ╭─│]*o[ ─]+\\(?:\\(?:WriteFile\\|write_file\\) +Writing to \\(?1:.+?\\)"
+                         "\\|\\(?:Edit\\|Replace\\|replace\\) +\\(?1:.+?\\):.*\\)[ ─│╮]*[█▀▄]?$"))
+            (push (gemini-companion-ui-text (match-beginning 1) (match-end 1)) files)))))
       files)))
 
 (provide 'gemini-companion-cli-screen)

@@ -76,7 +76,7 @@ TERMINAL is as in `gemini-companion-cli-send-text'."
 The name of the file and the line numbers come before it.  With SUBMIT,
 interactively the prefix argument, send the prompt as well."
   (interactive "r\nP")
-  (let ((text (buffer-substring-no-properties
+  (let ((text (gemini-companion-ui-text
                ;; Removing newlines from the end of a long string would be slow.
                start (save-excursion (goto-char end) (skip-chars-backward "\n" start) (point))))
         (fence "```"))

@@ -73,6 +73,11 @@ So are others that end lines, turn the text around, or cannot be seen."
          (format "\\u%04x" char))))
    text t t))
 
+(defun gemini-companion-ui-text (start end)
+  "Return the text from START to END without properties, as the user copies it.
+Eat hides a space in front of each character that is two columns wide."
+  (save-match-data (substring-no-properties (filter-buffer-substring start end))))
+
 (defun gemini-companion-ui-trim-end (text chars)
   "Return TEXT without CHARS at its end.
 CHARS are as for `skip-chars-backward'.  `string-trim-right' would take

@@ -45,6 +45,12 @@ src/none.py:1 and/or e.g. https://example.org/b.txt:80 src/ 1.5:2 ..\n"
       (delete-region (point-min) (point))
       (should (equal (gemini-companion-cli-link-test--marked) (seq-drop expected 2))))))
 
+(ert-deftest gemini-companion-cli-link/names-with-wide-characters-are-marked-in-eat ()
+  (gemini-companion-cli-link-test--with "請看 文書/說明.md:3。 和\n"
+    (gemini-companion-test-file "文書/說明.md" "")
+    (gemini-companion-test-widen-as-eat)
+    (should (equal (mapcar #'car (gemini-companion-cli-link--all)) '("文書/說明.md:3")))))
+
 (ert-deftest gemini-companion-cli-link/only-a-file-is-visited ()
   "A model may mention a pipe or a device, with a line."
   (gemini-companion-cli-link-test--with "see /dev/null:1\n"

@@ -7,6 +7,7 @@
 (require 'ert)
 (require 'gemini-companion-cli-screen)
 (require 'gemini-companion-test-screen)
+(require 'gemini-companion-test-util)
 
 (defmacro gemini-companion-cli-screen-test--on (screen &rest body)
   "Evaluate BODY in a buffer that shows SCREEN."
@@ -48,6 +49,15 @@
     (gemini-companion-cli-screen-test--on (concat gemini-companion-test-screen-question one)
       (should (gemini-companion-cli-screen-question-p))
       (should-not (gemini-companion-cli-screen-queued-files)))))
+
+(ert-deftest gemini-companion-cli-screen/in-eat-wide-names-have-no-spaces ()
+  "Otherwise to accept all changes of a turn accepted only the first one."
+  (gemini-companion-cli-screen-test--on
+      (replace-regexp-in-string "[a-c]\\.txt" "文書.md" gemini-companion-test-screen-question t)
+    (gemini-companion-test-widen-as-eat)
+    (should (equal (gemini-companion-cli-screen-question-title)
+                   "WriteFile  Writing to 文書.md  1 of 4"))
+    (should (equal (gemini-companion-cli-screen-queued-files) '("src/文書.md" "文書.md")))))
 
 (ert-deftest gemini-companion-cli-screen/all-kinds-of-questions-are-seen-above-a-prompt ()
   "They are there with Gemini CLI's setting collapseDrawerDuringApproval off."

@@ -159,6 +159,16 @@ SENT is bound to a function that returns the text sent to it."
     (gemini-companion-cli-send-test--wait
      sent "\e[200~sub/a.txt, lines 2 to 3:\n```\n2\n3\n```\n\e[201~\r")))
 
+(ert-deftest gemini-companion-cli-send/a-region-is-sent-as-it-would-be-copied ()
+  "Eat hides spaces beside wide characters."
+  (gemini-companion-cli-send-test--with sent
+    (switch-to-buffer (get-buffer-create "eat"))
+    (insert "漢字")
+    (gemini-companion-test-widen-as-eat)
+    (gemini-companion-send-region (point-min) (point-max) t)
+    (gemini-companion-cli-send-test--wait
+     sent "\e[200~buffer eat, line 1:\n```\n漢字\n```\n\e[201~\r")))
+
 ;; A region was one of "buffer a.txt<2>", and the file could not be mentioned.
 (ert-deftest gemini-companion-cli-send/an-indirect-buffer-shows-its-file ()
   (gemini-companion-cli-send-test--with sent

@@ -80,6 +80,20 @@ This is for what must not happen then."
   (replace-regexp-in-string "\n\\(?:[ \t]*\n\\)\\{3,\\}" "\n\n\n"
                             (string-trim-right screen)))
 
+(defun gemini-companion-test-widen-as-eat ()
+  "Hide a space in front of each character here that is two columns wide."
+  (goto-char (point-min))
+  (while (not (eobp))
+    (when (= (char-width (char-after)) 2)
+      (insert (propertize " " 'invisible t)))
+    (forward-char))
+  (setq-local filter-buffer-substring-function
+              (lambda (start end _delete)
+                (mapconcat (lambda (position)
+                             (if (invisible-p position) ""
+                               (buffer-substring position (1+ position))))
+                           (number-sequence start (1- end)) ""))))
+
 ;;;; Skipping
 
 (defun gemini-companion-test-skip (format &rest arguments)
