@@ -48,15 +48,23 @@ With colors, such a prompt looks like the one that the user is typing.")
   "Go back to the user's prompt if it is on the last LINES; set the match data."
   ;; Its last line may seem to be empty.
   (goto-char (point-max))
-  (re-search-backward gemini-companion-cli-screen--prompt-box
-                      (line-beginning-position (- lines)) t))
+  (let ((limit (line-beginning-position (- lines))))
+    (or (re-search-backward gemini-companion-cli-screen--prompt-box limit t)
+        ;; For a screen reader, there is nothing around it, nor below, and words are in place of
+        ;; signs but the first, behind which a dialog has only one space.
+        (re-search-backward
+         (concat "^\\(?2:> \\|\\(?:Shell\\|YOLO\\|Plan\\) mode\\|Accepting edits\\) "
+                 "\\(?1:[^\n╭│╰─▀▄]*\\(?:\n[^\n╭│╰─▀▄]*\\)\\{,12\\}\\)[ \n]*\\'")
+         limit t))))
 
 (defun gemini-companion-cli-screen--prompt-text ()
-  "Return the lines of the prompt that was found, without the sides of its box."
+  "Return the sign and the lines of the prompt that was found, without its box."
   (let ((text (match-string-no-properties 1)))
-    (if (eq (char-after (match-beginning 0)) ?╭)
-        (replace-regexp-in-string "^│\\| *│ *$" "" text)
-      text)))
+    (cond ((eq (char-after (match-beginning 0)) ?╭)
+           (replace-regexp-in-string "^│\\| *│ *$" "" text))
+          ((match-beginning 2)
+           (concat (if (equal (match-string 2) "Shell mode") "!" ">") (string-trim-right text)))
+          (t text))))
 
 (defun gemini-companion-cli-screen-question-p ()
   "Return t if the CLI in the current buffer asks the user to choose.
@@ -228,8 +236,9 @@ unless ALWAYS is non-nil."
   "Return non-nil if the CLI works whose prompt begins at point."
   (let ((prompt (point)))
     ;; A spinner, in front of a line that may be cut, or what takes its place.
-    (or (re-search-backward "esc to cancel\\|^ \\{,2\\}[⠀-⣿] \\|^ *! Shell awaiting input"
-                            (line-beginning-position -10) t)
+    (or (re-search-backward
+         "esc to cancel\\|^ \\{,2\\}[⠀-⣿] \\|^Executing Hook\\|^ *! Shell awaiting input"
+         (line-beginning-position -10) t)
         ;; Completions or the Debug Console may be between, but not a prompt: what is above that
         ;; remains of another screen.
         (and (re-search-backward "^ *[⠀-⣿] .*(esc to cancel, [0-9]" (line-beginning-position -30) t)
@@ -269,9 +278,10 @@ setting compactToolOutput off; Qwen Code shows them below the choices."
           (push (gemini-companion-ui-text (match-beginning 1) (match-end 1)) files))
         (setq files (nreverse files)))
        ((save-excursion
-          (forward-line)
+          (unless (looking-at "\\?")     ; for a screen reader, there is no box
+            (forward-line))
           ;; After a long title, the numbers may be on two lines.
-          (looking-at " *│ *\\? .*[ …][0-9]+[ │█▀▄\n]+of[ │█▀▄\n]+[0-9]+ *│"))
+          (looking-at " *│? *\\? .*[ …][0-9]+[ │█▀▄\n]+of[ │█▀▄\n]+[0-9]+ *\\(?:│\\|$\\)"))
         (while (and (zerop (forward-line -1))
                     (looking-at "[ ╭─│]*o[ ─]+\\|[│╰][ ─]*[│╯] *[█▀▄]?$"))
           ;; Other tools wait there, too.

@@ -338,6 +338,34 @@ There are the more blank lines the more tools it calls."
     (gemini-companion-cli-screen-test--on (concat pad "\n" pad "\n✦ Done.\n" pad "\n")
       (should-not (gemini-companion-cli-screen-prompt)))))
 
+(ert-deftest gemini-companion-cli-screen/the-prompt-is-found-with-a-screen-reader ()
+  "There is nothing around it, and words are in place of most signs."
+  (pcase-dolist (`(,prompt . ,expected) `((">    Type your message" . ">Typeyourmessage")
+                                          (">  one\ntwo  \n   \n" . ">onetwo")
+                                          ;; Of Qwen Code, or after a question.
+                                          (,(concat (make-string 80 ?─) "\n>  one" (make-string 20 ?\n))
+                                           . ">one")
+                                          ("Accepting edits one" . ">one")
+                                          ("Plan mode one" . ">one")
+                                          ("YOLO mode one" . ">one")
+                                          ("Shell mode ls" . "!ls")
+                                          ;; These are a dialog, and a model's text above one.
+                                          ("> Settings\nSearch to filter\n● Vim Mode\n")
+                                          (">  one\n╭───╮\n│ x │\n╰───╯\n")))
+    (dolist (above '("" "Executing Hook: emacs\n" "responding Thinking... (esc to cancel, 3s)\n"))
+      (gemini-companion-cli-screen-test--on
+          (concat "Model:  Done.\n> a quote\n/src/project sandbox\ngemini-2.5-flash\n" above
+                  "Shift+Tab to accept edits\n1 open file (F4 to view)\n" prompt)
+        (should (equal (gemini-companion-cli-screen-prompt)
+                       (if (or (null expected) (equal above "")) expected 'works)))
+        (should (eq (and (gemini-companion-cli-screen-shell-p) t) (equal expected "!ls")))
+        (should-not (gemini-companion-cli-screen-newline-p)))))
+  (gemini-companion-cli-screen-test--on
+      "gemini-2.5-flash\no WriteFile  Writing to my b.py\n? WriteFile   Writing to a.py 1 of 2
+add: >  x\nApply this change?\n(checked) 1. Allow once\n2. No, suggest changes (esc)"
+    (should (eq (gemini-companion-cli-screen-question-p) t))
+    (should (equal (gemini-companion-cli-screen-queued-files) '("my b.py")))))
+
 (defun gemini-companion-cli-screen-test--llxprt (&rest lines)
   "Return the screen of LLxprt Code 0.11 with LINES in the box of its prompt."
   (let ((border (make-string 40 ?─)))
