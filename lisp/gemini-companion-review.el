@@ -670,10 +670,10 @@ REVIEW keeps the last value, since FUNCTION may take long."
 (defun gemini-companion-review-text-of-visiting (review buffer)
   "Return the text of BUFFER, which visits the file of REVIEW.
 If the file has a byte order mark, and the proposal, too, begin with that."
-  (let ((coding (buffer-local-value 'buffer-file-coding-system buffer)))
-    (gemini-companion-change-mark (gemini-companion-review-text-of-buffer buffer)
-                                  (and coding (coding-system-get coding :bom))
-                                  (gemini-companion-review-proposed review))))
+  (gemini-companion-change-mark
+   (gemini-companion-review-text-of-buffer buffer)
+   (coding-system-get (buffer-local-value 'buffer-file-coding-system buffer) :bom)
+   (gemini-companion-review-proposed review)))
 
 (defun gemini-companion-review-before (review)
   "Return the contents of the file from which REVIEW was made, as bytes.
