@@ -97,13 +97,17 @@
           (question nil))
       (dolist (name '("b.txt" "c.txt" "d.txt"))
         (gemini-companion-test-propose client name "2\n"))
+      ;; These two are of other CLIs.
+      (setf (gemini-companion-review-client (gemini-companion-test-propose client "e.txt" "2\n"))
+            "another")
+      (setf (gemini-companion-review-process (gemini-companion-test-propose client "f.txt" "2\n")) 1)
       (gemini-companion-review-show first 'keep)
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) t)))
         (gemini-companion-accept-all))
       (should (equal question "Accept 4 changes: a.txt, b.txt, c.txt, d.txt? "))
-      ;; This one empties most of its file.
+      ;; The first one empties most of its file.
       (should (equal (mapcar #'gemini-companion-review-file (gemini-companion-review-all-open))
-                     '("c.txt")))
+                     '("c.txt" "e.txt" "f.txt")))
       (gemini-companion-review-end-all))))
 
 ;; A model often edits a file by several calls.
