@@ -226,7 +226,7 @@ If that is the LAST one, Emacs does not close it."
   (let ((names (mapcar #'buffer-name (remq nil (gemini-companion-review-window-buffers view)))))
     ;; The saved window state has (buffer NAME ...) in each leaf.
     (cl-loop for (key name) on (flatten-tree (alist-get 'ws (cdr tab)))
-             thereis (and (eq key 'buffer) (stringp name) (member name names)))))
+             thereis (and (eq key 'buffer) (member name names)))))
 
 ;;;; Its own windows and the user's
 
