@@ -384,20 +384,23 @@ Emacs 29 has `display-buffer-full-frame'."
 
 (ert-deftest gemini-companion-review-window/its-end-leaves-alone-a-window-where-the-user-replaced-it ()
   "As by \\`C-x 4 f': that stays selected."
-  (gemini-companion-test-with-client client
-    (delete-other-windows)
-    (switch-to-buffer "a.txt")
-    (let ((gemini-companion-diff-function #'gemini-companion-review-inline-show)
-          (review (gemini-companion-test-propose client "a.txt" "2\n"))
-          (window (selected-window)))
-      (select-window (split-window-right))
-      (switch-to-buffer "*scratch*")
-      (gemini-companion-review-show review 'keep)
-      (should (equal (gemini-companion-review-window-test--shown review) (list window)))
-      (select-window window)
+  (dolist (other '("a.txt" "*Messages*"))
+    (gemini-companion-test-with-client client
+      (delete-other-windows)
       (switch-to-buffer "a.txt")
-      (gemini-companion-review-reject review)
-      (should (eq window (selected-window))))))
+      (let ((gemini-companion-diff-function #'gemini-companion-review-inline-show)
+            (review (gemini-companion-test-propose client "a.txt" "2\n"))
+            (window (selected-window)))
+        (select-window (split-window-right))
+        (switch-to-buffer "*scratch*")
+        (gemini-companion-review-show review 'keep)
+        (should (equal (gemini-companion-review-window-test--shown review) (list window)))
+        (select-window window)
+        (switch-to-buffer other)
+        (run-hooks 'window-configuration-change-hook)
+        (gemini-companion-review-reject review)
+        (should (eq window (selected-window)))
+        (should (equal (buffer-name (window-buffer)) other))))))
 
 (ert-deftest gemini-companion-review-window/a-window-configuration-may-replace-it ()
   (gemini-companion-review-window-test--each review 'keep
@@ -439,7 +442,10 @@ the review is shown again before that, in other windows."
       (pcase-let ((`(,_ ,now) (gemini-companion-review-window-test--windows))
                   (`(,_ ,before) windows))
         (should (equal (mapcar (lambda (it) (seq-take (cdr it) 2)) now)
-                       (mapcar (lambda (it) (seq-take (cdr it) 2)) before)))))))
+                       (mapcar (lambda (it) (seq-take (cdr it) 2)) before))))
+      (switch-to-buffer "*Messages*")
+      (run-hooks 'window-configuration-change-hook)
+      (should (equal (buffer-name (window-buffer)) "*Messages*")))))
 
 (ert-deftest gemini-companion-review-window/nothing-of-it-is-left-in-windows-that-come-back ()
   "Packages for perspectives keep windows, and restore them later."
