@@ -456,7 +456,6 @@ shows it as a hunk again."
          (proposal (gemini-companion-review-window-proposal view))
          (added (gemini-companion-review-hunk-added hunk)))
     (with-current-buffer proposal
-      (undo-boundary)
       (gemini-companion-review-inline--set-lines
        current (gemini-companion-review-hunk-removed hunk)
        (gemini-companion-review-hunk-lines proposal added) (cdr added) (car added))
