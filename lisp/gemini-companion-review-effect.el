@@ -323,7 +323,6 @@ A merge would take the difference for edits of the user."
             (save-restriction
               (widen)
               ;; As one step for undo.
-              (undo-boundary)
               (atomic-change-group (gemini-companion-heavy-replace-text source))
               (undo-boundary))))))))
 

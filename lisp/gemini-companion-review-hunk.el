@@ -245,7 +245,6 @@ It has the faces of its source."
 They are a list of (LINES . TEXT), the last lines first."
   (with-current-buffer buffer
     (gemini-companion-ui-widened
-      (undo-boundary)
       ;; A hook may fail, or the user quit, when only a part is done.
       (atomic-change-group
         (pcase-dolist (`(,lines . ,text) replacements)
