@@ -223,22 +223,26 @@ accepted.*history-list writes your text" text))
 
 (ert-deftest gemini-companion-write/a-rejected-text-may-be-written-all-the-same ()
   "Gemini CLI does so if it is told to accept edits while it asks."
-  (gemini-companion-write-test--with client
-    (let ((gemini-companion-write--decision-time 60.0)
-          (buffer (find-file-noselect (gemini-companion-test-file "b.txt"))))
-      (gemini-companion-write-test--wait-message
-       "has written the change to b\\.txt that you rejected.* u in"
-       (lambda ()
-         (let ((review (gemini-companion-test-propose client "b.txt" "2\n")))
-           (gemini-companion-review-show review 'select)
-           (gemini-companion-write-test--edit review "mine\n")
-           (gemini-companion-reject))
-         (gemini-companion-test-file "b.txt" "2\n")))
-      (gemini-companion-test-wait
-       "the buffer" (lambda () (equal (with-current-buffer buffer (buffer-string)) "2\n")))
-      (gemini-companion-test-list-press-newest "u" t)
-      (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
-                     "one\ntwo\n")))))
+  (dolist (edited '(nil t))
+    (gemini-companion-write-test--with client
+      (let ((gemini-companion-write--decision-time 60.0)
+            (buffer (find-file-noselect (gemini-companion-test-file "b.txt"))))
+        ;; Another file gets the same text.
+        (gemini-companion-review-reject (gemini-companion-test-propose client "c.txt" "2\n"))
+        (gemini-companion-write-test--wait-message
+         "has written the change to b\\.txt that you rejected.* u in"
+         (lambda ()
+           (let ((review (gemini-companion-test-propose client "b.txt" "2\n")))
+             (gemini-companion-review-show review 'select)
+             (when edited
+               (gemini-companion-write-test--edit review "mine\n"))
+             (gemini-companion-reject))
+           (gemini-companion-test-file "b.txt" "2\n")))
+        (gemini-companion-test-wait
+         "the buffer" (lambda () (equal (with-current-buffer buffer (buffer-string)) "2\n")))
+        (gemini-companion-test-list-press-newest "u" t)
+        (should (equal (gemini-companion-test-read (gemini-companion-test-file "b.txt"))
+                       "one\ntwo\n"))))))
 
 (ert-deftest gemini-companion-write/what-others-write-after-a-rejection-is-read-once ()
   (gemini-companion-write-test--with client
