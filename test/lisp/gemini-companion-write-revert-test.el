@@ -459,16 +459,24 @@ Local Variables:\nmode: sh\nfill-column: 11\nEnd:\n"))
 
 (ert-deftest gemini-companion-write-revert/edits-that-stay-can-be-recovered ()
   "If Emacs ends before they are auto-saved again."
-  (gemini-companion-write-revert-test--with "one\n"
-    (auto-save-mode 1)
-    (let ((create-lockfiles nil))
-      (insert "mine\n"))
-    (do-auto-save t t)
-    (set-file-times buffer-auto-save-file-name (time-add nil -5))
-    (gemini-companion-test-write buffer-file-name "two\n")
-    (should (gemini-companion-write-revert-now buffer-file-name))
-    (should (file-newer-than-file-p buffer-auto-save-file-name buffer-file-name))
-    (delete-auto-save-file-if-necessary t)))
+  (dolist (told '(nil t))
+    (gemini-companion-write-revert-test--with "one\n"
+      (auto-save-mode 1)
+      (let ((create-lockfiles nil))
+        (insert "mine\n"))
+      (do-auto-save t t)
+      (set-file-times buffer-auto-save-file-name (time-add nil -5))
+      (if told
+          (gemini-companion-test-with-answer nil
+            (gemini-companion-write-revert-test--write "two\n")
+            (should (member "a.txt changed on disk; its buffer keeps your edits"
+                            gemini-companion-test-messages)))
+        (gemini-companion-test-write buffer-file-name "two\n")
+        (should (gemini-companion-write-revert-now buffer-file-name)))
+      (should (equal (buffer-string) "mine\none\n"))
+      (should (file-newer-than-file-p buffer-auto-save-file-name buffer-file-name))
+      (delete-auto-save-file-if-necessary t)
+      (set-buffer-modified-p nil))))
 
 (ert-deftest gemini-companion-write-revert/edits-stay-though-they-are-no-longer-auto-saved ()
   (gemini-companion-write-revert-test--with "one\n"
