@@ -89,6 +89,7 @@ FOCUS is as in `gemini-companion-diff-focus', by default `keep'."
         (gemini-companion-test-wait
          "the fontification to be given up"
          (lambda () (eq (buffer-local-value 'major-mode proposal) 'fundamental-mode)))
+        (should (buffer-local-value 'gemini-companion-review-mode proposal))
         (should (equal '(gemini-companion-added)
                        (alist-get 'ediff-even-diff-B
                                   (buffer-local-value 'face-remapping-alist proposal))))
