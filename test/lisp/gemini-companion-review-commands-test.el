@@ -101,13 +101,17 @@
       (setf (gemini-companion-review-client (gemini-companion-test-propose client "e.txt" "2\n"))
             "another")
       (setf (gemini-companion-review-process (gemini-companion-test-propose client "f.txt" "2\n")) 1)
+      ;; And this one would lose edits of the user.
+      (gemini-companion-test-propose client "g.txt" "2\n")
+      (with-current-buffer (find-file-noselect (gemini-companion-test-file "g.txt"))
+        (insert "mine"))
       (gemini-companion-review-show first 'keep)
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) t)))
         (gemini-companion-accept-all))
-      (should (equal question "Accept 4 changes: a.txt, b.txt, c.txt, d.txt? "))
+      (should (equal question "Accept 5 changes: a.txt, b.txt, c.txt, d.txt, g.txt? "))
       ;; The first one empties most of its file.
       (should (equal (mapcar #'gemini-companion-review-file (gemini-companion-review-all-open))
-                     '("c.txt" "e.txt" "f.txt")))
+                     '("c.txt" "e.txt" "f.txt" "g.txt")))
       (gemini-companion-review-end-all))))
 
 ;; A model often edits a file by several calls.
