@@ -419,10 +419,13 @@ CLIENT closes REVIEW while the question is open."
 
 (ert-deftest gemini-companion-review/an-empty-accept-asks-first ()
   (gemini-companion-test-with-client client
-    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n")))
+    (let ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
+          (question nil))
       (with-current-buffer (gemini-companion-review-proposal review) (erase-buffer))
-      (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
+      (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
         (should-error (gemini-companion-accept) :type 'user-error))
+      (should (equal question "Gemini CLI ignores an empty text, and would write its own proposal.  \
+Accept? "))
       (should (eq (gemini-companion-review-shown) review))
       (cl-letf (((symbol-function 'y-or-n-p) #'always))
         (gemini-companion-accept))
