@@ -375,7 +375,6 @@ Of a text that is longer than LIMIT characters, return at least that many."
 (defun gemini-companion-context--rows (walk limit)
   "Return the rows of a rectangle, until they reach LIMIT characters, as lines.
 WALK calls a function at the start of each line with the two columns."
-  (require 'rect)
   (let ((rows (list nil)))
     (save-excursion
       (catch 'enough
