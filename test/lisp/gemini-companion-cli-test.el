@@ -175,6 +175,17 @@ ABOUT is a plist of :session, :process, :text and :path."
       (setf (gemini-companion-review-process review) 1)
       (should-not (gemini-companion-cli--prompt-of review)))))
 
+(ert-deftest gemini-companion-cli/a-prompt-gives-up-earlier-changes-of-its-cli ()
+  (let ((gemini-companion-cli--all nil))
+    (gemini-companion-test-with-client client
+      (let ((review (gemini-companion-test-propose client "a.txt" "2\n"))
+            (other (gemini-companion-test-propose client "b.txt" "2\n")))
+        (setf (gemini-companion-review-process other) 1)
+        (gemini-companion-cli-note 'prompt 'gemini (emacs-pid) "conversation" nil "do it")
+        (should-not (gemini-companion-review-open-p review))
+        (should (gemini-companion-review-open-p other))
+        (gemini-companion-review-end-all)))))
+
 (ert-deftest gemini-companion-cli/a-rejection-in-the-cli-ends-its-turn ()
   "But not the next one, if that has begun before Emacs knows how the change was decided."
   (let ((gemini-companion-cli--all nil)
