@@ -453,4 +453,18 @@ pwd; echo \"run with $*.\"; read line"
     (let ((gemini-companion-agent 'llxprt))
       (should-error (gemini-companion-resume) :type 'user-error))))
 
+(ert-deftest gemini-companion-cli-run/a-new-terminal-replaces-only-those-of-its-own-that-have-ended ()
+  (let* ((root (file-name-as-directory temporary-file-directory))
+         (live (gemini-companion-cli-run--create-buffer 'gemini root))
+         (process (make-pipe-process :name "live" :buffer live :noquery t))
+         (ended (gemini-companion-cli-run--create-buffer 'gemini root))
+         (others (list live
+                       (gemini-companion-cli-run--create-buffer 'qwen root)
+                       (gemini-companion-cli-run--create-buffer 'gemini (concat root "a/"))))
+         (new (gemini-companion-cli-run--create-buffer 'gemini root)))
+    (should-not (buffer-live-p ended))
+    (should (seq-every-p #'buffer-live-p (cons new others)))
+    (delete-process process)
+    (mapc #'kill-buffer (cons new others))))
+
 ;;; gemini-companion-cli-run-test.el ends here
