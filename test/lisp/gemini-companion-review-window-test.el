@@ -551,7 +551,9 @@ the review is shown again before that, in other windows."
           (tab-bar-close-tab 2)
           (run-at-time 0 nil (lambda () (setq later t)))
           (gemini-companion-test-wait "timers to run" (lambda () later))
-          (should (gemini-companion-review-shown-p review)))
+          (should (gemini-companion-review-shown-p review))
+          (gemini-companion-review-reject review)
+          (should (equal (gemini-companion-review-window-test--windows) windows)))
       (tab-bar-close-other-tabs))))
 
 (ert-deftest gemini-companion-review-window/a-tab-of-its-own-goes-with-it ()
