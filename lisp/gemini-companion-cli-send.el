@@ -289,8 +289,8 @@ That is a change; meanwhile, another agent of the CLI may ask about a command."
       (`(,tick . ,time)
        ;; A question may ignore Enter, such as Qwen Code's if nothing is checked.  Or the next one
        ;; has just appeared, and the same key was pressed twice.
-       (< (- (float-time) time)
-          (if (eql tick (buffer-chars-modified-tick)) 5 gemini-companion-ui-reaction-time))))
+       (gemini-companion-ui-recent-p
+        time (if (eql tick (buffer-chars-modified-tick)) 5 gemini-companion-ui-reaction-time))))
     (if (car gemini-companion-cli-send--answered)
         "The CLI has not shown your last answer yet; try again shortly"
       "This question has just appeared: pause before you press a key"))))

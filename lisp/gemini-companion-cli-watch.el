@@ -316,8 +316,9 @@ names these keys."
          (or (gemini-companion-cli-watch--review)
              (pcase (gemini-companion-review-commands-last-accept)
                ;; The next change of a turn takes a moment to come.
-               (`(,review . ,(pred (< (- (float-time) 3.0))))
-                (gemini-companion-cli-watch--of-p review)))))
+               (`(,review . ,time)
+                (and (gemini-companion-ui-recent-p time 3.0)
+                     (gemini-companion-cli-watch--of-p review))))))
        map))
 
 (defun gemini-companion-cli-watch--review ()

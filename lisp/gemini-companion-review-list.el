@@ -186,8 +186,8 @@ While it is on screen, also update it every SECONDS, and when HOOK is run."
   "Return the id of the current line, or of the line that was clicked.
 Signal a `user-error' if it may be another one than the user has seen, or if
 there is none; KIND is what it would be, by default a change."
-  (when (< (- (float-time) gemini-companion-review-list--moved-at)
-           gemini-companion-ui-reaction-time)
+  (when (gemini-companion-ui-recent-p gemini-companion-review-list--moved-at
+                                      gemini-companion-ui-reaction-time)
     (user-error "The list has just changed; look, and try again"))
   (when (mouse-event-p last-input-event)
     (let ((position (event-end last-input-event)))

@@ -120,7 +120,7 @@ TIME is when that was, or when a key was last ignored.")
               (concat "waiting for " (gemini-companion-review-effect-file first)))
              ((or (gemini-companion-review-ended-on-screen-p)
                   ;; A key meant for that one must not decide this one.
-                  (< (- (float-time) gemini-companion-review-closed-at) 1))
+                  (gemini-companion-ui-recent-p gemini-companion-review-closed-at 1))
               "waiting: another change just ended")
              ((when-let* ((busy (gemini-companion-ui-busy)))
                 (concat "waiting: " busy))))))))

@@ -185,12 +185,17 @@ no longer call it."
                       (not (gemini-companion-ui-idle-p 3)))))
          "a menu of keys is open")))
 
+(defun gemini-companion-ui-recent-p (time seconds)
+  "Return non-nil if TIME, in seconds since 1970, was at most SECONDS ago.
+A TIME that is yet to come was long ago: the clock has been set back."
+  (<= 0 (- (float-time) time) seconds))
+
 (defun gemini-companion-ui-idle-p (seconds)
   "Return non-nil if the user has pressed no key for SECONDS."
   (let ((idle (current-idle-time)))
     ;; There is no idle time while a command runs, perhaps for the key just pressed, nor ever in
-    ;; batch mode.
-    (if idle (> (float-time idle) seconds) noninteractive)))
+    ;; batch mode.  If the clock was set back since, it is negative until the next key.
+    (if idle (not (<= 0 (float-time idle) seconds)) noninteractive)))
 
 (defun gemini-companion-ui-busy ()
   "Return why windows may not change now, as text, or nil if they may.

@@ -589,6 +589,17 @@ Accept? "))
         (should (gemini-companion-ui-busy)))))
   (should-not (gemini-companion-ui-user-frame-p)))
 
+(ert-deftest gemini-companion-review/a-change-is-shown-if-the-clock-was-set-back ()
+  "The last key, and the end of the change before, are then yet to come."
+  (gemini-companion-test-with-client client
+    (cl-letf ((gemini-companion-review-closed-at (+ (float-time) 10000))
+              ((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
+              ((symbol-function 'current-idle-time) (lambda () '(-1 0)))
+              (this-command nil))
+      (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
+        (gemini-companion-review-popup--try)
+        (should (eq (gemini-companion-review-shown) review))))))
+
 (ert-deftest gemini-companion-review/reviews-can-be-queued-or-announced ()
   (pcase-dolist (`(,policy ,focus ,announced) '((queue keep nil) (pop-up announce t)))
     (gemini-companion-test-with-client client
