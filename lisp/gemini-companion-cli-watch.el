@@ -289,6 +289,8 @@ An element of `emulation-mode-map-alists', before the maps of the emulators.")
 A question that appears while the user is typing drops text; but a digit, or the
 Enter that was to send the prompt, would answer it."
   (gemini-companion-log-errors "a key"
+    ;; Emacs may have been busy when the user pressed it, and have a change that nobody has seen.
+    (gemini-companion-bridge-drain)
     (let ((now (float-time))
           ;; On a graphical frame, vterm does not let Emacs translate it.
           (key (if (eq last-command-event 'return) ?\r last-command-event)))
@@ -303,10 +305,18 @@ Enter that was to send the prompt, would answer it."
                         (gemini-companion-cli-screen-question-p)))
                ;; After Enter, the user may expect a question, as after /model.
                (setq gemini-companion-cli-watch--typed (if (eq key ?\r) 0 now)))
-              ((< (- now gemini-companion-cli-watch--typed) gemini-companion-ui-reaction-time)
+              ((or (gemini-companion-ui-recent-p gemini-companion-cli-watch--typed
+                                                 gemini-companion-ui-reaction-time)
+                   (gemini-companion-cli-watch--unseen-p))
                (setq gemini-companion-cli-watch--typed now
                      this-command #'ignore)
                (message "This question has just appeared: pause before you press a key")))))))
+
+(defun gemini-companion-cli-watch--unseen-p ()
+  "Return non-nil if the change that waits here is too new for the user to see it."
+  (when-let* ((review (car (gemini-companion-cli-watch--reviews))))
+    (gemini-companion-ui-recent-p (float-time (gemini-companion-review-created review))
+                                  (/ gemini-companion-ui-reaction-time 3))))
 
 (defun gemini-companion-cli-watch--guard (map)
   "Return MAP if a change of the CLI in the current buffer waits, or soon will.

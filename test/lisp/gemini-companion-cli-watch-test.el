@@ -79,6 +79,26 @@ after output; `free-for' pretends that it takes prompts for some seconds."
           (show gemini-companion-test-screen-question)
           (should (eq (funcall press ?\r) #'ignore)))))))
 
+(ert-deftest gemini-companion-cli-watch/a-key-answers-no-change-that-came-while-emacs-was-busy ()
+  "The user has pressed it before the change could be seen."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (cl-letf* ((gemini-companion-ui-reaction-time 1000)
+               (this-command 'send)
+               (last-command-event ?1)
+               (came nil)
+               ((symbol-function 'this-command-keys-vector) (lambda () [?1]))
+               ((symbol-function 'gemini-companion-bridge-drain)
+                (lambda () (setf (gemini-companion-review-created review)
+                                 (time-subtract nil (if came 2000 0))))))
+      (setf (gemini-companion-review-created review) (time-subtract nil 2000))
+      (gemini-companion-cli-watch--ignore-stray-key)
+      (should (eq this-command #'ignore))
+      (setq came t
+            this-command 'send
+            gemini-companion-cli-watch--typed 0)
+      (gemini-companion-cli-watch--ignore-stray-key)
+      (should (eq this-command 'send)))))
+
 (ert-deftest gemini-companion-cli-watch/no-name-on-the-screen-leads-to-another-machine ()
   (gemini-companion-cli-watch-test--with-terminal client review
     (let ((called nil))
