@@ -194,6 +194,17 @@ accepted.*history-list writes your text" text))
       (should-not (seq-some (lambda (text) (string-match-p "that you accepted" text))
                             gemini-companion-test-messages)))))
 
+(ert-deftest gemini-companion-write/what-a-slow-client-writes-after-the-warning-counts ()
+  (gemini-companion-write-test--with client
+    (gemini-companion-write-test--wait-message
+     "has not written the change to b\\.txt that you accepted"
+     (lambda () (gemini-companion-write-test--accept client "2\n")))
+    (let ((entry (car (gemini-companion-history-all))))
+      (should (eq (gemini-companion-history-outcome entry) 'unwritten))
+      (gemini-companion-test-file "b.txt" "2\n")
+      (gemini-companion-test-wait "the history to say so"
+                                  (lambda () (eq (gemini-companion-history-outcome entry) 'accepted))))))
+
 (ert-deftest gemini-companion-write/a-client-that-asks-something-may-write-later ()
   "Qwen Code writes nothing until all questions of a turn are answered."
   (pcase-dolist (`(,decide . ,message)
@@ -410,10 +421,11 @@ accepted.*history-list writes your text" text))
 
 (defmacro gemini-companion-write-test--with-clock (now look &rest body)
   "Evaluate BODY, in which LOOK calls what a timer would, and NOW is the time.
-Both are variables."
+Both are variables.  Emacs looks once in a second."
   (declare (indent 2) (debug (symbolp symbolp body)))
   `(let ((,now 0)
-         (,look nil))
+         (,look nil)
+         (gemini-companion-write--poll-interval 1))
      (cl-letf (((symbol-function 'run-at-time)
                 (lambda (_time _repeat function &rest arguments)
                   (setq ,look (lambda () (apply function arguments)))))
@@ -437,17 +449,19 @@ Both are variables."
       (funcall look)
       (should (= ended 1)))))
 
-(ert-deftest gemini-companion-write/a-clock-set-back-prolongs-the-wait-only-once ()
+(ert-deftest gemini-companion-write/whatever-the-clock-does-the-client-has-its-time ()
+  "The clock may be set, or the computer sleep, before the client writes."
   (gemini-companion-write-test--with-clock now look
-    (let ((ended 0))
-      (setq now 1000)
-      (gemini-companion-write--poll 3.5 #'ignore (lambda (_) (cl-incf ended)))
-      (setq now 100)
-      (dotimes (_ 4)
+    (dolist (jump '(0 3600 -3600))
+      (let ((ended 0))
+        (gemini-companion-write--poll 3.5 #'ignore (lambda (_) (cl-incf ended)))
+        (cl-incf now jump)
+        (dotimes (_ 3)
+          (cl-incf now)
+          (funcall look)
+          (should (= ended 0)))
+        (cl-incf now)
         (funcall look)
-        (should (= ended 0))
-        (setq now (1+ now)))
-      (funcall look)
-      (should (= ended 1)))))
+        (should (= ended 1))))))
 
 ;;; gemini-companion-write-test.el ends here
