@@ -198,7 +198,9 @@ one, as when it runs hooks.  Return non-nil if some are too new to tell."
                              ((and rested
                                    (>= (- rested created) gemini-companion-cli-watch--free-time))
                               rested))
-           if (and since (>= (- (float-time) since) gemini-companion-cli-watch--free-time))
+           if (and since (>= (- (float-time) since) gemini-companion-cli-watch--free-time)
+                   ;; While Emacs was busy, the CLI may have asked.
+                   (not (accept-process-output (get-buffer-process (current-buffer)) 0 nil 0)))
            do (gemini-companion-review-cancel review)
            else if since collect review))
 

@@ -141,6 +141,18 @@ after output; `free-for' pretends that it takes prompts for some seconds."
     (should (eq (gemini-companion-history-outcome (car (gemini-companion-history-all)))
                 'cancelled))))
 
+(ert-deftest gemini-companion-cli-watch/a-change-stays-if-emacs-has-not-read-what-the-cli-asks ()
+  "It was busy since the CLI proposed the change."
+  (gemini-companion-cli-watch-test--with-terminal client review
+    (show gemini-companion-test-screen-prompt)
+    (look)
+    (free-for 2)
+    (cl-letf (((symbol-function 'accept-process-output)
+               (lambda (&rest _) (show gemini-companion-test-screen-question) t)))
+      (look)
+      (look))
+    (should (gemini-companion-review-open-p review))))
+
 (ert-deftest gemini-companion-cli-watch/nothing-is-accepted-in-advance-once-the-turn-has-ended ()
   "The next one may change the same files.  Between two changes, the CLI rests for a moment."
   (gemini-companion-cli-watch-test--with-terminal client review
