@@ -118,7 +118,8 @@ If the user has undone it meanwhile, making it again restores OUTCOME."
   (setf (gemini-companion-history-written entry) t)
   (pcase (gemini-companion-history-outcome entry)
     ('unwritten (gemini-companion-history-note entry 'accepted))
-    ('closed (gemini-companion-history-note entry 'accepted-there))))
+    ;; It may also have taken its time.
+    ((or 'closed 'rejected-there) (gemini-companion-history-note entry 'accepted-there))))
 
 (defun gemini-companion-history-count-unconfirmed ()
   "Return how many accepted changes hosts may not have heard of yet.

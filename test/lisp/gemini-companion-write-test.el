@@ -194,16 +194,19 @@ accepted.*history-list writes your text" text))
       (should-not (seq-some (lambda (text) (string-match-p "that you accepted" text))
                             gemini-companion-test-messages)))))
 
-(ert-deftest gemini-companion-write/what-a-slow-client-writes-after-the-warning-counts ()
-  (gemini-companion-write-test--with client
-    (gemini-companion-write-test--wait-message
-     "has not written the change to b\\.txt that you accepted"
-     (lambda () (gemini-companion-write-test--accept client "2\n")))
-    (let ((entry (car (gemini-companion-history-all))))
-      (should (eq (gemini-companion-history-outcome entry) 'unwritten))
-      (gemini-companion-test-file "b.txt" "2\n")
-      (gemini-companion-test-wait "the history to say so"
-                                  (lambda () (eq (gemini-companion-history-outcome entry) 'accepted))))))
+(ert-deftest gemini-companion-write/what-a-slow-client-writes-late-counts ()
+  (pcase-dolist (`(,decide ,message ,before ,after)
+                 '((gemini-companion-write-test--accept
+                    "has not written the change to b\\.txt that you accepted" unwritten accepted)
+                   (gemini-companion-write-test--close
+                    "b\\.txt: rejected in Gemini CLI" rejected-there accepted-there)))
+    (gemini-companion-write-test--with client
+      (gemini-companion-write-test--wait-message message (lambda () (funcall decide client "2\n")))
+      (let ((entry (car (gemini-companion-history-all))))
+        (should (eq (gemini-companion-history-outcome entry) before))
+        (gemini-companion-test-file "b.txt" "2\n")
+        (gemini-companion-test-wait "the history to say so"
+                                    (lambda () (eq (gemini-companion-history-outcome entry) after)))))))
 
 (ert-deftest gemini-companion-write/a-client-that-asks-something-may-write-later ()
   "Qwen Code writes nothing until all questions of a turn are answered."
