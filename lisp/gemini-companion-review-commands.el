@@ -70,8 +70,8 @@ If the user accepts in the windows of REVIEW, the next one is selected."
 The key would have shown it, but it appeared by itself meanwhile."
   (and (memq (key-binding (this-single-command-keys))
              '(gemini-companion-accept gemini-companion-reject))
-       (< (- (float-time) (or (gemini-companion-review-seen review) 0))
-          gemini-companion-ui-reaction-time)))
+       (gemini-companion-ui-recent-p (or (gemini-companion-review-seen review) 0)
+                                     gemini-companion-ui-reaction-time)))
 
 (defun gemini-companion-review-commands--show-first (review)
   "Show REVIEW, which a command was about to decide, and say so.
