@@ -89,7 +89,8 @@ TIME is when Emacs looked, in seconds since 1970, and TOOK for how long.")
 
 (defvar gemini-companion-context--lifetime 1.0
   "Seconds for which Emacs remembers whether a file is private.
-If it takes long to find out, that is remembered for a hundred times as long.")
+If it takes long to find out, that is remembered for a hundred times as long,
+but not for more than ten minutes.")
 
 ;;;; Starting and stopping
 
@@ -317,7 +318,8 @@ and on a slow disk, such as a drive of Windows in WSL, each second, too."
         ((and `(,file ,time ,took . ,reason)
               (guard (and (not gemini-companion-private) (equal file buffer-file-name)
                           (<= 0 (- now time)
-                              (* gemini-companion-context--lifetime (1+ (* 100 took)))))))
+                              (* gemini-companion-context--lifetime
+                                 (1+ (* 100 (min took 6))))))))
          reason)
         (_ (let ((reason (gemini-companion-private-reason)))
              (puthash buffer `(,buffer-file-name ,now ,(- (float-time) now) . ,reason)

@@ -324,7 +324,10 @@
         (setq slowness 0.5)
         (should (funcall asked-after 1))
         (should-not (funcall asked-after 40))
-        (should (funcall asked-after 20))))))
+        (setq slowness 30)              ; it did not answer for a while
+        (should (funcall asked-after 20))
+        (should-not (funcall asked-after 500))
+        (should (funcall asked-after 110))))))
 
 (ert-deftest gemini-companion-context/while-paused-clients-know-of-no-file ()
   (gemini-companion-test-with-client client
