@@ -45,17 +45,19 @@
 With colors, such a prompt looks like the one that the user is typing.")
 
 (defun gemini-companion-cli-screen--goto-prompt (lines)
-  "Go back to the user's prompt if it is on the last LINES; set the match data."
-  ;; Its last line may seem to be empty.
-  (goto-char (point-max))
-  (let ((limit (line-beginning-position (- lines))))
-    (or (re-search-backward gemini-companion-cli-screen--prompt-box limit t)
+  "Go back to the user's prompt if it is on the last LINES; set the match data.
+Point is at the end of what the terminal shows."
+  (let ((near (line-beginning-position -11)))
+    ;; Its last line may seem to be empty.
+    (goto-char (point-max))
+    (or (re-search-backward gemini-companion-cli-screen--prompt-box
+                            (line-beginning-position (- lines)) t)
         ;; For a screen reader, there is nothing around it, nor below, and words are in place of
         ;; signs but the first, behind which a dialog has only one space.
         (re-search-backward
          (concat "^\\(?2:> \\|\\(?:Shell\\|YOLO\\|Plan\\) mode\\|Accepting edits\\) "
-                 "\\(?1:[^\n╭│╰─▀▄]*\\(?:\n[^\n╭│╰─▀▄]*\\)\\{,12\\}\\)[ \n]*\\'")
-         limit t))))
+                 "\\(?1:[^╭│╰─▀▄]*\\)\\'")
+         near t))))
 
 (defun gemini-companion-cli-screen--prompt-text ()
   "Return the sign and the lines of the prompt that was found, without its box."

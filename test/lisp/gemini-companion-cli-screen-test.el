@@ -351,7 +351,9 @@ There are the more blank lines the more tools it calls."
                                           ("Shell mode ls" . "!ls")
                                           ;; These are a dialog, and a model's text above one.
                                           ("> Settings\nSearch to filter\n● Vim Mode\n")
-                                          (">  one\n╭───╮\n│ x │\n╰───╯\n")))
+                                          (">  one\n╭───╮\n│ x │\n╰───╯\n")
+                                          ;; This is far above, as in a file that an editor shows.
+                                          (,(concat ">  one" (string-replace "x" "\nx" "xxxxxxxxxxxxx")))))
     (dolist (above '("" "Executing Hook: emacs\n" "responding Thinking... (esc to cancel, 3s)\n"))
       (gemini-companion-cli-screen-test--on
           (concat "Model:  Done.\n> a quote\n/src/project sandbox\ngemini-2.5-flash\n" above
