@@ -450,15 +450,13 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
                     (project (get-text-property 0 'gemini-companion-project text))
                     (fits (<= (+ (string-width project) name) width))
                     (other (and (not fits) (assq 1 pieces)))
-                    (kept (if fits (length project) 0)))
+                    (kept (substring text 0 (if fits (length project) 0))))
                (gemini-companion-review-buffer--fit
                 (if other (remq other pieces)
                   (cl-substitute
-                   (cons 0 (concat (substring text 0 kept)
-                                   (gemini-companion-ui-shorten
-                                    (substring text kept)
-                                    (- (max width name)
-                                       (string-width (substring text 0 kept))))))
+                   (cons 0 (concat kept (gemini-companion-ui-shorten
+                                         (substring text (length kept))
+                                         (- (max width name) (string-width kept)))))
                    piece pieces))))))))
 
 ;;;; Major modes
