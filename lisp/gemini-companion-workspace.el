@@ -124,8 +124,8 @@ Until then no file is in any scope.")
 
 (defvar gemini-companion-workspace--client-roots nil
   "Alist of the directories in which clients work, with (ROOT . NAMES).
-ROOT is the innermost root around, as (ROOT . NAME), and NAMES are those of the
-repository there, or of the root.")
+ROOT is the innermost root around, and NAMES are those of the repository there,
+or of the root.")
 
 (defvar-local gemini-companion-workspace--directory nil
   "What `default-directory' was in this buffer after the last command.")
@@ -193,23 +193,26 @@ The directory EXTRA, if non-nil, counts as one of them this time."
 (defun gemini-companion-workspace-roots (&optional extra)
   "Find the present roots, record them as announced, and return their names.
 These have no trailing slash.  The directory EXTRA, if non-nil, counts as a
-root this time."
+root this time.  Elsewhere than around `default-directory', a root that is
+known stays as it is: its disk may no longer answer."
   (setq gemini-companion-workspace-known
         (cl-loop with found = (gemini-companion-workspace--find extra)
                  with before = gemini-companion-workspace-known
                  for directory in (delete-dups (delq nil (mapcar #'car found)))
-                 for root = (seq-find (lambda (it)
-                                        (equal directory
-                                               (gemini-companion-workspace-root-directory it)))
-                                      before)
-                 collect (make-gemini-companion-workspace-root
-                          :directory directory
-                          :names (if root ; its disk may no longer answer
-                                     (gemini-companion-workspace-root-names root)
-                                   (delete-dups
-                                    (list (file-name-as-directory directory)
-                                          (file-name-as-directory (file-truename directory)))))
-                          :project (and (member (cons directory t) found) t))))
+                 for name = (file-name-as-directory directory)
+                 for project = (and (member (cons directory t) found) t)
+                 for old = (and (not (string-prefix-p name default-directory))
+                                (seq-find (lambda (it)
+                                            (equal directory
+                                                   (gemini-companion-workspace-root-directory it)))
+                                          before))
+                 collect (if (and old (eq project (gemini-companion-workspace-root-project old)))
+                             old
+                           (make-gemini-companion-workspace-root
+                            :directory directory :project project
+                            :names (delete-dups
+                                    (list name (file-name-as-directory
+                                                (file-truename directory))))))))
   (gemini-companion-workspace-announced))
 
 (defun gemini-companion-workspace-announced ()
@@ -424,8 +427,8 @@ The name is relative if FILE is below DIRECTORY."
                     (gemini-companion-workspace-innermost (file-name-as-directory directory))))
          (known (cdr (assoc directory gemini-companion-workspace--client-roots))))
     ;; Clients go on working there after its last file was closed.
-    (unless (or (not root) (equal root (car known)))
-      (setf known (cons root (gemini-companion-workspace--client-root directory root))
+    (unless (or (not root) (eq (car root) (car known)))
+      (setf known (cons (car root) (gemini-companion-workspace--client-root directory root))
             (alist-get directory gemini-companion-workspace--client-roots nil nil #'equal) known))
     (gemini-companion-workspace--make-scope
      directory (cdr known)

@@ -319,8 +319,8 @@
         (gemini-companion-workspace--guess-root directory)
         (should-not searched)))))
 
-(ert-deftest gemini-companion-workspace/a-known-project-is-not-looked-at-when-files-open ()
-  "Its disk may no longer answer."
+(ert-deftest gemini-companion-workspace/a-known-project-is-looked-at-only-where-the-user-is ()
+  "Elsewhere, its disk may no longer answer."
   (gemini-companion-test-with-project
     (make-directory (gemini-companion-test-file "real/.git") t)
     (make-symbolic-link "real" (gemini-companion-test-file "link"))
@@ -333,11 +333,16 @@
                         (mapcan (lambda (it)
                                   (copy-sequence (gemini-companion-workspace-root-names it)))
                                 gemini-companion-workspace-known))))
-      (find-file-noselect (gemini-companion-test-file "link/a" ""))
-      (should (equal (funcall announced) names))
-      (cl-letf (((symbol-function 'file-truename)
-                 (lambda (name &rest _) (ert-fail name))))
-        (should (equal (funcall announced) names))))))
+      (with-current-buffer (find-file-noselect (gemini-companion-test-file "link/a" ""))
+        (should (equal (funcall announced) names))
+        (make-symbolic-link "new" (gemini-companion-test-file "link") t)
+        (with-temp-buffer
+          (setq default-directory temporary-file-directory)
+          (cl-letf (((symbol-function 'file-truename)
+                     (lambda (name &rest _) (ert-fail name))))
+            (should (equal (funcall announced) names))))
+        (should (equal (cadr (funcall announced))
+                       (file-name-as-directory (gemini-companion-test-file "new"))))))))
 
 ;; This is asked at nearly each key.
 (ert-deftest gemini-companion-workspace/the-repository-of-a-client-is-searched-for-once ()
@@ -348,14 +353,19 @@
            (gemini-companion-workspace--client-roots nil)
            (gemini-companion-workspace-roots (list (gemini-companion-test-file "one")))
            (sub (gemini-companion-test-file "one/sub"))
-           (names (lambda ()
-                    (gemini-companion-workspace-roots)
+           (names (lambda (where)
+                    (let ((default-directory where))
+                      (gemini-companion-workspace-roots))
                     (gemini-companion-workspace-scope-names
                      (gemini-companion-workspace-scope-of sub)))))
-      (should (equal (funcall names) (list (file-name-as-directory sub))))
+      (should (equal (funcall names sub) (list (file-name-as-directory sub))))
       (cl-letf (((symbol-function 'locate-dominating-file)
                  (lambda (&rest arguments) (ert-fail arguments))))
-        (should (equal (funcall names) (list (file-name-as-directory sub))))))))
+        (should (equal (funcall names "/") (list (file-name-as-directory sub)))))
+      ;; It is no repository any more.
+      (delete-directory (gemini-companion-test-file "one/sub/.git"))
+      (should (equal (funcall names sub)
+                     (list (file-name-as-directory (gemini-companion-test-file "one"))))))))
 
 (ert-deftest gemini-companion-workspace/hidden-buffers-do-not-count ()
   (gemini-companion-test-with-project
