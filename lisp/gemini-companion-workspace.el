@@ -256,10 +256,10 @@ in ~/w/1/app and ~/w/2/app."
                           unless (member (file-name-as-directory root)
                                          (gemini-companion-workspace-root-names other))
                           collect (gemini-companion-workspace-root-directory other))))
-    (cl-loop for start = (file-name-directory root) then above
-             for above = (file-name-directory (directory-file-name start))
+    (cl-loop for start = (file-name-directory root) then parent
+             for parent = (file-name-directory (directory-file-name start))
              for end = (concat "/" (string-remove-prefix start root))
-             while (and (not (equal start above))
+             while (and (not (equal start parent))
                         (cl-loop for other in others thereis (string-suffix-p end other)))
              finally return (string-remove-prefix start file))))
 

@@ -275,19 +275,20 @@ While CHECK returns nil, go on for at most SECONDS, which begin again after it
 returns `held', or `busy', which may take long: so call it less often then.  Any
 other value is the end, such as t, or `forgotten' if nothing waits for the file."
   (run-at-time gemini-companion-write--poll-interval nil
-               #'gemini-companion-write--poll-now seconds seconds check finish))
+               #'gemini-companion-write--poll-now (float-time) seconds check finish))
 
-(defun gemini-companion-write--poll-now (left seconds check finish)
-  "Call CHECK for `gemini-companion-write--poll', with LEFT of its SECONDS.
-FINISH is as there.  The clock does not count: the computer may be slow, or
-have slept, and then the client, too."
+(defun gemini-companion-write--poll-now (begun seconds check finish)
+  "Call CHECK for `gemini-companion-write--poll', which was called at BEGUN.
+SECONDS and FINISH are as there."
   (let* ((value (gemini-companion-log-errors "checking a file" (funcall check)))
          (busy (memq value '(busy held)))
-         (left (if busy seconds (- left gemini-companion-write--poll-interval))))
-    (if (or busy (not (or value (<= left 0))))
+         (now (float-time))
+         ;; The clock may have been set back.
+         (begun (if busy now (min begun now))))
+    (if (or busy (not (or value (> (- now begun) seconds))))
         (run-at-time (if (eq value 'busy) gemini-companion-write--slow-interval
                        gemini-companion-write--poll-interval)
-                     nil #'gemini-companion-write--poll-now left seconds check finish)
+                     nil #'gemini-companion-write--poll-now begun seconds check finish)
       (gemini-companion-log-errors "a checked file" (funcall finish value))
       ;; For the history, if that is on screen.
       (gemini-companion-review-note-change))))

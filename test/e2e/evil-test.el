@@ -121,7 +121,9 @@
   (gemini-companion-test-with-fake-client (emacs client '(("b.txt" . "123\n") ("a.txt" . "a\n")))
     (gemini-companion-evil-test--turn-on emacs)
     (gemini-companion-test-eval
-     emacs '(define-key evil-normal-state-map [f5] #'gemini-companion-accept))
+     emacs '(progn (define-key evil-normal-state-map [f5] #'gemini-companion-accept)
+                   ;; The test presses keys at once.
+                   (setq gemini-companion-ui-reaction-time 0)))
     (gemini-companion-test-keys emacs "x")
     (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "23\n"))
     (gemini-companion-test-fake-propose emacs client "b\n")
