@@ -65,7 +65,7 @@ answered with no."
 
 (ert-deftest gemini-companion-cli-run/its-window-on-the-right-keeps-its-width ()
   "Also if the user balances the others, whose number does not matter to it."
-  (let ((size (list (frame-width) (1- (frame-height))))) ; in batch mode, Emacs adds one
+  (let ((size (list (frame-total-cols) (frame-total-lines))))
     (save-window-excursion
       (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) 200)))
         (unwind-protect

@@ -191,20 +191,23 @@ Emacs 29 has `display-buffer-full-frame'."
 (ert-deftest gemini-companion-review-window/windows-come-back-in-a-frame-of-another-size ()
   "As when a terminal becomes larger in which there was too little room."
   (gemini-companion-test-with-client client
-    (select-window (split-window-below))
-    (set-window-buffer (split-window-below) "*scratch*")
-    (let ((windows (gemini-companion-review-window-test--windows))
-          (review (gemini-companion-test-propose client "a.txt" "2\n"))
-          (width (frame-width)))
-      (gemini-companion-review-show review 'keep)
-      (should (= 1 (length (gemini-companion-review-window--users-windows
-                            gemini-companion-review-window-current))))
+    (let ((width (frame-width))
+          (height (frame-height)))
       (unwind-protect
           (progn
-            (set-frame-width nil (* 2 width))
-            (gemini-companion-review-reject review))
-        (set-frame-width nil width))
-      (should (equal (gemini-companion-review-window-test--windows) windows)))))
+            (set-frame-height nil 24)
+            (select-window (split-window-below))
+            (set-window-buffer (split-window-below) "*scratch*")
+            (let ((windows (gemini-companion-review-window-test--windows))
+                  (review (gemini-companion-test-propose client "a.txt" "2\n")))
+              (gemini-companion-review-show review 'keep)
+              (should (= 1 (length (gemini-companion-review-window--users-windows
+                                    gemini-companion-review-window-current))))
+              (set-frame-width nil (* 2 width))
+              (gemini-companion-review-reject review)
+              (set-frame-width nil width)
+              (should (equal (gemini-companion-review-window-test--windows) windows))))
+        (set-frame-size nil width height)))))
 
 (ert-deftest gemini-companion-review-window/a-text-that-was-written-anew-is-not-scrolled-back ()
   (gemini-companion-test-with-client client
