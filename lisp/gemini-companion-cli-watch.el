@@ -227,8 +227,8 @@ one, as when it runs hooks.  Return non-nil if some are too new to tell."
               (review (gemini-companion-review-commands-rest-of))
               ((gemini-companion-cli-watch--of-p review)))
     ;; Between two changes it may seem to rest, for a moment.
-    (or (< (- (float-time) (cdr gemini-companion-cli-watch--seen))
-           gemini-companion-cli-watch--free-time)
+    (or (gemini-companion-ui-recent-p (cdr gemini-companion-cli-watch--seen)
+                                      gemini-companion-cli-watch--free-time)
         (ignore (gemini-companion-review-commands-forget-rest)))))
 
 (defun gemini-companion-cli-watch--correct ()
@@ -238,7 +238,7 @@ one, as when it runs hooks.  Return non-nil if some are too new to tell."
     (when (and cli state
                (memq (gemini-companion-cli-state cli) (remq state '(working asking))))
       ;; Hooks report something at about the time at which the screen changes.
-      (or (< (- (float-time) (max since (gemini-companion-cli-since cli))) 3.0)
+      (or (gemini-companion-ui-recent-p (max since (gemini-companion-cli-since cli)) 3.0)
           (ignore (gemini-companion-cli-enter cli state))))))
 
 (defun gemini-companion-cli-watch--set-asking (asks)

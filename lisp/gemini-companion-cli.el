@@ -276,7 +276,7 @@ sessions is limited, return nil if it has no session."
 Emacs may not recognize the prompt of an unknown CLI, which is ready after
 some seconds."
   (and (eq (gemini-companion-cli-state cli) 'starting)
-       (< (- (float-time) (gemini-companion-cli-since cli)) 15)))
+       (gemini-companion-ui-recent-p (gemini-companion-cli-since cli) 15)))
 
 (defun gemini-companion-cli-set-terminal (cli terminal)
   "Record that CLI, which is on a host, runs in the buffer TERMINAL.

@@ -317,9 +317,9 @@ and on a slow disk, such as a drive of Windows in WSL, each second, too."
       (pcase (gethash buffer gemini-companion-context--private)
         ((and `(,file ,time ,took . ,reason)
               (guard (and (not gemini-companion-private) (equal file buffer-file-name)
-                          (<= 0 (- now time)
-                              (* gemini-companion-context--lifetime
-                                 (1+ (* 100 (min took 6))))))))
+                          (gemini-companion-ui-recent-p
+                           time (* gemini-companion-context--lifetime
+                                   (1+ (* 100 (min took 6))))))))
          reason)
         (_ (let ((reason (gemini-companion-private-reason)))
              (puthash buffer `(,buffer-file-name ,now ,(- (float-time) now) . ,reason)

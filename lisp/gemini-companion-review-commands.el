@@ -320,7 +320,7 @@ something, ask first; leave other such changes to the user."
                (rest (cdr names)))
     (when (and first
                (gemini-companion-review-same-client-p first review)
-               (< (- (float-time) time) 30)
+               (gemini-companion-ui-recent-p time 30)
                names
                (gemini-companion-review-effect-harmless-p review))
       (setq gemini-companion-review-commands--rest (and rest (list first rest (float-time))))

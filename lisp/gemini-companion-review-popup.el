@@ -228,7 +228,7 @@ if they went to its terminal."
 (defun gemini-companion-review-popup--focus ()
   "Return the focus for the next review, as in `gemini-companion-diff-focus'."
   (pcase-let ((`(,time . ,keys) gemini-companion-review-popup--followed))
-    (if (and (eql keys num-input-keys) (< (- (float-time) time) 3)) 'select
+    (if (and (eql keys num-input-keys) (gemini-companion-ui-recent-p time 3)) 'select
       gemini-companion-diff-focus)))
 
 ;;;; Keys meant for another window
@@ -243,7 +243,7 @@ if they went to its terminal."
   "Ignore the key just pressed if it was meant for another window."
   (pcase-let ((`(,review . ,time) gemini-companion-review-popup--unexpected))
     (if (or (not (eq gemini-companion-review-of-buffer review))
-            (> (- (float-time) time) gemini-companion-ui-reaction-time))
+            (not (gemini-companion-ui-recent-p time gemini-companion-ui-reaction-time)))
         (progn
           (setq gemini-companion-review-popup--unexpected nil)
           (remove-hook 'pre-command-hook #'gemini-companion-review-popup--ignore-stray-key))

@@ -317,14 +317,13 @@ See `gemini-companion-workspace--guess-root' for both."
   "Return the root of DIRECTORY as (ROOT . PROJECT), perhaps from the cache.
 Outside of projects ROOT is DIRECTORY itself.  It is nil there if
 ONLY-PROJECT is non-nil, and if DIRECTORY must not be guessed."
-  (pcase-let ((`(,time . ,guess) (gethash directory gemini-companion-workspace--cache))
-              (now (float-time)))
+  (pcase-let ((`(,time . ,guess) (gethash directory gemini-companion-workspace--cache)))
     (unless (or (cdr guess)
-                (and time (<= 0 (- now time) gemini-companion-workspace--lifetime)))
+                (and time (gemini-companion-ui-recent-p time gemini-companion-workspace--lifetime)))
       (let ((project (gemini-companion-workspace--find-project directory)))
         (setq guess (cons (or project (gemini-companion-workspace-guessable-root directory))
                           (and project t)))
-        (puthash directory (cons now guess) gemini-companion-workspace--cache)))
+        (puthash directory (cons (float-time) guess) gemini-companion-workspace--cache)))
     (if (and only-project (not (cdr guess))) '(nil) guess)))
 
 (defun gemini-companion-workspace--find-project (directory)
