@@ -291,8 +291,6 @@ An element of `emulation-mode-map-alists', before the maps of the emulators.")
 A question that appears while the user is typing drops text; but a digit, or the
 Enter that was to send the prompt, would answer it."
   (gemini-companion-log-errors "a key"
-    ;; Emacs may have been busy when the user pressed it, and have a change that nobody has seen.
-    (gemini-companion-bridge-drain)
     (let ((now (float-time))
           ;; On a graphical frame, vterm does not let Emacs translate it.
           (key (if (eq last-command-event 'return) ?\r last-command-event)))
@@ -303,6 +301,8 @@ Enter that was to send the prompt, would answer it."
                      (not (memq (or (bound-and-true-p evil-state)
                                     (bound-and-true-p meow--current-state))
                                 '(normal visual motion)))))
+        ;; Emacs may have been busy when the user pressed it, and have a change that nobody has seen.
+        (gemini-companion-bridge-drain)
         (cond ((not (or (gemini-companion-cli-watch--reviews)
                         (gemini-companion-cli-screen-question-p)))
                ;; After Enter, the user may expect a question, as after /model.
