@@ -301,7 +301,8 @@ Enter that was to send the prompt, would answer it."
                      (not (memq (or (bound-and-true-p evil-state)
                                     (bound-and-true-p meow--current-state))
                                 '(normal visual motion)))))
-        ;; Emacs may have been busy when the user pressed it, and have a change that nobody has seen.
+        ;; Emacs may have been busy when the user pressed it, and have a change
+        ;; that nobody has seen.
         (gemini-companion-bridge-drain)
         (cond ((not (or (gemini-companion-cli-watch--reviews)
                         (gemini-companion-cli-screen-question-p)))
