@@ -30,8 +30,6 @@
 (require 'gemini-companion-review-commands)
 (require 'gemini-companion-ui)
 
-(declare-function gemini-companion-cli-compose-reject "gemini-companion-cli-compose")
-
 (defvar-local gemini-companion-cli-watch--timer nil
   "The timer that will look at the screen of this terminal, or nil.")
 
@@ -352,12 +350,9 @@ For WITH-REASON, the prefix argument, see `gemini-companion-reject'."
       ((guard (not review))
        (message "You have just accepted a change; wait a moment before you interrupt %s"
                 (gemini-companion-cli-send-title)))
-      (?a (gemini-companion-review-commands-decide review
-                                                   #'gemini-companion-review-commands-accept))
+      (?a (gemini-companion-accept review))
       (?! (gemini-companion-accept-all review))
-      (?r (gemini-companion-review-commands-decide
-           review (if with-reason #'gemini-companion-cli-compose-reject
-                    #'gemini-companion-review-reject)))
+      (?r (gemini-companion-reject with-reason review))
       (?g (gemini-companion-review-visit review))
       (?c (gemini-companion-cli-send-key "\C-c" (current-buffer)))
       (_ (message "Nothing was sent")))))

@@ -28,31 +28,36 @@
 ;;;; Accepting and rejecting
 
 ;;;###autoload
-(defun gemini-companion-accept ()
+(defun gemini-companion-accept (&optional review)
   "Accept the proposed change as its text now reads.
 The client then writes the file.  This decides the change in the current
-buffer, or else the one on screen.  If none is on screen, show the oldest
-instead.  If accepting would lose something, ask first."
+buffer, or else the one on screen; from Lisp, REVIEW.  If it is not on
+screen, show it, or the oldest, instead.  If accepting would lose something,
+ask first."
   (interactive)
-  (gemini-companion-review-commands-decide (gemini-companion-review-current)
-                                           #'gemini-companion-review-commands-accept))
+  (let* ((review (or review (gemini-companion-review-current)))
+         (inside (eq review gemini-companion-review-of-buffer)))
+    (when (and (gemini-companion-review-commands--decide
+                review #'gemini-companion-review-commands-accept)
+               inside)
+      ;; After a rejection, the CLI cancels the others.
+      (gemini-companion-review-popup-follow))))
 
 ;;;###autoload
-(defun gemini-companion-reject (&optional with-reason)
+(defun gemini-companion-reject (&optional with-reason review)
   "Reject the proposed change; the file stays as it is.
-This decides the change in the current buffer, or else the one on screen.
-If none is on screen, show the oldest instead.  With WITH-REASON,
-interactively the prefix argument, ask for a reason, which becomes the next
-prompt of the client if that runs in a terminal of Emacs."
+This decides the change in the current buffer, or else the one on screen;
+from Lisp, REVIEW.  If it is not on screen, show it, or the oldest, instead.
+With WITH-REASON, interactively the prefix argument, ask for a reason, which
+becomes the next prompt of the client if that runs in a terminal of Emacs."
   (interactive "P")
-  (gemini-companion-review-commands-decide (gemini-companion-review-current)
-                                           (if with-reason
-                                               #'gemini-companion-cli-compose-reject
-                                             #'gemini-companion-review-reject)))
+  (gemini-companion-review-commands--decide (or review (gemini-companion-review-current))
+                                            (if with-reason
+                                                #'gemini-companion-cli-compose-reject
+                                              #'gemini-companion-review-reject)))
 
-(defun gemini-companion-review-commands-decide (review decide)
-  "Call DECIDE with REVIEW; if that is not on screen, show it instead.
-If the user accepts in the windows of REVIEW, the next one is selected."
+(defun gemini-companion-review-commands--decide (review decide)
+  "Call DECIDE with REVIEW; if that is not on screen, show it instead."
   (let ((inside (eq review gemini-companion-review-of-buffer)))
     (when (and (not inside) (gemini-companion-review-commands--early-p review))
       (user-error "%s has just appeared: check it, then decide"
@@ -60,10 +65,7 @@ If the user accepts in the windows of REVIEW, the next one is selected."
     (when (or inside
               (gemini-companion-review-on-screen-p review)
               (not (gemini-companion-review-commands--show-first review)))
-      (when (and (funcall decide review) inside
-                 ;; After a rejection the CLI cancels the others.
-                 (eq decide #'gemini-companion-review-commands-accept))
-        (gemini-companion-review-popup-follow)))))
+      (funcall decide review))))
 
 (defun gemini-companion-review-commands--early-p (review)
   "Return non-nil if a key decides REVIEW before the user can have looked at it.
@@ -148,8 +150,7 @@ Return nil if the client has decided it already."
                             (?r "reject" "The file stays as it is")
                             (?l "later" ,(concat title " keeps waiting")))))))))
     (pcase answer
-      (?a (gemini-companion-review-commands-decide
-           review #'gemini-companion-review-commands-accept))
+      (?a (gemini-companion-accept review))
       (?r (gemini-companion-review-reject review))
       (_ (gemini-companion-review-postpone review)))))
 
