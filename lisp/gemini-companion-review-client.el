@@ -117,8 +117,7 @@ DIRECTORY is where the client works, or nil if that is not known."
       (condition-case error
           (if accept
               (gemini-companion-review-client--accept-for-client review call directory)
-            (gemini-companion-review-decide review 'rejected
-                                            #'gemini-companion-bridge-reject 'client)
+            (gemini-companion-review-decide review 'rejected 'client)
             (gemini-companion-review-client--answer-client review 'rejected call))
         (error (gemini-companion-bridge-fail call (gemini-companion-ui-error-text error))))))))
 
@@ -139,7 +138,7 @@ DIRECTORY is where the client works, or nil if that is not known."
       (let ((text (gemini-companion-review-current-text review)))
         (funcall answer
                  (and (gemini-companion-review-decide
-                       review 'accepted (lambda (_id) (funcall write review text)) 'client)
+                       review 'accepted 'client (lambda () (funcall write review text)))
                       'accepted))))))
 
 (defun gemini-companion-review-client--answer-client (review outcome call)

@@ -106,8 +106,8 @@ BY is as in `gemini-companion-review-decide'; unless it is nil, ask nothing."
     (let ((text (gemini-companion-review-current-text review))
           (tell (or (car (gemini-companion-review-request review))
                     #'gemini-companion-review-commands--tell-accepted)))
-      (gemini-companion-review-decide review 'accepted
-                                      (lambda (_id) (funcall tell review text)) by))))
+      (gemini-companion-review-decide review 'accepted by
+                                      (lambda () (funcall tell review text))))))
 
 (defun gemini-companion-review-commands--tell-accepted (review text)
   "Tell the client of REVIEW that the user has accepted TEXT.

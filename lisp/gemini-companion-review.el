@@ -430,19 +430,20 @@ the next key was meant for something else."
       (unless (frame-live-p frame)
         (user-error "The frame with this question was closed")))))
 
-(defun gemini-companion-review-decide (review outcome report &optional by)
-  "End REVIEW with OUTCOME, a symbol.
-REPORT is called with its id to tell the client.  If it returns nil, the
-client has decided already; return nil then.  BY is nil if a command of the
-user decides, `client' if the client does, and `rule' if the user has
-decided in advance."
+(defun gemini-companion-review-decide (review outcome &optional by accept)
+  "End REVIEW with OUTCOME, a symbol; return nil if its client has decided already.
+BY is nil if a command of the user decides, `client' if the client does, and
+`rule' if the user has decided in advance.  ACCEPT is called to tell the
+client of an accept, and returns nil if it is too late; without ACCEPT, tell
+the client that REVIEW was rejected."
   (let (;; The client may write the file after the report.
         (before (gemini-companion-review-bytes review))
         ;; Once the client knows, a quit would leave the review open, and its comments unsent.
         (inhibit-quit t)
         (file (gemini-companion-review-file review))
         (title (gemini-companion-review-agent-title review)))
-    (cond ((not (funcall report (gemini-companion-review-id review)))
+    (cond ((not (if accept (funcall accept)
+                  (gemini-companion-bridge-reject (gemini-companion-review-id review))))
            ;; The event `close-review' must be answered with the present text.
            (gemini-companion-bridge-drain)
            (unless by
@@ -475,13 +476,13 @@ decided in advance."
 (defun gemini-companion-review-reject (review)
   "Reject REVIEW; the file stays as it is.
 Return nil if its client has decided it already."
-  (gemini-companion-review-decide review 'rejected #'gemini-companion-bridge-reject))
+  (gemini-companion-review-decide review 'rejected))
 
 (defun gemini-companion-review-cancel (review)
   "End REVIEW, which its client has given up without saying so.
 The client proposes nothing else until this has an outcome, so send one."
   (when (gemini-companion-review-open-p review)
-    (gemini-companion-review-decide review 'cancelled #'gemini-companion-bridge-reject 'client)))
+    (gemini-companion-review-decide review 'cancelled 'client)))
 
 (defun gemini-companion-review-end (review outcome before reason &optional at-once)
   "End REVIEW with OUTCOME, a symbol, for REASON, text for the user.
