@@ -513,17 +513,17 @@ Line ends and a byte order mark stay as they were."
 Gemini CLI restores that of a file, whatever text it was sent."
   (equal (string-remove-suffix "\n" one) (string-remove-suffix "\n" other)))
 
-(defun gemini-companion-file-written-p (path text &optional same)
+(defun gemini-companion-file-written-p (path text &optional loosely)
   "Return non-nil if the file PATH contains TEXT, as a client writes it.
-SAME is a function that compares two texts, by default exactly."
+If LOOSELY is non-nil, a final newline does not matter."
   (when-let* ((bytes (gemini-companion-file-read path)))
-    (gemini-companion-file-text-p path bytes text same)))
+    (gemini-companion-file-text-p path bytes text loosely)))
 
-(defun gemini-companion-file-text-p (path bytes text &optional same)
+(defun gemini-companion-file-text-p (path bytes text &optional loosely)
   "Return non-nil if BYTES, contents of the file PATH, are TEXT from a client.
-Qwen Code keeps the coding system of the file.  For SAME, see
+Qwen Code keeps the coding system of the file.  For LOOSELY, see
 `gemini-companion-file-written-p'."
-  (funcall (or same #'equal)
+  (funcall (if loosely #'gemini-companion-file-same-p #'equal)
            (gemini-companion-file-plain (gemini-companion-change-decode path bytes text))
            (gemini-companion-file-plain text)))
 

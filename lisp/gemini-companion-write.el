@@ -162,7 +162,7 @@ u in M-x gemini-companion-history-list undoes it"
   (when-let* ((path (gemini-companion-review-path review))
               (bytes (gemini-companion-file-read path)))
     (seq-some (lambda (text)
-                (gemini-companion-file-text-p path bytes text #'gemini-companion-file-same-p))
+                (gemini-companion-file-text-p path bytes text 'loosely))
               (list (gemini-companion-review-current-text review)
                     (gemini-companion-review-proposed review)))))
 
@@ -394,7 +394,7 @@ A host is not asked: its reports change what is known of the file."
                (first-seen (gemini-companion-write--once #'float-time))
                (written-p
                 (gemini-companion-write--once #'gemini-companion-file-written-p
-                                              path text #'gemini-companion-file-same-p)))
+                                              path text 'loosely)))
     (gemini-companion-write--poll
      (if host gemini-companion-write--host-time gemini-companion-write--revert-time)
      (lambda ()
@@ -474,8 +474,7 @@ show the text of the file, or the file no longer exists."
                      (and (equal (gemini-companion-write--watched-merged watched)
                                  (cons buffer (buffer-chars-modified-tick)))
                           (or (not text)
-                              (gemini-companion-file-written-p
-                               path text #'gemini-companion-file-same-p))))))
+                              (gemini-companion-file-written-p path text 'loosely))))))
             ((buffer-modified-p)
              (gemini-companion-write--keep-auto-saved)
              (gemini-companion-ui-message
