@@ -332,7 +332,7 @@ It is that of this Emacs, or, if that is off, of the Emacs that the CLI takes."
                (program (gemini-companion-agent-get agent :program)))
     (gemini-companion-doctor--run
      (gemini-companion-host-connection-command connection (concat program " --version"))
-     (gemini-companion-host-command-environment (default-toplevel-value 'process-environment))
+     (gemini-companion-host-command-environment)
      (lambda (output)
        (funcall callback (gemini-companion-doctor--describe-program
                           agent (format "`%s' on %s" program

@@ -221,14 +221,14 @@ Such a shell finds the programs that the user has installed."
 *) exec \"${SHELL:-/bin/sh}\" -ilc \"$1\" ;; esac")
           (gemini-companion-host-command-quote command)))
 
-(defun gemini-companion-host-command-environment (environment)
-  "Return ENVIRONMENT without what leads clients to this Emacs."
+(defun gemini-companion-host-command-environment (&optional environment)
+  "Return ENVIRONMENT, by default that of Emacs, without what leads clients here."
   (let ((names (cl-loop for agent in (gemini-companion-agent-names)
                         collect (gemini-companion-agent-get agent :workspace)
                         nconc (mapcar #'car (gemini-companion-agent-get agent :variables)))))
     (seq-remove (lambda (entry)
                   (member (substring entry 0 (string-search "=" entry)) names))
-                environment)))
+                (or environment (default-toplevel-value 'process-environment)))))
 
 (defun gemini-companion-host-command-tramp-path (hops)
   "Return the control path of the connection by HOPS that Tramp shares, or nil.

@@ -154,8 +154,7 @@ Its argument is nil if it is ready, or else why not, as text for the user."
         (setf (gemini-companion-host-connection-wire connection)
               (gemini-companion-bridge-open-wire
                prefix (cons file arguments)
-               (gemini-companion-host-command-environment
-                (default-toplevel-value 'process-environment))
+               (gemini-companion-host-command-environment)
                (string-replace "@KEEPER@" (gemini-companion-host-command-quote
                                            (gemini-companion-bridge-host-program 'keeper))
                                (gemini-companion-bridge-host-program 'bootstrap)))))
@@ -251,8 +250,7 @@ If there is none, or that was tried, end CONNECTION."
 (defun gemini-companion-host-connection--ask (connection command function)
   "Run COMMAND, a list, before opening the wire of CONNECTION.
 Unless the attempt has ended, call FUNCTION with its exit status and output."
-  (let ((process-environment (gemini-companion-host-command-environment
-                              (default-toplevel-value 'process-environment))))
+  (let ((process-environment (gemini-companion-host-command-environment)))
     (condition-case problem
         (setf (gemini-companion-host-connection-check connection)
               (gemini-companion-agent-run
