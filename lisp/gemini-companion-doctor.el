@@ -54,9 +54,7 @@ machine that is.  With a prefix argument, prompt for another DIRECTORY."
                                (gemini-companion-doctor--terminal-process (current-buffer)))
                            default-directory)
                           (t (gemini-companion-cli-run-project))))))
-    (gemini-companion-ui-pop-to "*gemini doctor*")
-    (unless (derived-mode-p 'gemini-companion-doctor-mode)
-      (gemini-companion-doctor-mode))
+    (gemini-companion-ui-pop-to "*gemini doctor*" #'gemini-companion-doctor-mode)
     (setq-local revert-buffer-function
                 (lambda (&rest _) (gemini-companion-doctor--start terminal directory)))
     (gemini-companion-doctor--start terminal directory)))

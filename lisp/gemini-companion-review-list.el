@@ -136,8 +136,7 @@ For WITH-REASON, interactively the prefix argument, see
   "Show the list in the buffer NAME, in the major mode MODE.
 Unless it is on screen, go to the first line."
   (let ((shown (get-buffer-window name 'visible)))
-    (gemini-companion-ui-pop-to name)
-    (unless (derived-mode-p mode) (funcall mode))
+    (gemini-companion-ui-pop-to name mode)
     (gemini-companion-review-list-print)
     (setq gemini-companion-review-list--moved-at 0)
     (unless (and shown (tabulated-list-get-id))

@@ -46,9 +46,7 @@
 (defun gemini-companion-status ()
   "Show whether the companion is running, and which clients are connected."
   (interactive)
-  (gemini-companion-ui-pop-to "*gemini status*")
-  (unless (derived-mode-p 'gemini-companion-status-mode)
-    (gemini-companion-status-mode))
+  (gemini-companion-ui-pop-to "*gemini status*" #'gemini-companion-status-mode)
   (gemini-companion-ui-print #'gemini-companion-status--insert))
 
 (defun gemini-companion-status--refresh ()

@@ -260,11 +260,13 @@ Emacs takes it for visible."
 
 ;;;; Showing our own buffers
 
-(defun gemini-companion-ui-pop-to (buffer)
+(defun gemini-companion-ui-pop-to (buffer &optional mode)
   "Show BUFFER, which belongs to no review, and select its window.
-A review on screen keeps its windows."
+A review on screen keeps its windows.  Turn the major mode MODE on, if it is
+non-nil and not on yet."
   (pop-to-buffer (get-buffer-create buffer)
-                 '((display-buffer-reuse-window gemini-companion-ui-display-beside-review))))
+                 '((display-buffer-reuse-window gemini-companion-ui-display-beside-review)))
+  (unless (or (not mode) (derived-mode-p mode)) (funcall mode)))
 
 (defun gemini-companion-ui-display-beside-review (buffer alist)
   "Display BUFFER in a window without a review, for `display-buffer' with ALIST.
