@@ -163,8 +163,7 @@ it.")))))
 
 (defun gemini-companion-doctor-check--session-p (case)
   "Return non-nil if the CLI in CASE, perhaps in its sandbox, is connected."
-  (when-let* (((gemini-companion-bridge-running-p))
-              (terminal (gemini-companion-doctor-check-case-terminal case))
+  (when-let* ((terminal (gemini-companion-doctor-check-case-terminal case))
               (cli (gemini-companion-cli-in-terminal terminal)))
     (gemini-companion-cli-open-session cli)))
 
@@ -313,9 +312,8 @@ appears in Emacs."
 
 (defun gemini-companion-doctor-check-own-p (file)
   "Return non-nil if the discovery FILE is one of this Emacs."
-  (and (gemini-companion-bridge-running-p)
-       (member (file-truename (gemini-companion-cli-search-file-name file))
-               (mapcar #'file-truename (gemini-companion-bridge-discovery-files)))))
+  (member (file-truename (gemini-companion-cli-search-file-name file))
+          (mapcar #'file-truename (gemini-companion-bridge-discovery-files))))
 
 (defun gemini-companion-doctor-check--directory (case directory)
   "Check why there is no discovery file in DIRECTORY, where the CLI in CASE looks."
