@@ -332,11 +332,5 @@ If it was rejected or cancelled, that ends the turn, unless other changes wait."
 
 (add-hook 'gemini-companion-review-end-functions #'gemini-companion-cli-note-review-end)
 
-(defun gemini-companion-cli--prompt-of (review)
-  "Return the prompt that led to REVIEW, or nil."
-  (gemini-companion-cli-prompt-of-process (gemini-companion-review-process review)))
-
-(add-hook 'gemini-companion-review-prompt-functions #'gemini-companion-cli--prompt-of -50)
-
 (provide 'gemini-companion-cli)
 ;;; gemini-companion-cli.el ends here

@@ -18,6 +18,7 @@
 
 (eval-when-compile (require 'cl-lib))
 (require 'gemini-companion-bridge)
+(require 'gemini-companion-cli)
 (require 'gemini-companion-file)
 (require 'gemini-companion-private)
 (require 'gemini-companion-review)
@@ -52,7 +53,7 @@ NAME and VERSION are what the client reports; PROCESS is its id, or nil."
          (gemini-companion-review-make
           :id id :agent agent :client client :info (cons name version)
           :process process :path path :host host :proposed text :text text
-          :created (current-time)
+          :created (current-time) :prompt (gemini-companion-cli-prompt-of-process process)
           :stamp (gemini-companion-file-stamp path)
           :base (gemini-companion-file-read path))))
     (error

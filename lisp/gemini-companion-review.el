@@ -124,10 +124,6 @@ merge into it, the last one first.")
 (defvar gemini-companion-review-change-hook nil
   "Hook run when the list of open reviews, or one of them, has changed.")
 
-(defvar gemini-companion-review-prompt-functions nil
-  "Functions that may know which prompt led to a review.
-Each is called with the review, and returns the prompt or nil.")
-
 (defvar gemini-companion-review-decide-functions nil
   "Functions that may decide a review at once, because the user wants that.
 Each is called with the new review, and returns non-nil if it has decided it.")
@@ -232,10 +228,7 @@ current buffer has ended; then take that off the screen."
 
 (defun gemini-companion-review-add (review)
   "Let REVIEW, which a client has just proposed, wait for a decision."
-  (setf (gemini-companion-review-prompt review)
-        (gemini-companion-log-errors "looking for a prompt"
-          (run-hook-with-args-until-success 'gemini-companion-review-prompt-functions review))
-        gemini-companion-review--open (append gemini-companion-review--open (list review)))
+  (setq gemini-companion-review--open (append gemini-companion-review--open (list review)))
   (pcase-let (((cl-struct gemini-companion-review id path client) review))
     (gemini-companion-log-add "review %d opened: %s (%s)" id path client))
   (gemini-companion-review-note-change)

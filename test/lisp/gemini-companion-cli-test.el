@@ -167,13 +167,11 @@ ABOUT is a plist of :session, :process, :text and :path."
           (should (equal (gemini-companion-cli-test--states) states))
           (gemini-companion-cli-note-ready (current-buffer)))))))
 
-(ert-deftest gemini-companion-cli/a-prompt-is-known-by-its-reviews ()
+(ert-deftest gemini-companion-cli/a-prompt-is-known-by-its-process ()
   (gemini-companion-cli-test--with nil
     (gemini-companion-cli-test--tell "prompt" :text "do it")
-    (let ((review (gemini-companion-review-make :id 1 :process (emacs-pid) :path "/a")))
-      (should (equal (car (gemini-companion-cli--prompt-of review)) "do it"))
-      (setf (gemini-companion-review-process review) 1)
-      (should-not (gemini-companion-cli--prompt-of review)))))
+    (should (equal (car (gemini-companion-cli-prompt-of-process (emacs-pid))) "do it"))
+    (should-not (gemini-companion-cli-prompt-of-process 1))))
 
 (ert-deftest gemini-companion-cli/a-prompt-gives-up-earlier-changes-of-its-cli ()
   (let ((gemini-companion-cli--all nil))

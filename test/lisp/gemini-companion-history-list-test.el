@@ -151,7 +151,7 @@ Write the text of this change to a.txt? "))))
 (defmacro gemini-companion-history-list-test--after (prompt &rest body)
   "Evaluate BODY with PROMPT as the last prompt sent."
   (declare (indent 1) (debug t))
-  `(let ((gemini-companion-review-prompt-functions (list (lambda (_) ,prompt))))
+  `(cl-letf (((symbol-function 'gemini-companion-cli-prompt-of-process) (lambda (_) ,prompt)))
      ,@body))
 
 (defun gemini-companion-history-list-test--undo-prompt (answer number)

@@ -866,9 +866,9 @@ Undo the change to build:a.txt? ")))
 
 (ert-deftest gemini-companion-host-review/all-changes-of-a-prompt-are-undone-there-too ()
   (gemini-companion-test-with-host client
-    (let ((gemini-companion-history--entries nil)
-          (gemini-companion-review-prompt-functions
-           (let ((prompt (cons "do it" (current-time)))) (list (lambda (_) prompt)))))
+    (cl-letf ((gemini-companion-history--entries nil)
+              ((symbol-function 'gemini-companion-cli-prompt-of-process)
+               (let ((prompt (cons "do it" (current-time)))) (lambda (_) prompt))))
       (gemini-companion-test-file "b.txt" "b\n")
       (gemini-companion-host-review-test--change client "a.txt" "2\n")
       (gemini-companion-host-review-test--change client "b.txt" "b2\n")
