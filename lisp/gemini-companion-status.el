@@ -265,7 +265,7 @@ Without clients, that is the current one, or nil if its host is not served."
      (propertize
       (concat (if clients (mapconcat #'gemini-companion-ui-one-line clients "\n")
                 "No client is connected.  A client")
-              (gemini-companion-status--scope (gemini-companion-workspace-scope-of directory)))
+              (gemini-companion-status--scope directory))
       'face 'gemini-companion-heading)
      "\n"
      (gemini-companion-status--list "Open files" (mapcar #'gemini-companion-status--file files))
@@ -277,10 +277,10 @@ Without clients, that is the current one, or nil if its host is not served."
      (gemini-companion-bridge-context-json files (gemini-companion-context-trusted-p directory))
      "\n")))
 
-(defun gemini-companion-status--scope (scope)
-  "Return where clients with SCOPE work, and what they are told about."
-  (let ((directory (gemini-companion-workspace-scope-directory scope))
-        (names (gemini-companion-workspace-scope-names scope)))
+(defun gemini-companion-status--scope (directory)
+  "Return that clients work in DIRECTORY, and what they are told about."
+  (let* ((scope (gemini-companion-workspace-scope-of directory))
+         (names (gemini-companion-workspace-scope-names scope)))
     (gemini-companion-ui-one-line
      (concat (if (not directory) ", whose directory is unknown"
                (concat " in " (gemini-companion-file-abbreviate directory)))

@@ -102,10 +102,9 @@ are slow, and Emacs would wait for a disk that no longer answers.")
 
 (cl-defstruct (gemini-companion-workspace-scope
                (:constructor gemini-companion-workspace--make-scope
-                             (directory names all-projects &optional machine))
+                             (names all-projects &optional machine))
                (:copier nil))
   "Which files are told to clients that work in one directory."
-  (directory nil :documentation "Where they work, or nil if that is not known.")
   (machine nil :documentation "The host on which they work, nil for this machine,
 `elsewhere' for a host that is not served.")
   (names nil :documentation "The names of the root there, with and without symbolic links.
@@ -379,7 +378,7 @@ would wait for Tramp, so return the workspace root there."
     (cond ((not machine) (gemini-companion-workspace--local-scope directory))
           ;; Clients on a host that was just closed must not be told of files here.
           ((eq machine 'elsewhere)
-           (gemini-companion-workspace--make-scope directory nil nil machine))
+           (gemini-companion-workspace--make-scope nil nil machine))
           (t (gemini-companion-workspace--host-scope directory machine)))))
 
 (defun gemini-companion-workspace-machine (file)
@@ -412,7 +411,6 @@ The name is relative if FILE is below DIRECTORY."
                     (car (gemini-companion-host-roots-of
                           host (file-name-as-directory directory))))))
     (gemini-companion-workspace--make-scope
-     directory
      (mapcan (lambda (root) (gemini-companion-host-directory-names host root))
              (if root (list root) (copy-sequence (gemini-companion-host-roots host))))
      nil host)))
@@ -430,8 +428,7 @@ The name is relative if FILE is below DIRECTORY."
       (setf known (cons (car root) (gemini-companion-workspace--client-root directory root))
             (alist-get directory gemini-companion-workspace--client-roots nil nil #'equal) known))
     (gemini-companion-workspace--make-scope
-     directory (cdr known)
-     (or (null known) (eq gemini-companion-context-scope 'all)))))
+     (cdr known) (or (null known) (eq gemini-companion-context-scope 'all)))))
 
 (defun gemini-companion-workspace--client-root (directory innermost)
   "Return the names of the root in which a client in DIRECTORY works.
