@@ -74,9 +74,6 @@ BUFFER is this buffer or an indirect buffer of it.")
 (defvar-local gemini-companion-context--left nil
   "Non-nil if a click in another window has deactivated the mark of this buffer.")
 
-(defvar gemini-companion-context--timer nil
-  "The timer that publishes the context, or nil.")
-
 (defvar gemini-companion-context--changed 0
   "When the context changed last, in seconds since 1970.")
 
@@ -109,9 +106,7 @@ but not for more than ten minutes.")
   "Stop publishing the context."
   (gemini-companion-context--change-hooks #'remove-hook)
   (remove-hook 'deactivate-mark-hook #'gemini-companion-context--record-click)
-  (when gemini-companion-context--timer
-    (cancel-timer gemini-companion-context--timer))
-  (setq gemini-companion-context--timer nil))
+  (cancel-function-timers #'gemini-companion-context--publish-unless-changed))
 
 (defun gemini-companion-context--used-p ()
   "Return non-nil if anything uses the context."
@@ -185,21 +180,17 @@ The selection then stays, as it does if you leave its window by a key."
 This runs after each command, so it leaves all but the time to a timer."
   (when (gemini-companion-context--used-p)
     (setq gemini-companion-context--changed (float-time))
-    (unless gemini-companion-context--timer
-      (setq gemini-companion-context--timer
-            (run-at-time gemini-companion-context--pause nil
-                         #'gemini-companion-context--publish-unless-changed)))))
+    (gemini-companion-ui-adjust-timer t gemini-companion-context--pause nil
+                                      #'gemini-companion-context--publish-unless-changed)))
 
 (defun gemini-companion-context--publish-unless-changed ()
   "Publish the context, or wait if it has changed a moment ago."
   (let ((left (- (+ gemini-companion-context--changed gemini-companion-context--pause)
                  (float-time))))
-    (setq gemini-companion-context--timer
-          ;; Hooks that run together count as one.
-          (and (< 0.001 left gemini-companion-context--pause)
-               (run-at-time left nil #'gemini-companion-context--publish-unless-changed))))
-  (unless gemini-companion-context--timer
-    (gemini-companion-context-update)))
+    ;; Hooks that run together count as one.
+    (if (< 0.001 left gemini-companion-context--pause)
+        (run-at-time left nil #'gemini-companion-context--publish-unless-changed)
+      (gemini-companion-context-update))))
 
 (defun gemini-companion-context--publish ()
   "Publish the context of each directory where clients work; run the hook for it.

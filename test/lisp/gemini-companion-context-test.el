@@ -176,9 +176,12 @@
         (fake-cli-request client "ping")
         (should (= (length (fake-cli-notifications client)) heard))))))
 
+(defun gemini-companion-context-test--due-p ()
+  "Return non-nil if a timer is to publish the context."
+  (memq #'gemini-companion-context--publish-unless-changed (mapcar #'timer--function timer-list)))
+
 (ert-deftest gemini-companion-context/keys-in-a-row-are-told-at-once ()
-  (let ((gemini-companion-context--timer nil)
-        (gemini-companion-context-change-hook (list #'ignore))
+  (let ((gemini-companion-context-change-hook (list #'ignore))
         (published 0))
     (cl-letf (((symbol-function 'gemini-companion-context--publish)
                (lambda () (setq published (1+ published)))))
@@ -186,7 +189,7 @@
         (gemini-companion-context--publish-soon))
       (should (= published 0))
       (gemini-companion-test-wait "it to be published" (lambda () (= published 1)))
-      (should-not gemini-companion-context--timer)
+      (should-not (gemini-companion-context-test--due-p))
       (gemini-companion-context--publish-soon)
       (gemini-companion-test-wait "it to be published again" (lambda () (= published 2))))))
 
@@ -194,17 +197,17 @@
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
     (run-hooks 'post-command-hook)
-    (should-not gemini-companion-context--timer))
+    (should-not (gemini-companion-context-test--due-p)))
   (gemini-companion-test-with-client client
     (fake-cli-wait-notification client "ide/contextUpdate")
     (run-hooks 'post-command-hook)
-    (should gemini-companion-context--timer)
+    (should (gemini-companion-context-test--due-p))
     (fake-cli-terminate client)
     (gemini-companion-test-wait "the client to be gone"
                                 (lambda () (zerop gemini-companion-bridge-clients)))
-    (gemini-companion-test-wait "the timer" (lambda () (not gemini-companion-context--timer)))
+    (gemini-companion-test-wait "the timer" (lambda () (not (gemini-companion-context-test--due-p))))
     (run-hooks 'post-command-hook)
-    (should-not gemini-companion-context--timer)))
+    (should-not (gemini-companion-context-test--due-p))))
 
 (ert-deftest gemini-companion-context/files-looked-at-before-are-recalled ()
   "Those that were never shown come last, and none of them is active."
