@@ -41,12 +41,6 @@
 (defvar gemini-companion-bridge--pipe nil
   "The pipe process to which the server writes when events wait, or nil.")
 
-(defvar gemini-companion-bridge--timer nil
-  "The repeating timer that polls events, or nil.")
-
-(defvar gemini-companion-bridge--soon nil
-  "The timer that drains the events as soon as possible, or last did.")
-
 (defvar gemini-companion-bridge--draining nil
   "Non-nil while events are being handled.")
 
@@ -351,8 +345,7 @@ A handler may ask a question that the user quits."
 
 (defun gemini-companion-bridge--drain-soon (&rest _)
   "Drain the events in a timer, since a process filter must change nothing visible."
-  (unless (memq gemini-companion-bridge--soon timer-list)
-    (setq gemini-companion-bridge--soon (run-at-time 0 nil #'gemini-companion-bridge-drain))))
+  (gemini-companion-ui-adjust-timer t 0 nil #'gemini-companion-bridge-drain))
 
 (defun gemini-companion-bridge--make-pipe ()
   "Return a pipe process whose filter drains the events."
@@ -373,13 +366,11 @@ A handler may ask a question that the user quits."
          (interval (cond ((not gemini-companion-bridge--companion) nil)
                          (gemini-companion-bridge--pipe (and clients 1.0))
                          (t (if clients 0.05 1.0)))))
-    (if clients
-        (add-hook 'post-command-hook #'gemini-companion-bridge--drain-soon)
-      (remove-hook 'post-command-hook #'gemini-companion-bridge--drain-soon))
-    (when gemini-companion-bridge--timer
-      (cancel-timer gemini-companion-bridge--timer))
-    (setq gemini-companion-bridge--timer
-          (and interval (run-at-time interval interval #'gemini-companion-bridge-drain)))))
+    (funcall (if clients #'add-hook #'remove-hook)
+             'post-command-hook #'gemini-companion-bridge--drain-soon)
+    (cancel-function-timers #'gemini-companion-bridge--drain-soon)
+    (when interval
+      (run-at-time interval interval #'gemini-companion-bridge--drain-soon))))
 
 (provide 'gemini-companion-bridge)
 ;;; gemini-companion-bridge.el ends here

@@ -82,15 +82,21 @@
       (should (string-match-p "event client-message: Quit" (buffer-string))))
     (should (fake-cli-request client "tools/list"))))
 
+(defun gemini-companion-bridge-test--interval ()
+  "Return the seconds between two looks of Emacs for events, nil if it does not look."
+  (when-let* ((timer (seq-find (lambda (timer)
+                                 (eq (timer--function timer) #'gemini-companion-bridge--drain-soon))
+                               timer-list)))
+    (timer--repeat-delay timer)))
+
 (defun gemini-companion-bridge-test--slow-p ()
   "Return non-nil if Emacs looks for events once a second."
-  (and gemini-companion-bridge--timer
-       (eql (timer--repeat-delay gemini-companion-bridge--timer) 1.0)))
+  (eql (gemini-companion-bridge-test--interval) 1.0))
 
 (ert-deftest gemini-companion-bridge/the-timer-runs-only-when-needed ()
   (gemini-companion-test-with-project
     (gemini-companion-mode 1)
-    (should-not gemini-companion-bridge--timer))
+    (should-not (gemini-companion-bridge-test--interval)))
   (gemini-companion-test-with-client client
     (gemini-companion-test-wait "a slow timer" #'gemini-companion-bridge-test--slow-p)
     ;; The pipe tells of what is urgent.
@@ -109,8 +115,7 @@
     (let ((wait (lambda (interval)
                   (gemini-companion-test-wait
                    (format "a look every %s s" interval)
-                   (lambda () (eql (timer--repeat-delay gemini-companion-bridge--timer)
-                                   interval))))))
+                   (lambda () (eql (gemini-companion-bridge-test--interval) interval))))))
       (funcall wait 1.0)
       (let ((client (fake-cli-connect temporary-file-directory gemini-companion-test-project)))
         (unwind-protect (funcall wait 0.05)
@@ -118,7 +123,7 @@
       (gemini-companion-bridge-handle-event 'clients 0)
       (funcall wait 1.0))
     (gemini-companion-mode -1)
-    (should-not gemini-companion-bridge--timer)))
+    (should-not (gemini-companion-bridge-test--interval))))
 
 (ert-deftest gemini-companion-bridge/a-user-s-buffer-of-the-same-name-is-not-touched ()
   (gemini-companion-test-with-project
