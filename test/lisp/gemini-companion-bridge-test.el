@@ -84,9 +84,7 @@
 
 (defun gemini-companion-bridge-test--interval ()
   "Return the seconds between two looks of Emacs for events, nil if it does not look."
-  (when-let* ((timer (seq-find (lambda (timer)
-                                 (eq (timer--function timer) #'gemini-companion-bridge--drain-soon))
-                               timer-list)))
+  (when-let* ((timer (car (gemini-companion-test-timers #'gemini-companion-bridge--drain-soon))))
     (timer--repeat-delay timer)))
 
 (defun gemini-companion-bridge-test--slow-p ()

@@ -178,7 +178,7 @@
 
 (defun gemini-companion-context-test--due-p ()
   "Return non-nil if a timer is to publish the context."
-  (memq #'gemini-companion-context--publish-unless-changed (mapcar #'timer--function timer-list)))
+  (gemini-companion-test-timers #'gemini-companion-context--publish-unless-changed))
 
 (ert-deftest gemini-companion-context/keys-in-a-row-are-told-at-once ()
   (let ((gemini-companion-context-change-hook (list #'ignore))

@@ -254,8 +254,7 @@ OTHERS are processes of other tests, which may end at any time."
               (funcall stop)))
           (should-not gemini-companion-mode)
           (should-not (gemini-companion-bridge-running-p))
-          (should-not (memq #'gemini-companion-bridge--drain-soon
-                            (mapcar #'timer--function timer-list)))
+          (should-not (gemini-companion-test-timers #'gemini-companion-bridge--drain-soon))
           (should-not (gemini-companion-review-all-open))
           (dolist (buffer (buffer-list))
             (with-current-buffer buffer (remove-hook 'kill-buffer-hook failure t))))
