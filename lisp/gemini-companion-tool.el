@@ -291,13 +291,9 @@ Return nil if nobody waits for it any more."
 (defun gemini-companion-tool-poll (call check)
   "Call CHECK for CALL in a timer, until it returns non-nil.
 Stop when CALL has ended; an error of CHECK fails it."
-  (let ((timer nil))
-    (setq timer (run-at-time
-                 0.05 0.05
-                 (lambda ()
-                   (let ((done t))      ; also after an error
-                     (gemini-companion-tool-go-on call (lambda () (setq done (funcall check))))
-                     (when done (cancel-timer timer))))))))
+  (run-at-time 0.05 nil
+               #'gemini-companion-tool-go-on
+               call (lambda () (unless (funcall check) (gemini-companion-tool-poll call check)))))
 
 ;;;; What the model may know
 

@@ -132,11 +132,7 @@
           (setq stop checks)
           (gemini-companion-test-wait
            "the timer to end"
-           (lambda () (not (seq-some (lambda (timer)
-                                       (and (timer--repeat-delay timer)
-                                            (= (timer--repeat-delay timer)
-                                               0.05)))
-                                     timer-list))))
+           (lambda () (not (gemini-companion-test-timers #'gemini-companion-tool-go-on))))
           (should (= checks stop))
           (should-not (gemini-companion-test-tools-answer id))
           (should-not (gemini-companion-tool-live-p call))
