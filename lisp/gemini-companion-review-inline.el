@@ -582,33 +582,33 @@ Otherwise, lines that are removed there would be above the window."
 
 (defun gemini-companion-review-inline--freeze (view visiting stop)
   "Call STOP to take VIEW off the screen when VISITING is reverted, or soon."
-  (let ((timer (run-at-time gemini-companion-review-inline--write-time nil
-                            #'gemini-companion-review-window-stop-now)))
-    (setq gemini-companion-review-window-stopping
-          (lambda ()
-            (cancel-timer timer)
-            (when (buffer-live-p visiting)
-              (with-current-buffer visiting
-                (remove-hook 'after-revert-hook #'gemini-companion-review-window-stop-now t)))
-            (funcall stop)))
-    (with-current-buffer visiting
-      (add-hook 'after-revert-hook #'gemini-companion-review-window-stop-now nil t))
-    (gemini-companion-log-errors "going back to a change"
-      (when-let* ((proposal (gemini-companion-review-window-proposal view))
-                  (window (gemini-companion-ui-window-of proposal))
-                  ((buffer-local-value 'gemini-companion-review-inline-edit-mode proposal)))
-        (with-selected-window window
-          (let ((gemini-companion-review-window-current view))
-            (gemini-companion-review-inline-return)))))
-    (gemini-companion-review-window-select-other view)
-    (with-current-buffer (gemini-companion-review-window-main view)
-      ;; Not a keymap: those of Evil would come before it.
-      (add-hook 'pre-command-hook
-                (lambda ()
-                  (setq this-command (lambda ()
-                                       (interactive)
-                                       (gemini-companion-review-inline--pass-keys))))
-                nil t))))
+  (run-at-time gemini-companion-review-inline--write-time nil
+               #'gemini-companion-review-window-stop-now)
+  (setq gemini-companion-review-window-stopping
+        (lambda ()
+          (cancel-function-timers #'gemini-companion-review-window-stop-now)
+          (when (buffer-live-p visiting)
+            (with-current-buffer visiting
+              (remove-hook 'after-revert-hook #'gemini-companion-review-window-stop-now t)))
+          (funcall stop)))
+  (with-current-buffer visiting
+    (add-hook 'after-revert-hook #'gemini-companion-review-window-stop-now nil t))
+  (gemini-companion-log-errors "going back to a change"
+    (when-let* ((proposal (gemini-companion-review-window-proposal view))
+                (window (gemini-companion-ui-window-of proposal))
+                ((buffer-local-value 'gemini-companion-review-inline-edit-mode proposal)))
+      (with-selected-window window
+        (let ((gemini-companion-review-window-current view))
+          (gemini-companion-review-inline-return)))))
+  (gemini-companion-review-window-select-other view)
+  (with-current-buffer (gemini-companion-review-window-main view)
+    ;; Not a keymap: those of Evil would come before it.
+    (add-hook 'pre-command-hook
+              (lambda ()
+                (setq this-command (lambda ()
+                                     (interactive)
+                                     (gemini-companion-review-inline--pass-keys))))
+              nil t)))
 
 (defun gemini-companion-review-inline--pass-keys ()
   "Take the change off the screen, and repeat the keys of the current command."
