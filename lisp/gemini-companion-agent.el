@@ -11,7 +11,7 @@
 ;;
 ;; A program finds this Emacs by its discovery file, whose directory and name are computed here the
 ;; way the program does it.  If several Emacsen run, environment variables lead the processes that
-;; one of them starts back to that one.
+;; one of them starts back to that one.  What asks about any process, or runs one, is here, too.
 
 ;;; Code:
 

@@ -9,7 +9,8 @@
 ;; An image that is yanked into a prompt, or that a buffer shows, becomes a file that only the user
 ;; can read, and the prompt mentions it.  It is where the CLI keeps such files itself, since it
 ;; reads them there without a question, and is deleted when the CLI ends, or Emacs exits.  A file
-;; that is dropped is mentioned as it is.  The prompt may be that in the terminal, too.
+;; that is dropped, or sent by the command here, is mentioned as it is.  The prompt may be that in
+;; the terminal, too.
 
 ;;; Code:
 

@@ -6,8 +6,9 @@
 
 ;;; Commentary:
 
-;; Text for the user, when a message or a window may appear without disturbing anyone, keys for
-;; users of Evil, keys in header lines, and the buffers in which something is reported.
+;; Text for the user; what the user is doing, and so when a message or a window may appear; keys, in
+;; header lines and for users of Evil; the buffers in which something is reported; and small things
+;; that many files need, such as JSON and timers.
 
 ;;; Code:
 
