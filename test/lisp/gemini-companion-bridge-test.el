@@ -83,7 +83,7 @@
     (should (fake-cli-request client "tools/list"))))
 
 (defun gemini-companion-bridge-test--interval ()
-  "Return the seconds between two looks of Emacs for events, nil if it does not look."
+  "Return the seconds between two looks for events, nil if Emacs does not look."
   (when-let* ((timer (car (gemini-companion-test-timers #'gemini-companion-bridge--drain-soon))))
     (timer--repeat-delay timer)))
 
