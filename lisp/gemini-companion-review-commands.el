@@ -159,9 +159,11 @@ Return nil if the client has decided it already."
   "Show the change in the other view, with your edits, without dropped hunks."
   (interactive)
   (let* ((review (gemini-companion-review-current))
-         (view (if (or (gemini-companion-review-with-base review)
-                       (eq (gemini-companion-review-view review)
-                           'gemini-companion-review-ediff-show))
+         (front (gemini-companion-review-front review))
+         ;; The frame may have another size than when it was shown.
+         (view (if (memq (if (buffer-live-p front) (buffer-local-value 'major-mode front)
+                           (gemini-companion-review-view review))
+                         '(ediff-mode gemini-companion-review-ediff-show))
                    'gemini-companion-review-inline-show
                  'gemini-companion-review-ediff-show)))
     (when (gemini-companion-review-new-p review)

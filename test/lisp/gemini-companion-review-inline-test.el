@@ -722,6 +722,17 @@ FOCUS is `select' by default."
       (gemini-companion-review-next)
       (should (equal (funcall ediff) '(2 3))))))
 
+(ert-deftest gemini-companion-review-inline/another-view-is-not-the-one-on-screen ()
+  "Though by now that would be chosen, as in a frame that was made larger."
+  (gemini-companion-review-inline-test--with client "one\n"
+    (gemini-companion-review-inline-test--show client "two\n")
+    (setq gemini-companion-diff-function #'gemini-companion-review-ediff-show)
+    (gemini-companion-review-inline-test--press "C-c C-v")
+    (should ediff-session-registry)
+    (setq gemini-companion-diff-function #'gemini-companion-review-inline-show)
+    (gemini-companion-review-inline-test--press "C-c C-v")
+    (should-not ediff-session-registry)))
+
 ;;;; Faces
 
 (defun gemini-companion-review-inline-test--fontify ()
