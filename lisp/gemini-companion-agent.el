@@ -418,7 +418,7 @@ It hides what they had before.")
                                           ('process (number-to-string (emacs-pid)))
                                           ('token (gemini-companion-bridge-token agent)))
                             if value collect (cons name value)))
-   ;; Even if another variable says so: it may be gone when the client starts.
+   ;; Another variable may say the same, but be gone when the client starts.
    (and (gemini-companion-agent-container-p)
         '(("REMOTE_CONTAINERS" . "true")))))
 

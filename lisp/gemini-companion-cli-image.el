@@ -149,7 +149,7 @@ Gemini CLI asks before it reads a file elsewhere; Qwen Code does not read it."
 (defun gemini-companion-cli-image--delete (process)
   "Delete the images of PROCESS, if there are any."
   (when-let* ((directory (process-get process 'gemini-companion-images)))
-    (gemini-companion-log-errors "Deleting images"
+    (gemini-companion-log-errors "deleting images"
       (process-put process 'gemini-companion-images nil)
       (delete-directory directory t))))
 

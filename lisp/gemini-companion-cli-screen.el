@@ -52,8 +52,8 @@ Point is at the end of what the terminal shows."
     (goto-char (point-max))
     (or (re-search-backward gemini-companion-cli-screen--prompt-box
                             (line-beginning-position (- lines)) t)
-        ;; For a screen reader, there is nothing around it, nor below, and words are in place of
-        ;; signs but the first, behind which a dialog has only one space.
+        ;; For a screen reader, it has no lines around it, and is last; modes have names in place
+        ;; of signs.  In a dialog, only one space follows the sign.
         (re-search-backward
          (concat "^\\(?2:> \\|\\(?:Shell\\|YOLO\\|Plan\\) mode\\|Accepting edits\\) "
                  "\\(?1:[^╭│╰─▀▄]*\\)\\'")

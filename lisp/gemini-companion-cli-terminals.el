@@ -341,8 +341,8 @@ buffer there."
                                      ;; no other key that adds a line.
                                      ([S-return] . "\e\r") ([C-return] . "\e\r")))
       (define-key map key (lambda () (interactive) (term-send-raw-string text))))
-    ;; As in the other emulators, these are for Emacs: of a C-x 1, typed by habit, the CLI would
-    ;; take the 1 for the answer to its question, and after a C-y, Gemini CLI asks no more.
+    ;; As in the other emulators, these are for Emacs.  If typed to the CLI by habit, the 1 of C-x 1
+    ;; would answer its question, and after C-y, Gemini CLI would ask no more.
     (define-key map (kbd "M-x") (lookup-key (current-global-map) (kbd "M-x")))
     (pcase-dolist (`(,key . ,command) '(("C-h" . help-command) ("C-u" . universal-argument)
                                         ("M-:" . eval-expression) ("M-!" . shell-command)

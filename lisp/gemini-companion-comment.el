@@ -91,9 +91,9 @@ that were removed here, QUOTE is their text."
 
 (defun gemini-companion-comment-list (buffer)
   "Return the comments in BUFFER, in the order of its lines.
-Each is a list of the first and the last line, the text of removed lines or
-nil, the comment, the text of the first line, or the words in it that the
-comment is on, and the overlay."
+Each is (FIRST LAST REMOVED TEXT ON OVERLAY): the lines, the text of removed
+lines or nil, the comment, and what it is on: the text of line FIRST, or some
+words in it."
   ;; Not `overlays-in', since a difference in Ediff has several.
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
@@ -131,9 +131,9 @@ LINE is the text of the first, or, if REMOVED is non-nil, of all of them."
 
 (defvar-local gemini-companion-comment-place-function #'gemini-companion-comment--place-here
   "Function that returns which lines a comment in this buffer is on.
-It is called with positions in the first and in the last line, and returns
-the buffer of the file or of the proposal, the first and the last line
-there, and, for lines that a change removes, their text.")
+It is called with positions in the first and in the last line.  It returns
+\(BUFFER FIRST LAST REMOVED): the buffer of the file or of the proposal, lines
+there, and the text of lines that a change removes, or nil.")
 
 (defun gemini-companion-comment--place ()
   "Return the place of a comment on the lines of the region, or the current one.

@@ -86,8 +86,8 @@ TIME is when Emacs looked, in seconds since 1970, and TOOK for how long.")
 
 (defvar gemini-companion-context--lifetime 1.0
   "Seconds for which Emacs remembers whether a file is private.
-If it takes long to find out, that is remembered for a hundred times as long,
-but not for more than ten minutes.")
+To these, a hundred times as long as it took to find out is added, but at most
+ten minutes.")
 
 ;;;; Starting and stopping
 
@@ -301,8 +301,8 @@ The context is that of clients that work in DIRECTORY; nil if unknown."
 
 (defun gemini-companion-context--private-reason (buffer)
   "Return why the file of BUFFER is private, or was a moment ago.
-To look for ignore files whenever the context is published would take long,
-and on a slow disk, such as a drive of Windows in WSL, each second, too."
+Looking for ignore files whenever the context is published would take long; on
+a slow disk, such as a drive of Windows in WSL, so would doing it each second."
   (with-current-buffer buffer
     (let ((now (float-time)))
       (pcase (gethash buffer gemini-companion-context--private)

@@ -9,8 +9,8 @@
 ;; Reads and writes files as bytes, and knows which buffer visits one.
 ;;
 ;; A file on a host is not read: its client reports what it contains, and that is remembered, in
-;; bounded number and size.  So nothing here asks a host for anything, or waits for Tramp, whose
-;; handlers see no names; except what reads a file as named or writes one, while the user waits.
+;; bounded number and size.  Only what reads a file as named, or writes one, while the user waits,
+;; asks a host for anything, or lets Tramp's handlers see a name.
 
 ;;; Code:
 

@@ -138,8 +138,8 @@ limit, in lines that differ.  Beyond it, keep the lines of markers."
 
 (defun gemini-companion-heavy--regions (old new ascii)
   "Return where the texts OLD and NEW differ; all of both if that is not known.
-The native module takes a character and the raw bytes that encode it for the
-same, but positions after them differ; texts that are ASCII have neither."
+For the native module, a character and the raw bytes that encode it are the
+same, but positions after them differ.  ASCII texts have neither."
   (cl-flet ((have (regexp) (or (string-match-p regexp old) (string-match-p regexp new))))
     (if (or (not (fboundp 'gemini-companion--mod-regions)) ; the mode has not been on
             (and (not ascii) (have "[\x3fff80-\x3fffff]") (have "[\u0080-\x3fff7f]")))

@@ -118,7 +118,7 @@ If the user has undone it meanwhile, making it again restores OUTCOME."
   (setf (gemini-companion-history-written entry) t)
   (pcase (gemini-companion-history-outcome entry)
     ('unwritten (gemini-companion-history-note entry 'accepted))
-    ;; It may also have taken its time.
+    ;; Emacs may have stopped waiting for the client.
     ((or 'closed 'rejected-there) (gemini-companion-history-note entry 'accepted-there))))
 
 (defun gemini-companion-history-count-unconfirmed ()

@@ -181,11 +181,10 @@ and selection, and propose changes.  Connect? " name))
 
 ;;;; A CLI in its own sandbox
 
-;; With --sandbox, GEMINI_SANDBOX or tools.sandbox, Gemini CLI starts itself again in a container,
-;; in which the project has the same name, but which lacks the discovery files of this machine and
-;; its network.  For each such CLI there is a host: a keeper on this machine, whose files are in a
-;; directory that the CLI mounts in the container.  Of the files in the container, Emacs serves only
-;; those of the project.
+;; With --sandbox, GEMINI_SANDBOX or tools.sandbox, Gemini CLI starts itself again in a container.
+;; The project has the same name there, but the discovery files and the network of this machine are
+;; missing.  For each such CLI there is a host: a keeper on this machine, whose files are in a
+;; directory that the CLI mounts in the container.  There, Emacs serves only files of the project.
 
 (defun gemini-companion-host-connect-sandbox (buffer root)
   "Return a connection to the sandbox in which a CLI will work in ROOT, in BUFFER.

@@ -6,8 +6,8 @@
 
 ;;; Commentary:
 
-;; Tells a user who does not look at Emacs that a change or a CLI waits: by one notification,
-;; which each further one replaces, and which closes when nothing waits any more; or by the bell.
+;; Tells a user who does not look at Emacs that a change or a CLI waits: by the bell, or by a
+;; notification, which the next one replaces, and which closes when nothing waits any more.
 ;;
 ;; A program that Emacs starts shows the notification.  D-Bus in Emacs would wait without limit for
 ;; a bus that is stopped.

@@ -68,8 +68,8 @@ becomes the next prompt of the client if that runs in a terminal of Emacs."
       (funcall decide review))))
 
 (defun gemini-companion-review-commands--early-p (review)
-  "Return non-nil if a key decides REVIEW before the user can have looked at it.
-The key would have shown it, but it appeared by itself meanwhile."
+  "Return non-nil if a key decides REVIEW, which has only just appeared.
+The user may have pressed it to see the change."
   (and (memq (key-binding (this-single-command-keys))
              '(gemini-companion-accept gemini-companion-reject))
        (gemini-companion-ui-recent-p (or (gemini-companion-review-seen review) 0)
@@ -284,7 +284,7 @@ AGAIN is non-nil if the user had accepted the same before.")
 REVIEW is a change of the turn, by default the current one.  This accepts
 the changes that wait in Emacs, and those that the CLI will propose next if
 its terminal in Emacs shows their files.  If accepting REVIEW would lose
-something, ask first; leave other such changes to the user."
+something, ask first; leave other such changes for you to decide."
   (interactive)
   (let* ((review (or review (gemini-companion-review-current)))
          (others (gemini-companion-write-others review))

@@ -184,7 +184,7 @@ accepts it, \\[gemini-companion-review-next] goes back")))
 
 (defun gemini-companion-review-ediff-drop (argument)
   "Drop the current difference, or with a prefix argument that of number ARGUMENT.
-The letter is easily typed by mistake: ask if you have not selected one."
+Ask first if you have not selected one: the letter is easily typed by mistake."
   (interactive (prog1 (list current-prefix-arg) (gemini-companion-review-ediff--check)) ediff-mode)
   (let ((view gemini-companion-review-window-current))
     (unless (or argument (ediff-valid-difference-p))

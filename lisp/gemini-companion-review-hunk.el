@@ -10,8 +10,8 @@
 ;; removes from the file; and how to find lines of the file and of the proposal in it.
 ;;
 ;; Nothing is fontified here.  When lines come into view, we copy faces from the two buffers that
-;; they come from, and put signs into the fringe; or into the margin, which takes the place of line
-;; numbers, so that no text moves sideways.
+;; they come from, and put signs into the fringe.  If the margin shows line numbers, the signs are
+;; there, so that no text moves sideways.
 
 ;;; Code:
 
@@ -40,9 +40,9 @@ LINES are a cons of the first one, counted from 1, and their number."
 
 ;;;; Inserting it
 
-;; Each stretch of text has a property: a vector of its kind, `context', `removed' or `added'; the
-;; buffer that it is from; how many characters later it is there; its first line there, from 0; and
-;; where it starts here.
+;; Each stretch of text has a property [KIND SOURCE OFFSET LINE START]: KIND is `context', `removed'
+;; or `added'; it is from the buffer SOURCE, where it is OFFSET characters later and begins on LINE,
+;; counted from 0; here, it begins at START.
 
 (defun gemini-companion-review-hunk-fill (current proposal regions)
   "Replace the text by that of PROPOSAL, with the lines of CURRENT it removes.

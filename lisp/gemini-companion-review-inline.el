@@ -467,8 +467,8 @@ shows it as a hunk again."
 
 (defun gemini-companion-review-inline--set-lines (buffer lines text count line)
   "Replace LINES of BUFFER, a copy of the file that nobody sees, by TEXT.
-TEXT has COUNT lines, and is at LINE of the proposal, the current buffer,
-whose undo list records this, so that the changes of both are undone in order."
+TEXT has COUNT lines, and is at LINE of the proposal, the current buffer.
+Record this in its undo list, so that changes of both are undone in order."
   (if (not (buffer-live-p buffer))      ; since the file was read again
       (push '(apply ignore) buffer-undo-list) ; so that this undo can be undone
     (push `(apply gemini-companion-review-inline--set-lines

@@ -6,10 +6,10 @@
 
 ;;; Commentary:
 
-;; Lists the changes that await a decision.  The second half of this file is what the list has in
-;; common with those of decided changes and of CLIs: a list is updated when reviews change, while
-;; point stays where it is; its columns fit its contents and its windows; and its header line shows
-;; the keys that work on the current line, so that the names of the columns are in the text.
+;; Lists the changes that await a decision.  The second half of this file is for the lists of
+;; decided changes and of CLIs, too.  They are updated when reviews change, while point stays where
+;; it is.  Their columns fit the contents and the windows.  The header line shows the keys that work
+;; on the current line, so the names of the columns are in the text.
 
 ;;; Code:
 

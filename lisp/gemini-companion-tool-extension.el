@@ -149,8 +149,8 @@ They tell it where AGENT looks for the discovery files of an Emacs."
 
 ;;;; What is there
 
-;; If CONNECTION is nil, the functions below are about files of this machine, and call the function
-;; that takes what they find at once.  A file is a list (NAME OLD NEW): OLD is its text, nil if
+;; If CONNECTION is nil, the functions below are about files of this machine, and at once call the
+;; function that takes what they find.  A file is a list (NAME OLD NEW): OLD is its text, nil if
 ;; there is no such file, a list of a message if it cannot be read; NEW is what this package writes.
 
 (defun gemini-companion-tool-extension-state (agent environment)

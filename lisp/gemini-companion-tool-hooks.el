@@ -6,9 +6,9 @@
 
 ;;; Commentary:
 
-;; The hooks of a CLI call three tools that no model sees: hasClient, to find the Emacs with the CLI
-;; if several have the project open; noteEvent, when a session or a turn begins or ends, before an
-;; edit, and when the CLI asks the user something; and noteEdit, after an edit.
+;; The hooks of a CLI call three tools that no model sees: hasClient finds the Emacs of the CLI, if
+;; several have the project open; noteEvent reports that a session or a turn begins or ends, that an
+;; edit is to come, or that the CLI asks something; noteEdit reports an edit.
 ;;
 ;; Emacs can answer.  To a prompt it adds what the user wants the model to know.  Before an edit, it
 ;; can have the CLI propose the edit here, even if the user lets the CLI edit without asking.
@@ -222,13 +222,13 @@ Its texts were BEFORE, which may be nil, and AFTER."
          (line (if (seq-empty-p regions) 1 (1+ (aref (aref regions 0) 2)))))
     (setq gemini-companion-tool-hooks--followed (list call file line))
     (unless waits
-      (gemini-companion-log-when-free "Following a CLI" #'gemini-companion-tool-hooks--show))))
+      (gemini-companion-log-when-free "following a CLI" #'gemini-companion-tool-hooks--show))))
 
 (defun gemini-companion-tool-hooks--show ()
   "Show the file that was edited last, unless the user is in it."
   (pcase-let ((`(,call ,file ,line) gemini-companion-tool-hooks--followed))
     (setq gemini-companion-tool-hooks--followed nil)
-    (gemini-companion-log-errors "Following a CLI"
+    (gemini-companion-log-errors "following a CLI"
       (unless (eq (window-buffer) (gemini-companion-tool-buffer call file))
         (let ((window (gemini-companion-tool-display call file line
                                                      (gemini-companion-tool-hooks--action))))

@@ -590,10 +590,10 @@ same."
 
 (defun gemini-companion-ui-keep-current (update hooks &optional seconds)
   "Call UPDATE in the current buffer when HOOKS are run; return what does so.
-But do so only while the buffer is in a window.  With SECONDS, also do that so
-often unless a minibuffer is active: at its end, Emacs restores all windows but
-the selected one, with point where the text then was.  Stop when the buffer is
-killed, or when `change-major-mode-hook' is run.  UPDATE signals no errors."
+But do so only while the buffer is in a window.  Also do it every SECONDS, if
+non-nil, unless a minibuffer is active: at its end, Emacs restores all windows
+but the selected one, with point where it was in the text.  Stop when the buffer
+is killed, or when `change-major-mode-hook' is run.  UPDATE signals no errors."
   (let* ((buffer (current-buffer))
          (update-there (lambda (&rest _)
                          (when (get-buffer-window buffer t)

@@ -192,8 +192,8 @@ The directory EXTRA, if non-nil, counts as one of them this time."
 (defun gemini-companion-workspace-roots (&optional extra)
   "Find the present roots, record them as announced, and return their names.
 These have no trailing slash.  The directory EXTRA, if non-nil, counts as a
-root this time.  Elsewhere than around `default-directory', a root that is
-known stays as it is: its disk may no longer answer."
+root this time.  Look anew only at known roots that `default-directory' is in:
+the disk of another one may no longer answer."
   (setq gemini-companion-workspace-known
         (cl-loop with found = (gemini-companion-workspace--find extra)
                  with before = gemini-companion-workspace-known
@@ -246,9 +246,9 @@ FILE begins with NAME.  If ONLY-PROJECT is non-nil, it must be a project."
            return root))
 
 (defun gemini-companion-workspace-title (file root)
-  "Return the name of FILE for the user, from the last part of that of ROOT on.
-Begin earlier if other announced roots would have the same name, as worktrees
-in ~/w/1/app and ~/w/2/app."
+  "Return the name of FILE, in ROOT, for the user: \"app/src/a.py\".
+If another announced root would have the same name, as with the worktrees
+~/w/1/app and ~/w/2/app, return more of it: \"1/app/src/a.py\"."
   (let* ((file-name-handler-alist nil)
          (root (directory-file-name root))
          (others (cl-loop for other in gemini-companion-workspace-known

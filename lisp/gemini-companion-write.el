@@ -258,9 +258,9 @@ OTHERS, which are other changes."
 
 (defun gemini-companion-write--once (function &rest arguments)
   "Return a function that returns the value of FUNCTION for ARGUMENTS.
-Its argument is the stamp of a file.  As long as that stays the same, it does
-not call FUNCTION again, which may read the file; so for `float-time', the value
-is when the stamp was first seen.  Until there is a stamp, the value is nil."
+Its argument is the stamp of a file, or nil, for which it returns nil.  It calls
+FUNCTION, which may read the file, only when the stamp has changed.  So with
+`float-time', it returns when the present stamp was first seen."
   (let ((last nil)
         (value nil))
     (lambda (stamp)
@@ -271,9 +271,9 @@ is when the stamp was first seen.  Until there is a stamp, the value is nil."
 
 (defun gemini-companion-write--poll (seconds check finish)
   "Call CHECK from timers until it is done, then FINISH with its last value.
-While CHECK returns nil, go on for at most SECONDS, which begin again after it
-returns `held', or `busy', which may take long: so call it less often then.  Any
-other value is the end, such as t, or `forgotten' if nothing waits for the file."
+While CHECK returns nil, go on for at most SECONDS.  These begin again after it
+returns `held' or `busy'; the latter may take long, so call it less often then.
+Any other value is the end: t, or `forgotten' if nothing waits for the file."
   (run-at-time gemini-companion-write--poll-interval nil
                #'gemini-companion-write--poll-now (float-time) seconds check finish))
 

@@ -304,14 +304,16 @@ EVENT is the click."
 Emacs tells it which files you look at, and shows you the changes that it
 proposes.
 
-The mode line shows \"Gem\", the number of connected clients, and after an
-exclamation mark the number of changes that wait for your decision; a
-question mark if a CLI asks something in a terminal that you do not see;
-\"works\" if a CLI is working, as its hooks report; \"waits\" if a change will
-appear when you pause, and \"paused\" if `gemini-companion-toggle-context'
-has paused the context; \"@\" and the name of the connected host of the
-current buffer, and \"lost@\" and the name of each host to which the
-connection is lost.
+The mode line shows \"Gem\" and, for example, any of these:
+
+  :2      two clients are connected
+  !3      three changes wait for your decision
+  ?       a CLI asks something in a terminal that you do not see
+  works   a CLI is working, as its hooks report
+  waits   a change will appear when you pause
+  paused  clients see no open files; see `gemini-companion-toggle-context'
+  @build  the current buffer is on the host build, which is connected
+  lost@build  the connection to that host is lost
 
 If the native module of this package is missing, and you enable the mode
 with a command, Emacs asks how to get it.  The mode turns on, and its hooks
