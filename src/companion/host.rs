@@ -116,7 +116,7 @@ impl Host {
         })
     }
 
-    /// Where a client works that says that its working directory is `directory`.
+    /// Where a client works: in `directory`, by what it says.
     pub(crate) fn place(&self, directory: Option<&str>) -> Place {
         let directory = directory.filter(|it| name::fault_on_host(it).is_none()).unwrap_or("/");
         Some(&*self.remote_name_of(directory)).into()

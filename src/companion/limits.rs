@@ -12,8 +12,8 @@ const SHARES: usize = 3;
 
 /// What clients may use. The default is for production.
 ///
-/// What has a name with `share` is for the clients of one agent on this machine, or for all clients on
-/// one host; the rest is for all of them together, or for one request.
+/// Limits called `share_...` are for the clients of one agent on this machine, or for all clients on one
+/// host; the others are for all of them together, or for one request.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "one comment is for a limit and for the share of it that follows")]
 pub struct Limits {
@@ -66,8 +66,8 @@ pub struct Limits {
     pub kept_bytes: usize,
     /// How long they are kept for clients that ask once more.
     pub kept_time: Duration,
-    /// How long a review of a client without a session stays open, of which nothing shows whether it
-    /// is still there.
+    /// How long a review of a client without a session stays open: nothing shows whether that client is
+    /// still there.
     pub unnamed_time: Duration,
     /// How long `closeDiff` waits for Emacs. Well below the time-outs of the client (300 s without
     /// headers, 600 s in all), which would end the connection.

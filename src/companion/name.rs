@@ -40,8 +40,8 @@ fn fault_anywhere(path: &str) -> Option<String> {
         .then(|| "looks like a remote name of Emacs: only local files can be reviewed".to_owned())
 }
 
-/// The fault of an absolute name that has a component after which it may name another file to Emacs
-/// than to the system.
+/// The fault of an absolute name, if it has a component by which it may name another file to Emacs than
+/// to the system.
 fn component_fault(path: &str, is_separator: fn(char) -> bool) -> Option<String> {
     let mut names = path[1..].split(is_separator).peekable();
     while let Some(name) = names.next() {

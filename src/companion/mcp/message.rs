@@ -239,7 +239,7 @@ fn unescape(json: &str) -> Option<String> {
     Some(text)
 }
 
-/// The character that the escape means with which `json` begins, and its length.
+/// What the escape means with which `json` begins, a character, and how long the escape is.
 fn escaped(json: &[u8]) -> Option<(char, usize)> {
     let short = |meant| Some((meant, 2));
     match json.get(1)? {

@@ -128,7 +128,7 @@ impl ModelTool {
             }
         });
         let values = values.collect::<Result<_, _>>()?;
-        // Gemini CLI adds this argument to each tool, when to begin, and sends it as well.
+        // Gemini CLI adds this argument to each tool, to say when to begin, and sends it, too.
         given.take("wait_for_previous");
         match given.any_name() {
             Some(name) => Err(format!("there is no argument \"{}\"", truncate(name))),

@@ -162,7 +162,7 @@ impl Tools {
         Ok(Output::nothing())
     }
 
-    /// Handles that a file on a host, for which a diff is or was open, has been written.
+    /// Tells Emacs that a file on a host, for which a diff is or was open, has been written.
     fn file_written(&self, host: &Arc<Host>, file: FileOnHost) -> Result<Output, Fault> {
         let file = file.into_file(host)?;
         if !file.is_here() && !self.bridge.send_if_room(Event::HostFile(file)) {

@@ -14,7 +14,7 @@ use super::endpoint::Endpoint;
 use super::peer::Peer;
 
 /// Serves a connection until its client hangs up, it has to make room for another, or `closing`
-/// changes, which it keeps as long as it is open.
+/// changes. It keeps `closing` as long as it is open.
 pub async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     from: Peer,

@@ -43,9 +43,9 @@ impl Table {
         successors.max_by_key(|(_, successor)| successor.begun).map(|(id, _)| id.clone())
     }
 
-    /// Moves the reviews of `lost`, their outcomes and endings, to `successor`, but those of files of
-    /// which a later session of the client has had another review: the client no longer waits for them.
-    /// Returns the reviews that this ends.
+    /// Moves the reviews of `lost`, their outcomes and endings, to `successor`. If a later session of the
+    /// client has had another review of a file, it no longer waits for the one here, which ends. Returns
+    /// the reviews that this ends.
     fn inherit(&mut self, successor: &SessionId, lost: &SessionId) -> Vec<ReviewId> {
         let Some(session) = self.sessions.get_mut(lost) else { return Vec::new() };
         let mut outcomes = session.outbox.take_outcomes();
