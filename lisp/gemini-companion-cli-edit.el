@@ -32,7 +32,7 @@
 Gemini CLI edits the prompt or a plan in an editor when you type Ctrl+G in it.
 If this is nil, it uses the editor that the environment variable VISUAL or
 EDITOR names.  If you have chosen an editor with its command /editor, it uses
-that one in any case.  Takes effect for CLIs that are started afterwards."
+that one in any case.  Takes effect for CLIs that you start afterwards."
   :type 'boolean
   :group 'gemini-companion-terminal)
 

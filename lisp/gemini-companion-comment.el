@@ -286,8 +286,8 @@ Each is a cons of the file and an element of `gemini-companion-comment-list'."
 
 ;;;###autoload
 (defun gemini-companion-comments-restore ()
-  "Bring back the comments that were sent or removed last.
-Also bring back those of buffers that were killed since."
+  "Bring back the comments on files that you sent or removed last.
+Also bring back those of buffers that you have killed since."
   (interactive)
   (unless gemini-companion-comment--gone (user-error "No comments to bring back"))
   (let ((problem nil))

@@ -327,7 +327,7 @@ undone, make it again."
 
 (defun gemini-companion-history-list-undo-prompt (prompt)
   "Undo all changes that PROMPT, on the current line, led to.
-First name the files, and what cannot be undone, and ask."
+First name the files, and the changes that Emacs cannot undo, and ask."
   (interactive (list (or (gemini-companion-history-list--prompt
                           (gemini-companion-history-list--at-point))
                          (user-error "The prompt that led to this change is unknown")))

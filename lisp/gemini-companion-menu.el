@@ -22,8 +22,8 @@
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (transient-define-prefix gemini-companion-menu ()
   "Menu of the main commands of gemini-companion.
-The line above the commands describes the state.  Commands that do not
-apply at the moment are grayed out."
+The line above the commands describes the state.  Most commands that cannot
+do anything now are gray."
   [:description
    (lambda () (concat "Gemini companion: " (gemini-companion-state)))
    ["The CLI"

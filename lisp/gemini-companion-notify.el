@@ -48,10 +48,10 @@ with the change, a `gemini-companion-review', or with the CLI, a
   :risky t)
 
 (defcustom gemini-companion-notify-turn 20
-  "Seconds of work after which you are told that a CLI is done.
-You are told only if you do not see its terminal: by a message, or as
+  "Seconds of work after which Emacs tells you that a CLI is done.
+It tells you only if you do not see the terminal: by a message, or as
 `gemini-companion-notify' says if no frame of this Emacs has the focus.  If
-nil, never tell you.  This needs the hooks that `gemini-companion-tools-enable'
+nil, it never does.  This needs the hooks that `gemini-companion-tools-enable'
 installs."
   :type '(choice (const :tag "Never" nil)
                  (natnum :tag "Seconds"))

@@ -424,8 +424,8 @@ If the native module is missing, and ASK is non-nil, ask how to get it."
 ;;;###autoload
 (defun gemini-companion-restart ()
   "Restart the server, in case it does not answer.
-Clients keep their sessions and open changes.  Missing or altered discovery
-files are written again."
+Clients keep their sessions and open changes.  This also writes discovery
+files again that are missing or altered."
   (interactive)
   (gemini-companion-bridge-check)
   (gemini-companion--restart-server)
