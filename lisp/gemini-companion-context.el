@@ -86,8 +86,7 @@ TIME is when Emacs looked, in seconds since 1970, and TOOK for how long.")
 
 (defvar gemini-companion-context--lifetime 1.0
   "Seconds for which Emacs remembers whether a file is private.
-To these, a hundred times as long as it took to find out is added, but at most
-ten minutes.")
+A hundred times as long as finding out took is added, at most ten minutes.")
 
 ;;;; Starting and stopping
 

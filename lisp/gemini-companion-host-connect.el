@@ -34,8 +34,7 @@ If the current directory is remote, use that; otherwise, or with a prefix
 argument, prompt for a host, such as /ssh:build:.  The project of DIRECTORY
 becomes a workspace root.  If DIRECTORY names only a host, the root is the
 current project if a container there mounts it, and otherwise your home
-directory there.  If a container mounts files of this machine, visit them
-here: Emacs tells clients there the names that these have in the container.
+directory there.
 
 Emacs asks for your consent once for each host.  It connects with ssh, which
 must be able to log in without asking for a password, or with the program of
