@@ -317,9 +317,10 @@ return the one with the innermost directory around the project."
     (cond ((car (assq (if review (gemini-companion-cli-run-terminal-of review)
                         (and here (current-buffer)))
                       running)))
-          ((and (not review) (gemini-companion-cli-run-buffer root)))
-          ((or review (null running))
-           (user-error (if (or review (gemini-companion-cli-all))
+          (review (user-error "Emacs cannot type to the CLI of this change; go to its terminal"))
+          ((gemini-companion-cli-run-buffer root))
+          ((null running)
+           (user-error (if (gemini-companion-cli-all)
                            "Emacs cannot type to a CLI outside of it; \
 M-x gemini-companion-run starts one inside"
                          "No CLI runs in a terminal of Emacs; \

@@ -1339,7 +1339,8 @@ The hint in an empty prompt is in the user's language."
           (should (eq (gemini-companion-cli-send-terminal) mine))
           ;; Outside of Emacs: C-c g y would answer what another CLI asks.
           (setf (gemini-companion-review-process gemini-companion-review-of-buffer) 2)
-          (should-error (gemini-companion-cli-send-terminal) :type 'user-error)
+          (should (equal (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes)
+                         "Emacs cannot type to the CLI of this change; go to its terminal"))
           (setq gemini-companion-review-of-buffer nil)
           (should (eq (gemini-companion-cli-send-terminal) other)))))))
 
