@@ -11,12 +11,7 @@
 ;;; Code:
 
 (require 'transient)
-(require 'gemini-companion-context)
-(require 'gemini-companion-host)
-(require 'gemini-companion-review)
-
-(declare-function gemini-companion-state "gemini-companion")
-(defvar gemini-companion-mode)
+(require 'gemini-companion)
 
 ;; The menu fits in a terminal of 80 columns.
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
