@@ -490,8 +490,8 @@ Outside of the windows of REVIEW, these accept it, reject it and lead to it."
 Completion may expand macros, and fontification call modes that it names."
   (setq-local org-src-fontify-natively nil adoc-fontify-code-blocks nil untrusted-content t
               markdown-fontify-code-blocks-natively nil
-              markdown-hide-markup nil markdown-hide-urls nil)
-  (remove-from-invisibility-spec 'markdown-markup)
+              markdown-hide-markup nil markdown-hide-urls nil
+              buffer-invisibility-spec '(t (outline . t))) ; what the user folds
   (unless (fboundp 'trusted-content-p)
     (remove-hook 'completion-at-point-functions #'elisp-completion-at-point t)))
 

@@ -365,11 +365,14 @@ that is not there yet."
         (should (eq major-mode mode))))))
 
 (define-derived-mode gemini-companion-review-buffer-test-markup-mode text-mode "Markup"
-  "A mode that can hide markup, as Markdown mode does."
+  "A mode that can hide markup, as Markdown mode and Fountain mode do."
   (add-to-invisibility-spec '(outline . t))
   (add-to-invisibility-spec 'markdown-markup)
+  (add-to-invisibility-spec 'fountain-emphasis-markup)
   (setq-local font-lock-defaults
-              '((("\\*" 0 '(face bold invisible markdown-markup))) t)
+              '((("\\*" 0 '(face bold invisible markdown-markup))
+                 ("_" 0 '(face italic invisible fountain-emphasis-markup)))
+                t)
               font-lock-extra-managed-props '(invisible)))
 
 (define-derived-mode gemini-companion-review-buffer-test-view-mode
@@ -403,10 +406,14 @@ that is not there yet."
   (gemini-companion-test-with-client client
     (with-current-buffer (gemini-companion-review-buffer-proposal
                           (gemini-companion-review-buffer-test--propose-in
-                           client #'gemini-companion-review-buffer-test-markup-mode "*1*\n"))
+                           client #'gemini-companion-review-buffer-test-markup-mode "*1_\n"))
       (font-lock-ensure)
       (should (eq 'markdown-markup (get-text-property 1 'invisible)))
-      (should-not (invisible-p 1)))))
+      (should (eq 'fountain-emphasis-markup (get-text-property 3 'invisible)))
+      (should-not (invisible-p 1))
+      (should-not (invisible-p 3))
+      ;; What the user folds is hidden.
+      (should (invisible-p 'outline)))))
 
 (ert-deftest gemini-companion-review-buffer/a-mode-may-choose-a-language-by-the-name ()
   (gemini-companion-test-with-client client
