@@ -148,7 +148,8 @@ See `gemini-companion-comment-place-function'."
   (let ((review gemini-companion-review-of-buffer))
     (unless (or (not review) (eq (current-buffer) (gemini-companion-review-proposal review)))
       (user-error "Comment on lines of the proposed text")))
-  (list (current-buffer) (line-number-at-pos start t) (line-number-at-pos end t) nil))
+  (list (or (and (not buffer-file-name) (buffer-base-buffer)) (current-buffer))
+        (line-number-at-pos start t) (line-number-at-pos end t) nil))
 
 ;;;###autoload
 (defun gemini-companion-comment ()

@@ -224,6 +224,19 @@ Return what was in the minibuffer at first."
                                                   :type 'user-error)))))
     (should-not (gemini-companion-comment--all))))
 
+(ert-deftest gemini-companion-comment/in-an-indirect-buffer-it-is-on-the-file ()
+  "Org has one for a subtree."
+  (gemini-companion-comment-test--with
+    (with-current-buffer (make-indirect-buffer (current-buffer) "two" t)
+      (goto-char (point-min))
+      (forward-line)
+      (narrow-to-region (point) (point-max))
+      (gemini-companion-comment-test--add 2 "why?" 3)
+      (should (equal (gemini-companion-comment-test--add 3 "how?") "why?"))
+      (should-not (gemini-companion-comment-list (current-buffer)))
+      (kill-buffer))
+    (should (equal (gemini-companion-comment-test--all) '(("a.txt" 2 3 "two" "how?"))))))
+
 (ert-deftest gemini-companion-comment/a-clone-of-the-buffer-has-none ()
   (gemini-companion-comment-test--with
     (gemini-companion-comment-test--add 2 "why?")
