@@ -174,11 +174,28 @@ If BY-LINE is non-nil, replace line by line; else keep common characters."
                         (eq ?\n (with-current-buffer source (char-before stop))))
                    1 0)))
     (with-current-buffer source (narrow-to-region (- start shift) (- stop shift)))
-    ;; This takes 0.2 s for texts that are as long as possible; with a limit of 1000, 0.5 s.
-    (replace-region-contents (- start shift) (- end shift) (lambda () source) nil 300)
+    (gemini-companion-heavy--drop-stale-marks
+     start end
+     ;; This takes 0.2 s for texts that are as long as possible; with a limit of 1000, 0.5 s.
+     (lambda ()
+       (replace-region-contents (- start shift) (- end shift) (lambda () source) nil 300)))
     (with-current-buffer source
       (widen)
       (goto-char stop))))
+
+(defun gemini-companion-heavy--drop-stale-marks (start end change)
+  "Call CHANGE, which changes the text from START to END.
+Then remove marks of words that it has corrected, and what is shown in place
+of their old text: Emacs keeps these, since some characters stay."
+  (cl-flet ((word (mark) (buffer-substring-no-properties (overlay-start mark) (overlay-end mark))))
+    (let ((words (cl-loop for mark in (overlays-in start end)
+                          if (or (overlay-get mark 'flyspell-overlay)
+                                 (eq 'macro (overlay-get mark 'TeX-fold-type)))
+                          collect (cons mark (word mark)))))
+      (funcall change)
+      (pcase-dolist (`(,mark . ,word) words)
+        (unless (and (overlay-buffer mark) (equal word (word mark)))
+          (delete-overlay mark))))))
 
 ;;;; Long lines
 

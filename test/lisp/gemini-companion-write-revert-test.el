@@ -349,6 +349,30 @@
         (should (equal (buffer-substring (overlay-start overlay) (overlay-end overlay))
                        (apply #'concat (seq-subseq lines 49 59))))))))
 
+(ert-deftest gemini-companion-write-revert/words-that-were-corrected-are-marked-no-longer ()
+  "Others are, and what is folded stays folded."
+  (gemini-companion-write-revert-test--with "Teh eror: brwon \\b{ab} \\b{cd}.\nIt is ovr.\n"
+    (let ((fold (make-overlay 1 (point-max))))
+      (overlay-put fold 'invisible 'outline)
+      (pcase-dolist (`(,text ,property ,value)
+                     '(("Teh" flyspell-overlay t) ("eror" flyspell-overlay t)
+                       ("brwon" flyspell-overlay t) ("ovr" flyspell-overlay t)
+                       ("\\b{ab}" TeX-fold-type macro) ("\\b{cd}" TeX-fold-type macro)))
+        (goto-char (point-min))
+        (search-forward text)
+        (let ((overlay (make-overlay (- (point) (length text)) (point))))
+          (overlay-put overlay 'evaporate t)
+          (overlay-put overlay property value)))
+      (gemini-companion-test-write
+       buffer-file-name "The eror: brown \\b{ab} \\b{xd}.\nIt is over.\n")
+      (gemini-companion-write-revert-now buffer-file-name)
+      (should (equal (sort (mapcar (lambda (it)
+                                     (buffer-substring (overlay-start it) (overlay-end it)))
+                                   (remq fold (overlays-in (point-min) (point-max))))
+                           #'string<)
+                     '("\\b{ab}" "eror")))
+      (should (overlay-buffer fold)))))
+
 (ert-deftest gemini-companion-write-revert/positions-stay-in-lines-that-look-alike ()
   (let* ((line (lambda (number) (format "line %d\n" number)))
          (more '((4 . "changed 4\n") (6 . "") (11 . "changed 11\n") (12 . "line 12\nadded 12\n")
