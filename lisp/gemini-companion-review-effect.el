@@ -221,9 +221,11 @@ unsaved then.  UNMERGED is as in REVIEW.  Return non-nil if so."
            (format "%s has a byte order mark, which %s would drop.  Accept? "
                    (gemini-companion-review-file review) title))
           ((gemini-companion-change-recoded change)
-           (format "%s %s; %s would write all of it in UTF-8.  Accept? "
+           (format "%s %s; %s would write all of it in UTF-8%s.  Accept? "
                    (gemini-companion-review-file review)
-                   (gemini-companion-change-recoded change) title)))))
+                   (gemini-companion-change-recoded change) title
+                   (if (string-search "\ufffd" text) ", with U+FFFD for what it could not read"
+                     ""))))))
 
 (defun gemini-companion-review-effect-harmless-p (review)
   "Return non-nil if an accept of REVIEW would lose nothing, and ask nothing."

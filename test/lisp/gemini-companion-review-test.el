@@ -720,7 +720,8 @@ review-next" text))
     (let (question)
       (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq question text) nil)))
         (should-error (gemini-companion-accept) :type 'user-error))
-      (should (string-match-p "\\`a.txt is not in UTF-8" question)))))
+      (should (equal question "a.txt is not in UTF-8; Gemini CLI would write all of it in UTF-8, \
+with U+FFFD for what it could not read.  Accept? ")))))
 
 (ert-deftest gemini-companion-review/an-accept-of-what-declares-another-encoding-asks-first ()
   "Until then the file is ASCII.  Emacs would show the new text as Latin-1."
