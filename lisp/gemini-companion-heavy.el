@@ -107,7 +107,7 @@ Nothing can interrupt it, so it gets more of the text only while it is quick."
 (defun gemini-companion-heavy-replace-text (source)
   "Replace the text of the current buffer by that of the buffer SOURCE.
 Keep markers where their text is: in lines that both texts have and, up to a
-limit, in lines that differ.  Beyond it, keep the lines of markers."
+limit, in lines that differ.  Beyond it, keep the words or lines of markers."
   (let* ((old (buffer-substring-no-properties (point-min) (point-max)))
          (new (with-current-buffer source (widen) (goto-char (point-min)) (buffer-string)))
          (ascii (and (gemini-companion-change-ascii-p old) (gemini-companion-change-ascii-p new)))
@@ -132,7 +132,14 @@ limit, in lines that differ.  Beyond it, keep the lines of markers."
                    (stop (funcall skip (- to from))))
               (setq line to
                     compared (+ compared (- end start) (- stop start)))
-              (gemini-companion-heavy--replace start end source stop (> compared most)))))))
+              (gemini-companion-heavy--replace
+               start end source stop
+               (cond ((<= compared most) nil)
+                     ;; The module could not compare them, so words neither.
+                     ((or (= last most-positive-fixnum)
+                          (> compared gemini-companion-heavy--max-compared))
+                      'lines)
+                     (t 'words))))))))
     (when (bound-and-true-p undo-tree-mode)
       (gemini-companion-heavy--drop-undo-markers))))
 
@@ -154,10 +161,14 @@ Undo Tree would save them, and could then not read its file."
      (let ((changes (last entry)))
        (setcar changes (seq-remove (lambda (it) (markerp (car-safe it))) (car changes)))))))
 
-(defun gemini-companion-heavy--replace (start end source stop by-line)
+(defun gemini-companion-heavy--replace (start end source stop unit)
   "Replace the lines from START to END by those from START to STOP of SOURCE.
-If BY-LINE is non-nil, replace line by line; else keep common characters."
-  (when by-line
+If UNIT is `lines', replace line by line; if `words', keep common words; else
+keep common characters."
+  (when (and (eq unit 'words) (< start (min end stop)))
+    (gemini-companion-heavy--replace-words start end source stop)
+    (setq start stop end stop))
+  (when (eq unit 'lines)
     (goto-char start)
     (while (< (point) (min end stop))
       (let* ((bol (point))
@@ -174,28 +185,41 @@ If BY-LINE is non-nil, replace line by line; else keep common characters."
                         (eq ?\n (with-current-buffer source (char-before stop))))
                    1 0)))
     (with-current-buffer source (narrow-to-region (- start shift) (- stop shift)))
-    (gemini-companion-heavy--drop-stale-marks
-     start end
-     ;; This takes 0.2 s for texts that are as long as possible; with a limit of 1000, 0.5 s.
-     (lambda ()
-       (replace-region-contents (- start shift) (- end shift) (lambda () source) nil 300)))
+    ;; This takes 0.2 s for texts that are as long as possible; with a limit of 1000, 0.5 s.
+    (replace-region-contents (- start shift) (- end shift) (lambda () source) nil 300)
     (with-current-buffer source
       (widen)
       (goto-char stop))))
 
-(defun gemini-companion-heavy--drop-stale-marks (start end change)
-  "Call CHANGE, which changes the text from START to END.
-Then remove marks of words that it has corrected, and what is shown in place
-of their old text: Emacs keeps these, since some characters stay."
-  (cl-flet ((word (mark) (buffer-substring-no-properties (overlay-start mark) (overlay-end mark))))
-    (let ((words (cl-loop for mark in (overlays-in start end)
-                          if (or (overlay-get mark 'flyspell-overlay)
-                                 (eq 'macro (overlay-get mark 'TeX-fold-type)))
-                          collect (cons mark (word mark)))))
-      (funcall change)
-      (pcase-dolist (`(,mark . ,word) words)
-        (unless (and (overlay-buffer mark) (equal word (word mark)))
-          (delete-overlay mark))))))
+(defun gemini-companion-heavy--replace-words (start end source stop)
+  "Replace the words from START to END by those from START to STOP of SOURCE."
+  (pcase-let* ((table (syntax-table))
+               (parse-sexp-lookup-properties nil) ; Emacs would run code of the mode
+               (`(,a . ,a-text) (gemini-companion-heavy-words start end))
+               (`(,b . ,b-text) (with-current-buffer source
+                                  (with-syntax-table table
+                                    (gemini-companion-heavy-words start stop)))))
+    (pcase-dolist (`[,a-start ,a-end ,b-start ,b-end ,_ ,_ ,_]
+                   (reverse (append (gemini-companion-change-regions a-text b-text) nil)))
+      (goto-char (aref a a-start))
+      ;; As above.
+      (insert-buffer-substring source (aref b b-start) (aref b b-end))
+      (delete-region (point) (+ (point) (- (aref a a-end) (aref a a-start)))))))
+
+(defun gemini-companion-heavy-words (start end)
+  "Return the words from START to END: a vector of positions, and a text.
+That has one word in each line, since the module compares lines."
+  (goto-char start)
+  (let ((positions nil) (tokens nil))
+    (while (< (point) end)
+      (let ((from (point)))
+        (push from positions)
+        (or (> (skip-syntax-forward "w_" end) 0)
+            (> (skip-chars-forward " \t" end) 0)
+            (forward-char))
+        (push (string-replace "\n" "" (buffer-substring-no-properties from (point))) tokens)))
+    (cons (vconcat (nreverse (cons end positions)))
+          (concat (string-join (nreverse tokens) "\n") "\n"))))
 
 ;;;; Long lines
 

@@ -398,8 +398,8 @@ Text Scale mode makes the text larger, but not the margin wider."
 
 (defun gemini-companion-review-hunk--words (start middle end)
   "Return where words differ in the hunk of START, MIDDLE and END, unless most do."
-  (pcase-let* ((`(,a . ,a-text) (gemini-companion-review-hunk--tokens start middle))
-               (`(,b . ,b-text) (gemini-companion-review-hunk--tokens middle end))
+  (pcase-let* ((`(,a . ,a-text) (gemini-companion-heavy-words start middle))
+               (`(,b . ,b-text) (gemini-companion-heavy-words middle end))
                (changed 0)
                (ranges nil))
     (seq-doseq (region (gemini-companion-change-regions a-text b-text))
@@ -420,21 +420,6 @@ Text Scale mode makes the text larger, but not the margin wider."
                unless (and (eolp) (= (match-beginning 0) (save-excursion (back-to-indentation)
                                                                          (point))))
                collect (list (match-beginning 0) (point) face)))))
-
-(defun gemini-companion-review-hunk--tokens (start end)
-  "Return the words from START to END: a vector of positions, and a text.
-That has one word in each line, since the module compares lines."
-  (goto-char start)
-  (let ((positions nil) (tokens nil))
-    (while (< (point) end)
-      (let ((from (point)))
-        (push from positions)
-        (or (> (skip-syntax-forward "w_" end) 0)
-            (> (skip-chars-forward " \t" end) 0)
-            (forward-char))
-        (push (string-replace "\n" "" (buffer-substring-no-properties from (point))) tokens)))
-    (cons (vconcat (nreverse (cons end positions)))
-          (concat (string-join (nreverse tokens) "\n") "\n"))))
 
 (provide 'gemini-companion-review-hunk)
 ;;; gemini-companion-review-hunk.el ends here

@@ -622,9 +622,24 @@ It was written at MODTIME.  Return nil if a hook prevented the change."
     (unwind-protect
         (save-restriction
           (widen)
-          (gemini-companion-heavy-replace-text source))
+          (gemini-companion-write--drop-stale-marks
+           (lambda () (gemini-companion-heavy-replace-text source))))
       (restore-buffer-modified-p modified)
       (undo-boundary))))
+
+(defun gemini-companion-write--drop-stale-marks (change)
+  "Call CHANGE, which changes the text of the current buffer.
+Then remove marks of words that it has corrected, and what is shown in place
+of their old text: Emacs keeps these, since some characters stay."
+  (cl-flet ((word (mark) (buffer-substring-no-properties (overlay-start mark) (overlay-end mark))))
+    (let ((words (cl-loop for mark in (overlays-in (point-min) (point-max))
+                          if (or (overlay-get mark 'flyspell-overlay)
+                                 (eq 'macro (overlay-get mark 'TeX-fold-type)))
+                          collect (cons mark (word mark)))))
+      (funcall change)
+      (pcase-dolist (`(,mark . ,word) words)
+        (unless (and (overlay-buffer mark) (equal word (word mark)))
+          (delete-overlay mark))))))
 
 (defun gemini-companion-write--same-text-p (buffer)
   "Return non-nil if the current buffer has the same text as BUFFER."

@@ -444,6 +444,25 @@
         (goto-char (window-point other))
         (should (looking-at "209 "))))))
 
+(ert-deftest gemini-companion-write-revert/positions-stay-in-a-paragraph-that-is-not-ascii ()
+  "Where one line is a paragraph, point went to its end, and the window scrolled."
+  (let* ((words (lambda (count) (apply #'concat (make-list count "été "))))
+         (before (concat (funcall words 100) "ici eror " (funcall words 100)))
+         (after (concat (funcall words 100) "là error " (funcall words 100))))
+    (gemini-companion-write-revert-test--with (concat "a\n" before "\n" before "\nÀ\n" before "\n")
+      (goto-char (point-min))
+      (search-forward "eror")
+      (let ((mark (make-overlay (- (point) 4) (point)))
+            (right (copy-marker (1+ (point))))
+            (left (copy-marker (- (point) 12))))
+        (overlay-put mark 'flyspell-overlay t)
+        (gemini-companion-write-revert-test--write
+         (concat "b\n" after "\n" after "\nà\n" before "\n"))
+        (should (equal (buffer-string) (concat "b\n" after "\n" after "\nà\n" before "\n")))
+        (should (string-prefix-p "été là error" (buffer-substring left (point-max))))
+        (should (string-prefix-p (funcall words 100) (buffer-substring right (point-max))))
+        (should-not (overlay-buffer mark))))))
+
 (ert-deftest gemini-companion-write-revert/the-text-is-data ()
   "Local variables, modes and formats in the new text are ignored."
   (gemini-companion-write-revert-test--with "one\n"
