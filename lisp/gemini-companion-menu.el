@@ -55,7 +55,9 @@ do anything now are gray."
     ("I" "status" gemini-companion-status)
     ("D" "doctor" gemini-companion-doctor)
     ("L" "log" gemini-companion-log)
-    ("M" (lambda () (if gemini-companion-mode "turn off" "turn on")) gemini-companion-mode)]])
+    ;; The mode would reject the changes that wait, and unlike the menu bar, it does not ask.
+    ("M" (lambda () (if gemini-companion-mode "turn off" "turn on")) gemini-companion-mode
+     :inapt-if gemini-companion-review-all-open)]])
 
 (provide 'gemini-companion-menu)
 ;;; gemini-companion-menu.el ends here

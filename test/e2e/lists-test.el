@@ -251,6 +251,9 @@ and check that the others are as before."
     (gemini-companion-test-m-x emacs "gemini-companion-menu")
     (gemini-companion-test-wait-screen
      emacs "^Gemini companion: 1 client, 1 change waits for you$")
+    ;; This would reject the change.
+    (gemini-companion-test-keys emacs "M")
+    (gemini-companion-test-wait-screen emacs "inapt\\|unavailable")
     (gemini-companion-test-quit emacs '(not (bound-and-true-p transient--prefix)))
     (gemini-companion-lists-test--click emacs "Gem:1!1")
     (gemini-companion-test-wait-review emacs "2\n")))
