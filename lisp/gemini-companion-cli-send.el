@@ -45,7 +45,7 @@
 
 (defvar-local gemini-companion-cli-send--answered nil
   "The `buffer-chars-modified-tick' and time when a question was answered last.
-Nil and a time if Emacs has only shown it then.")
+Nil and a time if Emacs has only shown it then, or there was none.")
 
 ;;;; Commands
 
@@ -278,6 +278,8 @@ That is a change; meanwhile, another agent of the CLI may ask about a command."
    (gemini-companion-cli-send--busy "Emacs is still sending something else; try again shortly")
    ((gemini-companion-cli-terminals-frozen))
    ((not (gemini-companion-cli-screen-question-p))
+    ;; The key may be pressed again when one has just appeared.
+    (setq gemini-companion-cli-send--answered (cons nil (float-time)))
     (concat (gemini-companion-cli-send-title)
             (if (remq (gemini-companion-cli-in-terminal (current-buffer))
                       (gemini-companion-cli-in-state 'asking))

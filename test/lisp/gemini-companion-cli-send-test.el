@@ -771,6 +771,23 @@ Allow execution of [Shell]?
       (gemini-companion-answer-yes)
       (gemini-companion-cli-send-test--wait sent (concat screen "\r")))))
 
+(ert-deftest gemini-companion-cli-send/a-key-pressed-again-does-not-answer-what-has-just-appeared ()
+  "There was no question when it was pressed first."
+  (gemini-companion-cli-send-test--with sent
+    (let* ((gemini-companion-ui-reaction-time 10)
+           (refused (lambda ()
+                      (gemini-companion-cli-send-test--refused #'gemini-companion-answer-yes))))
+      (gemini-companion-cli-send-test--show "> \n")
+      (should (string-search "asks no question now" (funcall refused)))
+      (let ((screen (gemini-companion-cli-send-test--show
+                     (car gemini-companion-cli-send-test--questions))))
+        (should (string-search "has just appeared" (funcall refused)))
+        (should (equal (funcall sent) screen))
+        (with-current-buffer (gemini-companion-cli-send-terminal)
+          (cl-decf (cdr gemini-companion-cli-send--answered) gemini-companion-ui-reaction-time))
+        (gemini-companion-answer-yes)
+        (gemini-companion-cli-send-test--wait sent (concat screen "\r"))))))
+
 (ert-deftest gemini-companion-cli-send/questions-are-not-answered-unseen ()
   (gemini-companion-cli-send-test--with sent
     (let ((terminal (gemini-companion-cli-send-terminal))
