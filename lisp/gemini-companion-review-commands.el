@@ -58,20 +58,20 @@ becomes the next prompt of the client if that runs in a terminal of Emacs."
 
 (defun gemini-companion-review-commands--decide (review decide)
   "Call DECIDE with REVIEW; if that is not on screen, show it instead."
-  (let ((inside (eq review gemini-companion-review-of-buffer)))
-    (when (and (not inside) (gemini-companion-review-commands--early-p review))
+  (let* ((inside (eq review gemini-companion-review-of-buffer))
+         (visible (or inside (gemini-companion-review-on-screen-p review))))
+    (when (and visible (not inside) (gemini-companion-review-commands--early-p review))
       (user-error "%s has just appeared: check it, then decide"
                   (gemini-companion-review-file review)))
-    (when (or inside
-              (gemini-companion-review-on-screen-p review)
-              (not (gemini-companion-review-commands--show-first review)))
+    (when (or visible (not (gemini-companion-review-commands--show-first review)))
       (funcall decide review))))
 
 (defun gemini-companion-review-commands--early-p (review)
-  "Return non-nil if a key decides REVIEW, which has only just appeared.
-The user may have pressed it to see the change."
-  (and (memq (key-binding (this-single-command-keys))
-             '(gemini-companion-accept gemini-companion-reject))
+  "Return non-nil if a key decides REVIEW before the user can have looked at it.
+The key would have shown it, but it appeared by itself meanwhile."
+  (and (or (eq this-command 'gemini-companion-terminal-interrupt)
+           (memq (key-binding (this-single-command-keys))
+                 '(gemini-companion-accept gemini-companion-reject)))
        (gemini-companion-ui-recent-p (or (gemini-companion-review-seen review) 0)
                                      gemini-companion-ui-reaction-time)))
 
@@ -82,6 +82,8 @@ Return nil if it cannot be shown."
     (gemini-companion-review-show review 'keep)
     (unless (gemini-companion-review-on-screen-p review) ; in a frame behind this one
       (gemini-companion-review-visit review))
+    ;; Its windows may have been out of sight, or the user may have put it off.
+    (setf (gemini-companion-review-seen review) (float-time))
     ;; Not `message': this replaces a pending message that REVIEW still waits.
     (gemini-companion-ui-message review "%s was not on screen: check it, then decide"
                                  (gemini-companion-review-file review))

@@ -400,6 +400,17 @@ some state that is not visible."
       (gemini-companion-test-wait-screen emacs "a\\.txt has just appeared: check it, then decide")
       (gemini-companion-test-run emacs '(message nil)))
     (should (gemini-companion-test-eval emacs '(and (gemini-companion-review-shown) t)))
+    ;; The key shows one that is not on screen, whenever that was there first.
+    (dolist (seen (list (float-time) 1))
+      (gemini-companion-test-eval
+       emacs `(let ((review (gemini-companion-review-shown)))
+                (setf (gemini-companion-review-seen review) ,seen)
+                (gemini-companion-review-postpone review)
+                nil))
+      (gemini-companion-test-keys emacs "F7")
+      (gemini-companion-test-wait-screen emacs "a\\.txt was not on screen: check it, then decide")
+      (gemini-companion-test-keys emacs "F7")
+      (gemini-companion-test-wait-screen emacs "a\\.txt has just appeared: check it, then decide"))
     (gemini-companion-test-eval emacs '(setq gemini-companion-ui-reaction-time 0))
     (gemini-companion-test-keys emacs "F8")
     (gemini-companion-test-fake-wait-outcomes client '((rejected "a.txt")))

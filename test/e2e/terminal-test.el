@@ -33,7 +33,12 @@ SPEC is (EMACS CLI TERMINAL)."
     `(gemini-companion-test-with-emacs-and-cli
          (,emacs ,cli gemini-companion-terminal-e2e--files
                  (lambda (it) (gemini-companion-test-cli-start-by-command it ,terminal)))
+       (gemini-companion-terminal-e2e--press-at-once ,emacs)
        ,@body)))
+
+(defun gemini-companion-terminal-e2e--press-at-once (emacs)
+  "Let keys decide a change in EMACS as soon as it appears."
+  (gemini-companion-test-eval emacs '(setq gemini-companion-ui-reaction-time 0)))
 
 (defun gemini-companion-terminal-e2e--write (emacs name)
   "Return a call of the model that writes to the file NAME in the project of EMACS."
@@ -275,6 +280,7 @@ The change takes the place of its file above."
     (gemini-companion-test-with-cli
         (cli (gemini-companion-test-cli-start-by-command emacs 'term))
       (should (= 80 (gemini-companion-test-eval emacs '(window-total-width))))
+      (gemini-companion-terminal-e2e--press-at-once emacs)
       (gemini-companion-terminal-e2e--propose emacs cli "a.txt")
       (gemini-companion-test-wait-screen emacs "Gem:1!1")
       (gemini-companion-test-wait-screen emacs "^- ?a one")
@@ -381,6 +387,7 @@ SPEC is (EMACS TERMINAL)."
        (gemini-companion-test-with-emacs (,emacs :files gemini-companion-terminal-e2e--files)
          (gemini-companion-test-visit ,emacs "a.txt")
          (gemini-companion-test-wait-announced ,emacs (gemini-companion-test-project ,emacs))
+         (gemini-companion-terminal-e2e--press-at-once ,emacs)
          (let ((,terminal (gemini-companion-test-monkey-terminal-start ,emacs)))
            (unwind-protect (progn ,@body)
              (gemini-companion-test-monkey-terminal-stop ,terminal)))))))
@@ -450,6 +457,11 @@ SPEC is (EMACS TERMINAL)."
     (gemini-companion-test-wait-screen emacs "a\\.txt (^C cancels it")
     (gemini-companion-test-keys emacs "q")
     (gemini-companion-test-wait-screen emacs "Nothing was sent")
+    ;; But not what would accept a change that the user cannot have read.
+    (gemini-companion-test-keys emacs "C-c" "C-c")
+    (gemini-companion-test-wait-screen emacs "a\\.txt (^C cancels it")
+    (gemini-companion-test-keys emacs "a")
+    (gemini-companion-test-wait-screen emacs "a\\.txt has just appeared: check it, then decide")
     (gemini-companion-test-eval emacs '(setq gemini-companion-ui-reaction-time 0))
     (gemini-companion-test-keys emacs "Enter")
     (gemini-companion-test-wait-no-review emacs)
