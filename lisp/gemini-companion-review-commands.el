@@ -60,20 +60,23 @@ becomes the next prompt of the client if that runs in a terminal of Emacs."
   "Call DECIDE with REVIEW; if that is not on screen, show it instead."
   (let* ((inside (eq review gemini-companion-review-of-buffer))
          (visible (or inside (gemini-companion-review-on-screen-p review))))
-    (when (and visible (not inside) (gemini-companion-review-commands--early-p review))
-      (user-error "%s has just appeared: check it, then decide"
-                  (gemini-companion-review-file review)))
+    (when (and visible (not inside))
+      (gemini-companion-review-commands-check-early review))
     (when (or visible (not (gemini-companion-review-commands--show-first review)))
       (funcall decide review))))
 
-(defun gemini-companion-review-commands--early-p (review)
-  "Return non-nil if a key decides REVIEW before the user can have looked at it.
-The key would have shown it, but it appeared by itself meanwhile."
-  (and (or (eq this-command 'gemini-companion-terminal-interrupt)
-           (memq (key-binding (this-single-command-keys))
-                 '(gemini-companion-accept gemini-companion-reject)))
-       (gemini-companion-ui-recent-p (or (gemini-companion-review-seen review) 0)
-                                     gemini-companion-ui-reaction-time)))
+(defun gemini-companion-review-commands-check-early (review)
+  "Refuse a key that decides REVIEW before the user can have looked at it.
+It would have shown REVIEW, but that appeared by itself meanwhile, or the same
+key has just shown it."
+  (when (and (or (memq this-command '(gemini-companion-terminal-interrupt
+                                      gemini-companion-review-list-accept))
+                 (memq (key-binding (this-single-command-keys))
+                       '(gemini-companion-accept gemini-companion-reject)))
+             (gemini-companion-ui-recent-p (or (gemini-companion-review-seen review) 0)
+                                           gemini-companion-ui-reaction-time))
+    (user-error "%s has just appeared: check it, then decide"
+                (gemini-companion-review-file review))))
 
 (defun gemini-companion-review-commands--show-first (review)
   "Show REVIEW, which a command was about to decide, and say so.

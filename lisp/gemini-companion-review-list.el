@@ -80,6 +80,7 @@ Its value is an argument for `gemini-companion-review-list-header'.")
 The client then writes the file.  If you have not seen the change yet, show
 it instead.  If accepting it would lose something, ask first."
   (interactive (list (gemini-companion-review-list--review)) gemini-companion-review-list-mode)
+  (gemini-companion-review-commands-check-early review)
   (gemini-companion-review-commands-accept review))
 
 (defun gemini-companion-review-list-reject (review &optional with-reason)

@@ -316,7 +316,9 @@ selected."
     (gemini-companion-test-wait-review emacs "two\n")
     ;; The others are not shown automatically.
     (gemini-companion-test-run
-     emacs '(progn (setq gemini-companion-diff-policy 'queue) nil))
+     emacs '(progn (setq gemini-companion-diff-policy 'queue
+                         gemini-companion-ui-reaction-time 0)
+                   nil))
     (gemini-companion-test-fake-propose emacs client "unseen\n" "b.txt")
     (gemini-companion-test-fake-propose emacs client "third\n" "c.txt")
     (gemini-companion-test-m-x emacs "gemini-companion-review-list")

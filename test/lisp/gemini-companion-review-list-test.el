@@ -156,6 +156,10 @@
     (should (equal (gemini-companion-review-file (gemini-companion-review-shown)) "b.txt"))
     (should (= (gemini-companion-review-count) 4))
     (should (equal (buffer-name (window-buffer)) "*gemini changes*"))
+    ;; The same key again comes before the user can have read it.
+    (should (equal "b.txt has just appeared: check it, then decide"
+                   (cadr (should-error (gemini-companion-test-list-press "a") :type 'user-error))))
+    (setf (gemini-companion-review-seen (gemini-companion-review-shown)) 1)
     (gemini-companion-test-list-press "a")
     (should (equal (alist-get 'content (fake-cli-wait-notification client "ide/diffAccepted"))
                    "b.txt"))
@@ -182,6 +186,7 @@
     (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
       (let ((create-lockfiles nil)) (insert "mine "))
       (gemini-companion-review-show review 'keep)
+      (setf (gemini-companion-review-seen review) 1) ; long ago
       (gemini-companion-review-list)
       (gemini-companion-test-list-goto "*gemini changes*" 2)
       (let (asked)
