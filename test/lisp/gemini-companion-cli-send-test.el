@@ -875,6 +875,29 @@ Allow execution of [Shell]?
         (gemini-companion-answer-yes)
         (gemini-companion-cli-send-test--wait sent (concat screen "\r"))))))
 
+(ert-deftest gemini-companion-cli-send/after-the-answer-the-terminal-gives-room-back ()
+  "It keeps what the question took, so that the next one is seen at once."
+  (gemini-companion-cli-send-test--with sent
+    (let ((question "╭────╮\n│ ? Shell x  │\n│ ╭──╮ │\n%s│ ╰──╯ │\n│ Allow?  │\n\
+│ ● 1. Yes │\n│   2. No (esc) │\n╰────╯\n")
+          (height (frame-height)))
+      (unwind-protect
+          ;; One that the user has made large stays so.
+          (dolist (lines '(9 15))
+            (set-frame-height nil 24)
+            (gemini-companion-cli-send-test--show (format question ""))
+            (let ((window (gemini-companion-cli-send-test--show-low lines)))
+              (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
+              (should (= 0 (window-max-delta window)))
+              (let ((screen (gemini-companion-cli-send-test--show
+                             (format question "│ │ x  │ │\n"))))
+                (set-window-point window (with-current-buffer (window-buffer window) (point-max)))
+                (gemini-companion-answer-yes)
+                (gemini-companion-cli-send-test--wait sent (concat screen "\r")))
+              ;; In batch mode, Emacs may take one line away from the frame.
+              (should (<= -1 (- (window-total-height window) (max lines 13)) 0))))
+        (set-frame-height nil height)))))
+
 (ert-deftest gemini-companion-cli-send/a-command-above-the-screen-is-not-run ()
   "With useAlternateBuffer, the terminal has nothing but what the screen shows."
   (gemini-companion-cli-send-test--with sent
