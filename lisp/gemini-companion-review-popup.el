@@ -118,10 +118,7 @@ TIME is when that was, or when a key was last ignored.")
        (cond ((gemini-companion-review-popup--manual))
              ((not (eq review first))
               (concat "waiting for " (gemini-companion-review-effect-file first)))
-             ((or (gemini-companion-review-ended-on-screen-p)
-                  ;; A key meant for that one must not decide this one.
-                  (gemini-companion-ui-recent-p gemini-companion-review-closed-at 1))
-              "waiting: another change just ended")
+             ((gemini-companion-review-ended-on-screen-p) "waiting: another change just ended")
              ((when-let* ((busy (gemini-companion-ui-busy)))
                 (concat "waiting: " busy))))))))
 

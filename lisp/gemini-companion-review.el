@@ -146,9 +146,6 @@ For this package; users have `gemini-companion-review-waiting-hook'.")
 (defvar gemini-companion-review--ended-on-screen nil
   "Reviews that have ended, but are still on screen because the user was busy.")
 
-(defvar gemini-companion-review-closed-at 0
-  "The time at which a client last closed the review on screen, in seconds.")
-
 (defun gemini-companion-review-open-p (review)
   "Return non-nil if REVIEW still awaits a decision."
   (not (eq (gemini-companion-review-state review) 'ended)))
@@ -482,8 +479,7 @@ The client proposes nothing else until this has an outcome, so send one."
 BEFORE is what its file contained until then.  If AT-ONCE is non-nil, a
 command that tells the user has ended it: take it off the screen at once.
 Otherwise, tell the user, and do so when the user is not busy."
-  (pcase-let (((cl-struct gemini-companion-review client path host prompt request proposal) review)
-              (shown (gemini-companion-review-shown-p review)))
+  (pcase-let (((cl-struct gemini-companion-review client path host prompt request proposal) review))
     (when (buffer-live-p proposal)
       (with-current-buffer proposal
         ;; Whatever the user types from now on would be lost.
@@ -504,8 +500,6 @@ Otherwise, tell the user, and do so when the user is not busy."
     (gemini-companion-log-run-hook 'gemini-companion-review-end-functions review outcome)
     (push review gemini-companion-review--ended-on-screen)
     (if at-once (gemini-companion-review--remove review)
-      (when shown
-        (setq gemini-companion-review-closed-at (float-time)))
       (gemini-companion-review-remove-ended)))
   (gemini-companion-review-note-change))
 

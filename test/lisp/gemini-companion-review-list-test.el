@@ -65,8 +65,7 @@
 
 (ert-deftest gemini-companion-review-list/what-keeps-a-change-from-the-screen-is-said ()
   (gemini-companion-test-with-lists client
-    (let ((gemini-companion-review-closed-at 0)
-          (check (lambda (reason)
+    (let ((check (lambda (reason)
                    (gemini-companion-review-list)
                    (should (equal (car (gemini-companion-test-list-column "*gemini changes*" 4))
                                   reason))

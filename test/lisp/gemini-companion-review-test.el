@@ -227,8 +227,7 @@ The file has no directory."
   (gemini-companion-test-with-client client
     (gemini-companion-review-test--show client "a.txt" "2\n")
     (gemini-companion-review-test--answer-q ?a)
-    (let ((next (gemini-companion-test-propose client "b.txt" "2\n"))
-          (gemini-companion-review-closed-at 0))
+    (let ((next (gemini-companion-test-propose client "b.txt" "2\n")))
       (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
         (gemini-companion-review-popup--try))
       (should (eq (buffer-local-value 'gemini-companion-review-of-buffer (window-buffer)) next)))
@@ -590,10 +589,9 @@ Accept? "))
   (should-not (gemini-companion-ui-user-frame-p)))
 
 (ert-deftest gemini-companion-review/a-change-is-shown-if-the-clock-was-set-back ()
-  "The last key, and the end of the change before, are then yet to come."
+  "The last key is then yet to come."
   (gemini-companion-test-with-client client
-    (cl-letf ((gemini-companion-review-closed-at (+ (float-time) 10000))
-              ((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
+    (cl-letf (((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
               ((symbol-function 'current-idle-time) (lambda () '(-1 0)))
               (this-command nil))
       (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
@@ -627,8 +625,7 @@ review-next" text))
 (ert-deftest gemini-companion-review/keys-are-not-for-a-review-in-the-window-that-is-kept ()
   "The frame has no room for another window."
   (gemini-companion-test-with-client client
-    (let ((gemini-companion-review-closed-at 0)
-          (review (gemini-companion-test-propose client "new.txt" "2\n")))
+    (let ((review (gemini-companion-test-propose client "new.txt" "2\n")))
       (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore)
                 ((symbol-function 'split-window) (lambda (&rest _) (error "Too small"))))
         (gemini-companion-review-popup--try))
@@ -906,8 +903,7 @@ x
   "The user says yes to its question, and no to the next one, of another package."
   (gemini-companion-test-with-client client
     (let ((review (gemini-companion-review-test--show client "a.txt" "2\n"))
-          (put-off (gemini-companion-test-propose client "b.txt" "2\n"))
-          (gemini-companion-review-closed-at 0))
+          (put-off (gemini-companion-test-propose client "b.txt" "2\n")))
       (gemini-companion-review-postpone put-off)
       (cl-letf (((symbol-function 'gemini-companion-ui-user-frame-p) #'always)
                 ((symbol-function 'yes-or-no-p) #'always))
@@ -1105,8 +1101,7 @@ the change again"))))
 (ert-deftest gemini-companion-review/a-view-that-cannot-be-loaded-is-told-once ()
   "As when the package was replaced by another version in the meantime."
   (gemini-companion-test-with-client client
-    (let ((gemini-companion-diff-function 'gemini-companion-review-test-no-view)
-          (gemini-companion-review-closed-at 0))
+    (let ((gemini-companion-diff-function 'gemini-companion-review-test-no-view))
       (autoload gemini-companion-diff-function "no-such-library")
       (unwind-protect
           (let ((review (gemini-companion-test-propose client "a.txt" "2\n")))
@@ -1176,7 +1171,6 @@ gemini-companion-review-list")))
   (gemini-companion-test-with-client client
     (let* ((shown 0)
            (gemini-companion-diff-function (lambda (&rest _) (ignore (cl-incf shown))))
-           (gemini-companion-review-closed-at 0)
            (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-test-with-answer nil
         (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
@@ -1190,7 +1184,6 @@ gemini-companion-review-list")))
   "The user may have pressed \\`C-g' for something else, and would not know of it."
   (gemini-companion-test-with-client client
     (let ((gemini-companion-diff-function (lambda (&rest _) (signal 'quit nil)))
-          (gemini-companion-review-closed-at 0)
           (review (gemini-companion-test-propose client "a.txt" "2\n")))
       (gemini-companion-test-with-answer nil
         (cl-letf (((symbol-function 'gemini-companion-ui-busy) #'ignore))
