@@ -349,7 +349,11 @@ For WITH-REASON, the prefix argument, see `gemini-companion-reject'."
     (pcase (and review (gemini-companion-cli-watch--ask review))
       ((guard (not review))
        (message "You have just accepted a change; wait a moment before you interrupt %s"
-                (gemini-companion-cli-send-title)))
+                (gemini-companion-cli-send-title))
+       ;; What would answer the question is not for the CLI's prompt.
+       (let ((key (read-event nil nil gemini-companion-ui-reaction-time)))
+         (unless (memq key '(nil ?a ?! ?r ?g ?c ?q))
+           (push key unread-command-events))))
       (?a (gemini-companion-accept review))
       (?! (gemini-companion-accept-all review))
       (?r (gemini-companion-reject with-reason review))

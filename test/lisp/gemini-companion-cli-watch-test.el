@@ -310,6 +310,12 @@ after output; `free-for' pretends that it takes prompts for some seconds."
           (call-interactively #'gemini-companion-terminal-interrupt)))
       (should-not (gemini-companion-review-open-p review))
       (should (eq (funcall key) 'gemini-companion-terminal-interrupt))
+      ;; The key that would accept that one is not for the CLI's prompt.
+      (with-current-buffer buffer
+        (pcase-dolist (`(,pressed ,left) '((?a nil) (?x (?x))))
+          (let ((unread-command-events (list pressed)))
+            (call-interactively #'gemini-companion-terminal-interrupt)
+            (should (equal unread-command-events left)))))
       (setf (nth 2 (car gemini-companion-review-commands--accepted)) (- (float-time) 9))
       (should (eq (funcall key) #'ignore)))))
 
