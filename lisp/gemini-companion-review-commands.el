@@ -69,7 +69,8 @@ becomes the next prompt of the client if that runs in a terminal of Emacs."
   "Refuse a key that decides REVIEW before the user can have looked at it.
 It would have shown REVIEW, but that appeared by itself meanwhile, or the same
 key has just shown it."
-  (when (and (memq this-command '(gemini-companion-accept gemini-companion-reject
+  (when (and (memq this-command '(gemini-companion-accept
+                                  gemini-companion-reject
                                   gemini-companion-terminal-interrupt
                                   gemini-companion-review-list-accept))
              ;; A command's name takes longer.
