@@ -43,7 +43,7 @@
      :mode eat-mode
      :start gemini-companion-cli-terminals--start-eat
      :variables gemini-companion-cli-terminals--color-variables
-     :cursor (lambda () (marker-position (eat-term-display-cursor eat-terminal)))
+     :cursor (lambda () (and eat-terminal (marker-position (eat-term-display-cursor eat-terminal))))
      :trackers (eat--handle-uic eat--t-set-cwd))
     (vterm
      :mode vterm-mode
@@ -150,6 +150,28 @@ Emacs then restores all windows but the selected one."
             ;; What the CLI has just written may be below the window.
             (unless (pos-visible-in-window-p cursor)
               (set-window-start nil (line-beginning-position (- 1 row)) t))))))))
+
+(defun gemini-companion-cli-terminals--note-following (window)
+  "Note whether WINDOW, of a terminal, is at the cursor, now and when last shown."
+  (let ((last (window-parameter window 'gemini-companion-following))
+        (cursor (gemini-companion-cli-terminals--cursor (window-buffer window))))
+    (set-window-parameter window 'gemini-companion-following
+                          (cons (eql cursor (window-point window))
+                                ;; In a new window, others move to their cursor themselves.
+                                (if last (car last) (derived-mode-p 'term-mode 'eat-mode))))))
+
+(defun gemini-companion-cli-terminals--follow-again ()
+  "Move to the cursor again in the selected window, which was moved away from it.
+When Magit restores the windows after a commit, or a tab comes back, emulators
+leave a window where it was then, even if the program goes on.  But the user may
+have scrolled it before."
+  (when-let* (((cdr (window-parameter nil 'gemini-companion-following)))
+              (cursor (gemini-companion-cli-terminals--cursor (current-buffer)))
+              ((/= (point) cursor)))
+    (goto-char (point-max))
+    (set-window-start nil (line-beginning-position (- 2 (window-body-height))) t)
+    (goto-char cursor)
+    (gemini-companion-cli-terminals--note-following (selected-window))))
 
 (defun gemini-companion-cli-terminals--cursor (buffer)
   "Return the position of the cursor if BUFFER is that of a terminal, or nil."
@@ -270,9 +292,10 @@ It runs in the current buffer, which the selected window shows."
   ;; Packages for other CLIs advise the function for all terminals.
   (when-let* ((process (get-buffer-process (current-buffer)))
               (adjust (process-get process 'adjust-window-size-function)))
-    (process-put process 'adjust-window-size-function
-                 (advice--cd*r (indirect-function adjust))))
+    (process-put process 'adjust-window-size-function (advice--cd*r (indirect-function adjust))))
   (add-hook 'window-buffer-change-functions #'gemini-companion-cli-terminals--dedicate nil t)
+  (add-hook 'pre-redisplay-functions #'gemini-companion-cli-terminals--note-following nil t)
+  (add-hook 'window-configuration-change-hook #'gemini-companion-cli-terminals--follow-again nil t)
   (setq-local locale-coding-system 'utf-8-unix
               ;; Otherwise a box with Hebrew or Arabic in it would be mirrored.
               bidi-paragraph-direction 'left-to-right)
@@ -394,7 +417,6 @@ question; in Emacs 28, Term would wait for the end of EVENT's text."
                 #'gemini-companion-cli-terminals--term-write)
   (add-function :filter-args (process-filter (get-buffer-process (current-buffer)))
                 (gemini-companion-cli-terminals--term-output))
-  (add-hook 'window-buffer-change-functions #'gemini-companion-cli-terminals--term-appears nil t)
   ;; Input methods do nothing where a buffer is read-only.
   (add-hook 'input-method-activate-hook
             (lambda ()
@@ -415,17 +437,6 @@ that Term writes for links at once, several times."
             ;; A line displayed in here would have no links.
             (inhibit-redisplay t))
         (funcall filter process output)))))
-
-(defun gemini-companion-cli-terminals--term-appears (window)
-  "Show what the program shows in WINDOW, which shows the terminal again.
-When a tab or a perspective comes back, Term would leave the window where it
-was, even if the program goes on."
-  (with-selected-window window
-    (when-let* (((eq (current-local-map) term-raw-map)) ; in its character mode
-                (process (get-buffer-process (current-buffer))))
-      (goto-char term-home-marker)
-      (recenter 0)
-      (goto-char (process-mark process)))))
 
 (defun gemini-companion-cli-terminals--start-eat (program arguments environment)
   "Run PROGRAM with ARGUMENTS and ENVIRONMENT in Eat."

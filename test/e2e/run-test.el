@@ -177,6 +177,42 @@ printf '╭─────────╮\\n│ ● 1. A  │\\n│ ✓ 2. B… 
         (gemini-companion-test-wait-screen
          emacs (concat "100 *\n.*in " (regexp-quote selected)))))))
 
+;; vterm moves its windows itself.
+(ert-deftest gemini-companion-cli-run/restored-windows-show-what-the-program-has-written ()
+  "Magit restores the windows when it has made a commit."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
+    (gemini-companion-cli-run-test--program emacs)
+    (gemini-companion-test-write (gemini-companion-test-emacs-file emacs "program")
+                                 "#!/bin/sh\necho ready\nread it; seq 100; echo in $it; read more\n")
+    (gemini-companion-cli-run-test--start emacs)
+    (gemini-companion-test-run
+     emacs '(let ((process (get-buffer-process (current-buffer))))
+              (select-window (get-buffer-window "a.txt"))
+              (set-register ?l (list (current-window-configuration)))
+              (select-window (split-window))
+              (switch-to-buffer "*commit message*")
+              (process-send-string process "time\n")
+              nil))
+    (gemini-companion-test-wait-screen emacs "100 *\n.*in time")
+    (gemini-companion-test-run
+     emacs '(progn (set-window-configuration (car (get-register ?l))) nil))
+    (gemini-companion-test-wait-screen emacs "a.txt")
+    (gemini-companion-test-wait-screen emacs "100 *\n.*in time")
+    ;; But where the user has scrolled it, it stays.
+    (let ((window '(seq-find (lambda (window) (not (equal (buffer-name (window-buffer window))
+                                                          "a.txt")))
+                             (window-list))))
+      (gemini-companion-test-run
+       emacs `(with-selected-window ,window (scroll-down 40) nil))
+      (gemini-companion-test-run emacs '(progn (split-window) nil))
+      (gemini-companion-test-run emacs '(progn (delete-window) nil))
+      (should (gemini-companion-test-eval
+               emacs `(let ((window ,window))
+                        (< (window-point window)
+                           (with-current-buffer (window-buffer window)
+                             (process-mark (get-buffer-process (current-buffer)))))))))))
+
 (ert-deftest gemini-companion-cli-run/after-a-menu-other-buffers-leave-the-terminal-its-window ()
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
