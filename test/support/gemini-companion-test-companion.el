@@ -21,6 +21,9 @@
 ;; Most tests are of Ediff, which a batch Emacs has no room for.
 (setq gemini-companion-diff-function #'gemini-companion-review-ediff-show)
 
+;; Of an empty .git, which makes a directory a project, git would be asked in vain at each visit.
+(remove-hook 'find-file-hook #'vc-refresh-state)
+
 ;; Without a display no window is ever selected for header lines.
 (defun gemini-companion-test--selected-buffer (&rest _)
   "Return the current buffer, to which the user's next key goes in a test."
