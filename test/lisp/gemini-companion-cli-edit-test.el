@@ -40,6 +40,12 @@ It is selected, and prints END and the exit code once the user is done."
                                            (string-prefix-p "*edit " (buffer-name buffer)))
                                          (buffer-list)))))
 
+(defun gemini-companion-cli-edit-test--selected ()
+  "Return the same once it is in the selected window, where the user can edit it."
+  (let ((buffer (gemini-companion-cli-edit-test--buffer)))
+    (gemini-companion-test-wait "its window" (lambda () (eq (window-buffer) buffer)))
+    buffer))
+
 (defun gemini-companion-cli-edit-test--ended (&optional code)
   "Wait until the program of the CLI has ended with CODE; all must be gone."
   (gemini-companion-test-wait
@@ -62,8 +68,7 @@ It is selected, and prints END and the exit code once the user is done."
   "The window is selected, and not there any more afterwards."
   (gemini-companion-cli-edit-test--with "$VISUAL --wait prompt.txt"
     (let ((terminal (window-buffer)))
-      (with-current-buffer (gemini-companion-cli-edit-test--buffer)
-        (gemini-companion-test-wait "its window" (lambda () (eq (window-buffer) (current-buffer))))
+      (with-current-buffer (gemini-companion-cli-edit-test--selected)
         (should (equal (buffer-string) "One\nzwei é"))
         (should (equal default-directory gemini-companion-test-project))
         (should-not buffer-file-name)
@@ -92,8 +97,7 @@ text; insert it there"))
   "Nor is what was typed lost; a buffer that is killed is one, too."
   (dolist (cancel (list #'gemini-companion-compose-quit #'kill-buffer))
     (gemini-companion-cli-edit-test--with "$VISUAL prompt.txt"
-      (with-current-buffer (gemini-companion-cli-edit-test--buffer)
-        (gemini-companion-test-wait "its window" (lambda () (eq (window-buffer) (current-buffer))))
+      (with-current-buffer (gemini-companion-cli-edit-test--selected)
         (erase-buffer)
         (insert "Lost?")
         (let ((gemini-companion-cli-send-history nil))
@@ -238,9 +242,7 @@ text; insert it there"))
   (gemini-companion-test-with-answer nil
     (gemini-companion-cli-edit-test--with "trap '' XFSZ; ulimit -f 2; $VISUAL prompt.txt"
       (let ((text (make-string 5000 ?x)))
-        (with-current-buffer (gemini-companion-cli-edit-test--buffer)
-          (gemini-companion-test-wait "its window"
-                                      (lambda () (eq (window-buffer) (current-buffer))))
+        (with-current-buffer (gemini-companion-cli-edit-test--selected)
           (erase-buffer)
           (insert text)
           (gemini-companion-compose-send))
@@ -279,7 +281,7 @@ M-x gemini-companion-compose M-p brings it back\\'" message)))
   (let ((gemini-companion-agent 'llxprt)
         (pressed nil))
     (gemini-companion-cli-edit-test--with "$VISUAL prompt.txt"
-      (with-current-buffer (gemini-companion-cli-edit-test--buffer)
+      (with-current-buffer (gemini-companion-cli-edit-test--selected)
         (should (equal (buffer-string) "One\nzwei é"))
         (gemini-companion-compose-quit))
       (gemini-companion-cli-edit-test--ended)
