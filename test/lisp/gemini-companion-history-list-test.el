@@ -215,7 +215,7 @@ Return the question, or nil, and the message or the error after it."
 (ert-deftest gemini-companion-history-list/in-a-window-that-is-not-selected-lines-keep-their-order ()
   "To measure that window, Emacs selects it, and so moves point."
   (let ((gemini-companion-history--entries nil))
-    (save-window-excursion
+    (gemini-companion-test-with-project
       (gemini-companion-history-list)
       (select-window (split-window))
       (switch-to-buffer (get-buffer-create "other"))
@@ -230,7 +230,7 @@ Return the question, or nil, and the message or the error after it."
 (ert-deftest gemini-companion-history-list/it-begins-at-the-newest ()
   "Otherwise a key would be for one that was the newest when the list was last shown."
   (let ((gemini-companion-history--entries nil))
-    (save-window-excursion
+    (gemini-companion-test-with-project
       (dolist (path '("/a" "/b"))
         (gemini-companion-history-add :path path :after "1" :client "C" :outcome 'rejected
                                       :size "+1")
