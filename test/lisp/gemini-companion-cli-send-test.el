@@ -107,6 +107,7 @@ SENT is bound to a function that returns the text sent to it."
            (inhibit-message t)
            (write (symbol-function 'gemini-companion-cli-send--try))
            (attempts nil)
+           (kill-ring nil)
            (processes
             (mapcar (lambda (name)
                       (let ((buffer (generate-new-buffer name)))
@@ -137,7 +138,9 @@ SENT is bound to a function that returns the text sent to it."
                (lambda ()
                  (cl-loop for process in processes
                           always (> (seq-count (lambda (it) (eq it process)) attempts) 3))))))
-        (mapc #'delete-process processes)))))
+        (mapc #'delete-process processes))
+      ;; Otherwise, the next test gets the messages.
+      (gemini-companion-test-wait "both texts to be kept" (lambda () (= (length kill-ring) 2))))))
 
 (ert-deftest gemini-companion-cli-send/an-error-does-not-block-what-is-sent-next ()
   (gemini-companion-cli-send-test--with sent
