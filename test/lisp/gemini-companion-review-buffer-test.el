@@ -206,7 +206,7 @@
           (noninteractive nil))
       (pcase-dolist (`(,time . ,mode) '((0 . gemini-companion-review-buffer-test-slow-mode)
                                         (wait . gemini-companion-review-buffer-test-slow-mode)
-                                        (0.25 . fundamental-mode)
+                                        (0.12 . fundamental-mode)
                                         (fail . fundamental-mode)))
         (let ((gemini-companion-review-buffer-test--fontify time))
           (let* ((text (mapconcat #'number-to-string (number-sequence 1 500) "\n"))
