@@ -22,11 +22,12 @@
 (defmacro gemini-companion-review-window-test--each (review focus &rest body)
   "Evaluate BODY with REVIEW shown in each view in turn, with FOCUS.
 WINDOWS are those before.  The frame shows a.txt beside *scratch*, and
-`display-buffer-alist' may be bound around this."
+`display-buffer-alist' may be bound around this.  All reviews are of one
+client."
   (declare (indent 2) (debug (symbolp form body)))
-  `(pcase-dolist (`(,view ,name ,text) gemini-companion-review-window-test--views)
-     (ert-info ((format "%s %s" view name))
-       (gemini-companion-test-with-client client
+  `(gemini-companion-test-with-client client
+     (pcase-dolist (`(,view ,name ,text) gemini-companion-review-window-test--views)
+       (ert-info ((format "%s %s" view name))
          (delete-other-windows)
          (switch-to-buffer "a.txt")
          (set-window-buffer (split-window-right) "*scratch*")
@@ -335,7 +336,8 @@ Emacs 29 has `display-buffer-full-frame'."
         ;; The others come back if that can be.
         (should (eq (seq-set-equal-p (mapcar #'cadr (cadr windows))
                                      (mapcar #'window-buffer (window-list)))
-                    (equal side "*scratch*")))))))
+                    (equal side "*scratch*")))
+        (delete-window)))))
 
 (ert-deftest gemini-companion-review-window/nobody-is-asked-whether-to-kill-its-buffers ()
   "Some packages ask so for each buffer, and others say no."
