@@ -167,15 +167,17 @@ u in M-x gemini-companion-history-list undoes it"
                     (gemini-companion-review-proposed review)))))
 
 (defun gemini-companion-write--of-another-p (review)
-  "Return non-nil if the file of REVIEW contains the text of another new change.
+  "Return non-nil if the file of REVIEW is as before, or has another new change.
 Another CLI may propose one, or the same CLI may try again."
   (let ((path (gemini-companion-review-path review)))
     (cl-loop for entry in (gemini-companion-history-all)
              while (< (float-time (time-since (gemini-companion-history-time entry))) 60)
-             thereis (and (not (eq entry (gemini-companion-review-entry review)))
-                          (equal path (gemini-companion-history-path entry))
-                          (gemini-companion-file-written-p
-                           path (gemini-companion-history-after entry))))))
+             thereis (and (equal path (gemini-companion-history-path entry))
+                          (if (eq entry (gemini-companion-review-entry review))
+                              (equal (gemini-companion-file-read path)
+                                     (gemini-companion-history-before entry))
+                            (gemini-companion-file-written-p
+                             path (gemini-companion-history-after entry)))))))
 
 (defun gemini-companion-write-made-p (review)
   "Return non-nil if the file of REVIEW is on a host, and was written already.

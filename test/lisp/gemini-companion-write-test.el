@@ -315,6 +315,16 @@ accepted.*history-list writes your text" text))
          "the outcome" (lambda () (not (eq 'closed (gemini-companion-history-outcome entry))))))
       (should (eq 'rejected-there (gemini-companion-history-outcome entry))))))
 
+;; The history said that the user had accepted the change.
+(ert-deftest gemini-companion-write/a-file-that-is-written-as-it-was-is-no-yes ()
+  (gemini-companion-write-test--with client
+    (gemini-companion-write-test--close client "3\n")
+    (set-file-times (gemini-companion-test-file "b.txt") 1)
+    (let ((entry (car (gemini-companion-history-all))))
+      (gemini-companion-test-wait
+       "the outcome" (lambda () (not (eq 'closed (gemini-companion-history-outcome entry)))))
+      (should (eq 'rejected-there (gemini-companion-history-outcome entry))))))
+
 (ert-deftest gemini-companion-write/only-a-yes-in-the-client-is-checked ()
   (gemini-companion-write-test--with client
     (should (equal (gemini-companion-write-test--close client "2\n") "{\"content\":null}"))
