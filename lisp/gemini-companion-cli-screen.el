@@ -241,10 +241,12 @@ unless ALWAYS is non-nil."
     (or (re-search-backward
          "esc to cancel\\|^ \\{,2\\}[⠀-⣿] \\|^Executing Hook\\|^ *! Shell awaiting input"
          (line-beginning-position -10) t)
-        ;; Completions or the Debug Console may be between, but not a prompt: what is above that
-        ;; remains of another screen.
+        ;; Completions or the Debug Console may be between, but no prompt or question: what is above
+        ;; that remains of another screen.
         (and (re-search-backward "^ *[⠀-⣿] .*(esc to cancel, [0-9]" (line-beginning-position -30) t)
-             (not (re-search-forward gemini-companion-cli-screen--prompt-box prompt t)))
+             (not (re-search-forward (concat gemini-companion-cli-screen--prompt-box
+                                             "\\|^ *│ *● [1-9]\\. ")
+                                     prompt t)))
         (eq (gemini-companion-cli-screen-shell-focused) t))))
 
 (defun gemini-companion-cli-screen-newline-p ()

@@ -129,7 +129,7 @@
         (should (eq (gemini-companion-cli-screen-shell-p) (equal typed "! ls")))))))
 
 (ert-deftest gemini-companion-cli-screen/much-may-be-between-the-spinner-and-the-prompt ()
-  "But not a prompt: the spinner above that remains of another screen."
+  "But no prompt or question: the spinner above that remains of another screen."
   (let ((line (make-string 80 ?─))
         (console (concat "\n╭────────────────────────────╮\n│ Debug Console (F12 to close)│\n"
                          (mapconcat #'identity (make-list 17 "│ ℹ a message                │\n") "")
@@ -141,6 +141,12 @@
                    `((,console . t) (,completions . t)
                      (,(concat line "\n >   Type your message or @path/to/file\n" line
                                "\n workspace\n /src/project\n\n" completions)
+                      . nil)
+                     ;; In a low terminal, only the upper part of a question remains.
+                     (,(concat "╭──────────────────────╮\n│ ? WriteFile  Writing to a.txt │\n"
+                               "│ Apply this change?   │\n│                      │\n"
+                               "│ ● 1. Allow once      │\n│   2. Allow for this session │\n"
+                               "  -  WriteFile  a.txt → Rejected\n\n\n\n")
                       . nil)))
       (gemini-companion-cli-screen-test--on
           (concat "✦ I see.\n\n ⠧ Thinking... (esc to cancel, 12s)\n" line
