@@ -11,7 +11,12 @@
 ;;; Code:
 
 (require 'transient)
-(require 'gemini-companion)
+(require 'gemini-companion-context)
+(require 'gemini-companion-host)
+(require 'gemini-companion-review)
+
+(declare-function gemini-companion-state "gemini-companion")
+(defvar gemini-companion-mode)
 
 ;; The menu fits in a terminal of 80 columns.
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)

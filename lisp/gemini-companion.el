@@ -187,6 +187,8 @@ It would accept the next change, or answer yes to the next question."
             (and gemini-companion-context-paused " paused")
             (gemini-companion-host-mode-line default-directory))))
 
+;; Also for the menu, which may be loaded first.
+;;;###autoload
 (defun gemini-companion-state ()
   "Return what the mode line shows as text for the user."
   (if (not gemini-companion-mode) "off"
@@ -233,6 +235,7 @@ EVENT is the click."
   "Lighter of `gemini-companion-mode', made once because Emacs displays it often.")
 (put 'gemini-companion-mode-line 'risky-local-variable t)
 
+;;;###autoload
 (defun gemini-companion-any-cli-p ()
   "Return non-nil if there may be a CLI that takes prompts."
   (or (> gemini-companion-bridge-clients 0)
