@@ -15,6 +15,7 @@
 (require 'gemini-companion-host)
 (require 'gemini-companion-review)
 
+;; Not the main file, which must not be loaded when Emacs compiles the package that it installs.
 (declare-function gemini-companion-state "gemini-companion")
 (defvar gemini-companion-mode)
 

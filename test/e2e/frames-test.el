@@ -455,9 +455,9 @@ It is never idle as long as it has had no frame."
        emacs '(and (with-current-buffer "*Messages*" (string-search "\nQuit" (buffer-string)))
                    (equal (buffer-name (window-buffer)) "COMMIT_EDITMSG")))
       (gemini-companion-test-keys emacs "a" "r" "C-x" "C-s")
-      (gemini-companion-test-wait "the text to be saved"
-                                  (lambda () (file-exists-p file)))
-      (should (equal (gemini-companion-test-read file) "ar"))
+      (gemini-companion-test-wait
+       "the text to be saved"
+       (lambda () (and (file-exists-p file) (equal (gemini-companion-test-read file) "ar"))))
       (should-not (gemini-companion-test-fake-outcomes client)))))
 
 ;;; frames-test.el ends here
