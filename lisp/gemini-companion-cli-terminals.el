@@ -104,74 +104,36 @@ four are optional:
 ;;;###autoload
 (defun gemini-companion-cli-terminals-call-following (function)
   "Call FUNCTION, and return its value; keep windows of terminals at the cursor.
-`read-multiple-choice' restores all windows, and these would show what a
-program had written before it drew its screen again."
-  (let ((follow (gemini-companion-cli-terminals--following)))
-    (unwind-protect (funcall function)
-      (funcall follow))))
+`read-multiple-choice' restores all windows, but runs no hook for that."
+  (unwind-protect (funcall function)
+    (dolist (window (window-list nil 'no-minibuffer))
+      (with-selected-window window (gemini-companion-cli-terminals-follow-again)))))
 
-(defvar gemini-companion-cli-terminals--follow nil
-  "Function to call soon, because a minibuffer has just ended, or nil.")
-
-(defun gemini-companion-cli-terminals-follow-after-minibuffer ()
-  "Keep windows of terminals at the cursor when the user leaves this minibuffer.
-Emacs then restores all windows but the selected one."
-  ;; An error would end the minibuffer.
-  (gemini-companion-log-errors "terminals"
-    ;; The command that the user has chosen in one minibuffer may begin another one at once.
-    (let ((follow (or gemini-companion-cli-terminals--follow
-                      (gemini-companion-cli-terminals--following))))
-      (add-hook 'minibuffer-exit-hook
-                (lambda ()
-                  (setq gemini-companion-cli-terminals--follow follow)
-                  (run-at-time 0 nil (lambda ()
-                                       (setq gemini-companion-cli-terminals--follow nil)
-                                       (gemini-companion-log-errors "terminals"
-                                         (funcall follow)))))
-                nil t))))
-
-(defun gemini-companion-cli-terminals--following ()
-  "Return a function that moves windows that are now at the cursor to it again."
-  (let ((windows (cl-loop for window in (window-list nil 'no-minibuffer)
-                          for buffer = (window-buffer window)
-                          for point = (window-point window)
-                          if (and (not (eq window (minibuffer-selected-window)))
-                                  (eql point (gemini-companion-cli-terminals--cursor buffer)))
-                          collect (list window buffer
-                                        (with-current-buffer buffer
-                                          (count-lines (window-start window) point))))))
-    (lambda ()
-      (pcase-dolist (`(,window ,buffer ,row) windows)
-        (when-let* (((window-live-p window))
-                    ((eq (window-buffer window) buffer))
-                    (cursor (gemini-companion-cli-terminals--cursor buffer)))
-          (with-selected-window window
-            (goto-char cursor)
-            ;; What the CLI has just written may be below the window.
-            (unless (pos-visible-in-window-p cursor)
-              (set-window-start nil (line-beginning-position (- 1 row)) t))))))))
-
-(defun gemini-companion-cli-terminals--note-following (window)
+(defun gemini-companion-cli-terminals-note-following (window)
   "Note whether WINDOW, of a terminal, is at the cursor, now and when last shown."
-  (let ((last (window-parameter window 'gemini-companion-following))
-        (cursor (gemini-companion-cli-terminals--cursor (window-buffer window))))
-    (set-window-parameter window 'gemini-companion-following
-                          (cons (eql cursor (window-point window))
-                                ;; In a new window, others move to their cursor themselves.
-                                (if last (car last) (derived-mode-p 'term-mode 'eat-mode))))))
+  (let* ((noted (window-parameter window 'gemini-companion-following))
+         ;; In a new window, others move to their cursor themselves.
+         (last (if noted (car noted) (derived-mode-p 'term-mode 'eat-mode)))
+         (now (eql (window-point window)
+                   (gemini-companion-cli-terminals--cursor (window-buffer window)))))
+    (set-window-parameter window 'gemini-companion-following (cons now last))
+    (unless (eq now last)
+      ;; After this redisplay, which may be the last one for long.
+      (run-at-time 0 nil #'set-window-parameter window 'gemini-companion-following
+                   (cons now now)))))
 
-(defun gemini-companion-cli-terminals--follow-again ()
+(defun gemini-companion-cli-terminals-follow-again ()
   "Move to the cursor again in the selected window, which was moved away from it.
-When Magit restores the windows after a commit, or a tab comes back, emulators
-leave a window where it was then, even if the program goes on.  But the user may
-have scrolled it before."
+When Magit restores the windows after a commit, a minibuffer does so at its end,
+or a tab comes back, emulators leave a window where it was then, even if the
+program goes on.  But the user may have scrolled it before."
   (when-let* (((cdr (window-parameter nil 'gemini-companion-following)))
               (cursor (gemini-companion-cli-terminals--cursor (current-buffer)))
               ((/= (point) cursor)))
     (goto-char (point-max))
     (set-window-start nil (line-beginning-position (- 2 (window-body-height))) t)
     (goto-char cursor)
-    (gemini-companion-cli-terminals--note-following (selected-window))))
+    (gemini-companion-cli-terminals-note-following (selected-window))))
 
 (defun gemini-companion-cli-terminals--cursor (buffer)
   "Return the position of the cursor if BUFFER is that of a terminal, or nil."
@@ -294,8 +256,6 @@ It runs in the current buffer, which the selected window shows."
               (adjust (process-get process 'adjust-window-size-function)))
     (process-put process 'adjust-window-size-function (advice--cd*r (indirect-function adjust))))
   (add-hook 'window-buffer-change-functions #'gemini-companion-cli-terminals--dedicate nil t)
-  (add-hook 'pre-redisplay-functions #'gemini-companion-cli-terminals--note-following nil t)
-  (add-hook 'window-configuration-change-hook #'gemini-companion-cli-terminals--follow-again nil t)
   (setq-local locale-coding-system 'utf-8-unix
               ;; Otherwise a box with Hebrew or Arabic in it would be mirrored.
               bidi-paragraph-direction 'left-to-right)

@@ -70,7 +70,6 @@ STATE is `working', or `done' at rest; in both, the CLI takes a prompt.")
   (unless (or (buffer-local-value 'gemini-companion-cli-watch--mode buffer)
               ;; Emacs takes no output from it now.
               (eq (process-filter (get-buffer-process buffer)) t))
-    (add-hook 'minibuffer-setup-hook #'gemini-companion-cli-terminals-follow-after-minibuffer)
     (with-current-buffer buffer (gemini-companion-cli-watch--mode))))
 ;;;###autoload (add-hook 'gemini-companion-cli-run-functions #'gemini-companion-cli-watch-start)
 
@@ -92,11 +91,17 @@ See also `gemini-companion-cli-watch--maps'."
         (progn
           (add-function :after (process-filter process) #'gemini-companion-cli-watch--note-output)
           (add-hook 'pre-command-hook #'gemini-companion-cli-watch--ignore-stray-key nil t)
+          (add-hook 'pre-redisplay-functions #'gemini-companion-cli-terminals-note-following nil t)
+          (add-hook 'window-configuration-change-hook
+                    #'gemini-companion-cli-terminals-follow-again nil t)
           (add-hook 'kill-buffer-hook (lambda () (gemini-companion-cli-watch--mode -1)) nil t)
           (gemini-companion-cli-watch--look-soon))
       (when process
         (remove-function (process-filter process) #'gemini-companion-cli-watch--note-output))
       (remove-hook 'pre-command-hook #'gemini-companion-cli-watch--ignore-stray-key t)
+      (remove-hook 'pre-redisplay-functions #'gemini-companion-cli-terminals-note-following t)
+      (remove-hook 'window-configuration-change-hook
+                   #'gemini-companion-cli-terminals-follow-again t)
       (when gemini-companion-cli-watch--timer
         (cancel-timer gemini-companion-cli-watch--timer)
         (setq gemini-companion-cli-watch--timer nil))
@@ -104,7 +109,6 @@ See also `gemini-companion-cli-watch--maps'."
 
 (defun gemini-companion-cli-watch-forget-all ()
   "Stop watching all terminals."
-  (remove-hook 'minibuffer-setup-hook #'gemini-companion-cli-terminals-follow-after-minibuffer)
   (dolist (buffer (buffer-list))
     (when (buffer-local-value 'gemini-companion-cli-watch--mode buffer)
       (with-current-buffer buffer (gemini-companion-cli-watch--mode -1)))))

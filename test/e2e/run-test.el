@@ -213,6 +213,46 @@ printf '╭─────────╮\\n│ ● 1. A  │\\n│ ✓ 2. B… 
                            (with-current-buffer (window-buffer window)
                              (process-mark (get-buffer-process (current-buffer)))))))))))
 
+(ert-deftest gemini-companion-cli-run/a-terminal-follows-after-a-minibuffer-or-a-question ()
+  "Emacs restores the windows at its end, as `read-multiple-choice' does."
+  :tags '(e2e)
+  (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
+    (gemini-companion-cli-run-test--program emacs)
+    (let ((pipe (gemini-companion-test-emacs-file emacs "pipe")))
+      (call-process "mkfifo" nil nil nil pipe)
+      (gemini-companion-test-write
+       (gemini-companion-test-emacs-file emacs "program")
+       (format "#!/bin/sh\necho ready\nwhile read it <%s; do seq 100; echo in $it; done\n" pipe))
+      (gemini-companion-cli-run-test--start emacs)
+      (gemini-companion-test-run
+       emacs '(progn
+                (pcase-dolist
+                    (`(,key . ,form)
+                     '(([f7] read-string "First: ")
+                       ;; As the name of a command, and what that asks for.
+                       ([f8] progn (read-string "First: ") (read-string "Second: "))
+                       ([f6] gemini-companion-cli-terminals-call-following
+                        (lambda () (read-multiple-choice "First: " '((?a "a")))))))
+                  (global-set-key key `(lambda () (interactive) ,form (message "Answered"))))
+                (select-window (get-buffer-window "a.txt"))
+                nil))
+      (pcase-dolist (`(,key . ,answer) '(("F7" "Enter") ("F8" "Enter" "Enter") ("F6" "a")))
+        (gemini-companion-test-keys emacs key)
+        (gemini-companion-test-wait-screen emacs "^First:")
+        (write-region (concat key "\n") nil pipe nil 'quiet)
+        (gemini-companion-test-wait-screen emacs (concat "100 *\n.*in " key))
+        (apply #'gemini-companion-test-keys emacs answer)
+        (gemini-companion-test-wait-screen emacs "^Answered")
+        (gemini-companion-test-wait-screen emacs (concat "100 *\n.*in " key)))
+      ;; But where the user has scrolled it, it stays.
+      (gemini-companion-test-run
+       emacs '(with-selected-window (next-window) (scroll-down 40) nil))
+      (gemini-companion-test-keys emacs "F7")
+      (gemini-companion-test-wait-screen emacs "^First:")
+      (gemini-companion-test-keys emacs "Enter")
+      (gemini-companion-test-wait-screen emacs "^Answered")
+      (should-not (string-search "in F6" (gemini-companion-test-screen emacs))))))
+
 (ert-deftest gemini-companion-cli-run/after-a-menu-other-buffers-leave-the-terminal-its-window ()
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))

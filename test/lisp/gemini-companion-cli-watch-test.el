@@ -336,44 +336,6 @@ after output; `free-for' pretends that it takes prompts for some seconds."
       (should (equal sent '("Too long"))))))
 
 ;; `save-window-excursion' restores windows as Emacs does after a minibuffer.
-(ert-deftest gemini-companion-cli-watch/a-terminal-follows-its-cli-after-a-minibuffer ()
-  "It stopped wherever the CLI was when the user began to type in that."
-  (gemini-companion-cli-watch-test--with-terminal client review
-    (ignore review)
-    (setq major-mode 'term-mode)
-    (save-window-excursion
-      (let* ((window (split-window))
-             (end (lambda (text)
-                    (goto-char (point-max))
-                    (insert text)
-                    (set-marker (process-mark process) (point))))
-             (type (lambda (enter)
-                     (save-window-excursion
-                       (with-temp-buffer ; in place of a minibuffer
-                         (run-hooks 'minibuffer-setup-hook)
-                         (with-current-buffer buffer (funcall end "more\n"))
-                         (run-hooks 'minibuffer-exit-hook)))
-                     (funcall enter))))
-        (set-window-buffer window buffer)
-        (funcall end "one\n")
-        (set-window-point window (point))
-        ;; M-x gemini-companion-send-prompt RET has two, one after the other.
-        (funcall type (lambda () (funcall type #'ignore)))
-        (should-not (eql (window-point window) (point-max)))
-        (gemini-companion-test-wait
-         "the terminal to follow" (lambda () (eql (window-point window) (point-max))))
-        ;; The user wants to read what is above.
-        (set-window-point window (point-min))
-        (funcall type #'ignore)
-        (accept-process-output nil 0.01)
-        (should (eql (window-point window) (point-min)))
-        ;; It is none, but has a process, as *compilation* has, and a command has moved point.
-        (setq major-mode 'fundamental-mode)
-        (set-window-point window (point-max))
-        (funcall type (lambda () (set-window-point window (point-min))))
-        (accept-process-output nil 0.01)
-        (should (eql (window-point window) (point-min)))))))
-
 (ert-deftest gemini-companion-cli-watch/off-leaves-nothing ()
   (gemini-companion-cli-watch-test--with-terminal client review
     (ignore review)
@@ -382,8 +344,8 @@ after output; `free-for' pretends that it takes prompts for some seconds."
       (should-not (equal (process-filter process) filter))
       (should-not gemini-companion-cli-watch--timer)
       (should-not gemini-companion-cli-watch--mode)
-      (should-not (memq #'gemini-companion-cli-terminals-follow-after-minibuffer
-                        (default-value 'minibuffer-setup-hook)))
+      (should-not (local-variable-p 'pre-redisplay-functions))
+      (should-not (local-variable-p 'window-configuration-change-hook))
       (should-not gemini-companion-ui-local-keys))))
 
 (provide 'gemini-companion-cli-watch-test)
