@@ -270,19 +270,23 @@ That is a change; meanwhile, another agent of the CLI may ask about a command."
         (when (gemini-companion-cli-send--part-hidden-p start end)
           (setq missing room))
         (when (> missing 0)
-          (set-window-parameter window 'gemini-companion-lines (window-total-height window))
-          ;; The CLI redraws the question.
-          (ignore-errors (window-resize window (min missing room))))))))
+          (let ((before (window-total-height window)))
+            ;; The CLI redraws the question.
+            (ignore-errors (window-resize window (min missing room)))
+            (set-window-parameter window 'gemini-companion-lines
+                                  (cons before (window-total-height window)))))))))
 
 (defun gemini-companion-cli-send--give-room-back ()
   "Let windows that were enlarged for the question here keep only what it takes.
 The next one may take as much."
   (pcase-let ((`(,start . ,end) (gemini-companion-cli-screen-question-bounds)))
     (dolist (window (gemini-companion-ui-windows-of (current-buffer)))
-      (when-let* ((before (window-parameter window 'gemini-companion-lines))
-                  (lines (max before (+ 4 (count-lines start end))))) ; blank ones, the mode line
+      (pcase-let ((`(,before . ,after) (window-parameter window 'gemini-companion-lines)))
         (set-window-parameter window 'gemini-companion-lines nil)
-        (ignore-errors (window-resize window (min 0 (- lines (window-total-height window)))))))))
+        ;; The user may have resized it since.
+        (when (eql after (window-total-height window))
+          (let ((lines (max before (+ 4 (count-lines start end))))) ; blank ones, the mode line
+            (ignore-errors (window-resize window (min 0 (- lines after))))))))))
 
 (defun gemini-companion-cli-send--question-fault ()
   "Return why Emacs cannot answer a question of the CLI here now, or nil."

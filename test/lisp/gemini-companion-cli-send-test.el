@@ -885,20 +885,24 @@ Allow execution of [Shell]?
 │ ● 1. Yes │\n│   2. No (esc) │\n╰────╯\n")
           (height (frame-height)))
       (unwind-protect
-          ;; One that the user has made large stays so.
-          (dolist (lines '(9 15))
+          ;; One that the user has made large stays so, even if that was after the question.
+          (pcase-dolist (`(,lines . ,resized) '((9 . 0) (15 . 0) (9 . -1)))
             (set-frame-height nil 24)
             (gemini-companion-cli-send-test--show (format question ""))
             (let ((window (gemini-companion-cli-send-test--show-low lines)))
               (should (string-search "was not all on screen" (gemini-companion-answer-yes)))
               (should (= 0 (window-max-delta window)))
-              (let ((screen (gemini-companion-cli-send-test--show
+              (window-resize window resized)
+              (let ((resized-to (window-total-height window))
+                    (screen (gemini-companion-cli-send-test--show
                              (format question "│ │ x  │ │\n"))))
                 (set-window-point window (with-current-buffer (window-buffer window) (point-max)))
                 (gemini-companion-answer-yes)
-                (gemini-companion-cli-send-test--wait sent (concat screen "\r")))
-              ;; In batch mode, Emacs may take one line away from the frame.
-              (should (<= -1 (- (window-total-height window) (max lines 13)) 0))))
+                (gemini-companion-cli-send-test--wait sent (concat screen "\r"))
+                ;; In batch mode, Emacs may take one line away from the frame.
+                (should (<= -1 (- (window-total-height window)
+                                  (if (= resized 0) (max lines 13) resized-to))
+                            0)))))
         (set-frame-height nil height)))))
 
 (ert-deftest gemini-companion-cli-send/a-command-above-the-screen-is-not-run ()
