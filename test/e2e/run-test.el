@@ -222,7 +222,9 @@ printf '╭─────────╮\\n│ ● 1. A  │\\n│ ✓ 2. B… 
       (call-process "mkfifo" nil nil nil pipe)
       (gemini-companion-test-write
        (gemini-companion-test-emacs-file emacs "program")
-       (format "#!/bin/sh\necho ready\nwhile read it <%s; do seq 100; echo in $it; done\n" pipe))
+       ;; For writing, too, so that it never comes to an end.
+       (format "#!/bin/sh\nexec 3<>%s\necho ready\nwhile read it <&3; do seq 100; echo in $it; done\n"
+               pipe))
       (gemini-companion-cli-run-test--start emacs)
       (gemini-companion-test-run
        emacs '(progn
