@@ -281,7 +281,7 @@ The user decided it, or the client reports it twice, with the same BEFORE."
          (entry (seq-find (lambda (it) (equal target (gemini-companion-history-target it)))
                           (gemini-companion-history-all))))
     (and entry
-         (< (float-time (time-since (gemini-companion-history-time entry))) 60)
+         (gemini-companion-ui-recent-p (float-time (gemini-companion-history-time entry)) 60)
          (gemini-companion-file-same-p
           (gemini-companion-file-plain (gemini-companion-history-after entry))
           (gemini-companion-file-plain after))

@@ -171,7 +171,8 @@ u in M-x gemini-companion-history-list undoes it"
 Another CLI may propose one, or the same CLI may try again."
   (let ((path (gemini-companion-review-path review)))
     (cl-loop for entry in (gemini-companion-history-all)
-             while (< (float-time (time-since (gemini-companion-history-time entry))) 60)
+             while (gemini-companion-ui-recent-p
+                    (float-time (gemini-companion-history-time entry)) 60)
              thereis (and (equal path (gemini-companion-history-path entry))
                           (if (eq entry (gemini-companion-review-entry review))
                               (equal (gemini-companion-file-read path)
