@@ -18,15 +18,17 @@
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
-(defun gemini-companion-cli-run-test--program (emacs)
-  "Make EMACS run a program that records its environment; return the file."
+(defun gemini-companion-cli-run-test--program (emacs &optional script)
+  "Make EMACS run SCRIPT, for sh, by default one that writes its environment.
+Return the file to which it writes that."
   (let ((notes (gemini-companion-test-emacs-file emacs "notes"))
         (program (gemini-companion-test-emacs-file emacs "program")))
     (gemini-companion-test-write
      program
-     (format "#!/bin/sh\n{ pwd; echo \"$*\"; env; } > %s.new && mv %s.new %s
+     (concat "#!/bin/sh\n"
+             (or script (format "{ pwd; echo \"$*\"; env; } > %s.new && mv %s.new %s
 echo ready\nread line && echo \"line: $line\"\n"
-             notes notes notes))
+                                notes notes notes))))
     (set-file-modes program #o755)
     ;; It may be left from another test.
     (delete-file notes)
@@ -59,10 +61,8 @@ echo ready\nread line && echo \"line: $line\"\n"
   "As in a container without LANG: Emacs wrote \\u2500 for each piece of a line."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")) :environment '("LANG=C"))
-    (gemini-companion-cli-run-test--program emacs)
-    (gemini-companion-test-write (gemini-companion-test-emacs-file emacs "program")
-                                 "#!/bin/sh
-printf '╭─────────╮\\n│ ● 1. A  │\\n│ ✓ 2. B… │\\n╰─────────╯\\nready\\n'; read line\n")
+    (gemini-companion-cli-run-test--program
+     emacs "printf '╭─────────╮\\n│ ● 1. A  │\\n│ ✓ 2. B… │\\n╰─────────╯\\nready\\n'; read line\n")
     (gemini-companion-cli-run-test--start emacs)
     (gemini-companion-test-wait-screen
      emacs "[+]-\\{9\\}[+] *\n.*| [*] 1[.] A  | *\n.*|   2[.] B  | *\n.*[+]-\\{9\\}[+]")))
@@ -155,9 +155,8 @@ printf '╭─────────╮\\n│ ● 1. A  │\\n│ ✓ 2. B… 
   "Whichever window is selected there."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
-    (gemini-companion-cli-run-test--program emacs)
-    (gemini-companion-test-write (gemini-companion-test-emacs-file emacs "program")
-                                 "#!/bin/sh\necho ready\nwhile read end; do seq 100; echo $end; done\n")
+    (gemini-companion-cli-run-test--program
+     emacs "echo ready\nwhile read end; do seq 100; echo $end; done\n")
     (gemini-companion-cli-run-test--start emacs)
     (let ((terminal (gemini-companion-test-eval emacs '(buffer-name))))
       ;; In Emacs 28, `C-x t 2' fails in a side window.
@@ -182,9 +181,8 @@ printf '╭─────────╮\\n│ ● 1. A  │\\n│ ✓ 2. B… 
   "Magit restores the windows when it has made a commit."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
-    (gemini-companion-cli-run-test--program emacs)
-    (gemini-companion-test-write (gemini-companion-test-emacs-file emacs "program")
-                                 "#!/bin/sh\necho ready\nread it; seq 100; echo in $it; read more\n")
+    (gemini-companion-cli-run-test--program
+     emacs "echo ready\nread it; seq 100; echo in $it; read more\n")
     (gemini-companion-cli-run-test--start emacs)
     (gemini-companion-test-run
      emacs '(let ((process (get-buffer-process (current-buffer))))
@@ -217,14 +215,12 @@ printf '╭─────────╮\\n│ ● 1. A  │\\n│ ✓ 2. B… 
   "Emacs restores the windows at its end, as `read-multiple-choice' does."
   :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
-    (gemini-companion-cli-run-test--program emacs)
     (let ((pipe (gemini-companion-test-emacs-file emacs "pipe")))
       (call-process "mkfifo" nil nil nil pipe)
-      (gemini-companion-test-write
-       (gemini-companion-test-emacs-file emacs "program")
+      (gemini-companion-cli-run-test--program
+       emacs
        ;; For writing, too, so that it never comes to an end.
-       (format "#!/bin/sh\nexec 3<>%s\necho ready\nwhile read it <&3; do seq 100; echo in $it; done\n"
-               pipe))
+       (format "exec 3<>%s\necho ready\nwhile read it <&3; do seq 100; echo in $it; done\n" pipe))
       (gemini-companion-cli-run-test--start emacs)
       (gemini-companion-test-run
        emacs '(progn
