@@ -12,10 +12,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
@@ -77,7 +73,7 @@
 
 (ert-deftest gemini-companion-accept/an-unedited-replacement-costs-little ()
   "One line of 73 KB is replaced, and the model does not receive the file."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
       (gemini-companion-accept-test--replace emacs cli "a.txt")
@@ -88,7 +84,7 @@
 
 (ert-deftest gemini-companion-accept/an-unedited-new-file-costs-little ()
   "A file of 73 KB is created in a new directory."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
       (gemini-companion-accept-test--write emacs cli "sub/new.txt" text)
@@ -99,7 +95,7 @@
 
 (ert-deftest gemini-companion-accept/yes-in-the-cli-costs-little ()
   "The CLI takes a text that Emacs has not changed for its own."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
       (gemini-companion-accept-test--replace emacs cli "a.txt")
@@ -112,7 +108,7 @@
 
 (ert-deftest gemini-companion-accept/an-edited-proposal-is-written-as-edited ()
   "The user's edits are in the file, and the model receives them."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (let ((text (concat gemini-companion-accept-test--lines "\n")))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,text)))
       (gemini-companion-accept-test--replace emacs cli "a.txt")
@@ -124,7 +120,7 @@
 
 (ert-deftest gemini-companion-accept/line-endings-and-byte-order-marks-stay ()
   "Files with CRLF and a byte order mark cost little, and keep both."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (dolist (text '("0400 a\r\n0500 b\r\n0600 ä\r\n" "\ufeff0400 a\n0500 b\n0600 ä"
                   "\ufeff0400 a\r\n0500 b\r\n0600 ä"))
     (ert-info ((format "%S" text))
@@ -138,7 +134,7 @@
 
 (ert-deftest gemini-companion-accept/the-accepted-text-is-written-even-if-the-file-has-changed ()
   "The CLI would apply its change to the new text, which was not accepted."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
     (gemini-companion-accept-test--replace emacs cli "a.txt")
     (gemini-companion-test-write (gemini-companion-test-project emacs "a.txt")
@@ -152,7 +148,7 @@
 
 (ert-deftest gemini-companion-accept/an-unknown-version-gets-the-text ()
   "Versions that are not known to need no text get it."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
     (gemini-companion-test-eval
      emacs '(progn (setf (plist-get (alist-get 'gemini gemini-companion-agent-profiles) :needs-no-text)
@@ -165,7 +161,7 @@
 
 (ert-deftest gemini-companion-accept/never-omits-no-text ()
   "With the option `never' the text is always sent, also after a yes in the CLI."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "0500 b\n")))
     (gemini-companion-test-eval emacs '(progn (setq gemini-companion-accept-without-text 'never) nil))
     (gemini-companion-accept-test--replace emacs cli "a.txt")
@@ -176,7 +172,7 @@
 (ert-deftest gemini-companion-accept/the-client-accepts-omitted-texts ()
   "Its schemas permit an accept without text, and a null in an answer.
 It stays connected, and takes the text that it has proposed."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")

@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
@@ -51,7 +47,7 @@ Wait until it has ended, as the prompt number COUNT."
 
 (ert-deftest gemini-companion-acp/the-user-decides-there-only ()
   "Allowed, rejected, two edits in a turn, allowed always: each prompt ends."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-acp-e2e--with (emacs cli editor)
     (gemini-companion-test-cli-script
      cli (gemini-companion-acp-e2e--write emacs "a.txt" "allowed\n") "Done")

@@ -12,10 +12,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
@@ -30,7 +26,7 @@
 
 (ert-deftest gemini-companion-cli/status-lists-open-files ()
   "The CLI says that it is connected to Emacs, and which files are open."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("b.txt" . "b\n") ("a.txt" . "a\n")))
     (gemini-companion-test-cli-wait-screen cli "2 open files")
@@ -42,7 +38,7 @@
 
 (ert-deftest gemini-companion-cli/the-model-gets-file-cursor-and-selection ()
   "The request to the model has what the user looks at."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("b.txt" . "one\ntwo ä𝕏 words\n") ("a.txt" . "a\n")))
     (gemini-companion-test-keys emacs "C-n" "C-Space" "C-f" "C-f" "C-f" "C-f"
@@ -74,7 +70,7 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/each-model-gets-only-its-own-project ()
   "Two CLIs in two projects, and files outside: check all that models receive."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("one.txt" . "1\n") ("again.txt" . "1\n")))
     (let ((other (gemini-companion-test-emacs-file emacs "elsewhere"))
@@ -110,7 +106,6 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/an-accepted-edit-is-written ()
   "An edit accepted in Emacs, after a change there, is written exactly."
-  :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\ntwo\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-test-cli-propose cli file "one\nzwei 漢字\n")
@@ -129,7 +124,6 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/an-accepted-edit-can-be-undone-from-the-history ()
   "What the CLI has written is undone, byte for byte."
-  :tags '(e2e real)
   (let ((before "\ufeffone\r\ntwo\nthree"))
     (gemini-companion-test-with-emacs-and-cli (emacs cli `(("a.txt" . ,before)))
       (let ((file (gemini-companion-test-project emacs "a.txt")))
@@ -155,7 +149,7 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/a-rejected-edit-leaves-the-file-unchanged ()
   "An edit rejected in Emacs is cancelled in the CLI."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-test-cli-propose cli file "two\n")
@@ -170,7 +164,7 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/an-edit-that-is-written-although-it-was-rejected ()
   "The CLI does so if it is told to accept everything while it asks."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (gemini-companion-test-cli-propose cli (gemini-companion-test-project emacs "a.txt") "two\n")
     (gemini-companion-test-wait-review emacs "two\n")
@@ -188,7 +182,7 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/yes-in-the-cli-writes-the-edited-text ()
   "A yes in the CLI closes the review and writes its text."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-test-cli-propose cli file "two\n")
@@ -201,7 +195,7 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/no-in-the-cli-closes-the-review ()
   "Escape in the CLI closes the review and leaves the file unchanged."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-test-cli-propose cli file "two\n")
@@ -213,7 +207,7 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/quitting-the-cli-closes-the-review ()
   "The review of a CLI that its user quits is closed."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-test-cli-propose cli file "two\n")
@@ -226,7 +220,6 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/replace-keeps-crlf ()
   "A file with CRLF line endings keeps them, also with edits in the review."
-  :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("dos.txt" . "one\r\ntwo\r\nthree\r\n")))
     (let ((file (gemini-companion-test-project emacs "dos.txt")))
@@ -251,7 +244,6 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/a-new-file-in-a-new-directory ()
   "A file in a directory that does not exist can be reviewed and written."
-  :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "sub/new ä.txt")))
       (gemini-companion-test-cli-propose cli file "hello\n")
@@ -261,7 +253,7 @@ conversation and prompt again until it has."
 
 (ert-deftest gemini-companion-cli/the-cli-goes-on-when-emacs-ends ()
   "When Emacs ends during a review the CLI sees a rejection and goes on."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-test-cli-propose cli file "two\n")
@@ -276,7 +268,7 @@ conversation and prompt again until it has."
 (ert-deftest gemini-companion-cli/two-clis-change-one-file ()
   "Two CLIs propose changes of one file; each receives its own outcome.
 The second review shows that the file has changed since it was proposed."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (gemini-companion-test-with-cli (other (gemini-companion-test-cli-start emacs))
       (let ((file (gemini-companion-test-project emacs "a.txt")))
@@ -298,7 +290,7 @@ The second review shows that the file has changed since it was proposed."
 
 (ert-deftest gemini-companion-cli/a-project-behind-a-symbolic-link ()
   "The CLI runs in a project under one name, Emacs has it open under another."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-real-client)
   (dolist (names '(("link" . "real") ("real" . "link")))
     (ert-info ((format "Emacs in %s, the CLI in %s" (car names) (cdr names)))
@@ -331,7 +323,6 @@ The second review shows that the file has changed since it was proposed."
 (ert-deftest gemini-companion-cli/in-a-terminal-inside-emacs ()
   "In a terminal of Emacs the CLI finds this Emacs.
 The review appears beside the terminal, which still works."
-  :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
              #'gemini-companion-test-cli-start-in-term)
@@ -346,7 +337,6 @@ The review appears beside the terminal, which still works."
 (ert-deftest gemini-companion-cli/in-a-terminal-of-one-of-two-emacsen ()
   "Of two Emacsen with the project open, the CLI chooses the one it runs in.
 Otherwise it would choose the one with the larger process id."
-  :tags '(e2e real)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
@@ -369,7 +359,6 @@ Otherwise it would choose the one with the larger process id."
 
 (ert-deftest gemini-companion-cli/what-it-does-is-in-any-mode-line ()
   "Users write the name of a buffer there as a list, a form or a string."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs)
     (let ((names '(("%b") (:eval (buffer-name)) "%b")))
       (should

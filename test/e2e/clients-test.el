@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-fake-client)
 
 ;;;; Several reviews of two clients
@@ -163,7 +159,6 @@ In each a client receives the outcomes of its own reviews, once."
          collect
          `(ert-deftest ,(intern (format "gemini-companion-clients/%s-in-%s"
                                         name view)) ()
-            :tags '(e2e)
             (gemini-companion-clients-test--run-all
              ',(intern (format "gemini-companion-review-%s-show" view))
              ,@(mapcar #'macroexp-quote scenarios)))))))
@@ -172,7 +167,6 @@ In each a client receives the outcomes of its own reviews, once."
 
 (ert-deftest gemini-companion-clients/reviews-end-with-their-client ()
   "All reviews of a client that disconnects end, shown or not."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client
       (emacs x '(("a.txt" . "a\n") ("b.txt" . "b\n")))
     (gemini-companion-test-with-client (y 'fake emacs)
@@ -195,7 +189,6 @@ In each a client receives the outcomes of its own reviews, once."
 (ert-deftest gemini-companion-clients/an-outcome-waits-for-a-lost-stream ()
   "A client that has lost its stream receives the outcome when it reconnects.
 The other one receives nothing."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs x '(("a.txt" . "a\n")))
     (gemini-companion-test-with-client (y 'fake emacs)
       (let ((cli (gemini-companion-test-fake-client-cli x)))
@@ -216,7 +209,6 @@ The other one receives nothing."
 (ert-deftest gemini-companion-clients/only-reviews-of-a-dead-client-end ()
   "The review of a client that dies is closed; that of another one is shown.
 Only the real client has a process of its own."
-  :tags '(e2e real)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-fake-client
       (emacs living '(("a.txt" . "a\n")))

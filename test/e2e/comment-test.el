@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
@@ -48,7 +44,7 @@ SPEC is (EMACS CLI), two variables."
 
 (ert-deftest gemini-companion-comment-e2e/comments-go-along-with-a-prompt-from-any-terminal ()
   "The CLI says so on its screen; in Emacs they are gone then."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-comment-e2e--with-hooks (emacs cli)
     (gemini-companion-test-wait-eval
      emacs '(seq-some #'gemini-companion-cli-session (gemini-companion-cli-all)))
@@ -82,7 +78,7 @@ SPEC is (EMACS CLI), two variables."
 
 (ert-deftest gemini-companion-comment-e2e/comments-stay-if-emacs-is-blocked-during-a-prompt ()
   "For longer than the CLI waits: they go along with the next prompt."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-comment-e2e--with-hooks (emacs cli)
     (gemini-companion-comment-e2e--comment emacs "why?")
     (gemini-companion-test-m-x emacs "eval-expression")
@@ -107,7 +103,6 @@ SPEC is (EMACS CLI), two variables."
                              (gemini-companion-test-cli-wait-requests cli 2))))))
 
 (ert-deftest gemini-companion-comment-e2e/comments-are-sent-at-once ()
-  :tags '(e2e real)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :mode t :files '(("a.txt" . "one\ntwo\nthree\n")))
     (gemini-companion-test-visit emacs "a.txt")

@@ -10,7 +10,6 @@
 
 (ert-deftest gemini-companion-host-connection/a-client-does-not-notice-a-restart ()
   "The server restarts, and a review is decided during that."
-  :tags '(e2e)
   (gemini-companion-test-with-real-client emacs client
     (let ((handle (gemini-companion-test-propose emacs client "b\n")))
       (gemini-companion-test-run
@@ -27,7 +26,6 @@
 (ert-deftest gemini-companion-host-connection/a-busy-emacs-answers-clients ()
   "While Emacs is busy a client connects, proposes and stays connected.
 The review is shown once Emacs responds again."
-  :tags '(e2e)
   (gemini-companion-test-with-real-client emacs client
     (let ((release (expand-file-name "release" (gemini-companion-test-tmpdir emacs)))
           (file (gemini-companion-test-project emacs "a.txt")))
@@ -44,7 +42,6 @@ The review is shown once Emacs responds again."
 
 (ert-deftest gemini-companion-host-connection/a-client-of-document-004-accepts ()
   "The review is closed, and the buffer has the text of the file."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))
     (gemini-companion-test-eval emacs '(setq gemini-companion-accept-by-client 'seen))
     (gemini-companion-test-visit emacs "a.txt")

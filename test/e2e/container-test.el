@@ -21,7 +21,7 @@ In BODY the variable PODMAN is non-nil if there is a real podman."
      ,@(mapcar (lambda (variant)
                  `(ert-deftest ,(intern (format "%s/%s" name variant)) ()
                     ,docstring
-                    :tags '(e2e real any-emacs)
+                    :tags '(any-emacs)
                     (gemini-companion-test-require-far 'machine)
                     (let ((,podman ,(eq variant 'podman)))
                       (when ,podman (gemini-companion-test-far-require-podman))
@@ -139,7 +139,7 @@ podman."
 (ert-deftest gemini-companion-container/beside-two-hosts-and-a-cli-here ()
   "Each CLI is told of the file of its place, and gets its own outcome.
 The file has the same name at each.  Nothing else waits for a host that is lost."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-far 'machine)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start-machine "far"))
     (gemini-companion-test-with-far
@@ -257,7 +257,7 @@ exec %s %s \"$@\"\n"
 
 (ert-deftest gemini-companion-container/the-sandbox-of-the-cli-finds-emacs ()
   "It learns of files of its project only, under their own names."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-far 'machine)
   (let* ((programs (gemini-companion-test-temp-directory))
          (process-environment

@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-client)
 (require 'gemini-companion-test-review)
 
@@ -64,7 +60,6 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
 
 (ert-deftest gemini-companion-context-e2e/cursor-and-selection ()
   "Point and all kinds of selections, as clients count them."
-  :tags '(e2e real)
   (gemini-companion-context-e2e--with
       (emacs client '(("a.txt" . "one\nä𝕏\ttwo\nthree\nfour\n")))
     (gemini-companion-context-e2e--check-steps
@@ -89,7 +84,6 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
 
 (ert-deftest gemini-companion-context-e2e/a-click-in-another-window-keeps-the-selection ()
   "As in that of a terminal.  It ends when the user comes back."
-  :tags '(e2e real)
   (gemini-companion-context-e2e--with (emacs client '(("a.txt" . "one\ntwo\nthree\n")))
     (gemini-companion-context-e2e--check-steps
      emacs client
@@ -106,7 +100,6 @@ SPEC is (EMACS CLIENT FILES), as for other tests."
 
 (ert-deftest gemini-companion-context-e2e/files ()
   "Files are opened, closed, renamed, deleted, private or outside."
-  :tags '(e2e real)
   (gemini-companion-context-e2e--with
       (emacs client '(("a.txt" . "a\naa\n") ("b.txt" . "b\n") ("c.txt" . "c\n")
                       (".env" . "SECRET=1\n") ("sub/d.txt" . "d\n")))
@@ -184,7 +177,6 @@ Its value is a list of the differences."
 
 (ert-deftest gemini-companion-context-e2e/random-buffers ()
   "In 1 000 random buffers the context agrees with counting one by one."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-with-client (client 'fake emacs)

@@ -11,12 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
-(add-to-list 'load-path (expand-file-name "../../lisp"
-                                          (file-name-directory (macroexp-file-name))))
 (require 'gemini-companion-cli-search)
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-client)
@@ -67,7 +61,7 @@
   "With random files, environments and directories both find the same editor.
 The client is a child process of this Emacs."
   ;; The doctor runs in the Emacs that runs the tests.
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-real-client)
   (random "gemini-companion")
   (let* ((top (file-truename (gemini-companion-test-temp-directory)))
@@ -132,7 +126,6 @@ The client is a child process of this Emacs."
 
 (ert-deftest gemini-companion-doctor/in-batch-mode ()
   "It names the editor that a CLI there would find, and whether that answers."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-wait-announced emacs (gemini-companion-test-project emacs))
@@ -168,7 +161,6 @@ The client is a child process of this Emacs."
 
 (ert-deftest gemini-companion-doctor/in-an-interactive-emacs ()
   "A user calls it, reads the report and presses a button."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")) :mode nil)
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-m-x emacs "gemini-companion-doctor")
@@ -186,7 +178,6 @@ The client is a child process of this Emacs."
 
 (ert-deftest gemini-companion-doctor/in-the-terminal-of-a-cli ()
   "It examines the CLI that runs there, and says that it is connected."
-  :tags '(e2e real)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")

@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-fake-client)
 
@@ -72,7 +68,6 @@
 
 (ert-deftest gemini-companion-ui/evil-states-set-by-the-user-stay ()
   "For the mode of the terminal, as in Evil Collection, and for that of prompts."
-  :tags '(e2e)
   (gemini-companion-evil-test--with emacs 'vterm
     (gemini-companion-test-eval
      emacs '(progn (evil-set-initial-state 'vterm-mode 'insert)
@@ -82,7 +77,6 @@
     (should (eq (gemini-companion-test-eval emacs 'evil-state) 'normal))))
 
 (ert-deftest gemini-companion-ui/evil-begins-a-prompt-in-insert-state ()
-  :tags '(e2e)
   (gemini-companion-evil-test--with emacs 'term
     (gemini-companion-evil-test--run emacs)
     (gemini-companion-test-run emacs '(progn (gemini-companion-compose) nil))
@@ -97,7 +91,6 @@
 
 (ert-deftest gemini-companion-ui/evil-selections-are-what-clients-are-told ()
   "For blocks, Evil turns Transient Mark mode off."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "123\n456\n")))
     (gemini-companion-evil-test--turn-on emacs)
     (pcase-dolist (`(,key . ,text) '(("v" . "123\n45") ("V" . "123\n456\n") ("C-v" . "12\n45")))
@@ -117,7 +110,6 @@
 
 (ert-deftest gemini-companion-ui/evil-does-not-repeat-our-commands ()
   "After an accept, the key . repeats an edit, and does not accept the next change."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("b.txt" . "123\n") ("a.txt" . "a\n")))
     (gemini-companion-evil-test--turn-on emacs)
     (gemini-companion-test-eval

@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-fake-client)
 
 ;;;; Large texts
@@ -64,7 +60,6 @@ pings were answered within %.2f s"
 
 (ert-deftest gemini-companion-files/a-large-text ()
   "A text of 10 MB with a few changes opens in time."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (let ((lines (make-vector 300000 nil)))
       (dotimes (n 300000)
@@ -77,7 +72,6 @@ pings were answered within %.2f s"
 
 (ert-deftest gemini-companion-files/a-long-line ()
   "A line of 10 MB opens in time."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (let ((half (mapconcat #'identity (make-list 500000 "0123456789") "")))
       (gemini-companion-files-test--check-large
@@ -88,7 +82,6 @@ pings were answered within %.2f s"
 
 (ert-deftest gemini-companion-files/texts-are-returned-byte-for-byte ()
   "A hundred random texts are shown and accepted unchanged."
-  :tags '(e2e)
   (random "gemini-companion")
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     ;; The test shows them.  One that was selected automatically would ignore its key for a moment.
@@ -120,7 +113,6 @@ pings were answered within %.2f s"
 
 (ert-deftest gemini-companion-files/unusual-names ()
   "The client receives exactly the file name that it has given."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (dolist (name '("two words  and more.txt" "é\u0301à ü ß.txt" "漢字 かな 한글.txt"
                     "-n" "--help" "two\nlines.txt" "100%s %d %.txt" "~" "$HOME"
@@ -162,7 +154,6 @@ pings were answered within %.2f s"
 
 (ert-deftest gemini-companion-files/read-only-file ()
   "A read-only file can be reviewed; its buffer stays read-only."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client
       (emacs client '(("a.txt" . "one\n") ("b.txt" . "one\n")))
     (set-file-modes (gemini-companion-test-project emacs "b.txt") #o444)
@@ -189,7 +180,6 @@ pings were answered within %.2f s"
 
 (ert-deftest gemini-companion-files/symbolic-link ()
   "The review of a symbolic link is one of its target."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client
       (emacs client '(("a.txt" . "one\n") ("target.txt" . "one\n")))
     (make-symbolic-link "target.txt"
@@ -212,7 +202,6 @@ pings were answered within %.2f s"
 
 (ert-deftest gemini-companion-files/narrowed-and-indirect-buffers ()
   "Narrowed and indirect buffers of the file stay as they are."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client
       (emacs client '(("a.txt" . "one\ntwo\nthree\nfour\nfive\n")))
     (gemini-companion-test-run
@@ -256,7 +245,6 @@ pings were answered within %.2f s"
 
 (ert-deftest gemini-companion-files/unsaved-edits-are-shown ()
   "The screen shows unsaved edits, whenever they are made."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-type emacs "before")
     (gemini-companion-test-fake-propose emacs client "two\n")

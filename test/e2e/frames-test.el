@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-fake-client)
 
 ;;;; Frames
@@ -31,7 +27,6 @@ Emacs itself loses the first key after a terminal has hung up."
 
 (ert-deftest gemini-companion-frames/closing-its-frame-postpones-a-review ()
   "A review whose frame is closed waits, and can be shown on another one."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (let ((before (gemini-companion-test-fake-layout emacs))
           (outcomes nil))
@@ -70,7 +65,6 @@ Emacs itself loses the first key after a terminal has hung up."
 
 (ert-deftest gemini-companion-frames/a-key-pressed-elsewhere-answers-no-question-of-a-closed-frame ()
   "Emacs still waits for the answer, and takes it from any terminal."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (let ((gemini-companion-test-pane (gemini-companion-test-open-frame emacs "second")))
       (gemini-companion-test-fake-propose emacs client "two\n")
@@ -100,7 +94,6 @@ Emacs itself loses the first key after a terminal has hung up."
 
 (ert-deftest gemini-companion-frames/users-choose-a-frame-of-its-own ()
   "It goes with the review, and the others are as before."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (let ((outcomes nil))
       (dolist (view '(gemini-companion-review-ediff-show gemini-companion-review-inline-show))
@@ -134,7 +127,7 @@ Emacs itself loses the first key after a terminal has hung up."
 
 (ert-deftest gemini-companion-frames/behind-another-frame-it-is-out-of-sight ()
   "A text terminal shows one frame: the message says so, and a command shows it."
-  :tags '(e2e any-emacs) ; frames of text terminals have not changed
+  :tags '(any-emacs) ; frames of text terminals have not changed
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-eval emacs `(progn ,(gemini-companion-frames-test--manual-form) nil))
     (gemini-companion-test-fake-propose emacs client "two\n")
@@ -151,7 +144,7 @@ Emacs itself loses the first key after a terminal has hung up."
 
 ;; Emacs forgets point of the selected window when it restores the windows of another frame.
 (ert-deftest gemini-companion-frames/point-on-another-frame-stays-when-it-is-removed ()
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-keys emacs "C-x" "b" "*scratch*" "Enter")
     (gemini-companion-test-fake-propose emacs client "two\n")
@@ -175,7 +168,6 @@ Emacs itself loses the first key after a terminal has hung up."
 (ert-deftest gemini-companion-frames/keys-go-to-the-frame-that-is-selected ()
   "A window manager gives the input focus to a new frame, and Emacs only on request.
 In a terminal, we can see only the request."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-eval
      emacs `(progn ,(gemini-companion-frames-test--manual-form)
@@ -206,7 +198,7 @@ In a terminal, we can see only the request."
 ;; In a text terminal, a user sees one frame at a time, so the test says that this is none.
 (ert-deftest gemini-companion-frames/a-terminal-in-another-frame-is-selected-there ()
   "A second window would make it smaller, and show it twice."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs (emacs)
     (gemini-companion-test-eval emacs '(require 'gemini-companion-cli-run))
     (should (equal (gemini-companion-test-run
@@ -228,7 +220,7 @@ In a terminal, we can see only the request."
 ;; In a text terminal, there are no workspaces, so the test says what Emacs hears from i3.
 (ert-deftest gemini-companion-frames/what-is-on-a-hidden-workspace-is-not-seen ()
   "Emacs takes such a frame for visible, and a change would be accepted unseen."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs (emacs)
     (should (equal (gemini-companion-test-run
                     emacs '(let ((usual (selected-frame))
@@ -252,7 +244,7 @@ In a terminal, we can see only the request."
 ;; In a text terminal, each frame has a minibuffer of its own, so the test says that one has none.
 (ert-deftest gemini-companion-frames/one-that-is-made-for-a-single-buffer-is-left-alone ()
   "Such as that of Speedbar, or of the control panel of the user's own Ediff session."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-eval emacs '(setq gemini-companion-diff-policy 'queue))
     (gemini-companion-test-fake-propose emacs client "two\n")
@@ -306,7 +298,6 @@ In a terminal, we can see only the request."
 
 (ert-deftest gemini-companion-frames/a-daemon-shows-it-on-its-first-frame ()
   "Without a frame a review waits; it is shown once there is one."
-  :tags '(e2e)
   (gemini-companion-frames-test--with-daemon emacs client
     (dotimes (time 2)
       (gemini-companion-test-fake-propose emacs client "two\n")
@@ -328,7 +319,6 @@ In a terminal, we can see only the request."
 
 ;; Emacs then selects the invisible frame, until a key is pressed.
 (ert-deftest gemini-companion-frames/of-two-terminals-of-a-daemon-the-one-that-is-left-shows-it ()
-  :tags '(e2e)
   (gemini-companion-frames-test--with-daemon emacs client
     (let ((left (gemini-companion-test-open-frame emacs "left"))
           (closed (gemini-companion-test-open-frame emacs "closed")))
@@ -344,7 +334,6 @@ In a terminal, we can see only the request."
 ;; The user types C-z in one terminal and goes on in the other.
 (ert-deftest gemini-companion-frames/a-terminal-that-is-suspended-shows-nothing ()
   "The other one does; when none is left, a review waits until the first continues."
-  :tags '(e2e)
   (gemini-companion-frames-test--with-daemon emacs client
     (let* ((other (gemini-companion-test-open-frame emacs "other"))
            (gemini-companion-test-pane (gemini-companion-test-open-frame emacs "suspended"))
@@ -369,7 +358,6 @@ In a terminal, we can see only the request."
 ;; By emacsclient, for example, or by a click on a notification.
 (ert-deftest gemini-companion-frames/commands-in-a-daemon-without-a-frame-show-and-accept-nothing ()
   "They say so, and the review is shown once there is a frame."
-  :tags '(e2e)
   (gemini-companion-frames-test--with-daemon emacs client
     (gemini-companion-test-fake-propose emacs client "two\n")
     (dolist (command '(gemini-companion-accept
@@ -404,7 +392,6 @@ It is never idle as long as it has had no frame."
 
 (ert-deftest gemini-companion-frames/after-the-last-frame-of-a-daemon-the-next-one-shows-it ()
   "A review on a daemon's only frame, as when a connection by ssh dies."
-  :tags '(e2e)
   (gemini-companion-frames-test--with-daemon emacs client
     (let ((gemini-companion-test-pane
            (gemini-companion-test-open-frame emacs "client")))
@@ -426,7 +413,6 @@ It is never idle as long as it has had no frame."
 
 (ert-deftest gemini-companion-frames/nothing-is-said-or-shown-on-the-invisible-frame-of-a-daemon ()
   "The next frame shows the newest message; a CLI would have stayed small."
-  :tags '(e2e)
   (gemini-companion-frames-test--with-daemon emacs client
     (should (equal (gemini-companion-test-eval
                     emacs '(progn (gemini-companion-ui-message 'one "This is old")
@@ -441,7 +427,6 @@ It is never idle as long as it has had no frame."
 
 (ert-deftest gemini-companion-frames/keys-for-a-file-of-emacsclient-answer-no-question ()
   "`git commit' may show one; then the question is left, and the file keeps its window."
-  :tags '(e2e)
   (gemini-companion-frames-test--with-daemon emacs client
     (let ((gemini-companion-test-pane (gemini-companion-test-open-frame emacs "client"))
           (file (gemini-companion-test-project emacs "COMMIT_EDITMSG")))

@@ -16,10 +16,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-fake-client)
 
 (defconst gemini-companion-heavy-e2e--limit 1.0
@@ -181,7 +177,6 @@ Return the phases in which EMACS was blocked too long, with the seconds."
 
 (ert-deftest gemini-companion-heavy/no-text-blocks-emacs ()
   "Emacs is never blocked for long, whatever a client proposes, for which file."
-  :tags '(e2e)
   (let ((cases (append gemini-companion-heavy-e2e--known (gemini-companion-heavy-e2e--draw)))
         (blocked nil))
     (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
@@ -197,7 +192,6 @@ Return the phases in which EMACS was blocked too long, with the seconds."
 
 (ert-deftest gemini-companion-heavy/a-text-looks-like-what-it-is ()
   "What turns text around, or cannot be seen, does not disguise a program."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.py" . "x = 1\n")))
     (dolist (view gemini-companion-heavy-e2e--views)
       (gemini-companion-test-eval emacs `(setq gemini-companion-diff-function #',view))
@@ -217,7 +211,6 @@ Return the phases in which EMACS was blocked too long, with the seconds."
 
 (ert-deftest gemini-companion-heavy/isolated-text-does-not-block-emacs ()
   "When its file shows it, that is up to Emacs, so this only looks at the change."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-eval emacs gemini-companion-heavy-e2e--observer)
     (gemini-companion-test-run emacs '(gemini-companion-test-inner-begin 'shown))
@@ -232,7 +225,6 @@ Return the phases in which EMACS was blocked too long, with the seconds."
 
 (ert-deftest gemini-companion-heavy/an-ordinary-text-is-fontified ()
   "All of it, soon after it is shown, and what the user adds."
-  :tags '(e2e)
   (let ((text (mapconcat (lambda (n) (format "def function_%d():\n    return %d\n" n n))
                          (number-sequence 1 1500) "\n"))
         (last '(with-current-buffer (gemini-companion-review-proposal

@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
@@ -49,7 +45,7 @@ SPEC is (EMACS CLI), two variables."
 
 (ert-deftest gemini-companion-hooks/a-turn-is-seen ()
   "While a change waits, nothing works; the prompt is known without the files that it mentions."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-hooks-test--wait-state emacs 'idle)
@@ -68,7 +64,7 @@ SPEC is (EMACS CLI), two variables."
 
 (ert-deftest gemini-companion-hooks/a-question-is-seen ()
   "So is the end of a turn, if that has taken a while."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-eval emacs '(setq gemini-companion-notify-turn 0))
     (gemini-companion-test-cli-script cli '("run_shell_command" :command "touch made") "All done")
@@ -88,7 +84,7 @@ SPEC is (EMACS CLI), two variables."
 
 (ert-deftest gemini-companion-hooks/the-list-shows-stops-and-prompts-a-cli ()
   "One that Emacs runs: from its start to its end, by the keys of the list."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with-emacs emacs
     (make-symbolic-link (gemini-companion-test-path "test" "support" "fake-notify-send.sh")
                         (gemini-companion-test-project emacs "notify-send"))
@@ -138,7 +134,7 @@ SPEC is (EMACS CLI), two variables."
 
 (ert-deftest gemini-companion-hooks/a-turn-that-is-stopped-is-over ()
   "The mode lines say that it works.  In its terminal, Emacs sees the end, which no hook reports."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with-emacs emacs
     (gemini-companion-test-with-cli (cli (gemini-companion-test-cli-start-by-command
                                           emacs 'term 'at-home))
@@ -167,7 +163,7 @@ SPEC is (EMACS CLI), two variables."
                      (string-search text (gemini-companion-test-read log)))))))
 
 (ert-deftest gemini-companion-hooks/a-new-prompt-ends-a-change-that-was-given-up ()
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-cli-propose cli (gemini-companion-test-project emacs "a.txt") "two\n")
     (gemini-companion-test-wait-review emacs "two\n")
@@ -178,7 +174,7 @@ SPEC is (EMACS CLI), two variables."
 
 (ert-deftest gemini-companion-hooks/a-turn-is-one-diff-and-one-undo ()
   "In YOLO mode, in which Emacs reviews nothing, but lets the user follow."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-eval emacs '(setq gemini-companion-follow t))
     (let ((a (gemini-companion-test-project emacs "a.txt"))
@@ -244,7 +240,7 @@ Then let it do so again, while there are unsaved edits, about which it asks."
 
 (ert-deftest gemini-companion-hooks/the-emacs-of-a-cli-is-told-beside-a-newer-one ()
   "The CLI would prefer that now, but was connected before."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-with-emacs
         (newer :mode t
@@ -266,7 +262,7 @@ Then let it do so again, while there are unsaved edits, about which it asks."
 
 (ert-deftest gemini-companion-hooks/unsaved-edits-are-asked-about-in-any-mode ()
   "Without them, a change in YOLO mode is not proposed."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-cli-keys cli "C-y")
     (gemini-companion-test-cli-wait-screen cli "YOLO")
@@ -292,7 +288,6 @@ Return the process."
 
 (ert-deftest gemini-companion-hooks/without-a-terminal-a-review-can-be-asked-for ()
   "If the CLI is connected: nobody else could answer."
-  :tags '(e2e real)
   (pcase-dolist (`(,settings ,review) '((nil t) (((ide (enabled . :false))) nil)))
     (gemini-companion-hooks-test--with-emacs emacs
       (gemini-companion-test-run emacs '(progn (goto-char (point-max)) (insert "mine\n")))
@@ -316,7 +311,7 @@ Return the process."
 
 (ert-deftest gemini-companion-hooks/an-edit-without-a-question-is-below-its-prompt ()
   "In accept-edits mode; a file with unsaved edits is asked about there, too."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-cli-keys cli "BTab")
     (gemini-companion-test-cli-wait-screen cli "auto-accept\\|accepting edits\\|auto edit")
@@ -324,7 +319,7 @@ Return the process."
 
 (ert-deftest gemini-companion-hooks/another-front-tells-of-its-turns ()
   "By ACP, where only two of the hooks exist."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with-emacs emacs
     (let* ((cli (gemini-companion-test-cli-make-at-home emacs))
            (file (gemini-companion-test-project emacs "a.txt"))
@@ -348,7 +343,7 @@ Return the process."
         (gemini-companion-test-cli-stop cli)))))
 
 (ert-deftest gemini-companion-hooks/only-the-emacs-that-has-the-project-open-is-told ()
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-with-emacs
         (other :mode t :files '(("b.txt" . "one\n"))
@@ -365,7 +360,7 @@ Return the process."
 
 (ert-deftest gemini-companion-hooks/an-emacs-that-does-nothing-holds-up-no-turn ()
   "For longer than a hook waits for it; the user sees no error."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (let ((process (gemini-companion-test-eval emacs '(emacs-pid)))
           (start nil))
@@ -404,7 +399,7 @@ Neither its user nor its model is told that something is wrong."
 
 (ert-deftest gemini-companion-hooks/a-path-without-node-changes-nothing ()
   "The CLI neither refuses the prompt nor tells the model of an error."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with-emacs emacs
     (let* ((cli (gemini-companion-test-cli-make-at-home emacs))
            (launch (gemini-companion-test-cli-file cli "launch"))
@@ -428,7 +423,7 @@ Neither its user nor its model is told that something is wrong."
 
 (ert-deftest gemini-companion-hooks/without-emacs-the-cli-goes-on ()
   "Without its file, and with that of an Emacs that was killed."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-cli-keys cli "C-y")
     (gemini-companion-test-cli-wait-screen cli "YOLO")
@@ -441,7 +436,7 @@ Neither its user nor its model is told that something is wrong."
     (gemini-companion-hooks-test--write-quietly emacs cli "three")))
 
 (ert-deftest gemini-companion-hooks/a-project-that-is-not-open-tells-nothing ()
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with-emacs emacs
     (let* ((cli (gemini-companion-test-cli-make-at-home emacs))
            (other (gemini-companion-test-cli-file cli "other/")))
@@ -462,7 +457,7 @@ Neither its user nor its model is told that something is wrong."
         (should-not (gemini-companion-test-eval emacs 'gemini-companion-hooks-test-told))))))
 
 (ert-deftest gemini-companion-hooks/the-end-of-a-conversation-and-of-the-cli ()
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-cli-submit cli "just say it")
     (gemini-companion-test-cli-wait-screen cli "Done\\.")
@@ -477,7 +472,7 @@ Neither its user nor its model is told that something is wrong."
 
 (ert-deftest gemini-companion-hooks/a-hook-that-is-killed-holds-up-nothing ()
   "While Emacs does nothing, a hook waits."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (let ((process (gemini-companion-test-eval emacs '(emacs-pid)))
           (word (format "hook=prompt cli=%d" (gemini-companion-test-cli-pid cli))))
@@ -501,7 +496,7 @@ Neither its user nor its model is told that something is wrong."
 
 (ert-deftest gemini-companion-hooks/clis-at-the-same-time-do-not-mix ()
   "Each has its prompt, and the changes that this has led to."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs one)
     (gemini-companion-test-with-cli (other (gemini-companion-test-cli-start-at-home emacs))
       (let ((clis `((,one "please write one" "a.txt" "b.txt")
@@ -536,7 +531,7 @@ Neither its user nor its model is told that something is wrong."
                                clis)))))))
 
 (ert-deftest gemini-companion-hooks/the-user-chooses-files-to-be-asked-about ()
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with (emacs cli)
     (gemini-companion-test-eval emacs '(setq gemini-companion-review-always '("*.txt")))
     (gemini-companion-test-cli-keys cli "C-y")
@@ -550,7 +545,7 @@ Neither its user nor its model is told that something is wrong."
 
 (ert-deftest gemini-companion-hooks/what-the-user-denies-stays-denied ()
   "A question about unsaved edits would overrule it."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-hooks-test--with-emacs emacs
     (gemini-companion-test-write
      (expand-file-name ".gemini/policies/mine.toml" (gemini-companion-test-home emacs))
@@ -569,7 +564,7 @@ decision = \"deny\"\npriority = 900\n")
       (gemini-companion-test-run emacs '(with-current-buffer "a.txt" (set-buffer-modified-p nil))))))
 
 (ert-deftest gemini-companion-hooks/those-of-qwen-code-tell-as-much ()
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-real-client)
   (unless (file-exists-p gemini-companion-test-qwen-program)
     (gemini-companion-test-skip "Qwen Code is not installed (test/e2e/qwen)"))

@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-fake-client)
 
@@ -118,7 +114,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/the-file-in-view-is-replaced ()
   "Nothing else on the frame moves, and the line stays where it was."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client `(("a.txt" . ,gemini-companion-review-inline-e2e--old)))
     (gemini-companion-test-run
      emacs '(progn (goto-char (point-min))
@@ -153,7 +148,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/after-an-accept-the-file-is-where-it-was ()
   "Point and scroll position are at the same lines of the new text."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client `(("a.txt" . ,gemini-companion-review-inline-e2e--old)))
     (gemini-companion-test-run
      emacs '(progn (split-window-right)
@@ -177,7 +171,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/a-file-written-below-the-next-change-is-where-it-was ()
   "While that takes most lines of its window, the client writes the file."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with
       (emacs client `(("a.txt" . ,gemini-companion-review-inline-e2e--old) ("b.txt" . "old\n")))
     (gemini-companion-test-run emacs '(progn (split-window-right)
@@ -202,7 +195,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/typing-in-the-file-continues ()
   "With `keep', the window in which one types is not taken."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client '(("a.txt" . "one\n")))
     (let ((before (gemini-companion-review-inline-e2e--places emacs)))
       (gemini-companion-test-type emacs "abc")
@@ -224,7 +216,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/select-takes-the-window-of-the-file ()
   "With `select' it is taken even if it is selected; a hidden file gets a window."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client '(("a.txt" . "one\ntwo\n")))
     (gemini-companion-test-eval emacs '(setq gemini-companion-diff-focus 'select))
     (dolist (hidden '(nil t))
@@ -247,7 +238,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/of-two-windows-of-the-file-the-other-one-is-taken ()
   "One goes on typing in the selected one, at the same place."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client `(("a.txt" . ,gemini-companion-review-inline-e2e--old)))
     (gemini-companion-test-run
      emacs '(progn (split-window-right)
@@ -267,7 +257,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/in-two-frames-each-has-its-windows ()
   "The file is on one terminal, the user on another."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client '(("a.txt" . "one\ntwo\n")))
     (let* ((pane (gemini-companion-test-open-frame emacs "other"))
            (gemini-companion-test-pane pane))
@@ -300,7 +289,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/in-another-tab-it-ends-and-the-file-comes-back ()
   "Rejected there, or its buffer killed."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client `(("a.txt" . ,gemini-companion-review-inline-e2e--old)))
     (gemini-companion-test-run
      emacs '(progn (setq tab-bar-show nil)
@@ -334,7 +322,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/keys-move-drop-keep-and-undo ()
   "As they are on screen; what is accepted is what the proposal says."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client `(("a.txt" . ,gemini-companion-review-inline-e2e--old)))
     (gemini-companion-review-inline-e2e--show emacs client gemini-companion-review-inline-e2e--new)
     (gemini-companion-review-inline-e2e--wait-place emacs "hunk 1 of 4")
@@ -370,7 +357,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/the-proposal-is-edited-and-accepted-in-place ()
   "e, letters, C-x C-s, C-c C-c, in one window."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client '(("a.txt" . "one\ntwo\nthree\n")))
     (gemini-companion-review-inline-e2e--show emacs client "one\n2\nthree\n")
     (gemini-companion-test-keys emacs "C-n" "e")
@@ -390,7 +376,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/comments-are-seen-and-sent ()
   "Made, changed, removed; of removed lines and of a region."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client '(("a.txt" . "one\ntwo\nthree\n")))
     (gemini-companion-review-inline-e2e--show emacs client "one\n2\nthree\nfour\n")
     (gemini-companion-test-keys emacs "c")
@@ -423,7 +408,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/commands-that-read-text-work ()
   "Search, occur, narrowing and going to a line, which is one of the proposal."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client `(("a.txt" . ,gemini-companion-review-inline-e2e--old)))
     (gemini-companion-review-inline-e2e--show emacs client gemini-companion-review-inline-e2e--new)
     (gemini-companion-test-eval emacs '(put 'narrow-to-region 'disabled nil))
@@ -456,7 +440,6 @@ That is the text of the proposal of the file NAME, which is then written."
 
 (ert-deftest gemini-companion-review-inline-e2e/no-old-text-after-an-accept ()
   "The change stays until the file is written; a key typed then is for the file."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client '(("a.txt" . "one\ntwo\nthree\n")))
     (gemini-companion-test-eval emacs '(setq gemini-companion-review-inline--write-time 1000
                                              gemini-companion-diff-focus 'select))
@@ -499,7 +482,6 @@ Return the screen before that."
 
 (ert-deftest gemini-companion-review-inline-e2e/texts-of-all-kinds ()
   "Line ends, no newline at the end, tabs, right-to-left text, long lines."
-  :tags '(e2e)
   (let ((long (make-string 30000 ?x)))
     (gemini-companion-review-inline-e2e--with
         (emacs client `(("a.txt" . "a")
@@ -530,7 +512,6 @@ Return the screen before that."
 
 (ert-deftest gemini-companion-review-inline-e2e/a-large-file ()
   "Of 50 000 lines, each of which has words."
-  :tags '(e2e)
   (let* ((line (lambda (i) (format "value_%d = compute(%d)\n" i i)))
          (old (mapconcat line (number-sequence 1 50000) ""))
          (new (string-replace "value_25000 = " "other = " old)))
@@ -546,7 +527,6 @@ Return the screen before that."
 
 (ert-deftest gemini-companion-review-inline-e2e/a-file-that-changed-is-merged-first ()
   "The header offers it; what was merged is in the change, and accepted."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client `(("a.txt" . ,gemini-companion-review-inline-e2e--old)))
     (gemini-companion-review-inline-e2e--show emacs client gemini-companion-review-inline-e2e--new)
     (gemini-companion-review-inline-e2e--write
@@ -563,7 +543,6 @@ Return the screen before that."
 
 (ert-deftest gemini-companion-review-inline-e2e/unsaved-edits-are-merged-first ()
   "The edits are in the buffer, which the change does not touch."
-  :tags '(e2e)
   (gemini-companion-review-inline-e2e--with (emacs client `(("a.txt" . ,gemini-companion-review-inline-e2e--old)))
     (gemini-companion-test-keys emacs "M->")
     (gemini-companion-test-type emacs "mine")
@@ -581,7 +560,6 @@ Return the screen before that."
 
 (ert-deftest gemini-companion-review-inline-e2e/code-has-the-colors-of-its-file ()
   "Where it is in view, and after a move to other lines."
-  :tags '(e2e)
   (let ((text (lambda (name)
                 (concat (mapconcat (lambda (i) (format "# comment %d\n" i)) (number-sequence 1 300) "")
                         (format "def %s(x):\n    return \"text\"\n" name)))))
@@ -604,7 +582,6 @@ Return the screen before that."
 
 (ert-deftest gemini-companion-review-inline-e2e/evil-reaches-all-commands ()
   "In normal state letters are Evil's, and C-c keys are those of the change."
-  :tags '(e2e)
   (let ((load (or (append (file-expand-wildcards
                            "/usr/share/emacs/site-lisp/elpa-src/evil-[0-9]*")
                           (file-expand-wildcards
@@ -770,15 +747,12 @@ what is selected."
       (gemini-companion-review-inline-e2e--no-fault emacs))))
 
 (ert-deftest gemini-companion-review-inline-e2e/a-turn-with-the-file-selected ()
-  :tags '(e2e real)
   (gemini-companion-review-inline-e2e--run-turn 'file))
 
 (ert-deftest gemini-companion-review-inline-e2e/a-turn-without-the-file-in-view ()
-  :tags '(e2e real)
   (gemini-companion-review-inline-e2e--run-turn 'elsewhere))
 
 (ert-deftest gemini-companion-review-inline-e2e/a-turn-with-the-terminal-selected ()
-  :tags '(e2e real)
   (gemini-companion-review-inline-e2e--run-turn 'terminal))
 
 ;;; inline-test.el ends here

@@ -208,7 +208,7 @@ Otherwise each run would take a minute to build them."
 (ert-deftest gemini-companion-installed/a-package-of-melpa-is-built ()
   "Its sources are beside its Lisp files."
   ;; Building takes long, and differs between no two Emacsen.
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-installed-test--with emacs place
     (progn (gemini-companion-installed-test--tar place) "")
     (gemini-companion-test-eval
@@ -231,7 +231,7 @@ Otherwise each run would take a minute to build them."
 
 (ert-deftest gemini-companion-installed/a-checkout-with-a-stale-module ()
   "It is not loaded, nor is it replaced: the right one is where downloads are."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-installed-test--with emacs place
     (let ((lisp (gemini-companion-installed-test--checkout place)))
       (gemini-companion-test-write (expand-file-name gemini-companion-installed-test--module lisp)
@@ -243,7 +243,6 @@ Otherwise each run would take a minute to build them."
 
 (ert-deftest gemini-companion-installed/links-of-straight-and-elpaca ()
   "The module is downloaded; the next Emacs loads it without asking."
-  :tags '(e2e)
   (pcase-dolist (`(,repository ,build)
                  '(("straight/repos/gemini-companion" "straight/build/gemini-companion")
                    ("elpaca/sources/gemini-companion" "elpaca/builds/gemini-companion")))
@@ -276,7 +275,6 @@ Otherwise each run would take a minute to build them."
 
 (ert-deftest gemini-companion-installed/use-package-vc ()
   "As in the README, from a repository, in Emacsen that support it."
-  :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
     (let ((repository (expand-file-name "repository" place)))
       (gemini-companion-installed-test--copy repository)
@@ -307,7 +305,6 @@ Otherwise each run would take a minute to build them."
 
 (ert-deftest gemini-companion-installed/a-new-version-in-a-running-emacs ()
   "The module of the old version is loaded; the new one replaces it."
-  :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
     (let ((lisp (gemini-companion-installed-test--checkout place))
           (coding-system-for-write 'no-conversion))
@@ -331,7 +328,6 @@ Otherwise each run would take a minute to build them."
 
 (ert-deftest gemini-companion-installed/after-not-now-it-does-not-ask-again ()
   "Nor does it ask when an init file switches the mode on."
-  :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
     (gemini-companion-installed-test--checkout place)
     (gemini-companion-test-eval emacs '(progn (gemini-companion-mode 1) nil))
@@ -354,7 +350,6 @@ Otherwise each run would take a minute to build them."
 
 ;; The manual says that Emacs asks the first time that a command turns the mode on.
 (ert-deftest gemini-companion-installed/each-command-that-turns-the-mode-on-asks ()
-  :tags '(e2e)
   (gemini-companion-installed-test--with emacs place
     (gemini-companion-installed-test--checkout place)
     (gemini-companion-test-m-x emacs "gemini-companion-menu")
@@ -376,7 +371,6 @@ Otherwise each run would take a minute to build them."
     (gemini-companion-test-wait-screen emacs "\\*gemini: project\\*")))
 
 (ert-deftest gemini-companion-installed/a-download-is-shown-and-can-be-quit ()
-  :tags '(e2e)
   (gemini-companion-installed-test--call
    #'gemini-companion-installed-test--checkout
    #'ignore
@@ -389,7 +383,6 @@ Otherwise each run would take a minute to build them."
      (should-not (gemini-companion-test-eval emacs 'gemini-companion-mode)))))
 
 (ert-deftest gemini-companion-installed/a-failed-download-is-reported ()
-  :tags '(e2e)
   (gemini-companion-installed-test--call
    #'gemini-companion-installed-test--checkout
    (lambda (_) (gemini-companion-test-http-answer "404 Not Found" "no"))

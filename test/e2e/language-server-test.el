@@ -12,10 +12,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-served)
 
 ;;;; A real server
@@ -71,7 +67,7 @@ SPEC is (EMACS TOOLS), two variables."
 
 (ert-deftest gemini-companion-language-server/diagnostics-are-those-of-the-text-just-typed ()
   "The whole answer is compared: nothing is said to be out of date."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-language-server-test--with-javascript (emacs tools)
     (pcase-dolist (`(,text ,expected)
                    ;; The server reports this error first, with the fault of the old text.
@@ -87,7 +83,7 @@ SPEC is (EMACS TOOLS), two variables."
 (ert-deftest gemini-companion-language-server/diagnostics-are-those-of-a-changed-file ()
   "A client has written it, and Emacs takes it for the call; or the user reverts it.
 Then the server reports first that a text that is closed has no faults."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-language-server-test--with-javascript (emacs tools)
     (pcase-dolist (`(,line . ,revert) '((3) (4 . (revert-buffer t t t))))
       (gemini-companion-test-write
@@ -102,7 +98,7 @@ Then the server reports first that a text that is closed has no faults."
 
 (ert-deftest gemini-companion-language-server/one-that-reports-nothing-is-not-waited-for-long ()
   "This server does so if there was nothing to report and still is not."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-language-server-test--with-javascript (emacs tools)
     (gemini-companion-language-server-test--last-line emacs "twice(3)")
     (should (equal (gemini-companion-test-served-call
@@ -117,7 +113,7 @@ nothing new)"))))
 
 (ert-deftest gemini-companion-language-server/symbols-are-found ()
   "The text has changed, so that the file has them in other lines."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-language-server-test--with-javascript (emacs tools)
     (gemini-companion-test-keys emacs "M-<" "Enter")
     (gemini-companion-test-wait-eval emacs '(buffer-modified-p))

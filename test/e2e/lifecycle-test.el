@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-client)
 (require 'gemini-companion-test-fake-client)
 (require 'gemini-companion-test-review)
@@ -119,7 +115,6 @@ stays once it exists."
 
 (ert-deftest gemini-companion-lifecycle/switching-on-and-off-leaves-nothing-behind ()
   "Switching on and off 50 times leaves nothing behind."
-  :tags '(e2e)
   (gemini-companion-lifecycle-test--with-state emacs before
     (gemini-companion-lifecycle-test--toggle emacs 1)
     (gemini-companion-lifecycle-test--wait-nothing-added emacs before)
@@ -128,7 +123,6 @@ stays once it exists."
 
 (ert-deftest gemini-companion-lifecycle/switching-off-with-clients-leaves-nothing-behind ()
   "Switching off with a client and a review leaves nothing behind."
-  :tags '(e2e)
   (gemini-companion-lifecycle-test--with-state emacs before
     (dotimes (_ 3)
       (gemini-companion-test-mode-on emacs)
@@ -170,7 +164,6 @@ stays once it exists."
 
 (ert-deftest gemini-companion-lifecycle/the-discovery-file-is-private-and-complete ()
   "The discovery file is private and complete."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "a\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (let* ((file (car (gemini-companion-test-discovery-files emacs)))
@@ -202,7 +195,6 @@ stays once it exists."
 
 (ert-deftest gemini-companion-lifecycle/leaving-emacs-removes-the-discovery-file ()
   "The discovery file is deleted when Emacs ends, by command or by SIGTERM."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs)
     (should (gemini-companion-test-discovery-files emacs))
     (gemini-companion-test-keys emacs "C-x" "C-c")
@@ -216,7 +208,6 @@ stays once it exists."
 
 (ert-deftest gemini-companion-lifecycle/the-next-start-removes-the-file-of-a-killed-emacs ()
   "The next start removes the file that a killed Emacs has left, and no other."
-  :tags '(e2e)
   (let* ((directory (gemini-companion-test-temp-directory))
          (first (gemini-companion-test-start :directory directory))
          (stale (gemini-companion-test-discovery-files first))
@@ -256,7 +247,6 @@ stays once it exists."
 
 (ert-deftest gemini-companion-lifecycle/without-module-and-cargo-there-is-one-message ()
   "Without the module and cargo there is one message, and the mode stays off."
-  :tags '(e2e)
   (let* ((place (gemini-companion-test-temp-directory))
          (lisp (expand-file-name "checkout/lisp" place)))
     (unwind-protect
@@ -310,7 +300,6 @@ stays once it exists."
 (ert-deftest gemini-companion-lifecycle/a-warning-names-an-unusable-temporary-directory ()
   "Where the discovery file cannot be written, a warning says why.
 The server still runs: programs started by Emacs find it."
-  :tags '(e2e)
   (dolist (make-unusable
            '(;; A file where the directory should be.
              (lambda (tmp) (gemini-companion-test-write
@@ -327,7 +316,6 @@ The server still runs: programs started by Emacs find it."
 
 (ert-deftest gemini-companion-lifecycle/a-warning-names-a-directory-of-another-user ()
   "The directory of another user is not used, and a warning names it."
-  :tags '(e2e)
   (skip-unless (zerop (user-uid)))
   (gemini-companion-test-with-emacs (emacs :mode nil)
     (let ((directory (expand-file-name
@@ -342,7 +330,6 @@ The server still runs: programs started by Emacs find it."
 
 (ert-deftest gemini-companion-lifecycle/at-start-no-other-library-is-loaded ()
   "The user waits while libraries are loaded, and some compile code then."
-  :tags '(e2e)
   (let ((lisp (getenv "GEMINI_COMPANION_TEST_LISP")))
     (unless (and lisp (file-exists-p (expand-file-name "gemini-companion.elc" lisp)))
       (gemini-companion-test-skip "the package is not compiled"))
@@ -362,7 +349,6 @@ The server still runs: programs started by Emacs find it."
                                 (seq-difference after (read (current-buffer)))))))))
 
 (ert-deftest gemini-companion-lifecycle/switching-off-says-which-changes-that-rejects ()
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n") ("b.txt" . "one\n")))
     (dolist (name '("a.txt" "b.txt"))
       (gemini-companion-test-fake-propose emacs client "two\n" name))
@@ -373,7 +359,6 @@ The server still runs: programs started by Emacs find it."
 
 (ert-deftest gemini-companion-lifecycle/an-emacs-that-computes-is-reported-and-quit ()
   "A \\`C-g' that ends only one of several commands is followed by others."
-  :tags '(e2e)
   (skip-unless (file-readable-p "/proc/self/status"))
   (let ((emacs (gemini-companion-test-start :mode nil)))
     (gemini-companion-test-eval

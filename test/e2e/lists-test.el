@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-client)
 (require 'gemini-companion-test-review)
 
@@ -76,7 +72,6 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for press, m for release."
 
 (ert-deftest gemini-companion-lists/open-changes-in-80-columns ()
   "All useful columns and keys are visible, also in half a window."
-  :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-lists-test--propose emacs client "a.txt" "one\n2\nthree\n")
     (gemini-companion-lists-test--propose emacs client gemini-companion-lists-test--long "2\n")
@@ -125,7 +120,6 @@ and check that the others are as before."
 
 (ert-deftest gemini-companion-lists/a-review-on-screen-stays-there ()
   "Also if it is alone, and if the user wants new frames."
-  :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-test-eval
      emacs '(setq gemini-companion-diff-function 'gemini-companion-review-ediff-show
@@ -154,7 +148,6 @@ and check that the others are as before."
     (gemini-companion-test-wait-no-review emacs)))
 
 (ert-deftest gemini-companion-lists/a-review-beside-a-list-and-a-terminal-can-be-read ()
-  :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-test-eval
      emacs '(let ((selected (selected-window)))
@@ -174,7 +167,6 @@ and check that the others are as before."
                        (window-height (get-buffer-window "*gemini review: a.txt*")))))))
 
 (ert-deftest gemini-companion-lists/another-window-is-used-beside-a-review ()
-  :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-lists-test--propose emacs client "a.txt" "2\n")
     (gemini-companion-test-m-x emacs "gemini-companion-review-next")
@@ -188,7 +180,6 @@ and check that the others are as before."
 
 (ert-deftest gemini-companion-lists/the-history-shows-and-undoes ()
   "By clicks and keys, also in the buffer with both texts."
-  :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-lists-test--accept emacs client "a.txt" "one\n2\nthree\n")
     (gemini-companion-test-m-x emacs "gemini-companion-history-list")
@@ -219,7 +210,6 @@ and check that the others are as before."
 
 (ert-deftest gemini-companion-lists/a-long-question-after-a-click-can-be-read ()
   "A menu would cut it off."
-  :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-lists-test--accept emacs client gemini-companion-lists-test--long "2\n")
     (gemini-companion-test-write
@@ -233,7 +223,6 @@ and check that the others are as before."
 
 (ert-deftest gemini-companion-lists/the-menu-and-the-mode-line-in-80-columns ()
   "The menu shows the state and fits; a click on the mode line opens it."
-  :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (gemini-companion-lists-test--click emacs "Gem:1")
     (let ((screen (gemini-companion-test-wait-screen emacs "diagnostic")))
@@ -260,7 +249,6 @@ and check that the others are as before."
 
 (ert-deftest gemini-companion-lists/the-mode-line-has-the-menu-of-the-menu-bar ()
   "It is complete; with the mode off there is none."
-  :tags '(e2e)
   (gemini-companion-lists-test--with (emacs client)
     (should (gemini-companion-test-client-connected-p client))
     (gemini-companion-test-eval emacs '(progn (menu-bar-mode 1) nil))

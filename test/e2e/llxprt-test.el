@@ -12,10 +12,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-client)
 (require 'gemini-companion-test-review)
 
@@ -129,7 +125,6 @@ Its answer, which has the outcome, has ID."
 
 (ert-deftest gemini-companion-llxprt/in-a-terminal-of-emacs ()
   "It connects though no file is open, learns of one, and gets the user's edits."
-  :tags '(e2e)
   (gemini-companion-llxprt-test--with emacs
     (gemini-companion-llxprt-test--run emacs)
     (should (equal (car (last (seq-filter #'identity
@@ -151,7 +146,6 @@ Its answer, which has the outcome, has ID."
 
 (ert-deftest gemini-companion-llxprt/in-a-shell-of-emacs ()
   "In a shell it may search for another process.  Its own yes takes the edits."
-  :tags '(e2e)
   (gemini-companion-llxprt-test--with emacs
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-wait-eval emacs '(gemini-companion-workspace-announced))
@@ -177,7 +171,6 @@ Its answer, which has the outcome, has ID."
 
 (ert-deftest gemini-companion-llxprt/it-connects-while-emacs-is-busy ()
   "The context that it waits for comes from the server's thread."
-  :tags '(e2e)
   (gemini-companion-llxprt-test--with emacs
     (let ((free (gemini-companion-test-emacs-file emacs "free")))
       (gemini-companion-test-eval
@@ -196,7 +189,6 @@ Its answer, which has the outcome, has ID."
         (gemini-companion-test-write free "")))))
 
 (ert-deftest gemini-companion-llxprt/a-wrong-token-is-refused ()
-  :tags '(e2e)
   (gemini-companion-llxprt-test--with emacs
     (gemini-companion-llxprt-test--run emacs)
     (delete-file (gemini-companion-llxprt-test--output emacs))
@@ -207,7 +199,6 @@ Its answer, which has the outcome, has ID."
 
 (ert-deftest gemini-companion-llxprt/elsewhere-it-finds-emacs-by-variables ()
   "No file is named after the process that it finds, and a variable names another editor."
-  :tags '(e2e)
   (gemini-companion-llxprt-test--with emacs
     (let* ((project (gemini-companion-test-project emacs))
            (variables (split-string

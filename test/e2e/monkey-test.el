@@ -17,10 +17,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'ert)
 (require 'gemini-companion-test-monkey)
 
@@ -43,7 +39,6 @@ runs in a terminal of Emacs."
         (pcase-lambda (`(,seed ,steps ,name . ,terminal))
           `(ert-deftest ,(intern (format "gemini-companion-monkey/%s" name)) ()
              "No rule is violated when a user and clients act concurrently."
-             :tags '(e2e)
              (gemini-companion-monkey-test--run ,seed ,steps ,@terminal)))
         runs)))
 
@@ -62,7 +57,6 @@ runs in a terminal of Emacs."
 (when (getenv "GEMINI_COMPANION_MONKEY_SEED")
   (ert-deftest gemini-companion-monkey/replay ()
     "Repeat the run that the environment asks for."
-    :tags '(e2e)
     (gemini-companion-monkey-test--run
      (string-to-number (getenv "GEMINI_COMPANION_MONKEY_SEED"))
      (string-to-number (or (getenv "GEMINI_COMPANION_MONKEY_STEPS") "40"))

@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-client)
 (require 'gemini-companion-test-review)
 
@@ -60,7 +56,6 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
 
 (ert-deftest gemini-companion-notify/a-terminal-without-the-focus-rings ()
   "With the focus nothing happens."
-  :tags '(e2e)
   (gemini-companion-notify-test--with-emacs (emacs client)
     (gemini-companion-notify-test--focus emacs t)
     (gemini-companion-notify-test--propose emacs client "a.txt")
@@ -71,7 +66,6 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
     (should-not (gemini-companion-test-eval emacs '(featurep 'dbus)))))
 
 (ert-deftest gemini-companion-notify/a-terminal-without-focus-events-rings-when-idle ()
-  :tags '(e2e)
   (gemini-companion-notify-test--with-emacs (emacs client)
     (gemini-companion-notify-test--propose emacs client "a.txt")
     (should (= 0 (gemini-companion-notify-test--rung emacs)))
@@ -83,7 +77,6 @@ SPEC is (EMACS CLIENT [ENVIRONMENT])."
 
 (ert-deftest gemini-companion-notify/a-click-shows-the-change-on-screen ()
   "Until then Emacs does not wait for the desktop."
-  :tags '(e2e)
   (gemini-companion-notify-test--with-emacs (emacs client)
     (make-symbolic-link (gemini-companion-test-path "test" "support" "fake-notify-send.sh")
                         (gemini-companion-test-project emacs "notify-send"))

@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-fake-client)
 
 ;;;; States in which nothing may be shown
@@ -182,7 +178,6 @@ some state that is not visible."
           `(ert-deftest ,(intern (format "gemini-companion-review-popup/waits-while-%s"
                                          (car state))) ()
              "A review takes no key and no window, and is shown afterwards."
-             :tags '(e2e)
              (gemini-companion-test-with-fake-client
                  (emacs client '(("a.txt" . "one\ntwo\nthree\none\n")
                                  ("ab.txt" . "")))
@@ -197,7 +192,6 @@ some state that is not visible."
 
 (ert-deftest gemini-companion-review-popup/the-user-is-told-what-waits ()
   "In the mode line, and why in the list of changes."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--held-after 0.2))
     (gemini-companion-test-keys emacs "M-x" "recursive-edit" "Enter")
@@ -214,7 +208,6 @@ some state that is not visible."
 ;; A change that waited behind another one was said to wait for the user to pause.
 (ert-deftest gemini-companion-review-popup/the-next-change-does-not-wait-for-long ()
   "The mode line says so only once it could have been shown for a while."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n") ("b.txt" . "one\n")))
     (gemini-companion-test-eval emacs '(setq gemini-companion-review-popup--held-after 0.5))
     (gemini-companion-test-fake-propose emacs client "two\n")
@@ -235,7 +228,6 @@ some state that is not visible."
 
 (ert-deftest gemini-companion-review-popup/typing-in-a-file-continues ()
   "Each key typed before, while and after a review is shown is in the file."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-eval emacs '(setq gemini-companion-ui--idle-time 0.5))
     (gemini-companion-test-fake-propose emacs client "two\n")
@@ -270,7 +262,6 @@ some state that is not visible."
 
 (ert-deftest gemini-companion-review-popup/typing-in-a-terminal-continues ()
   "Keys typed into a terminal or a shell still arrive there."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (dolist (terminal '((term "/bin/sh") (shell)))
@@ -304,7 +295,6 @@ some state that is not visible."
 
 (ert-deftest gemini-companion-review-popup/the-review-is-selected-if-wanted ()
   "With `select' the review is selected and takes most of the frame."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-run
      emacs '(progn (setq gemini-companion-diff-focus 'select
@@ -323,7 +313,7 @@ some state that is not visible."
 
 (ert-deftest gemini-companion-review-popup/the-first-difference-is-in-view-in-windows-made-smaller ()
   "As golden-ratio and Zoom do as soon as the change has its windows."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (let ((text (mapconcat #'number-to-string (number-sequence 100 160) "\n")))
     (gemini-companion-test-with-fake-client (emacs client `(("a.txt" . ,text)))
       (gemini-companion-test-run
@@ -341,7 +331,7 @@ some state that is not visible."
 
 (ert-deftest gemini-companion-review-popup/windows-come-back-after-a-long-message ()
   "It took lines when the windows changed, and no longer does when the review ends."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     ;; So many that the review puts them away.
     (gemini-companion-test-eval emacs '(progn (setq gemini-companion-diff-policy 'queue)
@@ -361,7 +351,6 @@ some state that is not visible."
 
 (ert-deftest gemini-companion-review-popup/keys-typed-for-another-window-are-ignored ()
   "Keys typed just when a review is selected neither change nor decide it."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (pcase-dolist (`(,name . ,text) '(("a.txt" . "two\n") ("new.txt" . "new\n")))
       (gemini-companion-test-run
@@ -388,7 +377,7 @@ some state that is not visible."
 
 (ert-deftest gemini-companion-review-popup/a-key-pressed-while-a-change-appears-does-not-decide-it ()
   "It would have shown the change, but that appeared by itself just before."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-eval emacs '(progn (global-set-key [f7] #'gemini-companion-accept)
                                               (global-set-key [f8] #'gemini-companion-reject)
@@ -419,7 +408,6 @@ some state that is not visible."
 
 (ert-deftest gemini-companion-review-popup/keys-are-those-of-the-selected-window-in-any-view ()
   "Also in the manual's example: C-c C-c may do something else in the file."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (gemini-companion-test-eval
      emacs `(progn (require 'gemini-companion-review-buffer)
@@ -447,7 +435,6 @@ some state that is not visible."
 
 (ert-deftest gemini-companion-review-popup/announce-and-queue-wait-for-the-command ()
   "With `announce' and `queue' only the mode line shows it, and a message."
-  :tags '(e2e)
   (gemini-companion-test-with-fake-client (emacs client '(("a.txt" . "one\n")))
     (pcase-dolist (`(,option . ,value) '((gemini-companion-diff-focus . announce)
                                          (gemini-companion-diff-policy . queue)))

@@ -12,10 +12,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
@@ -51,7 +47,7 @@ SPEC is (EMACS QWEN GEMINI)."
 (ert-deftest gemini-companion-qwen/an-edit-is-accepted-with-changes ()
   "It connects, knows what the user looks at, and writes the edited text.
 Gemini CLI, which is connected too, receives nothing of that."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-qwen-test--with (emacs qwen gemini)
     (gemini-companion-test-cli-submit qwen "/ide status")
     (gemini-companion-test-cli-wait-screen qwen "Connected to Emacs\\(?:.\\|\n\\)*a\\.txt (active)")
@@ -81,7 +77,7 @@ Gemini CLI, which is connected too, receives nothing of that."
 
 (ert-deftest gemini-companion-qwen/edits-that-its-yes-ignores-are-kept ()
   "Its own yes writes its proposal; Emacs says where the user's edits are."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-qwen-test--with (emacs qwen gemini)
     (gemini-companion-qwen-test--propose emacs qwen "one\nTWO\n")
     (gemini-companion-test-append-to-proposal emacs "mine\n")

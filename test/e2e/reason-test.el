@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
@@ -85,7 +81,6 @@ SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
 
 (ert-deftest gemini-companion-reason/for-a-cli-elsewhere-it-is-in-the-kill-ring ()
   "Emacs puts the reason into the kill ring, and says that."
-  :tags '(e2e real)
   (gemini-companion-reason-test--with-change (emacs cli #'gemini-companion-test-cli-start)
     (gemini-companion-reason-test--reject emacs "use tabs")
     (gemini-companion-test-wait-screen
@@ -96,7 +91,6 @@ SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
 
 (ert-deftest gemini-companion-reason/it-is-kept-if-the-cli-decides-first ()
   "The typed reason is in the kill ring, and Emacs reports the outcome."
-  :tags '(e2e real)
   (gemini-companion-reason-test--with-change (emacs cli #'gemini-companion-test-cli-start)
     (gemini-companion-test-select-proposal emacs)
     (gemini-companion-test-keys emacs "C-u" "C-c" "C-k")

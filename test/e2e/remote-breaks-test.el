@@ -12,15 +12,11 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-remote)
 
 (ert-deftest gemini-companion-remote-breaks/the-connection-is-broken-in-a-review ()
   "A review is accepted while the connection is away, and after it is back."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote-cli (emacs far cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-far-file far "a.txt")))
       (gemini-companion-test-remote-review emacs cli file "two\n")
@@ -49,7 +45,7 @@
 (ert-deftest gemini-companion-remote-breaks/the-wire-is-cut-in-a-review ()
   "A review is accepted while the wire is cut, and written when it is mended.
 A cut that is so long that ssh gives up is in `make endurance'."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote-cli (emacs far cli '(("a.txt" . "one\n")))
     (gemini-companion-test-remote-review
      emacs cli (gemini-companion-test-far-file far "a.txt") "two\n")
@@ -68,7 +64,7 @@ A cut that is so long that ssh gives up is in `make endurance'."
 (ert-deftest gemini-companion-remote-breaks/leaving-emacs-would-lose-a-decision ()
   "Emacs asks before it exits with a decision of which the CLI may not have heard.
 It does so even before it knows that the connection is cut."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote-cli (emacs far cli '(("a.txt" . "one\n")))
     (gemini-companion-test-remote-review
      emacs cli (gemini-companion-test-far-file far "a.txt") "two\n")
@@ -91,7 +87,6 @@ It does so even before it knows that the connection is cut."
 ;; Emacs itself asks Tramp when a buffer is first changed, so nothing is typed into it.
 (ert-deftest gemini-companion-remote-breaks/emacs-answers-while-the-wire-is-cut ()
   "Commands and keys do not wait for a host that is away, and ask it nothing."
-  :tags '(e2e real)
   (gemini-companion-test-with-remote-cli (emacs far cli '(("a.txt" . "one\ntwo\n")))
     (gemini-companion-test-remote-review
      emacs cli (gemini-companion-test-far-file far "b.txt") "two\n")
@@ -126,7 +121,6 @@ It does so even before it knows that the connection is cut."
 
 (ert-deftest gemini-companion-remote-breaks/another-emacs-takes-over ()
   "Emacs is killed with a review open; another one shows and decides it."
-  :tags '(e2e real)
   (gemini-companion-test-require-far)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start "far"))
     (let ((emacs (gemini-companion-test-start
@@ -158,7 +152,7 @@ It does so even before it knows that the connection is cut."
 
 (ert-deftest gemini-companion-remote-breaks/another-emacs-of-the-same-machine ()
   "A second Emacs that connects leaves the CLIs of the first one alone."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote (emacs far '(("a.txt" . "one\n")))
     (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-start far))
       (gemini-companion-test-with-far-emacs (other)
@@ -175,7 +169,7 @@ It does so even before it knows that the connection is cut."
 
 (ert-deftest gemini-companion-remote-breaks/the-cli-is-killed ()
   "The review of a CLI that is killed there is withdrawn."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote (emacs far '(("a.txt" . "one\n")))
     (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-start far))
       (gemini-companion-test-remote-review
@@ -187,7 +181,7 @@ It does so even before it knows that the connection is cut."
 
 (ert-deftest gemini-companion-remote-breaks/emacs-exits-in-a-review ()
   "When Emacs exits the CLI there goes on, and nothing of ours stays."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote (emacs far '(("a.txt" . "one\n")))
     (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-start far))
       (gemini-companion-test-remote-review
@@ -202,7 +196,7 @@ It does so even before it knows that the connection is cut."
 
 (ert-deftest gemini-companion-remote-breaks/disconnected-in-a-review ()
   "When the user disconnects, the review here ends and the CLI there goes on."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote (emacs far '(("a.txt" . "one\n")))
     (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-start far))
       (gemini-companion-test-remote-review
@@ -216,7 +210,7 @@ It does so even before it knows that the connection is cut."
 
 (ert-deftest gemini-companion-remote-breaks/restarted-in-a-review ()
   "When the companion is restarted a review of a CLI there can be accepted."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote-cli (emacs far cli '(("a.txt" . "one\n")))
     (gemini-companion-test-remote-review
      emacs cli (gemini-companion-test-far-file far "a.txt") "two\n")

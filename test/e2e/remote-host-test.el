@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-remote)
 
 (defun gemini-companion-remote-host-test--modes (far files)
@@ -26,7 +22,7 @@
 
 (ert-deftest gemini-companion-remote-host/what-is-on-the-host ()
   "Only its user can read what is there, and only the relay stays."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote (emacs far '(("a.txt" . "one\n")))
     (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-start far))
       (let* ((files (gemini-companion-test-remote-there
@@ -59,7 +55,7 @@
 
 (ert-deftest gemini-companion-remote-host/consent-is-asked-once ()
   "Without consent nothing is connected; with it, the host is not asked for again."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-far)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start "far"))
     (gemini-companion-test-far-write far "a.txt" "one\n")
@@ -79,7 +75,7 @@
 (ert-deftest gemini-companion-remote-host/by-way-of-another-host ()
   "A host behind another one, by the user's configuration or by Tramp's names.
 Its user enters what Tramp calls it, and need not have been there."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-far)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start "far"))
     (gemini-companion-test-with-far-emacs (emacs)
@@ -95,7 +91,7 @@ Its user enters what Tramp calls it, and need not have been there."
 
 (ert-deftest gemini-companion-remote-host/with-a-passphrase ()
   "A key with a passphrase, for which Tramp asks, is enough."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-far)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start "far"))
     (gemini-companion-test-far-write far "a.txt" "one\n")
@@ -136,7 +132,7 @@ Wait until it says that this matches REGEXP, and the doctor, too."
 
 (ert-deftest gemini-companion-remote-host/forwarding-is-refused ()
   "A login is all that is needed."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-far)
   (gemini-companion-test-with-far
       (far (gemini-companion-test-far-start "far" "DisableForwarding yes"))
@@ -152,7 +148,7 @@ Wait until it says that this matches REGEXP, and the doctor, too."
 
 (ert-deftest gemini-companion-remote-host/there-is-no-node ()
   "A host without Node is told of as such."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-far 'machine)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start-machine "far"))
     (gemini-companion-test-far-write far "a.txt" "one\n")
@@ -165,7 +161,7 @@ Wait until it says that this matches REGEXP, and the doctor, too."
 
 (ert-deftest gemini-companion-remote-host/a-host-that-says-nothing ()
   "Emacs can be used while a host does not answer, and when the wire is cut."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-far)
   (gemini-companion-test-with-far
       (far (gemini-companion-test-far-start "far" "ForceCommand sleep 1000"))
@@ -188,7 +184,6 @@ Wait until it says that this matches REGEXP, and the doctor, too."
 
 (ert-deftest gemini-companion-remote-host/a-host-that-floods ()
   "Emacs can be used while a host floods it; a CLI there can be used afterwards."
-  :tags '(e2e real)
   (gemini-companion-test-with-remote (emacs far '(("a.txt" . "one\n")))
     (gemini-companion-test-run emacs '(progn (switch-to-buffer "*scratch*") nil))
     (let* ((config (seq-find (lambda (it) (string-suffix-p "-gemini.json" it))
@@ -277,7 +272,7 @@ That user reaches neither socket nor files, and there is no port."
 
 (ert-deftest gemini-companion-remote-host/the-directory-of-another-user ()
   "Who owns /tmp/gemini there gets nothing, also if it is a link."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-far 'machine)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start-machine "far"))
     (gemini-companion-test-far-write far "a.txt" "one\n")
@@ -303,7 +298,6 @@ That user reaches neither socket nor files, and there is no port."
 (ert-deftest gemini-companion-remote-host/a-machine-with-nothing-in-common ()
   "On another machine an edited review is accepted through a cut of the wire.
 Another user of that machine has no part in it."
-  :tags '(e2e real)
   (gemini-companion-test-require-far 'machine)
   (gemini-companion-test-with-remote
       (emacs far '(("a.txt" . "one\n")) #'gemini-companion-test-far-start-machine)

@@ -12,17 +12,12 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-remote)
 
 (ert-deftest gemini-companion-remote/connected-at-the-first-start ()
   "`gemini-companion-run' in a Tramp directory, and an edited review.
 The CLI is told the host's own names, the file has the user's text byte for
 byte, and the buffer that visits it follows, all without asking Tramp."
-  :tags '(e2e real)
   (gemini-companion-test-require-far)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start "far"))
     (let ((file (gemini-companion-test-far-write far "a.txt" "one\ntwo\n")))
@@ -72,7 +67,7 @@ byte, and the buffer that visits it follows, all without asking Tramp."
 
 (ert-deftest gemini-companion-remote/files-of-all-kinds ()
   "New files, other encodings, CRLF: each is written as the CLI writes it here."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote-cli (emacs far cli '(("a.txt" . "one\n")))
     (gemini-companion-test-far-write far "dos.txt" "one\r\ntwo\r\n")
     (let ((coding-system-for-write 'binary))
@@ -107,7 +102,7 @@ byte, and the buffer that visits it follows, all without asking Tramp."
 (ert-deftest gemini-companion-remote/an-unedited-accept-costs-little ()
   "The CLI makes the model's change itself, and does not take it for the user's.
 If the file has changed there meanwhile, that is kept, and the user is told."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote-cli (emacs far cli '(("a.txt" . "one\ntwo\n")))
     (let ((replace (lambda (old new)
                      (gemini-companion-test-cli-script
@@ -139,7 +134,6 @@ If the file has changed there meanwhile, that is kept, and the user is told."
 ;; or removes.
 (ert-deftest gemini-companion-remote/a-project-with-an-odd-name ()
   "A project there may have a name of any characters, also with a noisy shell."
-  :tags '(e2e real)
   (gemini-companion-test-require-far)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start "far"))
     (gemini-companion-test-write
@@ -160,7 +154,7 @@ If the file has changed there meanwhile, that is kept, and the user is told."
 
 (ert-deftest gemini-companion-remote/an-answer-in-the-cli ()
   "Yes in the CLI writes what the user has edited here; no closes the review."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote-cli (emacs far cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-far-file far "a.txt")))
       (gemini-companion-test-remote-review emacs cli file "two\n")
@@ -178,7 +172,6 @@ If the file has changed there meanwhile, that is kept, and the user is told."
 
 (ert-deftest gemini-companion-remote/an-accepted-edit-is-undone ()
   "An accepted edit of a file there is undone from the history."
-  :tags '(e2e real)
   (gemini-companion-test-with-remote-cli (emacs far cli '(("a.txt" . "one\r\ntwo\r\nthree")))
     (gemini-companion-test-remote-review
      emacs cli (gemini-companion-test-far-file far "a.txt") "another\n")
@@ -199,7 +192,7 @@ If the file has changed there meanwhile, that is kept, and the user is told."
 
 (ert-deftest gemini-companion-remote/two-clis-there-and-one-here ()
   "Each is told only of its own files, and each gets its own outcome."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-far)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start "far"))
     (gemini-companion-test-with-far-emacs (emacs :files '(("a.txt" . "here\n")))

@@ -10,10 +10,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-remote)
 
 (defun gemini-companion-remote-tools-test--clis (emacs)
@@ -40,7 +36,7 @@ See `gemini-companion-remote-tools-test--clis'."
 
 (ert-deftest gemini-companion-remote-tools/a-run-there ()
   "The model reads unsaved text there, and nothing of files here."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-far)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start "far"))
     (let ((file (gemini-companion-test-far-write far "a.txt" "one\n")))
@@ -77,7 +73,7 @@ See `gemini-companion-remote-tools-test--clis'."
 (ert-deftest gemini-companion-remote-tools/an-edit-there-that-nobody-reviews ()
   "It is in the history and in the buffer, without asking Tramp.
 Afterwards nothing is left there."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote (emacs far '(("a.txt" . "one\n")))
     (let* ((file (gemini-companion-test-far-file far "a.txt"))
            (home (gemini-companion-test-far-home far))
@@ -111,7 +107,7 @@ Afterwards nothing is left there."
 
 (ert-deftest gemini-companion-remote-tools/the-doctor-tells-of-them ()
   "It says whether they are there, and as this package writes them."
-  :tags '(e2e any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-remote (emacs far '(("a.txt" . "one\n")))
     (gemini-companion-test-far-run far "mkdir ~/.gemini && echo '{}' >~/.gemini/settings.json")
     (gemini-companion-test-m-x emacs "gemini-companion-doctor")

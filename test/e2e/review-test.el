@@ -12,10 +12,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-client)
 (require 'gemini-companion-test-fake-client)
 (require 'gemini-companion-test-review)
@@ -350,7 +346,6 @@ client, and files as (NAME . TEXT) pairs, of which Emacs visits the first."
 (ert-deftest gemini-companion-review/the-death-of-a-client-closes-it/real-client ()
   "The review of a client whose process has ended is closed.
 Only the real client has a process of its own."
-  :tags '(e2e)
   (gemini-companion-test-require-real-client)
   (gemini-companion-review-test--with
       (emacs client 'real '(("a.txt" . "one\n")))
@@ -577,7 +572,6 @@ Only the real client has a process of its own."
 
 (ert-deftest gemini-companion-review/a-question-about-many-changes-names-all-files ()
   "On a screen of 80 columns and 24 lines, with long names."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(80 . 24) :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-with-client (client 'fake emacs)
@@ -601,7 +595,6 @@ Only the real client has a process of its own."
 
 (ert-deftest gemini-companion-review/no-words-are-compared-without-room-for-temporary-files ()
   "The change is shown all the same, where it was not, if a disk is full."
-  :tags '(e2e)
   (dolist (form '((setq temporary-file-directory "/nonexistent/")
                   (setq ediff-diff-program "/nonexistent/diff")))
     (gemini-companion-test-with-emacs (emacs :size '(160 . 47)

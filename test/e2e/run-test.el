@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
@@ -59,7 +55,6 @@ echo ready\nread line && echo \"line: $line\"\n"
 
 (ert-deftest gemini-companion-cli-run/a-box-is-drawn-by-what-the-terminal-around-emacs-has ()
   "As in a container without LANG: Emacs wrote \\u2500 for each piece of a line."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")) :environment '("LANG=C"))
     (gemini-companion-cli-run-test--program
      emacs "printf '╭─────────╮\\n│ ● 1. A  │\\n│ ✓ 2. B… │\\n╰─────────╯\\nready\\n'; read line\n")
@@ -68,7 +63,6 @@ echo ready\nread line && echo \"line: $line\"\n"
      emacs "[+]-\\{9\\}[+] *\n.*| [*] 1[.] A  | *\n.*|   2[.] B  | *\n.*[+]-\\{9\\}[+]")))
 
 (ert-deftest gemini-companion-cli-run/input-methods-work-in-term ()
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-cli-run-test--program emacs)
     (gemini-companion-cli-run-test--start emacs)
@@ -81,7 +75,6 @@ echo ready\nread line && echo \"line: $line\"\n"
 
 (ert-deftest gemini-companion-cli-run/the-environment-of-the-program ()
   "It runs in the project's root, and finds this Emacs without a proxy."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs
       (emacs :files '((".git/HEAD" . "") ("sub/a.txt" . "one\n"))
              :environment '("NO_PROXY=example.org"))
@@ -107,7 +100,6 @@ echo ready\nread line && echo \"line: $line\"\n"
 
 (ert-deftest gemini-companion-cli-run/it-shows-hides-and-replaces-a-terminal ()
   "The same command shows a terminal and hides it; a dead one is replaced."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-cli-run-test--program emacs)
     (gemini-companion-test-visit emacs "a.txt")
@@ -153,7 +145,6 @@ echo ready\nread line && echo \"line: $line\"\n"
 
 (ert-deftest gemini-companion-cli-run/a-tab-that-comes-back-shows-what-the-program-has-written ()
   "Whichever window is selected there."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-cli-run-test--program
      emacs "echo ready\nwhile read end; do seq 100; echo $end; done\n")
@@ -179,7 +170,6 @@ echo ready\nread line && echo \"line: $line\"\n"
 ;; vterm moves its windows itself.
 (ert-deftest gemini-companion-cli-run/restored-windows-show-what-the-program-has-written ()
   "Magit restores the windows when it has made a commit."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
     (gemini-companion-cli-run-test--program
      emacs "echo ready\nread it; seq 100; echo in $it; read more\n")
@@ -213,7 +203,6 @@ echo ready\nread line && echo \"line: $line\"\n"
 
 (ert-deftest gemini-companion-cli-run/a-terminal-follows-after-a-minibuffer-or-a-question ()
   "Emacs restores the windows at its end, as `read-multiple-choice' does."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
     (let ((pipe (gemini-companion-test-emacs-file emacs "pipe")))
       (call-process "mkfifo" nil nil nil pipe)
@@ -252,7 +241,6 @@ echo ready\nread line && echo \"line: $line\"\n"
       (should-not (string-search "in F6" (gemini-companion-test-screen emacs))))))
 
 (ert-deftest gemini-companion-cli-run/after-a-menu-other-buffers-leave-the-terminal-its-window ()
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
     (gemini-companion-cli-run-test--program emacs)
     (gemini-companion-cli-run-test--start emacs)
@@ -269,7 +257,6 @@ echo ready\nread line && echo \"line: $line\"\n"
 
 (ert-deftest gemini-companion-cli-run/what-a-menu-shows-leaves-the-terminal-its-window ()
   "A command of the menu runs before Emacs redisplays."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :size '(100 . 40) :files '(("a.txt" . "one\n")))
     (gemini-companion-cli-run-test--program emacs)
     (gemini-companion-cli-run-test--start emacs)
@@ -284,7 +271,6 @@ echo ready\nread line && echo \"line: $line\"\n"
 
 (ert-deftest gemini-companion-cli-run/a-menu-gives-its-window-back ()
   "`C-x o' leads to a terminal at the bottom also after a menu took its place."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")) :size '(100 . 30))
     (gemini-companion-cli-run-test--program emacs)
     (gemini-companion-cli-run-test--start emacs)
@@ -301,7 +287,6 @@ echo ready\nread line && echo \"line: $line\"\n"
 
 (ert-deftest gemini-companion-cli-run/a-prompt-completes-any-part-of-a-file-name ()
   "Nor are there line numbers in the terminal, of which the CLI would know nothing."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs
       (emacs :files '(("a.txt" . "one\n") ("src/one.py" . "") ("src/two.py" . "")))
     (should (= 0 (call-process "git" nil nil nil "-C" (gemini-companion-test-project emacs "")
@@ -333,7 +318,6 @@ echo ready\nread line && echo \"line: $line\"\n"
 
 (ert-deftest gemini-companion-cli-run/without-the-program-it-says-how-to-get-it ()
   "Nothing is opened then."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-eval emacs '(setq gemini-companion-program "no-such-gemini"))
@@ -512,7 +496,7 @@ So it is when the CLI is run again from its terminal after it has ended."
 
 (ert-deftest gemini-companion-cli-run/keys-that-the-cli-names-work-in-term ()
   "Also after its line mode; elsewhere, Term is as before."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it 'term)))
@@ -556,7 +540,6 @@ So it is when the CLI is run again from its terminal after it has ended."
 
 (ert-deftest gemini-companion-cli-run/the-cli-reads-a-yanked-image ()
   "The real CLI asks nothing before that, and the image is gone after it."
-  :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it 'term)))
@@ -590,7 +573,7 @@ So it is when the CLI is run again from its terminal after it has ended."
 
 (ert-deftest gemini-companion-cli-run/a-prompt-can-be-a-command-of-the-cli ()
   "The real CLI runs it."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it 'term)))

@@ -12,10 +12,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-client)
 (require 'gemini-companion-test-review)
 
@@ -127,7 +123,7 @@ MODE is how it negotiates the revision."
        ()
      ,(format "The client %s uses all that we serve, and reports no error." package)
      ;; What differs between clients concerns only the module.
-     :tags '(e2e real any-emacs)
+     :tags '(any-emacs)
      (gemini-companion-sdk-test--run ,package ,revision ,mode)))
 
 (gemini-companion-sdk-test--define "sdk-1.11.0" "2024-11-05")

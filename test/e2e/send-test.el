@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
@@ -83,7 +79,6 @@ Ignore what the CLI itself adds."
 
 (ert-deftest gemini-companion-cli-send/a-yes-that-would-lose-something-is-not-sent ()
   "The CLI asks only whether to apply the change; Emacs, what the key that accepts it asks."
-  :tags '(e2e real)
   (gemini-companion-cli-send-test--with
       (emacs cli `(("a.txt" . ,(apply #'concat (make-list 60 "one\n")))) 'term)
     (let ((file (gemini-companion-test-project emacs "a.txt")))
@@ -248,7 +243,6 @@ Ignore what the CLI itself adds."
 
 (ert-deftest gemini-companion-cli-send/a-cli-started-by-the-user-is-found ()
   "It runs in a terminal that was not made by `gemini-companion-run'."
-  :tags '(e2e real)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("sub/a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "sub/a.txt")
@@ -270,7 +264,6 @@ Ignore what the CLI itself adds."
 
 (ert-deftest gemini-companion-cli-send/a-diagnostic-is-sent ()
   "Flymake's diagnostic at point arrives with its position."
-  :tags '(e2e real)
   (gemini-companion-cli-send-test--with (emacs cli '(("a.txt" . "one\ntwo\n")) 'term)
     (gemini-companion-test-run
      emacs '(progn
@@ -291,7 +284,6 @@ Ignore what the CLI itself adds."
 
 (ert-deftest gemini-companion-cli-send/names-are-completed-in-the-minibuffer ()
   "A command at the beginning of the prompt, and files after an @."
-  :tags '(e2e)
   (gemini-companion-cli-send-test--with
       (emacs cli '(("a.txt" . "one\n") ("b.txt" . "two\n")) 'term)
     (gemini-companion-test-cli-wait-terminal cli "Type your message")
@@ -307,7 +299,6 @@ Ignore what the CLI itself adds."
 
 (ert-deftest gemini-companion-cli-send/without-a-cli-it-says-so-at-once ()
   "It does so before a prompt is typed."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs)
     (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
     (gemini-companion-test-wait-screen emacs "No CLI runs in a terminal of Emacs")))

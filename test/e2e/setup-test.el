@@ -10,10 +10,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 
 (defmacro gemini-companion-setup-test--with (spec &rest body)
@@ -56,7 +52,6 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
 
 (ert-deftest gemini-companion-setup/the-cli-connects-at-its-first-start ()
   "The user need not type /ide enable."
-  :tags '(e2e real)
   (gemini-companion-setup-test--with (emacs cli)
     (let ((settings (gemini-companion-setup-test--settings emacs)))
       (should-not (file-exists-p settings))
@@ -70,7 +65,6 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
 
 (ert-deftest gemini-companion-setup/a-run-asks-and-the-cli-reads-the-setting ()
   "Settings may have comments, as for the CLI itself."
-  :tags '(e2e real)
   (gemini-companion-setup-test--with (emacs cli)
     (let ((settings (gemini-companion-setup-test--settings emacs)))
       (gemini-companion-test-write
@@ -84,7 +78,6 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
 
 (ert-deftest gemini-companion-setup/a-run-goes-on-after-a-no ()
   "It does not ask again."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-test-eval emacs '(setq gemini-companion-answer--unsaved nil
@@ -134,7 +127,6 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
 
 (ert-deftest gemini-companion-setup/the-first-run-asks-for-a-terminal-first ()
   "Installing begins only after all questions."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-setup-test--archive emacs "(1 (eat . [(1 0) nil \"Not Eat\" single nil]))")
@@ -152,7 +144,6 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
 
 (ert-deftest gemini-companion-setup/a-no-to-eat-is-remembered-without-an-option ()
   "Another Emacs of the user does not ask, and the init file is left alone."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (first :mode t :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit first "a.txt")
     (gemini-companion-setup-test--archive first "(1)")
@@ -178,7 +169,6 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
 
 (ert-deftest gemini-companion-setup/without-eat-the-cli-runs-in-term ()
   "A message says why."
-  :tags '(e2e)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-setup-test--archive emacs "(1)")

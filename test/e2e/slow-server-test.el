@@ -12,15 +12,10 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-served)
 
 (ert-deftest gemini-companion-slow-server/keys-do-not-wait ()
   "While a language server is slow, keys are handled, and it is sent the text."
-  :tags '(e2e)
   (gemini-companion-test-served-require)
   (gemini-companion-test-with-served
       (emacs tools '(("a.served" . "def one = 1\nbad one\n"))
@@ -56,7 +51,6 @@ a.served:3:8: error: fake: bad line: what a bad day")))
 
 (ert-deftest gemini-companion-slow-server/a-file-is-shown-after-a-prompt ()
   "A file is not shown while the minibuffer is active, and then not selected."
-  :tags '(e2e)
   (gemini-companion-test-with-served
       (emacs tools '(("a.txt" . "one\n") ("b.txt" . "this is the other\nits second line\n"))
              (gemini-companion-test-visit emacs "a.txt"))

@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 (require 'gemini-companion-test-monkey-terminal)
@@ -154,7 +150,6 @@ Wait until EMACS and the CLI show it."
 
 (ert-deftest gemini-companion-in-the-terminal/all-changes-of-a-turn-are-accepted ()
   "Those that the CLI will propose are named in the question, too."
-  :tags '(e2e real)
   (gemini-companion-terminal-e2e--with (emacs cli 'term)
     (gemini-companion-terminal-e2e--propose emacs cli "a.txt" "b.txt" "c.txt")
     (gemini-companion-test-wait-screen emacs " 1 of 3 .*a\\.txt ")
@@ -176,7 +171,6 @@ Wait until EMACS and the CLI show it."
 
 (ert-deftest gemini-companion-in-the-terminal/hidden-questions-are-seen ()
   "The mode line shows them, and so does a message; they can be answered."
-  :tags '(e2e real)
   (gemini-companion-terminal-e2e--with (emacs cli 'term)
     (gemini-companion-test-cli-script
      cli '("run_shell_command" :command "touch made.txt") "All done")
@@ -199,7 +193,6 @@ Wait until EMACS and the CLI show it."
 
 (ert-deftest gemini-companion-in-the-terminal/keys-typed-by-habit-answer-nothing ()
   "Also in Term, what begins with `C-x', and `M-x', are for Emacs."
-  :tags '(e2e real)
   (gemini-companion-terminal-e2e--with (emacs cli 'term)
     (gemini-companion-terminal-e2e--propose emacs cli "a.txt")
     (gemini-companion-test-keys emacs "C-x" "1")
@@ -217,7 +210,6 @@ Wait until EMACS and the CLI show it."
 (ert-deftest gemini-companion-in-the-terminal/yanking-by-habit-answers-nothing ()
   "In Term, too, `C-y' yanks and `C-u' is for Emacs; the CLI goes on asking.
 Gemini CLI would not, after `C-y', and would write what is then rejected."
-  :tags '(e2e real)
   (gemini-companion-terminal-e2e--with (emacs cli 'term)
     (gemini-companion-test-run emacs '(progn (kill-new "text 1") nil))
     (gemini-companion-terminal-e2e--propose emacs cli "a.txt")
@@ -239,7 +231,6 @@ Gemini CLI would not, after `C-y', and would write what is then rejected."
 
 (ert-deftest gemini-companion-in-the-terminal/keys-of-the-panel-keep-the-layout ()
   "Whatever they do to the windows, the CLI's window comes back."
-  :tags '(e2e real)
   (gemini-companion-terminal-e2e--with (emacs cli 'term)
     (gemini-companion-terminal-e2e--propose emacs cli "a.txt")
     (gemini-companion-test-keys emacs "C-c" "C-c")
@@ -271,7 +262,6 @@ Gemini CLI would not, after `C-y', and would write what is then rejected."
 (ert-deftest gemini-companion-in-the-terminal/small-frames-have-room ()
   "In 80 columns the CLI is below, as wide as the frame.
 The change takes the place of its file above."
-  :tags '(e2e real)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :size '(80 . 24)
                                            :files gemini-companion-terminal-e2e--files)
@@ -297,7 +287,7 @@ The change takes the place of its file above."
 
 (ert-deftest gemini-companion-in-the-terminal/a-question-is-answered-only-if-all-of-it-was-seen ()
   "In a small frame its window grows until it shows what yes would run."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :size '(80 . 24)
                                            :files gemini-companion-terminal-e2e--files)
@@ -352,7 +342,7 @@ The change takes the place of its file above."
 
 (ert-deftest gemini-companion-in-the-terminal/a-cli-may-keep-its-prompt-below-a-question ()
   "That does not mean that it takes a prompt, and has given up its change."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-real-client)
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
@@ -394,7 +384,6 @@ SPEC is (EMACS TERMINAL)."
 
 (ert-deftest gemini-companion-in-the-terminal/a-new-question-ends-what-was-given-up ()
   "A prompt can follow ^C so soon that Emacs has not cancelled the change yet."
-  :tags '(e2e)
   (gemini-companion-terminal-e2e--with-stand-in (emacs terminal)
     (gemini-companion-test-monkey-terminal-submit terminal "write a.txt")
     (gemini-companion-test-wait-screen emacs "a\\.txt .*C-c C-c a accepts")
@@ -417,7 +406,6 @@ SPEC is (EMACS TERMINAL)."
 
 (ert-deftest gemini-companion-in-the-terminal/c-c-c-c-is-about-the-change-on-screen ()
   "Even if it is one of another client, as the header line names these keys."
-  :tags '(e2e)
   (gemini-companion-terminal-e2e--with-stand-in (emacs terminal)
     (let ((client (fake-cli-connect (gemini-companion-test-tmpdir emacs)
                                     (gemini-companion-test-project emacs)))
@@ -442,7 +430,6 @@ SPEC is (EMACS TERMINAL)."
 
 (ert-deftest gemini-companion-in-the-terminal/what-was-meant-for-the-prompt-answers-nothing ()
   "A question may appear while the user types."
-  :tags '(e2e)
   (gemini-companion-terminal-e2e--with-stand-in (emacs terminal)
     (gemini-companion-test-eval emacs '(setq gemini-companion-ui-reaction-time 1000))
     (gemini-companion-test-keys emacs "x")
@@ -469,7 +456,6 @@ SPEC is (EMACS TERMINAL)."
 
 (ert-deftest gemini-companion-in-the-terminal/the-list-of-clis-stays-at-its-line ()
   "Also if it is updated while the user types a prompt for a CLI in it."
-  :tags '(e2e)
   (gemini-companion-terminal-e2e--with-stand-in (emacs terminal)
     (ignore terminal)
     (gemini-companion-test-wait-eval emacs '(and (gemini-companion-cli-all) t))
@@ -499,7 +485,6 @@ SPEC is (EMACS TERMINAL)."
 
 (ert-deftest gemini-companion-in-another-terminal/nobody-accepts-twice ()
   "A change that the CLI gave up, was accepted, and is proposed again, is written."
-  :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-terminal-e2e--propose-outside cli file)
@@ -516,7 +501,6 @@ SPEC is (EMACS TERMINAL)."
 
 (ert-deftest gemini-companion-in-another-terminal/what-is-not-written-is-not-accepted ()
   "The history says so if the CLI does not propose it again."
-  :tags '(e2e real)
   (gemini-companion-test-with-emacs-and-cli (emacs cli '(("a.txt" . "one\n")))
     (gemini-companion-terminal-e2e--propose-outside cli (gemini-companion-test-project emacs "a.txt"))
     (gemini-companion-test-wait-review emacs "two\n")

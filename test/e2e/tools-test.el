@@ -11,10 +11,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 (require 'gemini-companion-test-review)
 
@@ -105,7 +101,6 @@ EMACS before that, by default to find a fault in each edit."
                        (gemini-companion-test-cli-screen cli))))
 
 (ert-deftest gemini-companion-tool/the-model-calls-one-without-a-question ()
-  :tags '(e2e real)
   (gemini-companion-tool-test--with (emacs cli)
     ;; The CLI lets the model call each tool with this argument.
     (gemini-companion-test-cli-script
@@ -124,7 +119,7 @@ EMACS before that, by default to find a fault in each edit."
                                           (gemini-companion-test-cli-wait-requests cli 2)))))))
 
 (ert-deftest gemini-companion-tool/the-model-is-told-of-faults-in-its-edit ()
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-tool-test--with (emacs cli)
     (let ((file (gemini-companion-test-project emacs "a.txt")))
       (gemini-companion-test-cli-script
@@ -142,7 +137,7 @@ EMACS before that, by default to find a fault in each edit."
 
 (ert-deftest gemini-companion-tool/a-mistake-is-told-with-the-result-of-the-edit ()
   "In YOLO mode Emacs is not asked, but the edit can be undone there."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-tool-test--with (emacs cli nil #'gemini-companion-tool-test--visit-lisp)
     (let ((file (gemini-companion-test-project emacs "a.el")))
       (gemini-companion-test-cli-keys cli "C-y")
@@ -170,7 +165,7 @@ warning: .?my-own.? called with 2 arguments"
       (should (equal (gemini-companion-test-read file) gemini-companion-tool-test--lisp)))))
 
 (ert-deftest gemini-companion-tool/the-model-can-call-each ()
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-tool-test--with (emacs cli nil #'gemini-companion-tool-test--visit-lisp)
     (let* ((file (gemini-companion-test-project emacs "a.el"))
            (symbol `(:path ,file :line 3 :symbol "my-own"))
@@ -208,7 +203,7 @@ warning: .?my-own.? called with 2 arguments"
 
 (ert-deftest gemini-companion-tool/edits-that-nobody-reviews-are-known-as-well ()
   "In accept-edits mode the CLI proposes nothing to Emacs."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-tool-test--with (emacs cli)
     (let ((file (gemini-companion-test-project emacs "a.txt"))
           (new (gemini-companion-test-project emacs "new.txt")))
@@ -227,7 +222,6 @@ warning: .?my-own.? called with 2 arguments"
                        (,file "replace" "one\n" "eins\n")))))))
 
 (ert-deftest gemini-companion-tool/the-cli-is-quiet-without-emacs-and-takes-one-that-comes ()
-  :tags '(e2e real)
   (gemini-companion-tool-test--with
       (emacs cli
              (lambda (emacs)
@@ -253,7 +247,7 @@ warning: .?my-own.? called with 2 arguments"
                                           (gemini-companion-test-cli-wait-requests cli 3)))))))
 
 (ert-deftest gemini-companion-tool/qwen-code-has-them-too ()
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-real-client)
   (unless (file-exists-p gemini-companion-test-qwen-program)
     (gemini-companion-test-skip "Qwen Code is not installed (test/e2e/qwen)"))

@@ -10,10 +10,6 @@
 
 ;;; Code:
 
-(eval-and-compile
-  (add-to-list 'load-path
-               (expand-file-name "../support"
-                                 (file-name-directory (macroexp-file-name)))))
 (require 'gemini-companion-test-cli)
 
 (defun gemini-companion-trust-e2e--await (regexp own told)
@@ -47,7 +43,7 @@ Emacs says that the user trusts it."
 
 (ert-deftest gemini-companion-trust/what-emacs-trusts-is-trusted ()
   "If both say so, the CLI asks nothing; if only Emacs does, it wants to be restarted."
-  :tags '(e2e real any-emacs)
+  :tags '(any-emacs)
   (gemini-companion-test-require-real-client)
   (gemini-companion-trust-e2e--await "1 open file" "TRUST_FOLDER" t)
   (gemini-companion-trust-e2e--await "This folder is untrusted" "DO_NOT_TRUST" nil)

@@ -209,7 +209,6 @@ non-nil when the proposal was answered."
 
 (ert-deftest gemini-companion-endurance/the-client-stays-connected ()
   "One client, connected once, stays connected through all trials."
-  :tags '(e2e real)
   (gemini-companion-test-with-real-client emacs client
     (gemini-companion-test-write
      (gemini-companion-test-project emacs "other.txt") "other\n")

@@ -49,7 +49,6 @@ were performed, and a report or nil."
 
 (ert-deftest gemini-companion-monkey-endurance/no-rule-is-violated ()
   "No rule is violated when a user and clients act concurrently."
-  :tags '(e2e)
   (let* ((minutes (gemini-companion-monkey-endurance-test--number "ENDURANCE_MONKEY_MINUTES" 10))
          (steps (gemini-companion-monkey-endurance-test--number "ENDURANCE_MONKEY_STEPS" 60))
          (first (gemini-companion-monkey-endurance-test--number "ENDURANCE_MONKEY_SEED"

@@ -66,7 +66,6 @@ or else after it is mended.  Print a line."
 
 (ert-deftest gemini-companion-remote-endurance/the-cli-stays-connected ()
   "One CLI on a host, connected once, stays connected through all trials."
-  :tags '(e2e real)
   (gemini-companion-test-require-far)
   (gemini-companion-test-with-far (far (gemini-companion-test-far-start "far"))
     (gemini-companion-test-far-write far "a.txt" "one\n")

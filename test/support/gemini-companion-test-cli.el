@@ -357,7 +357,7 @@ tests, which need the real CLI."
                  `(ert-deftest ,(intern (format "%s/%s" name emulator)) ()
                     ,docstring
                     ;; vterm is the same library for each Emacs.
-                    :tags '(e2e real ,@(and (eq emulator 'vterm) '(any-emacs)))
+                    :tags ',(and (eq emulator 'vterm) '(any-emacs))
                     (let ((,terminal ',emulator)) ,@body)))
                '(term vterm))))
 

@@ -461,12 +461,11 @@ that of the tests."
   `(progn
      (ert-deftest ,(intern (format "%s/fake-cli" name)) ()
        ,docstring
-       :tags '(e2e)
        (let ((,kind 'fake)) ,@body))
      (ert-deftest ,(intern (format "%s/real-client" name)) ()
        ,docstring
        ;; Differences between Emacs versions show with the fake one, too.
-       :tags '(e2e real any-emacs)
+       :tags '(any-emacs)
        (gemini-companion-test-require-real-client)
        (let ((,kind 'real)) ,@body))))
 
