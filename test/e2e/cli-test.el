@@ -135,10 +135,8 @@ conversation and prompt again until it has."
         (gemini-companion-test-cli-wait-screen cli "All done")
         (gemini-companion-test-wait-no-review emacs)
         (should-not (equal (gemini-companion-test-read file) before))
-        (gemini-companion-test-m-x emacs "gemini-companion-history-list")
-        (gemini-companion-test-wait-screen emacs "accepted +project/a")
-        (gemini-companion-test-keys emacs "u")
-        (gemini-companion-test-wait-screen emacs "(y or n)")
+        (gemini-companion-test-m-x emacs "gemini-companion-history-list" "accepted +project/a")
+        (gemini-companion-test-press emacs "u" "(y or n)")
         (gemini-companion-test-keys emacs "y")
         (gemini-companion-cli-test--wait-file file before)
         (gemini-companion-test-wait-screen emacs "undone +project/a")
@@ -159,8 +157,7 @@ conversation and prompt again until it has."
       (gemini-companion-test-wait-no-review emacs)
       (should (equal (gemini-companion-test-read file) "one\n"))
       ;; The CLI still works.
-      (gemini-companion-test-cli-submit cli "/ide status")
-      (gemini-companion-test-cli-wait-screen cli "Connected to Emacs"))))
+      (gemini-companion-test-cli-submit cli "/ide status" "Connected to Emacs"))))
 
 (ert-deftest gemini-companion-cli/an-edit-that-is-written-although-it-was-rejected ()
   "The CLI does so if it is told to accept everything while it asks."
@@ -317,8 +314,7 @@ The second review shows that the file has changed since it was proposed."
   ;; Without C-c the terminal gets the keys.
   (gemini-companion-test-keys emacs "C-c" "M-x")
   (gemini-companion-test-wait-eval emacs '(active-minibuffer-window))
-  (gemini-companion-test-type emacs "gemini-companion-accept")
-  (gemini-companion-test-keys emacs "Enter"))
+  (gemini-companion-test-type emacs "gemini-companion-accept" "Enter"))
 
 (ert-deftest gemini-companion-cli/in-a-terminal-inside-emacs ()
   "In a terminal of Emacs the CLI finds this Emacs.

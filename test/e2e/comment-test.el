@@ -19,8 +19,7 @@
   (gemini-companion-test-run emacs '(progn (pop-to-buffer-same-window "a.txt")
                                            (goto-char (point-min))
                                            (forward-line 1)))
-  (gemini-companion-test-m-x emacs "gemini-companion-comment")
-  (gemini-companion-test-wait-screen emacs "Comment on line 2:")
+  (gemini-companion-test-m-x emacs "gemini-companion-comment" "Comment on line 2:")
   (gemini-companion-test-type emacs text)
   (gemini-companion-test-keys emacs "Enter")
   (gemini-companion-test-wait-screen emacs (concat "^two\\(?: .*\\)?\n» " (regexp-quote text))))
@@ -54,8 +53,7 @@ SPEC is (EMACS CLI), two variables."
     (gemini-companion-test-wait-screen
      emacs "Comments for your next prompt.*\n.*  a\\.txt:2 `two`: why <this>")
     (gemini-companion-test-cli-script cli "First done")
-    (gemini-companion-test-cli-submit cli "please have a look")
-    (gemini-companion-test-cli-wait-screen cli "1 comment from Emacs")
+    (gemini-companion-test-cli-submit cli "please have a look" "1 comment from Emacs")
     (gemini-companion-test-cli-wait-screen cli "First done")
     (should (string-match-p "a\\.txt:2 `two`: why &lt;this&gt;\\?"
                             (gemini-companion-comment-e2e--texts
@@ -67,8 +65,7 @@ SPEC is (EMACS CLI), two variables."
                    '(nil nil)))
     ;; Only once.
     (gemini-companion-test-cli-script cli "Second done")
-    (gemini-companion-test-cli-submit cli "and again")
-    (gemini-companion-test-cli-wait-screen cli "Second done")
+    (gemini-companion-test-cli-submit cli "and again" "Second done")
     (should (= 1 (cl-loop with texts = (gemini-companion-comment-e2e--texts
                                         (gemini-companion-test-cli-wait-requests cli 2))
                           with start = 0
@@ -89,15 +86,13 @@ SPEC is (EMACS CLI), two variables."
      "Emacs to be blocked"
      (lambda () (file-exists-p (gemini-companion-test-project emacs "busy"))))
     (gemini-companion-test-cli-script cli "First done")
-    (gemini-companion-test-cli-submit cli "please have a look")
-    (gemini-companion-test-cli-wait-screen cli "First done")
+    (gemini-companion-test-cli-submit cli "please have a look" "First done")
     (delete-directory (gemini-companion-test-project emacs "busy"))
     ;; Emacs knows of the prompt, although the CLI did not wait.
     (gemini-companion-test-wait-eval
      emacs '(equal (mapcar #'gemini-companion-cli-state (gemini-companion-cli-all)) '(done)))
     (gemini-companion-test-cli-script cli "Second done")
-    (gemini-companion-test-cli-submit cli "and again")
-    (gemini-companion-test-cli-wait-screen cli "1 comment from Emacs")
+    (gemini-companion-test-cli-submit cli "and again" "1 comment from Emacs")
     (should (string-match-p "a\\.txt:2 `two`: why\\?"
                             (gemini-companion-comment-e2e--texts
                              (gemini-companion-test-cli-wait-requests cli 2))))))

@@ -163,16 +163,13 @@ The client is a child process of this Emacs."
   "A user calls it, reads the report and presses a button."
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")) :mode nil)
     (gemini-companion-test-visit emacs "a.txt")
-    (gemini-companion-test-m-x emacs "gemini-companion-doctor")
-    (gemini-companion-test-wait-screen emacs "The companion is off in this Emacs")
-    (gemini-companion-test-keys emacs "Tab" "Enter")
-    (gemini-companion-test-wait-screen emacs "uses this Emacs's file")
+    (gemini-companion-test-m-x emacs "gemini-companion-doctor" "The companion is off in this Emacs")
+    (gemini-companion-test-press emacs "Tab Enter" "uses this Emacs's file")
     (gemini-companion-test-wait-screen emacs "The server of this Emacs answers")
     (should (gemini-companion-test-eval emacs 'gemini-companion-mode))
     (gemini-companion-test-run emacs '(with-current-buffer "*gemini doctor*"
                                         (let ((inhibit-read-only t)) (erase-buffer))))
-    (gemini-companion-test-keys emacs "g")
-    (gemini-companion-test-wait-screen emacs "The server of this Emacs answers")
+    (gemini-companion-test-press emacs "g" "The server of this Emacs answers")
     (gemini-companion-test-keys emacs "q")
     (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "a.txt"))))
 

@@ -61,8 +61,7 @@
   "Term begins in insert state, as Evil itself has it."
   (gemini-companion-evil-test--with emacs terminal
     (should (eq (gemini-companion-evil-test--run emacs) (if (eq terminal 'term) 'insert 'emacs)))
-    (gemini-companion-test-type emacs "idle")
-    (gemini-companion-test-keys emacs "Enter")
+    (gemini-companion-test-type emacs "idle" "Enter")
     ;; Twice: as typed, and as printed by cat.
     (gemini-companion-test-wait-screen emacs "idle *\\(?:.*\n\\)*?.*idle")))
 
@@ -82,8 +81,7 @@
     (gemini-companion-test-run emacs '(progn (gemini-companion-compose) nil))
     (gemini-companion-test-type emacs "idle")
     (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "idle"))
-    (gemini-companion-test-keys emacs "C-c" "C-c")
-    (gemini-companion-test-wait-screen emacs "idle")
+    (gemini-companion-test-press emacs "C-c C-c" "idle")
     ;; The state in other buffers is unchanged.
     (should (eq (gemini-companion-test-eval
                  emacs '(with-current-buffer "a.txt" evil-state))

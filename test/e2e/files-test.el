@@ -268,8 +268,7 @@ pings were answered within %.2f s"
     (gemini-companion-test-wait-screen emacs "Unsaved edits  C-c C-e merges")
     (gemini-companion-test-accept emacs)
     (gemini-companion-test-wait-screen emacs "\\[?c\\]?ancel")
-    (gemini-companion-test-keys emacs "c")
-    (gemini-companion-test-wait-screen emacs "Not accepted")
+    (gemini-companion-test-press emacs "c" "Not accepted")
     (gemini-companion-test-reject emacs)
     (gemini-companion-test-fake-wait-outcomes
      client '((rejected "a.txt") (rejected "a.txt")))))

@@ -338,13 +338,11 @@ Otherwise each run would take a minute to build them."
                                      (buffer-string)))))
     (gemini-companion-installed-test--answer emacs "n")
     (gemini-companion-test-wait-screen emacs "stays off without its native module")
-    (gemini-companion-test-m-x emacs "gemini-companion-mode")
-    (gemini-companion-test-wait-screen emacs "stays off without its native module")
+    (gemini-companion-test-m-x emacs "gemini-companion-mode" "stays off without its native module")
     (should-not (gemini-companion-test-eval emacs 'gemini-companion-mode))
     (should-not (gemini-companion-installed-test--installed emacs))
     ;; Once the module is there, the mode that was wanted is switched on.
-    (gemini-companion-test-m-x emacs "gemini-companion-install-module")
-    (gemini-companion-test-wait-screen emacs "needs its native module")
+    (gemini-companion-test-m-x emacs "gemini-companion-install-module" "needs its native module")
     (gemini-companion-test-keys emacs "d")
     (gemini-companion-installed-test--works emacs)))
 
@@ -352,20 +350,15 @@ Otherwise each run would take a minute to build them."
 (ert-deftest gemini-companion-installed/each-command-that-turns-the-mode-on-asks ()
   (gemini-companion-installed-test--with emacs place
     (gemini-companion-installed-test--checkout place)
-    (gemini-companion-test-m-x emacs "gemini-companion-menu")
-    (gemini-companion-test-wait-screen emacs "turn on")
-    (gemini-companion-test-keys emacs "M")
-    (gemini-companion-test-wait-screen emacs "needs its native module")
-    (gemini-companion-test-keys emacs "n")
-    (gemini-companion-test-wait-screen emacs "stays off without its native module")
+    (gemini-companion-test-m-x emacs "gemini-companion-menu" "turn on")
+    (gemini-companion-test-press emacs "M" "needs its native module")
+    (gemini-companion-test-press emacs "n" "stays off without its native module")
     ;; Who has declined is told how to turn it on, not to wait.
     (gemini-companion-test-eval emacs '(setq gemini-companion-program "cat"
                                              gemini-companion-terminal 'term))
-    (gemini-companion-test-m-x emacs "gemini-companion-run")
-    (gemini-companion-test-wait-screen emacs "is off; M-x gemini-companion-mode")
+    (gemini-companion-test-m-x emacs "gemini-companion-run" "is off; M-x gemini-companion-mode")
     (gemini-companion-test-eval emacs '(setq gemini-companion-install--declined nil))
-    (gemini-companion-test-m-x emacs "gemini-companion-run")
-    (gemini-companion-test-wait-screen emacs "needs its native module")
+    (gemini-companion-test-m-x emacs "gemini-companion-run" "needs its native module")
     (gemini-companion-test-keys emacs "d")
     ;; Once the module is there, the CLI runs.
     (gemini-companion-test-wait-screen emacs "\\*gemini: project\\*")))
@@ -377,8 +370,7 @@ Otherwise each run would take a minute to build them."
    (lambda (emacs _place)
      (gemini-companion-installed-test--answer emacs "d")
      (gemini-companion-test-wait-screen emacs "Contacting host")
-     (gemini-companion-test-keys emacs "C-g")
-     (gemini-companion-test-wait-screen emacs "Stopped installing the native module")
+     (gemini-companion-test-press emacs "C-g" "Stopped installing the native module")
      (should-not (gemini-companion-installed-test--installed emacs))
      (should-not (gemini-companion-test-eval emacs 'gemini-companion-mode)))))
 

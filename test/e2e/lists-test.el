@@ -81,8 +81,7 @@ BUTTON is 0 for the first, 2 for the last; WAY is M for press, m for release."
       (should (string-match-p "^File +Client +Age Change +State *$" screen))
       (should (string-match-p "^project/a\\.txt .* \\+2 -1 +queued$" screen))
       (should (string-match-p "^….*/project/with_a_rather_long_name\\.txt .* queued$" screen)))
-    (gemini-companion-test-keys emacs "C-x" "1" "C-x" "3")
-    (gemini-companion-test-wait-screen emacs "^…_name\\.txt fake-cli 1 ")
+    (gemini-companion-test-press emacs "C-x 1 C-x 3" "^…_name\\.txt fake-cli 1 ")
     (gemini-companion-test-keys emacs "C-x" "1")
     (gemini-companion-test-wait-screen
      emacs "^….*/project/with_a_rather_long_name\\.txt .* queued$")
@@ -192,10 +191,8 @@ and check that the others are as before."
     (gemini-companion-test-wait-screen
      emacs "^ u undo  n next  p previous  c comment  q quit  a\\.txt, accepted, ")
     (gemini-companion-test-wait-screen emacs "^\\+three")
-    (gemini-companion-test-keys emacs "u")
-    (gemini-companion-test-wait-screen emacs "Undo the change to a\\.txt\\? (y or n)")
-    (gemini-companion-test-keys emacs "y")
-    (gemini-companion-test-wait-screen emacs "^ u make again .*  a\\.txt, undone, ")
+    (gemini-companion-test-press emacs "u" "Undo the change to a\\.txt\\? (y or n)")
+    (gemini-companion-test-press emacs "y" "^ u make again .*  a\\.txt, undone, ")
     (should (equal (gemini-companion-test-read (gemini-companion-test-project emacs "a.txt"))
                    "one\ntwo\n"))
     (gemini-companion-test-keys emacs "q")
@@ -205,8 +202,7 @@ and check that the others are as before."
     ;; A key in the header line can be clicked.  After a click Emacs asks by a menu.
     (gemini-companion-lists-test--click emacs "u make again")
     (gemini-companion-test-wait-screen emacs "Make the change to a\\.txt again\\?")
-    (gemini-companion-test-keys emacs "Enter")
-    (gemini-companion-test-wait-screen emacs "^[0-9:]+ accepted ")))
+    (gemini-companion-test-press emacs "Enter" "^[0-9:]+ accepted ")))
 
 (ert-deftest gemini-companion-lists/a-long-question-after-a-click-can-be-read ()
   "A menu would cut it off."
@@ -218,8 +214,7 @@ and check that the others are as before."
     (gemini-companion-lists-test--click emacs "u undo")
     (gemini-companion-test-wait-screen
      emacs "has changed since then; .*\n.*Undo the change to .*_long_name\\.txt. (y or n)")
-    (gemini-companion-test-keys emacs "n")
-    (gemini-companion-test-wait-screen emacs "Left as it is")))
+    (gemini-companion-test-press emacs "n" "Left as it is")))
 
 (ert-deftest gemini-companion-lists/the-menu-and-the-mode-line-in-80-columns ()
   "The menu shows the state and fits; a click on the mode line opens it."
@@ -232,8 +227,7 @@ and check that the others are as before."
                               screen))
       (should (string-match-p "^ o visit mentioned .* M turn off$" screen)))
     ;; There is nothing to accept: a message says that, and the menu stays.
-    (gemini-companion-test-keys emacs "a")
-    (gemini-companion-test-wait-screen emacs "inapt\\|unavailable")
+    (gemini-companion-test-press emacs "a" "inapt\\|unavailable")
     (gemini-companion-test-quit emacs '(not (bound-and-true-p transient--prefix)))
     (gemini-companion-lists-test--propose emacs client "a.txt" "2\n")
     (gemini-companion-test-wait-screen emacs "Gem:1!1")
@@ -241,8 +235,7 @@ and check that the others are as before."
     (gemini-companion-test-wait-screen
      emacs "^Gemini companion: 1 client, 1 change waits for you$")
     ;; This would reject the change.
-    (gemini-companion-test-keys emacs "M")
-    (gemini-companion-test-wait-screen emacs "inapt\\|unavailable")
+    (gemini-companion-test-press emacs "M" "inapt\\|unavailable")
     (gemini-companion-test-quit emacs '(not (bound-and-true-p transient--prefix)))
     (gemini-companion-lists-test--click emacs "Gem:1!1")
     (gemini-companion-test-wait-review emacs "2\n")))

@@ -36,8 +36,7 @@ SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
 (defun gemini-companion-reason-test--reject (emacs reason)
   "Reject the review on the screen of EMACS by its key, for REASON."
   (gemini-companion-test-select-proposal emacs)
-  (gemini-companion-test-keys emacs "C-u" "C-c" "C-k")
-  (gemini-companion-test-wait-screen emacs "Reject a\\.txt because:")
+  (gemini-companion-test-press emacs "C-u C-c C-k" "Reject a\\.txt because:")
   (gemini-companion-test-type emacs reason)
   (gemini-companion-test-keys emacs "Enter"))
 
@@ -93,8 +92,7 @@ SPEC is (EMACS CLI START), as in `gemini-companion-test-with-emacs-and-cli'."
   "The typed reason is in the kill ring, and Emacs reports the outcome."
   (gemini-companion-reason-test--with-change (emacs cli #'gemini-companion-test-cli-start)
     (gemini-companion-test-select-proposal emacs)
-    (gemini-companion-test-keys emacs "C-u" "C-c" "C-k")
-    (gemini-companion-test-wait-screen emacs "Reject a\\.txt because:")
+    (gemini-companion-test-press emacs "C-u C-c C-k" "Reject a\\.txt because:")
     (gemini-companion-test-type emacs "use tabs")
     (gemini-companion-test-cli-answer cli "Escape")
     (gemini-companion-test-wait-eval emacs '(zerop (gemini-companion-review-count)))

@@ -35,8 +35,7 @@ echo ready\nread line && echo \"line: $line\"\n"
 (defun gemini-companion-cli-run-test--start (emacs)
   "Run the program of EMACS from a.txt, as a user does, until it is ready."
   (gemini-companion-test-visit emacs "a.txt")
-  (gemini-companion-test-m-x emacs "gemini-companion-run")
-  (gemini-companion-test-wait-screen emacs "ready"))
+  (gemini-companion-test-m-x emacs "gemini-companion-run" "ready"))
 
 (defconst gemini-companion-cli-run-test--image
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -67,11 +66,9 @@ echo ready\nread line && echo \"line: $line\"\n"
     (gemini-companion-cli-run-test--program emacs)
     (gemini-companion-cli-run-test--start emacs)
     (gemini-companion-test-run emacs '(progn (set-input-method "latin-1-prefix") nil))
+    (gemini-companion-test-type emacs "'e" "C-\\")
     (gemini-companion-test-type emacs "'e")
-    (gemini-companion-test-keys emacs "C-\\")
-    (gemini-companion-test-type emacs "'e")
-    (gemini-companion-test-keys emacs "Enter")
-    (gemini-companion-test-wait-screen emacs "line: é'e")))
+    (gemini-companion-test-press emacs "Enter" "line: é'e")))
 
 (ert-deftest gemini-companion-cli-run/the-environment-of-the-program ()
   "It runs in the project's root, and finds this Emacs without a proxy."
@@ -234,10 +231,8 @@ echo ready\nread line && echo \"line: $line\"\n"
       ;; But where the user has scrolled it, it stays.
       (gemini-companion-test-run
        emacs '(with-selected-window (next-window) (scroll-down 40) nil))
-      (gemini-companion-test-keys emacs "F7")
-      (gemini-companion-test-wait-screen emacs "^First:")
-      (gemini-companion-test-keys emacs "Enter")
-      (gemini-companion-test-wait-screen emacs "^Answered")
+      (gemini-companion-test-press emacs "F7" "^First:")
+      (gemini-companion-test-press emacs "Enter" "^Answered")
       (should-not (string-search "in F6" (gemini-companion-test-screen emacs))))))
 
 (ert-deftest gemini-companion-cli-run/after-a-menu-other-buffers-leave-the-terminal-its-window ()
@@ -245,8 +240,7 @@ echo ready\nread line && echo \"line: $line\"\n"
     (gemini-companion-cli-run-test--program emacs)
     (gemini-companion-cli-run-test--start emacs)
     (gemini-companion-test-run emacs '(progn (select-window (get-buffer-window "a.txt")) nil))
-    (gemini-companion-test-m-x emacs "gemini-companion-menu")
-    (gemini-companion-test-wait-screen emacs "resume a session")
+    (gemini-companion-test-m-x emacs "gemini-companion-menu" "resume a session")
     (gemini-companion-test-quit emacs '(not (bound-and-true-p transient--prefix)))
     (gemini-companion-test-wait-screen emacs "ready")
     (let ((windows (gemini-companion-cli-run-test--windows emacs)))
@@ -262,10 +256,8 @@ echo ready\nread line && echo \"line: $line\"\n"
     (gemini-companion-cli-run-test--start emacs)
     (let ((windows (gemini-companion-cli-run-test--windows emacs)))
       (gemini-companion-test-run emacs '(progn (select-window (get-buffer-window "a.txt")) nil))
-      (gemini-companion-test-m-x emacs "gemini-companion-menu")
-      (gemini-companion-test-wait-screen emacs "resume a session")
-      (gemini-companion-test-keys emacs "L")
-      (gemini-companion-test-wait-screen emacs "[*]gemini log[*]")
+      (gemini-companion-test-m-x emacs "gemini-companion-menu" "resume a session")
+      (gemini-companion-test-press emacs "L" "[*]gemini log[*]")
       (should (equal (sort (gemini-companion-cli-run-test--windows emacs) #'string<)
                      (sort (cons "*gemini log*" windows) #'string<))))))
 
@@ -276,8 +268,7 @@ echo ready\nread line && echo \"line: $line\"\n"
     (gemini-companion-cli-run-test--start emacs)
     (let ((windows (gemini-companion-cli-run-test--windows emacs)))
       (gemini-companion-test-run emacs '(other-window 1))
-      (gemini-companion-test-m-x emacs "gemini-companion-menu")
-      (gemini-companion-test-wait-screen emacs "run, show, hide")
+      (gemini-companion-test-m-x emacs "gemini-companion-menu" "run, show, hide")
       (gemini-companion-test-quit emacs `(get-buffer-window ,(car windows)))
       (gemini-companion-test-keys emacs "C-x" "o")
       (gemini-companion-test-wait
@@ -304,12 +295,10 @@ echo ready\nread line && echo \"line: $line\"\n"
     (gemini-companion-test-eval emacs '(global-display-line-numbers-mode -1))
     (gemini-companion-test-run emacs '(progn (gemini-companion-compose) nil))
     (gemini-companion-test-wait-eval emacs '(equal (buffer-name) "*prompt for gemini: project*"))
-    (gemini-companion-test-type emacs "see @on")
-    (gemini-companion-test-keys emacs "Tab")
+    (gemini-companion-test-type emacs "see @on" "Tab")
     (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "see @src/one.py"))
     ;; Text mode would complete this word.
-    (gemini-companion-test-type emacs " conti")
-    (gemini-companion-test-keys emacs "Tab")
+    (gemini-companion-test-type emacs " conti" "Tab")
     (gemini-companion-test-type emacs ".")
     (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "see @src/one.py conti."))
     (should-not (gemini-companion-test-eval
@@ -358,8 +347,7 @@ echo ready\nread line && echo \"line: $line\"\n"
   (gemini-companion-test-with-emacs-and-cli
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it terminal)))
-    (gemini-companion-test-cli-submit cli "/ide status")
-    (gemini-companion-test-cli-wait-screen cli "Connected to Emacs")
+    (gemini-companion-test-cli-submit cli "/ide status" "Connected to Emacs")
     (let ((windows (gemini-companion-cli-run-test--windows emacs)))
       (should (= (length windows) 2))
       (gemini-companion-test-run emacs '(gemini-companion-run))
@@ -435,16 +423,14 @@ So it is when the CLI is run again from its terminal after it has ended."
                    (gemini-companion-test-eval
                     emacs '(and (gemini-companion-cli-run-terminals) t))))
           (kill (lambda (name)
-                  (gemini-companion-test-keys emacs "C-x" "k")
-                  (gemini-companion-test-wait-screen emacs "Kill buffer")
+                  (gemini-companion-test-press emacs "C-x k" "Kill buffer")
                   (gemini-companion-test-type emacs name)
                   (gemini-companion-test-keys emacs "Enter"))))
       (funcall kill name)
       (gemini-companion-test-wait-screen emacs "has a running process; kill it")
       (funcall answer "no")
       (should (funcall alive))
-      (gemini-companion-test-keys emacs "C-x" "C-c")
-      (gemini-companion-test-wait-screen emacs "Active processes exist; kill them and exit")
+      (gemini-companion-test-press emacs "C-x C-c" "Active processes exist; kill them and exit")
       (funcall answer "no")
       (should (funcall alive))
       (funcall kill name)
@@ -578,8 +564,7 @@ So it is when the CLI is run again from its terminal after it has ended."
       (emacs cli '(("a.txt" . "one\n"))
              (lambda (it) (gemini-companion-test-cli-start-by-command it 'term)))
     (gemini-companion-test-run emacs '(progn (gemini-companion-compose) nil))
-    (gemini-companion-test-type emacs "/abo")
-    (gemini-companion-test-keys emacs "Tab")
+    (gemini-companion-test-type emacs "/abo" "Tab")
     (gemini-companion-test-wait-eval emacs '(equal (buffer-string) "/about"))
     (gemini-companion-test-keys emacs "C-c" "C-c")
     (gemini-companion-test-cli-wait-terminal cli "About Gemini CLI")))

@@ -138,8 +138,7 @@ Ignore what the CLI itself adds."
                                  cli (reverse asked)))))
       (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
       (gemini-companion-test-wait-screen emacs "^Prompt for \\*gemini: project\\*:")
-      (gemini-companion-test-type emacs "hello ä𝕏")
-      (gemini-companion-test-keys emacs "Enter")
+      (gemini-companion-test-type emacs "hello ä𝕏" "Enter")
       (push "hello ä𝕏" asked)
       (funcall asks asked)
       ;; Several lines, and control characters.
@@ -187,8 +186,7 @@ Ignore what the CLI itself adds."
                    (process-send-string
                     (get-buffer-process (gemini-companion-cli-send-terminal)) "!")))
     (gemini-companion-test-cli-wait-terminal cli "! +Type your shell command")
-    (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
-    (gemini-companion-test-wait-screen emacs "Gemini CLI is in shell mode")
+    (gemini-companion-test-m-x emacs "gemini-companion-send-prompt" "Gemini CLI is in shell mode")
     (gemini-companion-test-run
      emacs '(process-send-string
              (get-buffer-process (gemini-companion-cli-send-terminal)) "\e"))
@@ -287,8 +285,7 @@ Ignore what the CLI itself adds."
   (gemini-companion-cli-send-test--with
       (emacs cli '(("a.txt" . "one\n") ("b.txt" . "two\n")) 'term)
     (gemini-companion-test-cli-wait-terminal cli "Type your message")
-    (gemini-companion-test-m-x emacs "gemini-companion-send-prompt")
-    (gemini-companion-test-wait-screen emacs "Prompt for")
+    (gemini-companion-test-m-x emacs "gemini-companion-send-prompt" "Prompt for")
     (pcase-dolist (`(,text . ,completed) '(("/comp" . ": /compress") ("@b" . ": @b\\.txt")
                                            ("see @a" . ": see @a\\.txt")))
       (gemini-companion-test-type emacs text)

@@ -69,8 +69,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
     (let ((settings (gemini-companion-setup-test--settings emacs)))
       (gemini-companion-test-write
        settings "{ // mine, \"ide\": {\n  /* no { */ \"ui\": { \"theme\": \"ANSI\" } // }\n}\n")
-      (gemini-companion-test-m-x emacs "gemini-companion-run")
-      (gemini-companion-test-wait-screen emacs "Let Gemini CLI connect by itself\\?")
+      (gemini-companion-test-m-x emacs "gemini-companion-run" "Let Gemini CLI connect by itself\\?")
       (gemini-companion-test-keys emacs "y")
       (gemini-companion-setup-test--wait-connected emacs cli)
       (should (string-match-p "\\`{ // mine, \"ide\": {\n +\"ide\": {\"enabled\": true},\n"
@@ -83,8 +82,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
     (gemini-companion-test-eval emacs '(setq gemini-companion-answer--unsaved nil
                                              gemini-companion-terminal 'term
                                              gemini-companion-program "cat"))
-    (gemini-companion-test-m-x emacs "gemini-companion-run")
-    (gemini-companion-test-wait-screen emacs "Let Gemini CLI connect by itself\\?")
+    (gemini-companion-test-m-x emacs "gemini-companion-run" "Let Gemini CLI connect by itself\\?")
     (gemini-companion-test-keys emacs "n")
     (gemini-companion-test-wait-eval emacs '(gemini-companion-cli-run-terminals))
     (gemini-companion-test-run emacs '(progn (gemini-companion-run t) nil))
@@ -130,10 +128,8 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-setup-test--archive emacs "(1 (eat . [(1 0) nil \"Not Eat\" single nil]))")
-    (gemini-companion-test-m-x emacs "gemini-companion-run")
-    (gemini-companion-test-wait-screen emacs "install the terminal Eat\\? (y or n)")
-    (gemini-companion-test-keys emacs "y")
-    (gemini-companion-test-wait-screen emacs "Let Gemini CLI connect by itself\\?")
+    (gemini-companion-test-m-x emacs "gemini-companion-run" "install the terminal Eat\\? (y or n)")
+    (gemini-companion-test-press emacs "y" "Let Gemini CLI connect by itself\\?")
     (should-not (gemini-companion-test-eval emacs '(featurep 'eat)))
     (gemini-companion-test-keys emacs "n")
     (gemini-companion-test-wait-eval
@@ -147,10 +143,8 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
   (gemini-companion-test-with-emacs (first :mode t :files '(("a.txt" . "one\n")))
     (gemini-companion-test-visit first "a.txt")
     (gemini-companion-setup-test--archive first "(1)")
-    (gemini-companion-test-m-x first "gemini-companion-run")
-    (gemini-companion-test-wait-screen first "install the terminal Eat\\? (y or n)")
-    (gemini-companion-test-keys first "n")
-    (gemini-companion-test-wait-screen first "Let Gemini CLI connect by itself\\?")
+    (gemini-companion-test-m-x first "gemini-companion-run" "install the terminal Eat\\? (y or n)")
+    (gemini-companion-test-press first "n" "Let Gemini CLI connect by itself\\?")
     (gemini-companion-test-keys first "n")
     (gemini-companion-test-wait-eval first '(gemini-companion-cli-run-terminals))
     (should (eq (gemini-companion-test-eval first 'gemini-companion-terminal) 'auto))
@@ -173,8 +167,7 @@ SPEC is (EMACS CLI), two variables.  No question has been asked before."
     (gemini-companion-test-visit emacs "a.txt")
     (gemini-companion-setup-test--archive emacs "(1)")
     (gemini-companion-test-eval emacs '(setq gemini-companion-answer--unsaved '(((setup . gemini) . never))))
-    (gemini-companion-test-m-x emacs "gemini-companion-run")
-    (gemini-companion-test-wait-screen emacs "install the terminal Eat\\? (y or n)")
+    (gemini-companion-test-m-x emacs "gemini-companion-run" "install the terminal Eat\\? (y or n)")
     (gemini-companion-test-keys emacs "y")
     (gemini-companion-test-wait-screen emacs "Using Term, because installing Eat failed: \
 No readable package archive has it")

@@ -54,8 +54,7 @@ a.served:3:8: error: fake: bad line: what a bad day")))
   (gemini-companion-test-with-served
       (emacs tools '(("a.txt" . "one\n") ("b.txt" . "this is the other\nits second line\n"))
              (gemini-companion-test-visit emacs "a.txt"))
-    (gemini-companion-test-keys emacs "M-x")
-    (gemini-companion-test-wait-screen emacs "^M-x")
+    (gemini-companion-test-press emacs "M-x" "^M-x")
     (let ((call (gemini-companion-test-served-begin
                  tools "showFile" :path "b.txt" :line 2)))
       (gemini-companion-test-wait-eval emacs '(and gemini-companion-tool-calls t))

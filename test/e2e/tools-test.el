@@ -105,8 +105,7 @@ EMACS before that, by default to find a fault in each edit."
     ;; The CLI lets the model call each tool with this argument.
     (gemini-companion-test-cli-script
      cli '("mcp_emacs_getOpenFiles" :wait_for_previous t) "All done")
-    (gemini-companion-test-cli-submit cli "please look")
-    (gemini-companion-test-cli-wait-screen cli "All done")
+    (gemini-companion-test-cli-submit cli "please look" "All done")
     (should (gemini-companion-tool-test--quiet-p cli))
     (let ((names (gemini-companion-tool-test--declarations
                   (gemini-companion-test-cli-wait-requests cli 1))))
@@ -147,8 +146,7 @@ EMACS before that, by default to find a fault in each edit."
        `("replace" :file_path ,file :instruction "Call it." :old_string "(my-own 1)"
          :new_string "(my-own 1 2)")
        "All done")
-      (gemini-companion-test-cli-submit cli "please write")
-      (gemini-companion-test-cli-wait-screen cli "All done")
+      (gemini-companion-test-cli-submit cli "please write" "All done")
       (should (string-match-p
                "<hook_context>New in the editor's diagnostics since this edit:\n3:[0-9]+: \
 warning: .?my-own.? called with 2 arguments"
@@ -156,12 +154,10 @@ warning: .?my-own.? called with 2 arguments"
       ;; The buffer shows the edit, and the history has it.
       (should (string-suffix-p "(my-own 1 2)\n"
                                (gemini-companion-test-eval emacs '(buffer-string))))
-      (gemini-companion-test-m-x emacs "gemini-companion-history-list")
-      (gemini-companion-test-wait-screen emacs "unreviewed")
+      (gemini-companion-test-m-x emacs "gemini-companion-history-list" "unreviewed")
       (gemini-companion-test-keys emacs "u")
       (gemini-companion-test-wait-screen emacs "changes it by \\+1 -1\\.  Undo the change to a\\.el\\?")
-      (gemini-companion-test-keys emacs "y")
-      (gemini-companion-test-wait-screen emacs "undone")
+      (gemini-companion-test-press emacs "y" "undone")
       (should (equal (gemini-companion-test-read file) gemini-companion-tool-test--lisp)))))
 
 (ert-deftest gemini-companion-tool/the-model-can-call-each ()
@@ -215,8 +211,7 @@ warning: .?my-own.? called with 2 arguments"
          :old_string "one" :new_string "eins")
        `("write_file" :file_path ,new :content "new\n")
        "All done")
-      (gemini-companion-test-cli-submit cli "please write")
-      (gemini-companion-test-cli-wait-screen cli "All done")
+      (gemini-companion-test-cli-submit cli "please write" "All done")
       (should (equal (gemini-companion-test-eval emacs 'edits)
                      `((,new "write_file" nil "new\n")
                        (,file "replace" "one\n" "eins\n")))))))
@@ -231,16 +226,14 @@ warning: .?my-own.? called with 2 arguments"
                        (gemini-companion-test-cli--start-in-tmux cli))
                  (gemini-companion-test-cli-wait-screen cli "Type your message")
                  cli)))
-    (gemini-companion-test-cli-submit cli "please look")
-    (gemini-companion-test-cli-wait-screen cli "Done\\.")
+    (gemini-companion-test-cli-submit cli "please look" "Done\\.")
     (should-not (gemini-companion-tool-test--declarations
                  (gemini-companion-test-cli-wait-requests cli 1)))
     (should (gemini-companion-tool-test--quiet-p cli))
     (gemini-companion-test-mode-on emacs)
     (gemini-companion-test-cli-wait-log cli "Tools updated for server: emacs")
     (gemini-companion-test-cli-script cli '("mcp_emacs_getOpenFiles") "All done")
-    (gemini-companion-test-cli-submit cli "look again")
-    (gemini-companion-test-cli-wait-screen cli "All done")
+    (gemini-companion-test-cli-submit cli "look again" "All done")
     (should (gemini-companion-tool-test--quiet-p cli))
     (should (string-match-p gemini-companion-tool-test--open
                             (format "%s" (gemini-companion-test-request-responses

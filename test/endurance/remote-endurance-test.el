@@ -72,18 +72,15 @@ or else after it is mended.  Print a line."
     (gemini-companion-test-with-far-emacs (emacs)
       (gemini-companion-test-run
        emacs `(progn (find-file ,(gemini-companion-test-far-tramp far "a.txt")) nil) 60)
-      (gemini-companion-test-m-x emacs "gemini-companion-connect")
-      (gemini-companion-test-wait-screen emacs "(y or n)")
-      (gemini-companion-test-keys emacs "y")
-      (gemini-companion-test-wait-screen emacs "Connected to far")
+      (gemini-companion-test-m-x emacs "gemini-companion-connect" "(y or n)")
+      (gemini-companion-test-press emacs "y" "Connected to far")
       (gemini-companion-test-with-cli (cli (gemini-companion-test-far-cli-start far))
         (gemini-companion-remote-endurance-test--row "what" "how long" "connection" "then")
         (let ((seconds gemini-companion-remote-endurance-test--cut))
           (gemini-companion-remote-endurance-test--trial emacs far cli 1 (/ seconds 3) t)
           (gemini-companion-remote-endurance-test--trial emacs far cli 2 seconds t)
           (gemini-companion-remote-endurance-test--trial emacs far cli 3 seconds nil))
-        (gemini-companion-test-cli-submit cli "/ide status")
-        (gemini-companion-test-cli-wait-screen cli "Connected to Emacs")
+        (gemini-companion-test-cli-submit cli "/ide status" "Connected to Emacs")
         (should-not (string-match-p "disconnected" (gemini-companion-test-cli-log cli)))))))
 
 ;;; remote-endurance-test.el ends here

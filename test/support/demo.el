@@ -106,8 +106,7 @@
   "Let the user of EMACS add a remark to the proposal."
   (gemini-companion-test-select-proposal emacs)
   (gemini-companion-test-keys emacs "M-<" "C-s")
-  (gemini-companion-test-type emacs "version = ")
-  (gemini-companion-test-keys emacs "Enter" "C-e")
+  (gemini-companion-test-type emacs "version = " "Enter" "C-e")
   (gemini-companion-test-type emacs " # by Gemini, edited by me")
   (gemini-companion-test-wait-screen emacs "edited by me"))
 

@@ -228,8 +228,7 @@ It runs in DIRECTORY, by default the project of EMACS."
   "Let the user of EMACS enable the tools, and the hooks that go with them."
   (gemini-companion-test-m-x emacs "gemini-companion-tools-enable")
   (gemini-companion-test-wait-screen emacs "Let the models of Gemini CLI.* use Emacs")
-  (gemini-companion-test-keys emacs "y")
-  (gemini-companion-test-wait-screen emacs "The model of Gemini CLI can use Emacs"))
+  (gemini-companion-test-press emacs "y" "The model of Gemini CLI can use Emacs"))
 
 (defun gemini-companion-test-cli-make-at-home (emacs &optional settings inside)
   "Return a CLI that has the home of EMACS, and so its extension.
@@ -537,8 +536,8 @@ A slow CLI, or Qwen Code, shows the question before it listens to keys."
           (not (string-search "llow once" (gemini-companion-test-cli-screen cli))))
         10)))))
 
-(defun gemini-companion-test-cli-submit (cli text)
-  "Type TEXT into CLI and press Enter.
+(defun gemini-companion-test-cli-submit (cli text &optional regexp)
+  "Type TEXT into CLI and press Enter; with REGEXP, wait for that on its screen.
 The CLI takes an Enter right after text as a part of pasted text, and
 needs a moment to complete the name of a command.  These are the only
 fixed pauses in the tests."
@@ -552,7 +551,8 @@ fixed pauses in the tests."
          (gemini-companion-test-cli-wait-screen
           cli (regexp-quote (substring text 0 (min 20 (length text)))))))))
   (sleep-for (if (string-prefix-p "/" text) 1.2 0.6))
-  (gemini-companion-test-cli-keys cli "Enter"))
+  (gemini-companion-test-cli-keys cli "Enter")
+  (when regexp (gemini-companion-test-cli-wait-screen cli regexp)))
 
 (defun gemini-companion-test-cli-propose (cli file text)
   "Let the model of CLI propose TEXT for FILE, then answer \"All done\"."

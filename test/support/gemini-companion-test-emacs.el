@@ -12,10 +12,8 @@
 ;;
 ;;   (gemini-companion-test-with-emacs (emacs :files '(("a.txt" . "text\n")))
 ;;     (gemini-companion-test-visit emacs "a.txt")
-;;     (gemini-companion-test-keys emacs "M-x")
-;;     (gemini-companion-test-type emacs "gemini-companion-accept")
-;;     (gemini-companion-test-keys emacs "Enter")
-;;     (gemini-companion-test-wait-screen emacs "No review"))
+;;     (gemini-companion-test-press emacs "C-x o" "another window")
+;;     (gemini-companion-test-m-x emacs "gemini-companion-accept" "No review"))
 ;;
 ;; $GEMINI_COMPANION_TEST_EMACS names the Emacs to start, by default `emacs'.
 ;; When a test fails, the report has the screen, the messages, the package's log
@@ -461,10 +459,16 @@ long as EMACS is busy."
   (apply #'gemini-companion-test--tmux
          emacs "send-keys" "-t" gemini-companion-test-pane keys))
 
-(defun gemini-companion-test-type (emacs text)
-  "Type TEXT literally into EMACS."
+(defun gemini-companion-test-press (emacs keys regexp)
+  "Press KEYS, such as \"C-x o\", in EMACS; wait until its screen matches REGEXP."
+  (apply #'gemini-companion-test-keys emacs (split-string keys))
+  (gemini-companion-test-wait-screen emacs regexp))
+
+(defun gemini-companion-test-type (emacs text &rest keys)
+  "Type TEXT literally into EMACS, then press KEYS."
   (gemini-companion-test--tmux
-   emacs "send-keys" "-t" gemini-companion-test-pane "-l" text))
+   emacs "send-keys" "-t" gemini-companion-test-pane "-l" text)
+  (when keys (apply #'gemini-companion-test-keys emacs keys)))
 
 (defun gemini-companion-test-quit (emacs &optional form)
   "Press \\`C-g' in EMACS until FORM is non-nil there.
@@ -478,11 +482,12 @@ By default, until it waits for a new key, outside of minibuffers.  A
        (gemini-companion-test-keys emacs "C-g")
        (ignore-errors (gemini-companion-test-wait-eval emacs form 1))))))
 
-(defun gemini-companion-test-m-x (emacs command)
-  "Call COMMAND, a string, in EMACS by \\`M-x'."
+(defun gemini-companion-test-m-x (emacs command &optional regexp)
+  "Call COMMAND, a string, in EMACS by \\`M-x'.
+With REGEXP, wait until its screen matches that."
   (gemini-companion-test-keys emacs "M-x")
-  (gemini-companion-test-type emacs command)
-  (gemini-companion-test-keys emacs "Enter"))
+  (gemini-companion-test-type emacs command "Enter")
+  (when regexp (gemini-companion-test-wait-screen emacs regexp)))
 
 (defun gemini-companion-test-visit (emacs name)
   "Visit the file NAME of the project in EMACS, as a user does."

@@ -240,8 +240,7 @@ TIMEOUT is in seconds."
 
 (defun gemini-companion-test-remote-connected-p (cli)
   "Return non-nil if CLI says that it is connected."
-  (gemini-companion-test-cli-submit cli "/ide status")
-  (gemini-companion-test-cli-wait-screen cli "Connected to Emacs"))
+  (gemini-companion-test-cli-submit cli "/ide status" "Connected to Emacs"))
 
 (defun gemini-companion-test-remote-context (cli)
   "Let CLI ask its model something; return the context that was sent along."
